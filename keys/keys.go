@@ -1,0 +1,82 @@
+package keys
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/eldest-io/eldest"
+)
+
+// MaxName is the longest name of an election, in bytes. etcd has no limit of its
+// own below the request size; a name is repeated in every key and every
+// comparison, so a kilobyte is generous.
+const MaxName = 1024
+
+const separator = "/"
+
+// Check returns nil when name may name an election, else an error that wraps
+// eldest.ErrInvalid and says what is wrong with it.
+func Check(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: the election has no name", eldest.ErrInvalid)
+	case len(name) > MaxName:
+		return fmt.Errorf("%w: the election's name has %d bytes, at most %d are allowed",
+			eldest.ErrInvalid, len(name), MaxName)
+	case strings.Contains(name, separator):
+		return fmt.Errorf("%w: the election's name %q contains '/', so its keys would nest with those of another election; "+
+			"use a name without it and put the directory into a namespace", eldest.ErrInvalid, name)
+	}
+	return nil
+}
+
+// Prefix returns what every candidate key of the election starts with. name must
+// have passed Check.
+func Prefix(name string) string { return name + separator }
+
+// Candidate returns the key of the candidate that holds lease in the election.
+// name must have passed Check, lease must be positive.
+func Candidate(name string, lease int64) string {
+	return Prefix(name) + strconv.FormatInt(lease, 16)
+}
+
+// Range returns the half-open range [begin, end) that holds the keys of the
+// election and of no other.
+func Range(name string) (begin, end string) {
+	begin = Prefix(name)
+	return begin, End(begin)
+}
+
+// End returns the smallest key that is greater than every key with the given
+// prefix: the prefix, without trailing 0xFF bytes, its last byte plus one. Where
+// nothing is left (the prefix is empty or all 0xFF) there is no such key, and
+// End returns "\x00", which etcd reads as "to the end of all keys".
+func End(prefix string) string {
+	trimmed := strings.TrimRight(prefix, "\xff")
+	if trimmed == "" {
+		return "\x00"
+	}
+	last := len(trimmed) - 1
+	return trimmed[:last] + string([]byte{trimmed[last] + 1})
+}
+
+var errShape = errors.New("want <election>/<lease id in lower-case hex>")
+
+// Parse returns the lease that a candidate key of the election names. For any
+// other key, one that Candidate would not have made, it returns an error that
+// wraps eldest.ErrForeignKey.
+func Parse(name, key string) (lease int64, err error) {
+	id, ok := strings.CutPrefix(key, Prefix(name))
+	if !ok {
+		return 0, fmt.Errorf("%w: %q: %w", eldest.ErrForeignKey, key, errShape)
+	}
+	lease, err = strconv.ParseInt(id, 16, 64)
+	// Parsing is more liberal than printing (upper case, padding, a sign): only
+	// what prints back to the same key is a candidate's.
+	if err != nil || lease <= 0 || Candidate(name, lease) != key {
+		return 0, fmt.Errorf("%w: %q: %w", eldest.ErrForeignKey, key, errShape)
+	}
+	return lease, nil
+}
