@@ -1,0 +1,89 @@
+package rpcerr
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Code returns the gRPC code behind an error of the etcd client.
+func Code(err error) codes.Code {
+	var e rpctypes.EtcdError
+	if errors.As(err, &e) {
+		return e.Code()
+	}
+	switch {
+	case err == nil:
+		return codes.OK
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled
+	}
+	var s interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &s) {
+		return s.GRPCStatus().Code()
+	}
+	return codes.Unknown
+}
+
+// Is reports whether err is the given error of rpctypes, in either of the two
+// forms in which the client hands it out: converted, or as a raw gRPC status.
+func Is(err, target error) bool {
+	return errors.Is(err, target) || errors.Is(rpctypes.Error(err), target)
+}
+
+// Permanent reports whether asking again cannot help. ctx is the context of the
+// failed request: a cancellation that it does not explain means that the client
+// was closed, which is permanent. A nil error is not.
+func Permanent(ctx context.Context, err error) bool {
+	switch Code(err) {
+	case codes.InvalidArgument:
+		// The server says so when its auth store has changed since the client's
+		// token was made; the client then fetches a new token.
+		return !Is(err, rpctypes.ErrAuthOldRevision)
+	case codes.Unauthenticated:
+		return !Is(err, rpctypes.ErrInvalidAuthToken)
+	case codes.ResourceExhausted:
+		return !Is(err, rpctypes.ErrTooManyRequests)
+	case codes.PermissionDenied, codes.NotFound, codes.AlreadyExists,
+		codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
+		return true
+	case codes.Canceled:
+		return ctx.Err() == nil
+	default:
+		return false
+	}
+}
+
+// Definite reports whether the request was certainly not carried out: a server
+// looked at it and refused. Time-outs, resets, a change of the etcd leader and a
+// stopping server leave that open.
+func Definite(err error) bool {
+	switch Code(err) {
+	case codes.InvalidArgument, codes.Unauthenticated, codes.ResourceExhausted, codes.PermissionDenied,
+		codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
+		return true
+	case codes.Unavailable:
+		// Refused by the interceptor, before it reaches consensus.
+		return Is(err, rpctypes.ErrNoLeader)
+	default:
+		return false
+	}
+}
+
+// ClientClosed reports whether err comes from a client that was closed rather
+// than from the context of the request.
+func ClientClosed(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && Code(err) == codes.Canceled
+}
+
+// Compacted reports whether err says that the wanted history is gone.
+func Compacted(err error) bool { return Is(err, rpctypes.ErrCompacted) }
+
+// Future reports whether err says that the member has not reached the wanted
+// revision yet.
+func Future(err error) bool { return Is(err, rpctypes.ErrFutureRev) }

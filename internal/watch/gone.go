@@ -1,0 +1,73 @@
+package watch
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+)
+
+// ErrOverwritten is returned by Gone when the key lives but was bound to another
+// lease, or to none, by a put from outside: it will not end with its session.
+var ErrOverwritten = errors.New("the key was bound to another lease")
+
+// Life is one life of a key, from its creation to its deletion.
+type Life struct {
+	Key string
+	// Token is the key's create revision in that life.
+	Token eldest.Token
+	// Lease, if positive, is the lease that the key must stay bound to.
+	Lease int64
+	// Known, if positive, is a revision at which the key was alive (see
+	// Target.Known).
+	Known int64
+}
+
+// Gone blocks until the life has ended and returns a revision at which the key
+// was certainly absent or in another life: that of its deletion, unless the watch
+// was interrupted just then. On error (ctx's cause, ErrOverwritten, a permanent
+// refusal of etcd) nothing is known.
+func (s *Source) Gone(ctx context.Context, l Life) (revision int64, err error) {
+	over := func(kv *mvccpb.KeyValue) bool {
+		switch {
+		case kv == nil || kv.CreateRevision != int64(l.Token):
+			return true
+		case l.Lease > 0 && kv.Lease != l.Lease:
+			err = ErrOverwritten
+			return true
+		}
+		return false
+	}
+	ferr := s.Follow(ctx, Target{
+		Key:   l.Key,
+		Known: l.Known,
+		Snapshot: func(resp *clientv3.GetResponse) bool {
+			revision = resp.Header.Revision
+			return over(only(resp.Kvs))
+		},
+		Change: func(at int64, events []*clientv3.Event) bool {
+			revision = at
+			last := events[len(events)-1]
+			return last.Type == mvccpb.DELETE || over(last.Kv)
+		},
+		Probe: func() clientv3.Op { return clientv3.OpGet(l.Key, clientv3.WithKeysOnly()) },
+		Confirms: func(answer clientv3.OpResponse) bool {
+			kv := only(answer.Get().Kvs)
+			return kv != nil && kv.CreateRevision == int64(l.Token)
+		},
+	})
+	if ferr != nil {
+		return 0, ferr
+	}
+	return revision, err
+}
+
+func only(kvs []*mvccpb.KeyValue) *mvccpb.KeyValue {
+	if len(kvs) == 0 {
+		return nil
+	}
+	return kvs[0]
+}

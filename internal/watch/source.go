@@ -1,0 +1,117 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
+)
+
+// Source is where watches come from. It must not be copied after first use; all
+// watches of one Source share etcd's watch stream as long as that works.
+type Source struct {
+	// KV and Watcher are the RPC surface.
+	KV      clientv3.KV
+	Watcher clientv3.Watcher
+	// Backoff gives the pauses between attempts to open a watch.
+	Backoff retry.Backoff
+	// Timeout bounds each single request and the opening of a watch.
+	Timeout time.Duration
+	// Recheck is the time between two rechecks of a quiet watch.
+	Recheck time.Duration
+
+	// stream counts the streams that fell silent; see fresh.
+	stream atomic.Int64
+}
+
+// streamKey is the metadata by which the client tells streams apart. The server
+// ignores it.
+const streamKey = "eldest-stream"
+
+// context returns ctx made ready for a watch: the member must have a leader, and
+// the stream is the current one of the source.
+func (s *Source) context(ctx context.Context) context.Context {
+	ctx = clientv3.WithRequireLeader(ctx)
+	if n := s.stream.Load(); n > 0 {
+		ctx = metadata.AppendToOutgoingContext(ctx, streamKey, strconv.FormatInt(n, 10))
+	}
+	return ctx
+}
+
+// distrust makes later watches use another stream than one opened when the
+// counter stood at seen. Many watches on a stream that fell silent move together.
+func (s *Source) distrust(seen int64) { s.stream.CompareAndSwap(seen, seen+1) }
+
+// opened is a watch that the server has confirmed.
+type opened struct {
+	events   clientv3.WatchChan
+	revision int64 // of the store when the watch was put in place
+	stream   int64
+	close    context.CancelFunc
+}
+
+// open starts a watch and blocks until the server has confirmed it, Timeout has
+// passed, or ctx ends. The caller must call close.
+func (s *Source) open(ctx context.Context, key string, opts ...clientv3.OpOption) (*opened, error) {
+	o := &opened{stream: s.stream.Load()}
+	var wctx context.Context
+	wctx, o.close = context.WithCancel(s.context(ctx))
+	// Watch blocks until the server answers and has no time-out of its own; the
+	// context must live on afterwards. So the time-out is a timer that is stopped.
+	timer := time.AfterFunc(s.Timeout, o.close)
+	o.events = s.Watcher.Watch(wctx, key, append(opts, clientv3.WithCreatedNotify())...)
+	resp, ok := <-o.events
+	timely := timer.Stop()
+	switch {
+	case ctx.Err() != nil:
+		o.close()
+		return nil, context.Cause(ctx)
+	case !timely:
+		o.close()
+		s.distrust(o.stream)
+		return nil, fmt.Errorf("%w: no watch within %v", eldest.ErrSilent, s.Timeout)
+	case !ok:
+		o.close()
+		return nil, errEnded
+	case resp.Err() != nil:
+		o.close()
+		return nil, resp.Err()
+	}
+	o.revision = resp.Header.Revision
+	return o, nil
+}
+
+// patience is how long a question may stay unanswered, by one member after
+// another, before etcd counts as silent.
+func (s *Source) patience() time.Duration { return 4 * s.Timeout }
+
+// ask sends a read until it is answered, for at most patience, each attempt with
+// a time-out of its own: a member that swallows requests costs one attempt. It
+// returns a permanent refusal as it is, ctx's cause, or eldest.ErrSilent.
+func (s *Source) ask(ctx context.Context, patience time.Duration, read clientv3.Op) (clientv3.OpResponse, error) {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		once, done := context.WithTimeout(limited, s.Timeout)
+		resp, err := s.KV.Do(once, read)
+		refused := permanent(once, err)
+		done()
+		if err == nil || refused {
+			return resp, err
+		}
+		paused := retry.Sleep(limited, s.Backoff(attempt))
+		switch {
+		case ctx.Err() != nil:
+			return resp, context.Cause(ctx)
+		case paused != nil:
+			return resp, fmt.Errorf("%w: for %v: %w", eldest.ErrSilent, patience, err)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+// Package lease keeps an etcd lease alive and knows, without asking anybody,
+// until when it certainly lives. It knows time, not elections.
+//
+// Not guaranteed: that code which ignores the session's context stops in time,
+// nor anything about clocks that run at rates differing by more than
+// margin / TTL.
+//
+// # The deadline
+//
+// The server counts the TTL from the moment at which it handles a renewal. The
+// client cannot know that moment, but it knows one that is earlier: the instant
+// before it sent the request. So
+//
+//	deadline = time before the renewal was sent + granted TTL - margin
+//
+// is never later than the server's expiry, whatever the network does and however
+// long the reply takes; the margin covers a client clock that runs slower than
+// the server's. (Counting from the receipt of the reply, as etcd's own client
+// does, lets two leaders coexist for as long as the reply was under way.) A reply
+// that is read after the deadline proves nothing and is ignored: the process may
+// have been stopped while it waited in a buffer.
+//
+// The arithmetic is in deadline.go, free of I/O and clocks.
+//
+// # The clock
+//
+// Deadlines are read on a clock that goes on while the machine sleeps
+// (CLOCK_BOOTTIME on Linux). Go's monotonic clock stops there, so a laptop that
+// wakes up after an hour would believe that its lease is fresh. The deadline is
+// checked at each use (Holds, Status) and by a timer, not by polling.
+//
+// # Sessions
+//
+// A Session is the client side of one lease. Open grants, Resume adopts a lease
+// that an earlier life of the process left, Close revokes, Abandon leaves the
+// lease to expire. In between one goroutine renews: about every TTL/4, with
+// jitter, each attempt with a time-out of about TTL/12 of its own, so that a
+// member which swallows requests costs an attempt and not the lease.
+//
+//	Alive --renewal overdue--> Jeopardy --renewed--> Alive
+//	Alive, Jeopardy --deadline, lease gone, Close, Abandon--> Lost (for good)
+//
+// A Session's Context ends with the session; its cause says why. Many elections
+// may share one session.
+package lease

@@ -1,0 +1,43 @@
+package lease
+
+import "time"
+
+// Hooks are told what happens to a session. Each may be nil. They are called one
+// at a time, in order, on a goroutine of their own: a hook may block or call back
+// into the session, but then later calls wait for it, and past a thousand waiting
+// ones they are dropped. A hook must not call Close or wait for it.
+type Hooks struct {
+	// Renewed is called after each renewal that the server confirmed in time.
+	Renewed func(RenewedEvent)
+	// Jeopardy is called when the first of a row of renewals fails.
+	Jeopardy func(JeopardyEvent)
+	// Recovered is called when a renewal succeeds after Jeopardy.
+	Recovered func(RenewedEvent)
+	// Lost is called once, when the session ends, Close and Abandon included.
+	Lost func(LostEvent)
+}
+
+// RenewedEvent tells of a confirmed renewal.
+type RenewedEvent struct {
+	// Latency is the time from sending the request to reading its reply.
+	Latency time.Duration
+	// TTL is what the server granted.
+	TTL time.Duration
+	// Slack is the certain time that was left when the reply was read, before
+	// it counted: how close it came.
+	Slack time.Duration
+}
+
+// JeopardyEvent tells that a renewal failed.
+type JeopardyEvent struct {
+	// Remaining is the certain time left.
+	Remaining time.Duration
+	// Err is why the renewal failed.
+	Err error
+}
+
+// LostEvent tells that the session ended.
+type LostEvent struct {
+	// Cause is what Session.Err returns from now on.
+	Cause error
+}

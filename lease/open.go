@@ -1,0 +1,121 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+)
+
+// attemptTimeout bounds one attempt to grant or to resume: a member that
+// swallows requests costs this much, then another member is asked.
+const attemptTimeout = 2 * time.Second
+
+// Open has a lease granted and starts its session. It blocks until a server
+// grants one, ctx ends, or the answer cannot change: while etcd is away it keeps
+// trying with back-off. ctx bounds the grant alone; the session lives on.
+//
+// On failure there is no session, and the error is an *eldest.OpError: of
+// eldest.ErrInvalid for a bad Config, before anything is sent; of
+// eldest.ErrClosed for a closed client; of ctx's error; or of what the server
+// refused. A grant whose reply was lost leaves a lease without keys that nobody
+// renews and that ends by itself.
+func Open(ctx context.Context, cfg Config) (*Session, error) {
+	cfg, ttl, err := checked(ctx, cfg)
+	if err != nil {
+		return nil, opening("open session", 0, err)
+	}
+	s, err := acquire(ctx, cfg, func(ctx context.Context) (clientv3.LeaseID, int64, error) {
+		resp, err := cfg.Lease.Grant(ctx, ttl)
+		if err != nil {
+			return 0, 0, err
+		}
+		return resp.ID, resp.TTL, nil
+	})
+	if err != nil {
+		return nil, opening("open session", 0, err)
+	}
+	return s, nil
+}
+
+// Resume starts a session for a lease that exists: one that Abandon left, or an
+// earlier life of this process. It renews at once and takes over from there, so
+// keys, their tokens and leadership are kept. Config.TTL is ignored: the lease
+// has one. It blocks like Open.
+//
+// A lease that is gone is an error that wraps eldest.ErrSessionLost; open a new
+// session then. The caller must know that no other process renews the lease.
+func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, error) {
+	cfg, _, err := checked(ctx, cfg)
+	if err == nil && id <= 0 {
+		err = fmt.Errorf("%w: the lease ID %d is not positive", eldest.ErrInvalid, id)
+	}
+	if err != nil {
+		return nil, opening("resume session", id, err)
+	}
+	s, err := acquire(ctx, cfg, func(ctx context.Context) (clientv3.LeaseID, int64, error) {
+		resp, err := keepAlive(ctx, cfg.Lease, id)
+		if err != nil {
+			return 0, 0, err
+		}
+		return id, resp.TTL, nil
+	})
+	if err != nil {
+		return nil, opening("resume session", id, err)
+	}
+	return s, nil
+}
+
+var errLate = errors.New("the answer took longer than the lease is certain")
+
+// acquire calls ask, which grants or renews, until it has an answer that still
+// means something when it arrives.
+func acquire(ctx context.Context, cfg Config, ask func(context.Context) (clientv3.LeaseID, int64, error)) (*Session, error) {
+	for attempt := 0; ; attempt++ {
+		once, cancel := context.WithTimeout(ctx, attemptTimeout)
+		sent := cfg.Clock.Now()
+		id, ttl, err := ask(once)
+		// Asked before cancel, which would explain any cancellation.
+		permanent, closed := rpcerr.Permanent(once, err), rpcerr.ClientClosed(once, err)
+		cancel()
+		switch {
+		case err == nil:
+			r, rerr := cfg.rhythm(time.Duration(ttl) * time.Second)
+			if rerr != nil {
+				return nil, fmt.Errorf("the server granted %v: %w", time.Duration(ttl)*time.Second, rerr)
+			}
+			if deadlineAfter(sent, r.ttl, r.margin).passed(cfg.Clock.Now()) {
+				err = errLate
+				break
+			}
+			return newSession(cfg, id, r, sent), nil
+		case errors.Is(err, errGone):
+			return nil, fmt.Errorf("%w: %w", eldest.ErrSessionLost, err)
+		case closed:
+			return nil, fmt.Errorf("%w: the etcd client: %w", eldest.ErrClosed, err)
+		case permanent:
+			return nil, err
+		}
+		if cause := retry.Sleep(ctx, cfg.Backoff(attempt)); cause != nil {
+			return nil, fmt.Errorf("%w (last answer: %w)", cause, err)
+		}
+	}
+}
+
+// checked validates what the caller passed in, before anything is sent.
+func checked(ctx context.Context, cfg Config) (Config, int64, error) {
+	if ctx == nil {
+		return cfg, 0, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
+	}
+	return cfg.withDefaults()
+}
+
+func opening(op string, id clientv3.LeaseID, err error) error {
+	return &eldest.OpError{Op: op, Lease: int64(id), Err: err}
+}

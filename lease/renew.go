@@ -1,0 +1,168 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+)
+
+// errGone is a server's answer that the lease does not exist.
+var errGone = errors.New("the server says the lease is gone")
+
+// run is the session's only goroutine: it renews until the session ends, then
+// revokes, if it is to.
+func (s *Session) run() {
+	defer close(s.done)
+	for failures := 0; ; {
+		if retry.Sleep(s.ctx, s.pause(failures)) != nil {
+			break
+		}
+		err := s.renew()
+		if s.ctx.Err() != nil {
+			break
+		}
+		if err == nil {
+			failures = 0
+			continue
+		}
+		failures++
+	}
+	s.mu.Lock()
+	cleanup := s.cleanup
+	s.mu.Unlock()
+	if cleanup {
+		s.revoked = s.revoke()
+	}
+}
+
+// pause returns how long to wait before the next attempt.
+func (s *Session) pause(failures int) time.Duration {
+	if failures > 0 {
+		return s.cfg.Backoff(failures - 1)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	every := s.rhythm.renewal.Every
+	return retry.Spread(every, every/10)
+}
+
+// renew makes one attempt and takes its result in.
+func (s *Session) renew() error {
+	s.mu.Lock()
+	timeout := s.rhythm.renewal.Timeout
+	s.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(s.ctx, timeout)
+	defer cancel()
+	sent := s.cfg.Clock.Now()
+	resp, err := keepAlive(ctx, s.cfg.Lease, s.id)
+	received := s.cfg.Clock.Now()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// A reply may have waited in a buffer while this process was stopped: what
+	// counts is the clock, before anything else is believed.
+	left := s.checked()
+	if s.state == Lost {
+		return nil
+	}
+	switch {
+	case errors.Is(err, errGone):
+		s.cleanup = false // nothing is left to revoke
+		s.loseLocked(fmt.Errorf("%w: %w", eldest.ErrSessionLost, err))
+		return nil
+	case err != nil:
+		s.overdue(left, err)
+		return err
+	}
+	return s.renewed(sent, received, time.Duration(resp.TTL)*time.Second)
+}
+
+// renewed takes in a confirmed renewal. The caller holds mu; the session lives.
+func (s *Session) renewed(sent, received, granted time.Duration) error {
+	r := s.rhythm
+	if granted != r.ttl {
+		var err error
+		if r, err = s.cfg.rhythm(granted); err != nil {
+			s.loseLocked(fmt.Errorf("%w: the server now grants %v: %w", eldest.ErrSessionLost, granted, err))
+			return nil
+		}
+	}
+	slack := s.deadline.left(received)
+	next, ok := s.deadline.renewed(sent, received, r.ttl, r.margin)
+	if !ok {
+		err := fmt.Errorf("the reply took %v, too long to prove anything", received-sent)
+		s.overdue(slack, err)
+		return err
+	}
+	s.rhythm, s.deadline = r, next
+	s.timer.Reset(next.left(received))
+	event := RenewedEvent{Latency: received - sent, TTL: granted, Slack: slack}
+	if f := s.cfg.Hooks.Renewed; f != nil {
+		s.hooks.Do(func() { f(event) })
+	}
+	if f := s.cfg.Hooks.Recovered; f != nil && s.state == Jeopardy {
+		s.hooks.Do(func() { f(event) })
+	}
+	s.state = Alive
+	return nil
+}
+
+// overdue notes that a renewal failed. The caller holds mu; the session lives.
+func (s *Session) overdue(left time.Duration, err error) {
+	if s.state == Jeopardy {
+		return
+	}
+	s.state = Jeopardy
+	if f := s.cfg.Hooks.Jeopardy; f != nil {
+		s.hooks.Do(func() { f(JeopardyEvent{Remaining: left, Err: err}) })
+	}
+}
+
+// keepAlive renews once. It returns errGone when the server says that the lease
+// does not exist: as an error, or, as other clients report it, as a TTL of 0.
+func keepAlive(ctx context.Context, l clientv3.Lease, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	resp, err := l.KeepAliveOnce(ctx, id)
+	switch {
+	case rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
+		return nil, errGone
+	case err != nil:
+		return nil, err
+	case resp == nil || resp.TTL <= 0:
+		return nil, errGone
+	}
+	return resp, nil
+}
+
+// revoke removes the lease and with it its keys. It tries until the server
+// answers, or until the lease has expired by itself: one TTL after the last
+// renewal could have reached the server, that is one TTL from now.
+func (s *Session) revoke() error {
+	s.mu.Lock()
+	ttl, timeout := s.rhythm.ttl, s.rhythm.renewal.Timeout
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), ttl)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		once, done := context.WithTimeout(ctx, max(timeout, time.Second))
+		_, err := s.cfg.Lease.Revoke(once, s.id)
+		done()
+		switch {
+		case err == nil, rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
+			return nil
+		case rpcerr.Permanent(once, err) && once.Err() == nil:
+			return fmt.Errorf("revoke: %w; the lease expires by itself within %v", err, ttl)
+		}
+		if retry.Sleep(ctx, s.cfg.Backoff(attempt)) != nil {
+			return fmt.Errorf("revoke: no answer within the TTL of %v: %w", ttl, err)
+		}
+	}
+}

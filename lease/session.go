@@ -1,0 +1,214 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/serial"
+)
+
+// State is what a session knows of its lease. It goes Alive, Jeopardy and back
+// any number of times, then Lost for good.
+type State uint8
+
+const (
+	// Alive: the lease is certain until the deadline, and renewals succeed.
+	Alive State = iota
+	// Jeopardy: a renewal is overdue, but the deadline is ahead.
+	Jeopardy
+	// Lost: the lease is no longer certain, or certainly gone.
+	Lost
+)
+
+// String returns "alive", "jeopardy" or "lost".
+func (s State) String() string {
+	switch s {
+	case Alive:
+		return "alive"
+	case Jeopardy:
+		return "jeopardy"
+	default:
+		return "lost"
+	}
+}
+
+// Status is a session's state at one moment.
+type Status struct {
+	// State is the state; the deadline has been compared with the clock.
+	State State
+	// Remaining is the time for which the lease is still certain; 0 when Lost.
+	Remaining time.Duration
+	// Cause says why the session is Lost; nil before.
+	Cause error
+}
+
+// Session is the client side of one lease, made by Open or Resume and ended by
+// Close or Abandon, one of which must be called. All methods are safe for
+// concurrent use.
+//
+// Invariant: once the state is Lost, ctx has ended, and neither ever changes.
+type Session struct {
+	cfg Config
+	id  clientv3.LeaseID
+	ctx context.Context // ends with the session
+	end context.CancelCauseFunc
+
+	mu       sync.Mutex
+	rhythm   rhythm
+	deadline deadline
+	state    State
+	timer    *time.Timer // fires at the deadline, or just before and is set again
+	cleanup  bool        // whether the lease is to be revoked when the session ends
+	uses     map[string]*use
+
+	hooks   serial.Queue
+	done    chan struct{} // closed when the renewing goroutine has ended
+	revoked error         // result of the clean-up; valid once done is closed
+}
+
+// newSession starts the session of a lease that was granted or renewed by a
+// request sent at the reading sent.
+func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration) *Session {
+	ctx, end := context.WithCancelCause(context.Background())
+	s := &Session{
+		cfg: cfg, id: id, ctx: ctx, end: end,
+		rhythm: r, deadline: deadlineAfter(sent, r.ttl, r.margin),
+		cleanup: true,
+		uses:    make(map[string]*use),
+		done:    make(chan struct{}),
+	}
+	s.mu.Lock()
+	s.timer = time.AfterFunc(s.deadline.left(cfg.Clock.Now()), s.checkDeadline)
+	s.mu.Unlock()
+	go s.run()
+	return s
+}
+
+// ID returns the lease's ID.
+func (s *Session) ID() clientv3.LeaseID { return s.id }
+
+// TTL returns the TTL that the server granted last.
+func (s *Session) TTL() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rhythm.ttl
+}
+
+// Context returns a context that ends with the session; context.Cause says why:
+// an error that wraps eldest.ErrSessionLost (deadline passed, lease gone) or
+// eldest.ErrClosed (Close, Abandon).
+func (s *Session) Context() context.Context { return s.ctx }
+
+// Done returns a channel that is closed when the session ends.
+func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
+
+// Err returns nil while the session lives, then why it ended.
+func (s *Session) Err() error { return context.Cause(s.ctx) }
+
+// Status reads the clock and returns what is certain at this moment.
+func (s *Session) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := s.checked()
+	return Status{State: s.state, Remaining: left, Cause: context.Cause(s.ctx)}
+}
+
+// Holds reports whether the lease certainly lives for another d: whether an
+// action that takes at most d from now is over before anybody else can win. It
+// reads the clock and sends nothing. After the process or the machine was
+// stopped, the first call already tells the truth (G3).
+func (s *Session) Holds(d time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.checked() > d && s.state != Lost
+}
+
+// Close ends the session and revokes its lease, so that its keys go at once. The
+// session's context ends before anything is sent. Close blocks until the server
+// has confirmed, the lease has certainly expired, or ctx ends; in the last case
+// it returns ctx's error and the revocation goes on in the background, for at
+// most one TTL, and Close may be called again to wait for it. A lease that is
+// gone already is a success, and so is every further Close after one.
+//
+// Close does not need the context under which the session was opened to live,
+// but ctx must: with one that has ended, nothing is waited for.
+func (s *Session) Close(ctx context.Context) error {
+	s.lose(fmt.Errorf("%w: the session was closed", eldest.ErrClosed), true)
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		return s.failed("close session", context.Cause(ctx))
+	}
+	// The tenders' context has ended; they are only waited for.
+	if err := s.waitTenders(ctx); err != nil {
+		return s.failed("close session", err)
+	}
+	_ = s.hooks.Wait(ctx)
+	if s.revoked != nil {
+		return s.failed("close session", s.revoked)
+	}
+	return nil
+}
+
+// Abandon ends the session on this side only: renewing stops, nothing is sent,
+// and the lease lives on until it expires, for Resume or for nobody. It waits for
+// the session's goroutine, which ends at once. Closing an abandoned session is
+// harmless and sends nothing.
+func (s *Session) Abandon() {
+	s.lose(fmt.Errorf("%w: the session was abandoned", eldest.ErrClosed), false)
+	<-s.done
+	_ = s.waitTenders(context.Background())
+}
+
+// checkDeadline is the timer's function.
+func (s *Session) checkDeadline() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if left := s.checked(); s.state != Lost {
+		s.timer.Reset(left)
+	}
+}
+
+// checked compares the clock with the deadline, ends the session if it has
+// passed, and returns the certain time left. The caller holds mu.
+func (s *Session) checked() time.Duration {
+	if s.state == Lost {
+		return 0
+	}
+	now := s.cfg.Clock.Now()
+	if s.deadline.passed(now) {
+		s.loseLocked(fmt.Errorf("%w: no renewal was confirmed before the deadline", eldest.ErrSessionLost))
+		return 0
+	}
+	return s.deadline.left(now)
+}
+
+// lose ends the session, once. Whether the lease is revoked is for the first
+// caller to say: it cannot be taken back.
+func (s *Session) lose(cause error, cleanup bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != Lost {
+		s.cleanup = cleanup
+		s.loseLocked(cause)
+	}
+}
+
+func (s *Session) loseLocked(cause error) {
+	s.state = Lost
+	s.timer.Stop()
+	s.end(s.failed("session", cause))
+	if lost := s.cfg.Hooks.Lost; lost != nil {
+		event := LostEvent{Cause: context.Cause(s.ctx)}
+		s.hooks.Do(func() { lost(event) })
+	}
+}
+
+func (s *Session) failed(op string, err error) error {
+	return &eldest.OpError{Op: op, Lease: int64(s.id), Err: err}
+}
