@@ -1,0 +1,70 @@
+package rig
+
+import "time"
+
+// change alters the weather and wakes every reader to see it.
+func (h *Host) change(way Way, f func(*weather)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if way&Out != 0 {
+		f(&h.out)
+	}
+	if way&In != 0 {
+		f(&h.in)
+	}
+	close(h.changed)
+	h.changed = make(chan struct{})
+	for c, s := range h.conns {
+		c.in.poke()
+		s.in.poke()
+	}
+}
+
+// Cut holds everything in the given direction from now on: a black hole. What
+// was written arrives when the cut heals.
+func (h *Host) Cut(way Way) { h.change(way, func(w *weather) { w.held = true }) }
+
+// Heal ends cuts and delays in both directions.
+func (h *Host) Heal() {
+	h.change(Both, func(w *weather) { w.held, w.delay = false, 0 })
+}
+
+// Delay adds d to whatever is written in the given direction from now on.
+func (h *Host) Delay(way Way, d time.Duration) {
+	h.change(way, func(w *weather) { w.delay = d })
+}
+
+// Reset breaks every connection of the host at both ends and returns how many
+// there were. The client dials again.
+func (h *Host) Reset() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c, s := range h.conns {
+		c.in.tear()
+		c.out.tear()
+		s.in.tear()
+		s.out.tear()
+	}
+	return len(h.conns)
+}
+
+// Unplug takes the host off the network for ever without a word to the server,
+// which goes on believing in its connections: power failure. The processes on
+// the host do not notice either; whoever plays them must stop them and then
+// call [Host.Kill].
+func (h *Host) Unplug() { h.change(Both, func(w *weather) { w.dead = true }) }
+
+// Kill unplugs the host and closes its client, so that nothing of it is left.
+// Calling it again does nothing.
+func (h *Host) Kill() {
+	h.Unplug()
+	h.mu.Lock()
+	if h.killed {
+		h.mu.Unlock()
+		return
+	}
+	h.killed = true
+	h.mu.Unlock()
+	h.Reset()
+	_ = h.Client.Close()
+}

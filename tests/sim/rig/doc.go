@@ -1,0 +1,32 @@
+// Package rig runs the real etcd server and real etcd clients in virtual time.
+//
+// It does not give a deterministic schedule: inside a bubble goroutines still
+// run in any order, so a seed repeats a scenario and not the exact
+// interleaving. It runs one member only, because members talk to each other
+// over real sockets, and a real socket hangs a bubble.
+//
+// A [World] lives inside one testing/synctest bubble. Time in the bubble
+// stands still while anything runs and jumps to the next timer when everything
+// waits, so a lease of ten seconds expires in microseconds, and every instant
+// that is written down is exact. The parts of a World are
+//
+//   - [Server]: etcdserver and its gRPC front, with the data on disk (memory
+//     where the machine has a memory file system), which can be stopped and
+//     started again with its data;
+//   - [Host]: one machine with its own network towards the server and one
+//     clientv3 client. Its network can be delayed, held in either direction or
+//     both, reset, and told to lose the reply to a chosen request after the
+//     server has done it;
+//   - [Tap]: every change of the store, read from the server's own store and
+//     not through any client, with the virtual instant of the commit.
+//
+// # Rules
+//
+// One bubble at a time: clientv3 keeps one package-level channel which must
+// belong to the bubble (see valctx.go). [Run] takes care of it, and lets a
+// virtual minute pass at the end, so that a goroutine that somebody left
+// behind makes the bubble panic: a leak check that costs nothing.
+//
+// Nothing in a bubble may use a real socket, or wait on a channel that was
+// made outside.
+package rig

@@ -1,0 +1,124 @@
+package rig
+
+import (
+	"context"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+)
+
+// Host is one machine: a name, a network towards the server and a client. All
+// methods are safe for concurrent use.
+type Host struct {
+	Name   string
+	Client *clientv3.Client
+
+	world *World
+
+	mu      sync.Mutex
+	out, in weather
+	conns   map[*conn]*conn // client's end to server's end
+	changed chan struct{}   // closed and renewed at each change of the weather
+	losses  []*Loss
+	killed  bool
+}
+
+// Host adds a host with a connected client. Dialling is lazy, as always in
+// clientv3: a host can be made while the server is down.
+func (w *World) Host(name string) *Host {
+	h := &Host{Name: name, world: w, conns: map[*conn]*conn{}, changed: make(chan struct{})}
+	w.Server.admit(h)
+	var err error
+	h.Client, err = clientv3.New(clientv3.Config{
+		Endpoints:   []string{"etcd:2379"},
+		Logger:      zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(h.dial)},
+	})
+	require.NoError(w.T, err)
+	w.mu.Lock()
+	w.hosts = append(w.hosts, h)
+	w.mu.Unlock()
+	return h
+}
+
+// dial connects to the server through the host's network; a handshake needs
+// both directions, so a cut of either hangs it until the cut heals or ctx ends.
+func (h *Host) dial(ctx context.Context, _ string) (net.Conn, error) {
+	for {
+		h.mu.Lock()
+		blocked := h.out.held || h.in.held || h.killed
+		trip, changed := h.out.delay+h.in.delay, h.changed
+		h.mu.Unlock()
+		if !blocked {
+			if err := pause(ctx, trip); err != nil {
+				return nil, err
+			}
+			return h.connect(ctx)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// connect makes the two ends and hands one to the server.
+func (h *Host) connect(ctx context.Context) (net.Conn, error) {
+	l := h.world.Server.front()
+	if l == nil {
+		return nil, syscall.ECONNREFUSED
+	}
+	up := newLink(func() weather { return h.weather(Out) })
+	down := newLink(func() weather { return h.weather(In) })
+	client := &conn{in: down, out: up, local: addr(h.Name), remote: "etcd"}
+	server := &conn{in: up, out: down, local: "etcd", remote: addr(h.Name)}
+	client.closed = func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.conns, client)
+	}
+	h.mu.Lock()
+	h.conns[client] = server
+	h.mu.Unlock()
+	select {
+	case l.conn <- server:
+		return client, nil
+	case <-l.done:
+		_ = client.Close()
+		return nil, syscall.ECONNREFUSED
+	case <-ctx.Done():
+		_ = client.Close()
+		return nil, ctx.Err()
+	}
+}
+
+// pause waits for d or the end of ctx, whichever comes first.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (h *Host) weather(way Way) weather {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if way == Out {
+		return h.out
+	}
+	return h.in
+}

@@ -1,0 +1,164 @@
+package rig
+
+import (
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// chunk is what one Write put on the wire, and when it arrives.
+type chunk struct {
+	data []byte
+	at   time.Time
+}
+
+// link is one direction of a connection. Like TCP it never loses or reorders
+// bytes: a direction that is held keeps what was written and delivers it, late,
+// when it is let go. Only a reset or the death of the host loses bytes.
+type link struct {
+	weather func() weather // conditions of this direction, asked at each use
+
+	mu       sync.Mutex
+	queue    []chunk
+	last     time.Time // arrival of the newest chunk; later ones never overtake it
+	ended    bool      // the writer closed; the reader sees EOF behind the queue
+	endAt    time.Time
+	broken   bool // reset, or closed by the reader
+	deadline time.Time
+	wake     chan struct{} // one slot; there is one reader at a time
+}
+
+func newLink(weather func() weather) *link {
+	return &link{weather: weather, wake: make(chan struct{}, 1)}
+}
+
+// poke wakes the reader to look again.
+func (l *link) poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write never blocks: the wire is as long as it has to be.
+func (l *link) write(p []byte) (int, error) {
+	w := l.weather()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken || l.ended {
+		return 0, syscall.ECONNRESET
+	}
+	if w.dead {
+		return len(p), nil
+	}
+	at := time.Now().Add(w.delay)
+	if at.Before(l.last) {
+		at = l.last
+	}
+	l.last = at
+	l.queue = append(l.queue, chunk{data: append([]byte(nil), p...), at: at})
+	l.poke()
+	return len(p), nil
+}
+
+// read blocks until bytes have arrived, the writer closed, the link broke, or
+// the deadline passed.
+func (l *link) read(p []byte) (int, error) {
+	for {
+		n, err, wait := l.tryRead(p)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		if wait <= 0 {
+			<-l.wake
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-l.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// tryRead returns bytes or an error if there is one now, or else how long to
+// wait for the next thing to happen by itself; 0 means until woken.
+func (l *link) tryRead(p []byte) (n int, err error, wait time.Duration) {
+	w := l.weather()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.broken {
+		return 0, syscall.ECONNRESET, 0
+	}
+	if !l.deadline.IsZero() {
+		if !now.Before(l.deadline) {
+			return 0, os.ErrDeadlineExceeded, 0
+		}
+		wait = l.deadline.Sub(now)
+	}
+	if w.held || w.dead {
+		return 0, nil, wait
+	}
+	if len(l.queue) > 0 {
+		head := &l.queue[0]
+		if now.Before(head.at) {
+			return 0, nil, sooner(wait, head.at.Sub(now))
+		}
+		n = copy(p, head.data)
+		if head.data = head.data[n:]; len(head.data) == 0 {
+			l.queue = l.queue[1:]
+		}
+		return n, nil, 0
+	}
+	if l.ended {
+		if now.Before(l.endAt) {
+			return 0, nil, sooner(wait, l.endAt.Sub(now))
+		}
+		return 0, io.EOF, 0
+	}
+	return 0, nil, wait
+}
+
+// sooner returns the smaller of two waits, of which 0 is "for ever".
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b < a {
+		return b
+	}
+	return a
+}
+
+// end closes the writer's side: what is queued still arrives.
+func (l *link) end() {
+	w := l.weather()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
+	l.ended = true
+	l.endAt = time.Now().Add(w.delay)
+	if l.endAt.Before(l.last) {
+		l.endAt = l.last
+	}
+	l.poke()
+}
+
+// tear breaks the link at once for both sides.
+func (l *link) tear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken = true
+	l.queue = nil
+	l.poke()
+}
+
+func (l *link) setDeadline(t time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deadline = t
+	l.poke()
+}

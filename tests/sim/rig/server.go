@@ -1,0 +1,128 @@
+package rig
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/server/v3/config"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/features"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+)
+
+// segment is the size of a log segment. etcd's 64 MB are written out ahead of
+// use, which is most of the cost of a start.
+const segment = 256 << 10
+
+func init() { wal.SegmentSizeBytes = segment }
+
+// Server is one etcd member and its gRPC front.
+type Server struct {
+	// Tap holds every change of the store since the first start.
+	Tap *Tap
+
+	dir      string
+	requests atomic.Int64
+
+	mu       sync.Mutex
+	etcd     *etcdserver.EtcdServer
+	grpc     *grpc.Server
+	listener *listener
+	served   chan struct{}
+	hosts    map[string]*Host
+}
+
+func newServer(dir string, now func() time.Duration) *Server {
+	return &Server{dir: filepath.Join(dir, "data"), hosts: map[string]*Host{}, Tap: newTap(now)}
+}
+
+// Requests returns the number of unary requests the server has answered.
+func (s *Server) Requests() int64 { return s.requests.Load() }
+
+// Start starts the member, with its data if it ran before, and returns when it
+// serves: about a virtual second, for its election.
+func (s *Server) Start() error {
+	srv, err := etcdserver.NewServer(s.config())
+	if err != nil {
+		return fmt.Errorf("starting etcd: %w", err)
+	}
+	srv.Start()
+	<-srv.ReadyNotify()
+	s.Tap.attach(srv.KV())
+
+	front := v3rpc.Server(srv, nil, s.unary, grpc.ChainStreamInterceptor(s.stream))
+	l, served := newListener(), make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = front.Serve(l)
+	}()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.etcd, s.grpc, s.listener, s.served = srv, front, l, served
+	return nil
+}
+
+// Stop stops the member and keeps its data. Calling it again does nothing.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	etcd, front, l, served := s.etcd, s.grpc, s.listener, s.served
+	s.etcd, s.listener = nil, nil
+	s.mu.Unlock()
+	if etcd == nil {
+		return
+	}
+	_ = l.Close()
+	front.Stop()
+	<-served
+	s.Tap.detach()
+	etcd.Stop()
+}
+
+func (s *Server) config() config.ServerConfig {
+	here := types.MustNewURLs([]string{"http://127.0.0.1:2380"})
+	return config.ServerConfig{
+		Name:                 "sim",
+		DataDir:              s.dir,
+		ClientURLs:           types.URLs([]url.URL{here[0]}),
+		PeerURLs:             here,
+		InitialPeerURLsMap:   types.URLsMap{"sim": here},
+		InitialClusterToken:  "sim",
+		NewCluster:           true,
+		TickMs:               100, // with 10 ticks: etcd's defaults, least TTL 2 s
+		ElectionTicks:        10,
+		BackendBatchInterval: time.Second,
+		MaxTxnOps:            128,
+		MaxRequestBytes:      1536 << 10,
+		MaxConcurrentStreams: 1 << 20,
+		WarningApplyDuration: time.Hour,
+		AuthToken:            "simple",
+		TokenTTL:             300,
+		CompactHashCheckTime: time.Hour,
+		DowngradeCheckTime:   time.Hour,
+		MaxLearners:          1,
+		UnsafeNoFsync:        true,
+		Logger:               zap.NewNop(),
+		ServerFeatureGate:    features.NewDefaultServerFeatureGate("sim", zap.NewNop()),
+	}
+}
+
+// front returns where to connect, or nil while the server is down.
+func (s *Server) front() *listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listener
+}
+
+func (s *Server) admit(h *Host) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hosts[h.Name] = h
+}

@@ -1,0 +1,79 @@
+package rig
+
+import (
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// afterlife is how long a bubble goes on after everything was closed. Whatever
+// still runs then is a leak.
+const afterlife = time.Minute
+
+// bubble keeps bubbles one after another, because of clientNeverDone.
+var bubble sync.Mutex
+
+// World is one server and the hosts around it, inside one bubble.
+type World struct {
+	T      testing.TB
+	Server *Server
+
+	start time.Time
+
+	mu    sync.Mutex
+	hosts []*Host
+}
+
+// Run calls f with a running world, in a bubble of its own, and closes the
+// world afterwards. It returns when everything in the bubble has ended; a
+// goroutine that is still there a virtual minute later panics the test. Safe
+// for parallel tests, which then wait for each other.
+func Run(t *testing.T, f func(w *World)) {
+	t.Helper()
+	bubble.Lock()
+	defer bubble.Unlock()
+	dir, err := os.MkdirTemp(memoryDir(), "eldest-sim-")
+	require.NoError(t, err)
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	synctest.Test(t, func(t *testing.T) {
+		old := clientNeverDone
+		clientNeverDone = make(chan struct{})
+		defer func() { clientNeverDone = old }()
+
+		w := &World{T: t, start: time.Now()}
+		w.Server = newServer(dir, w.Now)
+		require.NoError(t, w.Server.Start())
+		defer time.Sleep(afterlife)
+		defer w.close()
+		f(w)
+	})
+}
+
+// Now returns the virtual time since the world began.
+func (w *World) Now() time.Duration { return time.Since(w.start) }
+
+// close ends what runs: clients first, so that none of them meets a dead
+// server, then the server.
+func (w *World) close() {
+	w.mu.Lock()
+	hosts := w.hosts
+	w.mu.Unlock()
+	for _, h := range hosts {
+		h.Kill()
+	}
+	w.Server.Stop()
+}
+
+// memoryDir is where data is cheapest to write; "" means the usual place.
+func memoryDir() string {
+	const shm = "/dev/shm"
+	if fi, err := os.Stat(shm); err == nil && fi.IsDir() {
+		return shm
+	}
+	return ""
+}
