@@ -1,0 +1,76 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+)
+
+// KV returns a clientv3.KV that guards whatever passes through it: code that was
+// written for a plain one and is handed this one cannot write, or read, after the
+// tenure. Results are those of Txn; each call costs one request.
+//
+// Refused with eldest.ErrInvalid, because they cannot be guarded: Compact, which
+// etcd does not allow in transactions, and GetStream.
+func (g Guard) KV(kv clientv3.KV) clientv3.KV { return guardedKV{guard: g, kv: kv} }
+
+type guardedKV struct {
+	guard Guard
+	kv    clientv3.KV
+}
+
+func (g guardedKV) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	resp, header, err := g.guard.do(ctx, g.kv, op)
+	switch {
+	case err != nil:
+		return clientv3.OpResponse{}, err
+	case op.IsPut():
+		put := (*clientv3.PutResponse)(resp.GetResponsePut())
+		put.Header = header
+		return put.OpResponse(), nil
+	case op.IsDelete():
+		del := (*clientv3.DeleteResponse)(resp.GetResponseDeleteRange())
+		del.Header = header
+		return del.OpResponse(), nil
+	case op.IsTxn():
+		txn := (*clientv3.TxnResponse)(resp.GetResponseTxn())
+		txn.Header = header
+		return txn.OpResponse(), nil
+	default:
+		get := (*clientv3.GetResponse)(resp.GetResponseRange())
+		get.Header = header
+		return get.OpResponse(), nil
+	}
+}
+
+func (g guardedKV) Put(ctx context.Context, key, val string, opts ...clientv3.OpOption) (*clientv3.PutResponse, error) {
+	resp, err := g.Do(ctx, clientv3.OpPut(key, val, opts...))
+	return resp.Put(), err
+}
+
+func (g guardedKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	resp, err := g.Do(ctx, clientv3.OpGet(key, opts...))
+	return resp.Get(), err
+}
+
+func (g guardedKV) Delete(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.DeleteResponse, error) {
+	resp, err := g.Do(ctx, clientv3.OpDelete(key, opts...))
+	return resp.Del(), err
+}
+
+func (g guardedKV) Txn(ctx context.Context) clientv3.Txn { return g.guard.Txn(ctx, g.kv) }
+
+func (g guardedKV) Compact(context.Context, int64, ...clientv3.CompactOption) (*clientv3.CompactResponse, error) {
+	return nil, g.unguardable("compact")
+}
+
+func (g guardedKV) GetStream(context.Context, string, ...clientv3.OpOption) (clientv3.GetStreamChan, error) {
+	return nil, g.unguardable("a streamed get")
+}
+
+func (g guardedKV) unguardable(what string) error {
+	return g.guard.failed(fmt.Errorf("%w: %s cannot be guarded", eldest.ErrInvalid, what))
+}

@@ -1,0 +1,206 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// Entry is what a candidate puts into the queue.
+type Entry struct {
+	Election string
+	Lease    int64
+	Value    []byte
+}
+
+// Key returns the candidate's key.
+func (e Entry) Key() string { return keys.Candidate(e.Election, e.Lease) }
+
+// Place is a candidate's place in the queue as of one revision.
+//
+// Invariant: Token > 0; every candidate in Ahead has a smaller one, in falling
+// order; if Complete, there is nobody older than those in Ahead.
+type Place struct {
+	Token eldest.Token
+	// Revision is the etcd revision at which all of this was true.
+	Revision int64
+	// Ahead are the nearest older candidates, nearest first, with key, lease and
+	// token only.
+	Ahead []eldest.Candidate
+	// Complete says that Ahead holds all older candidates.
+	Complete bool
+	// Queue is the number of keys in the election's range, own and foreign ones
+	// included; 0 where it was not learnt.
+	Queue int64
+	// Foreign are keys in the range that are not candidates and were ignored.
+	Foreign []string
+	// Adopted says that the key was there already, from an earlier attempt;
+	// Value is then what it holds. Ahead was not learnt.
+	Adopted bool
+	Value   []byte
+}
+
+// Queue is how candidates enter the line and find who stands before them. The
+// default is ByCreateRevision. Another one can find the predecessor by other
+// means (a pointer to the newest candidate, say) or define another order; the
+// proof of a win is what Ahead answers, so G1 and G5 are then its duty.
+// Implementations must be safe for concurrent use.
+type Queue interface {
+	// Enter writes the candidate's key, bound to its lease, unless it is there
+	// already; then it reports the key as adopted. One request.
+	Enter(ctx context.Context, kv clientv3.KV, e Entry) (Place, error)
+	// Ahead finds, in one request, who of the candidates is still older than this
+	// one, whose token p.Token and known elders p.Ahead (all of them, if
+	// p.Complete) are. If at is positive the answer is the state at revision at,
+	// else the newest. A candidate that is itself no longer there, in the life
+	// that p.Token names, is an error that wraps eldest.ErrDeposed: an answer
+	// without anybody ahead is therefore the proof of a win (G1).
+	Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Place, at int64) (Place, error)
+}
+
+// ByCreateRevision is the queue of etcd's own elections: first come, first
+// served. The zero value is ready.
+type ByCreateRevision struct{}
+
+// nearest is how many older candidates a request asks for. One would do to find
+// the predecessor. Knowing all of them saves the expensive question when the
+// predecessor goes: whoever was older than it can be checked by reading single
+// keys. Ranges with a create-revision order cost the server a pass over the whole
+// queue (1.2 ms at 1,000 candidates) whatever the limit; a single key 0.1 ms.
+const nearest = 16
+
+// Enter implements Queue.
+func (ByCreateRevision) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Place, error) {
+	key := e.Key()
+	begin, end := keys.Range(e.Election)
+	resp, err := kv.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+		Then(
+			clientv3.OpPut(key, string(e.Value), clientv3.WithLease(clientv3.LeaseID(e.Lease))),
+			clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithKeysOnly(),
+				clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(nearest+1))).
+		Else(clientv3.OpGet(key)).
+		Commit()
+	if err != nil {
+		return Place{}, outcome(err)
+	}
+	if !resp.Succeeded {
+		kvs := resp.Responses[0].GetResponseRange().Kvs
+		if len(kvs) == 0 {
+			return Place{}, fmt.Errorf("etcd contradicts itself: %q exists and does not", key)
+		}
+		return adopted(e, kvs[0], resp.Header.Revision)
+	}
+	line := resp.Responses[1].GetResponseRange()
+	p := Place{Token: eldest.Token(resp.Header.Revision), Revision: resp.Header.Revision, Queue: line.Count}
+	p.older(e, line.Kvs)
+	p.Complete = !line.More
+	return p, nil
+}
+
+// adopted describes the own key as it was found.
+func adopted(e Entry, own *mvccpb.KeyValue, revision int64) (Place, error) {
+	if own.Lease != e.Lease {
+		return Place{}, fmt.Errorf("%w: the key is bound to lease %x", eldest.ErrDeposed, own.Lease)
+	}
+	return Place{Token: eldest.Token(own.CreateRevision), Revision: revision, Adopted: true, Value: own.Value}, nil
+}
+
+// Ahead implements Queue. Where all older candidates are known it reads their
+// keys and the own one; else it asks for the older ones by create revision.
+func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Place, at int64) (Place, error) {
+	read := []clientv3.OpOption{clientv3.WithKeysOnly()}
+	if at > 0 {
+		// What was true at a past revision is the same on every member that has
+		// reached it, so no quorum needs to be asked.
+		read = append(read, clientv3.WithRev(at), clientv3.WithSerializable())
+	}
+	ops := []clientv3.Op{clientv3.OpGet(e.Key(), read...)}
+	if p.Complete {
+		for _, c := range p.Ahead {
+			ops = append(ops, clientv3.OpGet(c.Key, read...))
+		}
+	} else {
+		begin, end := keys.Range(e.Election)
+		ops = append(ops, clientv3.OpGet(begin, append(read, clientv3.WithRange(end),
+			clientv3.WithMaxCreateRev(int64(p.Token)-1),
+			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(nearest))...))
+	}
+	answers, revision, err := readAll(ctx, kv, ops)
+	if err != nil {
+		return Place{}, err
+	}
+	if len(answers[0].Kvs) == 0 || answers[0].Kvs[0].CreateRevision != int64(p.Token) {
+		return Place{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, revision)
+	}
+	next := Place{Token: p.Token, Revision: revision, Complete: true}
+	if !p.Complete {
+		next.older(e, answers[1].Kvs)
+		next.Complete = len(answers[1].Kvs) < nearest
+		return next, nil
+	}
+	for i, c := range p.Ahead {
+		if kvs := answers[i+1].Kvs; len(kvs) > 0 && kvs[0].CreateRevision == int64(c.Token) {
+			next.Ahead = append(next.Ahead, c)
+		}
+	}
+	return next, nil
+}
+
+// readAll sends one read as it is and several as one transaction.
+func readAll(ctx context.Context, kv clientv3.KV, ops []clientv3.Op) ([]*clientv3.GetResponse, int64, error) {
+	if len(ops) == 1 {
+		resp, err := kv.Do(ctx, ops[0])
+		if err != nil {
+			return nil, 0, err
+		}
+		get := resp.Get()
+		return []*clientv3.GetResponse{get}, atRevision(ops[0], get.Header.Revision), nil
+	}
+	resp, err := kv.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return nil, 0, err
+	}
+	answers := make([]*clientv3.GetResponse, len(resp.Responses))
+	for i, r := range resp.Responses {
+		answers[i] = (*clientv3.GetResponse)(r.GetResponseRange())
+	}
+	return answers, atRevision(ops[0], resp.Header.Revision), nil
+}
+
+func atRevision(op clientv3.Op, header int64) int64 {
+	if rev := op.Rev(); rev > 0 {
+		return rev
+	}
+	return header
+}
+
+// older takes what is older than the candidate into Ahead, and what is no
+// candidate at all into Foreign.
+func (p *Place) older(e Entry, newestFirst []*mvccpb.KeyValue) {
+	for _, kv := range newestFirst {
+		key := string(kv.Key)
+		lease, err := keys.Parse(e.Election, key)
+		switch {
+		case err != nil:
+			p.Foreign = append(p.Foreign, key)
+		case kv.CreateRevision < int64(p.Token):
+			// The lease comes from the key: replies with keys only leave the
+			// field 0.
+			p.Ahead = append(p.Ahead, eldest.Candidate{
+				Key: key, Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision,
+			})
+		}
+	}
+}
+
+// Repeatable reports whether a read pinned at a revision failed only because the
+// member that was asked has not reached the revision yet, or has compacted it
+// away, so that the newest state should be asked for instead.
+func Repeatable(err error) bool { return rpcerr.Future(err) || rpcerr.Compacted(err) }
