@@ -1,0 +1,189 @@
+package devcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/types"
+)
+
+// Defaults of a Config. The timeouts are short because on one machine nothing
+// but the scheduler can be late; they allow leases of one second.
+const (
+	DefaultHeartbeat = 20 * time.Millisecond
+	DefaultElection  = 200 * time.Millisecond
+)
+
+// ErrInvalid is returned by Start for a Config that makes no cluster.
+var ErrInvalid = errors.New("invalid cluster")
+
+// Config says which cluster to start. The zero value is one member with its data
+// in a temporary directory.
+type Config struct {
+	// Members is 1, 3 or 5; 0 means 1, or what Dir says.
+	Members int
+	// Dir keeps the data. "" is a temporary directory that Close removes.
+	Dir string
+	// Heartbeat and Election are etcd's timeouts; 0 means the defaults above.
+	// Invariant: Election >= 5 x Heartbeat (etcd refuses less).
+	Heartbeat, Election time.Duration
+	// ClientPorts fixes the first members' client ports; the others are free
+	// ones.
+	ClientPorts []int
+	// Log receives the members' logs as JSON lines; nil discards them.
+	Log io.Writer
+}
+
+// Info describes one member for people and programs.
+type Info struct {
+	Name      string `json:"name"`
+	ID        string `json:"id"`
+	ClientURL string `json:"client_url"`
+	PeerURL   string `json:"peer_url"`
+	DataDir   string `json:"data_dir"`
+}
+
+// Cluster is a running cluster. Its methods may be called from many goroutines;
+// members are numbered from 0.
+type Cluster struct {
+	dir    string
+	remove bool // dir is ours
+	cfgs   []MemberConfig
+
+	mu      sync.Mutex
+	members []*Member // nil while stopped
+	cut     []bool
+	ids     []uint64
+	closed  bool
+}
+
+// Start starts a cluster and blocks until all its members serve requests or ctx
+// ends. On an error nothing is left running; ctx means nothing afterwards. The
+// caller must Close the cluster.
+func Start(ctx context.Context, cfg Config) (*Cluster, error) {
+	if cfg.Heartbeat == 0 {
+		cfg.Heartbeat = DefaultHeartbeat
+	}
+	if cfg.Election == 0 {
+		cfg.Election = max(DefaultElection, 5*cfg.Heartbeat)
+	}
+	if cfg.Election < 5*cfg.Heartbeat {
+		return nil, fmt.Errorf("%w: the election timeout %v is less than five heartbeats of %v", ErrInvalid, cfg.Election, cfg.Heartbeat)
+	}
+
+	c := &Cluster{dir: cfg.Dir}
+	if c.dir == "" {
+		dir, err := os.MkdirTemp("", "eldest-etcd-")
+		if err != nil {
+			return nil, err
+		}
+		c.dir, c.remove = dir, true
+	}
+	lay, err := openLayout(c.dir, cfg)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	c.cfgs = lay.configs(c.dir, cfg, c.remove)
+	c.members = make([]*Member, len(c.cfgs))
+	c.cut = make([]bool, len(c.cfgs))
+	c.ids = make([]uint64, len(c.cfgs))
+	for i := range c.cfgs {
+		if err := c.start(i); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	for i, m := range c.members {
+		if err := m.Ready(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("member %s: %w", c.cfgs[i].Name, err), c.Close())
+		}
+	}
+	return c, nil
+}
+
+// Endpoints are the client URLs of all members, in order.
+func (c *Cluster) Endpoints() []string {
+	eps := make([]string, len(c.cfgs))
+	for i, cfg := range c.cfgs {
+		eps[i] = cfg.ClientURL
+	}
+	return eps
+}
+
+// Members describes the members, in order.
+func (c *Cluster) Members() []Info {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	infos := make([]Info, len(c.cfgs))
+	for i, cfg := range c.cfgs {
+		infos[i] = Info{
+			Name: cfg.Name, ID: fmt.Sprintf("%x", c.ids[i]),
+			ClientURL: cfg.ClientURL, PeerURL: cfg.PeerURL, DataDir: cfg.Dir,
+		}
+	}
+	return infos
+}
+
+// Leader is the index of the member that leads the cluster, as a majority of
+// the members sees it, or -1. It does not block.
+func (c *Cluster) Leader() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	votes := make(map[types.ID]int)
+	for _, m := range c.members {
+		if m != nil {
+			votes[m.Server().Leader()]++
+		}
+	}
+	for i, id := range c.ids {
+		if votes[types.ID(id)] > len(c.ids)/2 {
+			return i
+		}
+	}
+	return -1
+}
+
+// Close stops all members, waits for them and removes the data directory if it
+// was a temporary one. Closing twice does nothing.
+func (c *Cluster) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	// First all servers, then their listeners: a listener waits a second for
+	// the streams of members that are still running.
+	each(c.members, func(m *Member) { m.etcd.Server.HardStop() })
+	each(c.members, (*Member).Stop)
+	clear(c.members)
+	if c.remove {
+		return os.RemoveAll(c.dir)
+	}
+	return nil
+}
+
+// each runs f for every running member side by side and waits.
+func each(members []*Member, f func(*Member)) {
+	var wg sync.WaitGroup
+	for _, m := range members {
+		if m != nil {
+			wg.Go(func() { f(m) })
+		}
+	}
+	wg.Wait()
+}
+
+// start starts member i. The caller holds c.mu or has c to itself.
+func (c *Cluster) start(i int) error {
+	m, err := StartMember(c.cfgs[i])
+	if err != nil {
+		return err
+	}
+	c.members[i], c.ids[i] = m, m.ID()
+	return nil
+}

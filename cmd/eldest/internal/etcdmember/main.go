@@ -1,0 +1,21 @@
+// Command etcdmember is one etcd member as a process of its own, for tests: "eldest
+// etcd member" without the rest of eldest. It is a command of its own so that the
+// tests' binary depends on the embedded server and the few files around it only:
+// it is built in no time when nothing of that changed, and a command that does
+// not compile yet does not take every test with it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/memberproc"
+)
+
+func main() {
+	if err := memberproc.Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "etcdmember:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,214 @@
+package memberproc
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Link is one direction between two members, by name.
+type Link struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Held counts what a cut link has held back since the process started: requests
+// and pieces of streams.
+type Held struct {
+	Link
+	Count int64 `json:"count"`
+}
+
+// Route tells the fabric about one peer.
+type Route struct {
+	// Name is the peer's member name.
+	Name string
+	// Host is the ip:port by which members know the peer, Real where it
+	// listens.
+	Host, Real string
+}
+
+// fabric is the forward proxy through which one member reaches its peers. It
+// carries what the member sends (requests) and what comes back on the same
+// connection (responses); what peers send in requests of their own passes their
+// fabrics.
+type fabric struct {
+	self   string
+	routes map[string]Route // by Host
+	server *http.Server
+
+	mu    sync.Mutex
+	gates map[Link]*gate
+}
+
+// gate is one link: open, or holding whatever wants to pass.
+type gate struct {
+	mu   sync.Mutex
+	open chan struct{} // closed while open
+	cut  bool
+	held atomic.Int64
+}
+
+// newFabric listens on a free port; the returned address is for HTTP_PROXY.
+func newFabric(self string, routes []Route) (*fabric, string, error) {
+	f := &fabric{self: self, routes: make(map[string]Route), gates: make(map[Link]*gate)}
+	for _, r := range routes {
+		f.routes[r.Host] = r
+	}
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", err
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Host = f.routes[r.In.URL.Host].Real
+			r.Out.Host = r.In.Host
+		},
+		Transport: &gatedTransport{fabric: f, base: &http.Transport{}},
+		// Raft's streams are responses that never end: pass on each piece.
+		FlushInterval: -1,
+		// A peer that is not there is everyday business here, and etcd logs
+		// it on both sides.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	f.server = &http.Server{
+		ErrorLog: proxy.ErrorLog,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, ok := f.routes[r.URL.Host]; !ok {
+				http.Error(w, "no such peer: "+r.URL.Host, http.StatusBadGateway)
+				return
+			}
+			proxy.ServeHTTP(w, r)
+		}),
+	}
+	go func() { _ = f.server.Serve(lis) }() // lives as long as the process
+	return f, "http://" + lis.Addr().String(), nil
+}
+
+// set makes exactly the given links cut. It returns when nothing that has not
+// passed yet can pass.
+func (f *fabric) set(cut []Link) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range cut {
+		f.gateLocked(l).set(true)
+	}
+	for l, g := range f.gates {
+		if !slices.Contains(cut, l) {
+			g.set(false)
+		}
+	}
+}
+
+// counts reports what each link has held so far.
+func (f *fabric) counts() []Held {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []Held
+	for l, g := range f.gates {
+		if n := g.held.Load(); n > 0 {
+			all = append(all, Held{Link: l, Count: n})
+		}
+	}
+	return all
+}
+
+func (f *fabric) gate(from, to string) *gate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.gateLocked(Link{From: from, To: to})
+}
+
+func (f *fabric) gateLocked(l Link) *gate {
+	g, ok := f.gates[l]
+	if !ok {
+		g = &gate{open: make(chan struct{})}
+		close(g.open)
+		f.gates[l] = g
+	}
+	return g
+}
+
+func (g *gate) set(cut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case cut && !g.cut:
+		g.open = make(chan struct{})
+	case !cut && g.cut:
+		close(g.open)
+	}
+	g.cut = cut
+}
+
+// pass blocks while the link is cut; ctx ends when the sender gives up.
+func (g *gate) pass(ctx context.Context) error {
+	counted := false
+	for {
+		g.mu.Lock()
+		open, cut := g.open, g.cut
+		g.mu.Unlock()
+		if !cut {
+			return nil
+		}
+		if !counted {
+			counted = true
+			g.held.Add(1)
+		}
+		select {
+		case <-open:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// gatedTransport passes the request through the gate to the peer, piece by
+// piece, and the response through the gate from it.
+type gatedTransport struct {
+	fabric *fabric
+	base   http.RoundTripper
+}
+
+func (t *gatedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	peer := t.fabric.routes[req.Host].Name
+	out, in := t.fabric.gate(t.fabric.self, peer), t.fabric.gate(peer, t.fabric.self)
+	ctx := req.Context()
+	if err := out.pass(ctx); err != nil {
+		return nil, err
+	}
+	if req.Body != nil {
+		req.Body = &gatedBody{ReadCloser: req.Body, gate: out, ctx: ctx}
+	}
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.pass(ctx); err != nil {
+		_ = resp.Body.Close() // the caller has gone
+		return nil, err
+	}
+	resp.Body = &gatedBody{ReadCloser: resp.Body, gate: in, ctx: ctx}
+	return resp, nil
+}
+
+// gatedBody lets what was read wait at the gate before it is handed on.
+type gatedBody struct {
+	io.ReadCloser
+	gate *gate
+	ctx  context.Context
+}
+
+func (b *gatedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if perr := b.gate.pass(b.ctx); perr != nil {
+		return 0, perr
+	}
+	return n, err
+}

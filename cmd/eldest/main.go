@@ -1,0 +1,20 @@
+// Command eldest elects leaders on etcd from a terminal; see doc.go.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	// The first SIGINT or SIGTERM ends the command's context, so that a leader
+	// can resign and a cluster can be taken down. stop gives the signals their
+	// default meaning back at that very moment: a second one ends the process
+	// at once, for those who cannot wait.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+
+	os.Exit(run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+}
