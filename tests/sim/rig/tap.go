@@ -7,18 +7,9 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
-)
 
-// Change is one change of one key, as the store committed it.
-type Change struct {
-	Rev     int64         // revision of the commit
-	At      time.Duration // virtual instant of the commit
-	Key     string
-	Deleted bool
-	Value   string
-	Create  int64 // create revision of the key; for a deletion, of the one deleted
-	Lease   int64
-}
+	"github.com/eldest-io/eldest/tests/sim/history"
+)
 
 // Tap reads the store from the inside: the authority on what happened, which no
 // fault of any network can touch. It misses nothing, restarts and compactions
@@ -27,24 +18,24 @@ type Tap struct {
 	now func() time.Duration
 
 	mu      sync.Mutex
-	changes []Change
-	live    map[string]Change // newest put of each key that exists
-	lost    bool              // a compaction overtook the tap: the run is void
+	changes []history.Change
+	live    map[string]history.Change // newest put of each key that exists
+	lost    bool                      // a compaction overtook the tap: the run is void
 
 	stream mvcc.WatchStream
 	done   chan struct{}
 }
 
 func newTap(now func() time.Duration) *Tap {
-	return &Tap{now: now, live: map[string]Change{}}
+	return &Tap{now: now, live: map[string]history.Change{}}
 }
 
 // Changes returns all changes so far in the order of revisions, and whether
 // that is all of them.
-func (t *Tap) Changes() (all []Change, complete bool) {
+func (t *Tap) Changes() (all []history.Change, complete bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return append([]Change(nil), t.changes...), !t.lost
+	return append([]history.Change(nil), t.changes...), !t.lost
 }
 
 // Rev returns the revision of the newest change.
@@ -62,10 +53,10 @@ func (t *Tap) rev() int64 {
 }
 
 // Live returns the newest put of each key in [begin, end).
-func (t *Tap) Live(begin, end string) map[string]Change {
+func (t *Tap) Live(begin, end string) map[string]history.Change {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := map[string]Change{}
+	out := map[string]history.Change{}
 	for k, c := range t.live {
 		if k >= begin && k < end {
 			out[k] = c
@@ -107,7 +98,7 @@ func (t *Tap) follow(ch <-chan mvcc.WatchResponse, done chan struct{}) {
 // from its last put, since the event has neither.
 func (t *Tap) add(ev *mvccpb.Event) {
 	key := string(ev.Kv.Key)
-	c := Change{Rev: ev.Kv.ModRevision, At: t.now(), Key: key}
+	c := history.Change{Rev: ev.Kv.ModRevision, At: t.now(), Key: key}
 	if ev.Type == mvccpb.Event_DELETE {
 		c.Deleted = true
 		c.Create, c.Lease = t.live[key].Create, t.live[key].Lease

@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/eldest-io/eldest/tests/sim/history"
+	"github.com/eldest-io/eldest/tests/sim/rig"
+)
+
+// actor is a participant: a process on a host that campaigns, leads, writes
+// while it leads, and begins again when it is over, until it leaves or crashes.
+type actor struct {
+	stage *stage
+	name  string
+	host  *rig.Host
+	rng   *rand.Rand // of this actor alone; nil: no pauses at random
+
+	mu        sync.Mutex
+	started   bool
+	contender Contender
+	tenure    Tenure
+	toldLet   bool               // LetGo is in the log for this tenure
+	withdraw  context.CancelFunc // ends the campaign that runs
+	giveUp    chan struct{}      // closed: resign
+	life      context.Context
+	kill      context.CancelFunc
+	done      chan struct{}
+}
+
+// begin starts the participant's process.
+func (a *actor) begin(ctx context.Context) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.started = true
+	a.life, a.kill = context.WithCancel(ctx)
+	a.done = make(chan struct{})
+	go a.run()
+}
+
+// run is the process: session after session, campaign after campaign.
+func (a *actor) run() {
+	defer close(a.done)
+	for a.life.Err() == nil {
+		c, err := a.open()
+		if err != nil {
+			a.rest(200*time.Millisecond, time.Second)
+			continue
+		}
+		a.set(func() { a.contender = c })
+		for a.life.Err() == nil && c.Usable() {
+			a.campaign(c)
+			a.rest(0, time.Second)
+		}
+		a.part(c)
+	}
+}
+
+func (a *actor) open() (Contender, error) {
+	ctx, cancel := context.WithTimeout(a.life, a.stage.ttl)
+	defer cancel()
+	return a.stage.impl.Open(ctx, a.host.Client, Seat{Election: electionName, TTL: a.stage.ttl, Value: a.name})
+}
+
+// part closes a session: politely, unless the process is dead by then, in which
+// case crash has abandoned it.
+func (a *actor) part(c Contender) {
+	a.mu.Lock()
+	mine := a.contender == c
+	a.contender = nil
+	a.mu.Unlock()
+	if !mine {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.life), 2*a.stage.ttl)
+	defer cancel()
+	c.Close(ctx)
+}
+
+// campaign stands once and leads if it wins.
+func (a *actor) campaign(c Contender) {
+	ctx, cancel := context.WithCancel(a.life)
+	defer cancel()
+	a.set(func() { a.withdraw = cancel })
+	a.tell(history.Event{Kind: history.Joined, Lease: c.Lease()})
+	t, err := c.Campaign(ctx)
+	if err != nil {
+		a.tell(history.Event{Kind: history.Failed, Text: err.Error()})
+		return
+	}
+	a.set(func() { a.withdraw, a.tenure, a.toldLet, a.giveUp = nil, t, false, make(chan struct{}) })
+	a.tell(history.Event{Kind: history.Won, Token: t.Token(), Key: t.Key(), Proof: t.Proof()})
+	// Now, at the very instant of the win: who else is still sure?
+	for _, other := range a.stage.everybody() {
+		if other != a {
+			other.ask()
+		}
+	}
+	a.lead(t)
+}
+
+// lead writes until the tenure is over, and tells of its end.
+func (a *actor) lead(t Tenure) {
+	var writer sync.WaitGroup
+	writer.Go(func() { a.write(t) })
+	select {
+	case <-t.Done():
+	case <-a.life.Done():
+		a.quit(t)
+	case <-a.giveUp:
+		a.quit(t)
+	}
+	<-t.Done()
+	a.tell(history.Event{Kind: history.Ended, Token: t.Token(), Text: t.Cause().Error()})
+	a.set(func() { a.tenure = nil })
+	writer.Wait()
+}
+
+// quit gives the tenure up; a resignation that fails is tried again, as the
+// session may go on living.
+func (a *actor) quit(t Tenure) {
+	a.tell(history.Event{Kind: history.Resigning, Token: t.Token()})
+	for try := 0; try < 3; try++ {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(a.life), time.Second)
+		err := t.Resign(ctx)
+		cancel()
+		if err == nil || a.dead() {
+			return
+		}
+	}
+}
+
+// ask samples whether the actor is sure to lead, at another's win.
+func (a *actor) ask() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.tenure == nil || a.toldLet {
+		return
+	}
+	kind := history.Held
+	if !a.tenure.Holds() {
+		kind, a.toldLet = history.LetGo, true
+	}
+	a.tell(history.Event{Kind: kind, Token: a.tenure.Token()})
+}
+
+func (a *actor) tell(e history.Event) {
+	e.Who = a.name
+	a.stage.log.Add(e)
+}
+
+func (a *actor) set(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f()
+}
+
+// rest waits for a moment between least and most, or the end of the process.
+func (a *actor) rest(least, most time.Duration) {
+	d := least
+	if a.rng != nil {
+		d += time.Duration(a.rng.Int64N(int64(most - least + 1)))
+	}
+	if d == 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-a.life.Done():
+	}
+}

@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Implementation is an election to be tried: anything that can be put behind a
+// [Contender].
+type Implementation struct {
+	Name string
+	// Open makes a contender with a session of its own. ctx bounds the opening.
+	Open func(ctx context.Context, client *clientv3.Client, as Seat) (Contender, error)
+}
+
+// Seat says who stands where.
+type Seat struct {
+	Election string
+	TTL      time.Duration
+	Value    string
+}
+
+// Contender is one candidate with its session.
+type Contender interface {
+	// Lease of the session, by which the log knows whose key is whose.
+	Lease() int64
+	// Campaign blocks until it wins, fails, or ctx ends.
+	Campaign(ctx context.Context) (Tenure, error)
+	// Usable reports whether another campaign on the same session makes sense.
+	Usable() bool
+	// Close leaves politely: nothing of the contender remains in etcd. ctx
+	// bounds it.
+	Close(ctx context.Context)
+	// Abandon stops everything and sends nothing. Whatever is blocked returns.
+	Abandon()
+}
+
+// Tenure is what a winner holds.
+type Tenure interface {
+	Token() int64
+	Key() string
+	// Proof is the revision of the winning proof, or 0 where it is not told.
+	Proof() int64
+	// Holds reports whether the holder may act as leader at this instant.
+	Holds() bool
+	// Done is closed when the tenure ended, for whatever reason, and Cause then
+	// says why.
+	Done() <-chan struct{}
+	Cause() error
+	// Write puts value at key, guarded by the token.
+	Write(ctx context.Context, key, value string) error
+	Resign(ctx context.Context) error
+}
+
+// Outcomes of a guarded write that did not succeed. An error of neither kind
+// counts as unclear.
+var (
+	// ErrRefused: the write did not happen and never will.
+	ErrRefused = errors.New("refused")
+	// ErrUnclear: the write may have happened.
+	ErrUnclear = errors.New("unclear")
+)

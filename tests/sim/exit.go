@@ -1,0 +1,84 @@
+package sim
+
+import "github.com/eldest-io/eldest/tests/sim/history"
+
+// leads reports whether the participant holds a tenure and is sure of it.
+func (a *actor) leads() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.tenure != nil && a.tenure.Holds()
+}
+
+// lease is the lease the participant stands with, or 0.
+func (a *actor) lease() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.contender == nil {
+		return 0
+	}
+	return a.contender.Lease()
+}
+
+// resign makes a leader give up and reports whether there was one to do so.
+func (a *actor) resign() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.tenure == nil || a.giveUp == nil {
+		return false
+	}
+	close(a.giveUp)
+	a.giveUp = nil
+	return true
+}
+
+// quitWaiting withdraws a waiting candidate and reports whether there was one.
+func (a *actor) quitWaiting() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.withdraw == nil {
+		return false
+	}
+	a.withdraw()
+	a.withdraw = nil
+	return true
+}
+
+// leave ends the process politely and waits for it.
+func (a *actor) leave() {
+	a.mu.Lock()
+	started, kill, done := a.started, a.kill, a.done
+	a.mu.Unlock()
+	if !started {
+		return
+	}
+	kill()
+	<-done
+}
+
+// crash ends the process at this instant: the log hears nothing more of it and
+// the server no byte. With reset, the kernel of the host says so to the server;
+// without, the machine lost its power.
+func (a *actor) crash(reset bool) {
+	a.tell(history.Event{Kind: history.Crashed})
+	a.host.Unplug()
+	if reset {
+		a.host.Reset()
+	}
+	a.mu.Lock()
+	started, kill, done, c := a.started, a.kill, a.done, a.contender
+	a.contender = nil
+	a.mu.Unlock()
+	if started {
+		kill()
+		if c != nil {
+			c.Abandon()
+		}
+	}
+	a.host.Kill()
+	if started {
+		<-done
+	}
+}
+
+// dead reports whether the participant crashed.
+func (a *actor) dead() bool { return a.stage.log.Dead(a.name) }

@@ -1,0 +1,35 @@
+package history
+
+// I1: one leader by real time. The interval of a tenure begins with the win and
+// ends at the first instant at which the holder is no longer sure, gives up or
+// is gone. No win may fall into the interval of another tenure. No pause, clock
+// or network excuses it; only the removal of the key or lease by somebody else
+// does, which no leader can know in advance (I6 says how soon it must know).
+func I1(h *History) []Violation {
+	var out []Violation
+	all := h.tenures()
+	for _, a := range all {
+		for _, b := range all {
+			if b == a || b.won.Seq < a.won.Seq {
+				continue
+			}
+			if a.unsure != nil && a.unsure.Seq < b.won.Seq {
+				continue
+			}
+			if a.taken != nil && a.taken.Seq < b.won.Seq {
+				continue
+			}
+			out = append(out, violated("I1", b.won.At, "%s won (token %d) while %s (token %d) still led%s",
+				b.who, b.token, a.who, a.token, until(a)))
+		}
+	}
+	return out
+}
+
+// until says when an interval ended, for the text of a violation.
+func until(t *tenure) string {
+	if t.unsure == nil {
+		return ", and to the end of the run"
+	}
+	return ", until " + t.unsure.At.String() + " (" + string(t.unsure.Kind) + ")"
+}

@@ -1,0 +1,34 @@
+package history
+
+// I4: at the revision of the winning proof the winner's key was alive and the
+// oldest, and tenures start in create-revision order. Where an implementation
+// does not tell the revision of its proof, there must be at least one revision
+// between its campaign's start and its win at which that was so.
+func I4(h *History) []Violation {
+	var out []Violation
+	q := h.queue()
+	joined := map[string]int64{} // revision at the start of the campaign
+	var before *tenure
+	for _, e := range h.Events {
+		if e.Kind == Joined {
+			joined[e.Who] = e.Rev
+		}
+		if e.Kind != Won {
+			continue
+		}
+		l := q.byToken(e.Token)
+		switch {
+		case l == nil:
+			out = append(out, violated("I4", e.At, "%s won with token %d, which no key ever had", e.Who, e.Token))
+		case e.Proof != 0 && q.oldest(e.Proof) != l:
+			out = append(out, violated("I4", e.At, "%s won with token %d, but was not alive and oldest at its proof, revision %d", e.Who, e.Token, e.Proof))
+		case e.Proof == 0 && !q.leadsWithin(e.Token, joined[e.Who], e.Rev):
+			out = append(out, violated("I4", e.At, "%s won with token %d, but was never alive and oldest at any revision of [%d, %d]: a phantom", e.Who, e.Token, joined[e.Who], e.Rev))
+		}
+		if before != nil && e.Token <= before.token {
+			out = append(out, violated("I4", e.At, "%s won with token %d after %s had won with token %d", e.Who, e.Token, before.who, before.token))
+		}
+		before = &tenure{who: e.Who, token: e.Token}
+	}
+	return out
+}
