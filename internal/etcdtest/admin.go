@@ -1,0 +1,145 @@
+package etcdtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// ErrNoLeader is returned when the cluster has no leader that its members agree on
+// before the context ends.
+var ErrNoLeader = errors.New("etcdtest: no etcd leader")
+
+// Leader blocks until a majority of the members follow one that leads, or ctx ends,
+// and returns its index. It asks every running member directly.
+func (c *Cluster) Leader(ctx context.Context) (int, error) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if i := c.leaderNow(ctx); i >= 0 {
+			return i, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return -1, fmt.Errorf("%w: %w", ErrNoLeader, context.Cause(ctx))
+		}
+	}
+}
+
+// leaderNow counts whom the members follow, the newest Raft term only: a member
+// that was cut off may still believe in a leader of the past.
+func (c *Cluster) leaderNow(ctx context.Context) int {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	var mu sync.Mutex
+	var newest uint64
+	votes := make(map[uint64]int)
+	var wg sync.WaitGroup
+	for _, m := range c.members {
+		if !m.Running() {
+			continue
+		}
+		wg.Go(func() {
+			cli, err := c.admin(m)
+			if err != nil {
+				return
+			}
+			st, err := cli.Status(ctx, m.Endpoint)
+			if err != nil || st.Leader == 0 {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if st.RaftTerm > newest {
+				newest = st.RaftTerm
+				clear(votes)
+			}
+			if st.RaftTerm == newest {
+				votes[st.Leader]++
+			}
+		})
+	}
+	wg.Wait()
+	for _, m := range c.members {
+		if m.Running() && votes[m.ID()] > len(c.members)/2 {
+			return m.Index
+		}
+	}
+	return -1
+}
+
+// MoveLeader hands etcd's own leadership to member to and blocks until a majority
+// follows it, or ctx ends.
+func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
+	for {
+		from, err := c.Leader(ctx)
+		if err != nil || from == to {
+			return err
+		}
+		cli, err := c.admin(c.members[from])
+		if err != nil {
+			return err
+		}
+		// A failure is settled by asking again who leads: the transfer may
+		// have happened, or somebody else may have been elected.
+		if _, err := cli.MoveLeader(ctx, c.members[to].ID()); err != nil && ctx.Err() != nil {
+			return fmt.Errorf("etcdtest: moving the leader to %d: %w", to, err)
+		}
+	}
+}
+
+// Revision is the current revision of the store, as a majority knows it.
+func (c *Cluster) Revision(ctx context.Context) (int64, error) {
+	cli, err := c.admin(nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := cli.Get(ctx, "etcdtest-revision", clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	return resp.Header.Revision, nil
+}
+
+// Compact removes all history up to the current revision and blocks until it is
+// gone from the member that was asked. It returns that revision: reads and watches
+// of older ones fail now.
+func (c *Cluster) Compact(ctx context.Context) (int64, error) {
+	rev, err := c.Revision(ctx)
+	if err != nil {
+		return 0, err
+	}
+	cli, err := c.admin(nil)
+	if err != nil {
+		return 0, err
+	}
+	_, err = cli.Compact(ctx, rev, clientv3.WithCompactPhysical())
+	return rev, err
+}
+
+// admin returns the cluster's own client to member m, or to all members for nil. It
+// is closed with the cluster.
+func (c *Cluster) admin(m *Member) (*clientv3.Client, error) {
+	name, eps := "", c.Endpoints()
+	if m != nil {
+		name, eps = m.Name, []string{m.Endpoint}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, fmt.Errorf("%w: the cluster is closed", ErrState)
+	}
+	if cli := c.clients[name]; cli != nil {
+		return cli, nil
+	}
+	cli, err := dial(eps, nil)
+	if err == nil {
+		c.clients[name] = cli
+	}
+	return cli, err
+}

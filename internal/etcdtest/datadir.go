@@ -1,0 +1,55 @@
+package etcdtest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+)
+
+// dataDir is a temporary directory that does not outlive this process.
+type dataDir struct {
+	path     string
+	watchman *exec.Cmd
+	stdin    io.Closer
+}
+
+// The watchman's script: wait for stdin to end, which it does when the test has
+// cleaned up or has died, then remove the directory. A member that is being killed
+// may still write, hence the repetitions.
+const watchScript = `cat >/dev/null; i=0
+while [ -d "$1" ] && [ $i -lt 100 ]; do rm -rf "$1" 2>/dev/null || sleep 0.1; i=$((i+1)); done`
+
+// newDataDir makes a directory in memory if the system has a place for that.
+func newDataDir() (*dataDir, error) {
+	base := "/dev/shm"
+	if info, err := os.Stat(base); err != nil || !info.IsDir() {
+		base = ""
+	}
+	path, err := os.MkdirTemp(base, "eldest-etcdtest-")
+	if err != nil && base != "" {
+		path, err = os.MkdirTemp("", "eldest-etcdtest-") // there, but not for us
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := &dataDir{path: path}
+	d.watchman = exec.Command("/bin/sh", "-c", watchScript, "watchman", path)
+	d.watchman.SysProcAttr = watchmanAttr()
+	stdin, err := d.watchman.StdinPipe()
+	if err == nil {
+		err = d.watchman.Start()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("etcdtest: starting the watchman: %w", err), os.RemoveAll(path))
+	}
+	d.stdin = stdin
+	return d, nil
+}
+
+// remove removes the directory and dismisses the watchman.
+func (d *dataDir) remove() error {
+	err := os.RemoveAll(d.path)
+	return errors.Join(err, d.stdin.Close(), d.watchman.Wait())
+}

@@ -1,0 +1,64 @@
+package etcdtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// shared is the one-member cluster of this test binary, started by its first user.
+var shared struct {
+	sync.Mutex
+	cluster *Cluster
+	err     error
+}
+
+// Shared returns a cluster of one member that all tests of the package share; it is
+// started at the first call and closed by Main. Tests use election names of their
+// own on it and leave its history alone.
+func Shared(t testing.TB) *Cluster {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.cluster == nil && shared.err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		shared.cluster, shared.err = New(ctx, Config{})
+	}
+	if shared.err != nil {
+		t.Fatalf("starting the shared etcd: %v", shared.err)
+	}
+	c := shared.cluster
+	t.Cleanup(func() { c.showLogs(t) })
+	return c
+}
+
+// Main runs a package's tests, closes the shared cluster, fails if any goroutine is
+// left, and ends the process with the tests' exit code. Use it as TestMain:
+//
+//	func TestMain(m *testing.M) { etcdtest.Main(m) }
+//
+// allow adds goroutines that the package's tests may leave.
+func Main(m *testing.M, allow ...goleak.Option) {
+	code := m.Run()
+	shared.Lock()
+	if shared.cluster != nil {
+		if err := shared.cluster.Close(); err != nil {
+			fmt.Fprintf(os.Stderr, "etcdtest: closing the shared etcd: %v\n", err)
+			code = max(code, 1)
+		}
+	}
+	shared.Unlock()
+	// Of a failed run the leaks say nothing: tests were broken off.
+	if code == 0 {
+		if err := goleak.Find(allow...); err != nil {
+			fmt.Fprintf(os.Stderr, "etcdtest: goroutines are left: %v\n", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}

@@ -1,0 +1,204 @@
+package etcdtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrState is returned for a fault that the member's state does not allow: killing
+// what is dead, restarting what runs.
+var ErrState = errors.New("etcdtest: the member is in the wrong state for that")
+
+// Member is one etcd process, over all its lives. Its methods may be called from
+// many goroutines.
+type Member struct {
+	// Index is the member's number in the cluster, Name its name in etcd,
+	// Endpoint its client URL.
+	Index    int
+	Name     string
+	Endpoint string
+
+	cluster    *Cluster
+	binary     string
+	args       []string
+	host, real string // ip:port, as the members say and as it is
+	log        string
+
+	mu      sync.Mutex
+	proc    *process // nil while dead
+	stopped bool     // by SIGSTOP
+	id      uint64   // 0 before it was first ready
+}
+
+// ID is the member's ID in etcd.
+func (m *Member) ID() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.id
+}
+
+// Running reports whether the member's process exists and is not stopped.
+func (m *Member) Running() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.proc != nil && !m.stopped
+}
+
+// Kill ends the member with SIGKILL and waits until it is gone. Its data stays, for
+// Restart.
+func (m *Member) Kill() error {
+	m.mu.Lock()
+	p := m.proc
+	m.proc, m.stopped = nil, false
+	m.mu.Unlock()
+	if p == nil {
+		return fmt.Errorf("%w: kill %s, which is dead", ErrState, m.Name)
+	}
+	return p.kill()
+}
+
+// Restart is Cluster.Restart for this member alone: it needs a majority that runs.
+func (m *Member) Restart(ctx context.Context) error { return m.cluster.restart(ctx, m) }
+
+// Stop halts the member with SIGSTOP and returns when it stands still. Its
+// connections stay open and nobody answers on them.
+func (m *Member) Stop() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.proc == nil || m.stopped {
+		return fmt.Errorf("%w: stop %s, which does not run", ErrState, m.Name)
+	}
+	if err := m.proc.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	m.stopped = true
+	return awaitStopped(m.proc.cmd.Process.Pid)
+}
+
+// Cont lets a stopped member go on. It returns when the member moves again, with
+// the links cut that the test has cut meanwhile.
+func (m *Member) Cont() error {
+	m.mu.Lock()
+	p := m.proc
+	if p == nil || !m.stopped {
+		m.mu.Unlock()
+		return fmt.Errorf("%w: continue %s, which is not stopped", ErrState, m.Name)
+	}
+	m.stopped = false
+	err := p.cmd.Process.Signal(syscall.SIGCONT)
+	m.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return m.cluster.applyCuts()
+}
+
+// start begins a new life; awaitReady waits until it serves.
+func (m *Member) start() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.proc != nil {
+		return fmt.Errorf("%w: start %s, which runs", ErrState, m.Name)
+	}
+	p, err := startProcess(m.binary, m.args, m.log)
+	if err != nil {
+		return err
+	}
+	m.proc = p
+	return nil
+}
+
+func (m *Member) awaitReady(ctx context.Context) error {
+	p := m.running()
+	if p == nil {
+		return fmt.Errorf("%w: %s was killed while it started", ErrState, m.Name)
+	}
+	// Cuts outlive restarts; the member takes them before it has joined.
+	if err := m.cluster.applyCuts(); err != nil && !errors.Is(err, errGone) {
+		return err
+	}
+	select {
+	case r := <-p.ready:
+		id, err := strconv.ParseUint(r.ID, 16, 64)
+		m.mu.Lock()
+		m.id = id
+		m.mu.Unlock()
+		return err
+	case <-p.done:
+		m.mu.Lock()
+		if m.proc == p {
+			m.proc = nil
+		}
+		m.mu.Unlock()
+		tail := m.LogTail(20)
+		if strings.Contains(tail, errInUse.Error()) {
+			return fmt.Errorf("etcdtest: member %s: %w", m.Name, errInUse)
+		}
+		return fmt.Errorf("etcdtest: member %s ended while it started: %w\n%s", m.Name, p.err, tail)
+	case <-ctx.Done():
+		return fmt.Errorf("etcdtest: member %s is not ready: %w\n%s", m.Name, context.Cause(ctx), m.LogTail(20))
+	}
+}
+
+// running returns the process, stopped or not, or nil.
+func (m *Member) running() *process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.proc
+}
+
+// arguments are the flags of the member's process. Members of one-member clusters
+// need no fabric, but a cluster that is set up in one way only is simpler.
+func (m *Member) arguments(token string) []string {
+	c := m.cluster
+	args := []string{
+		"--name", m.Name,
+		"--data-dir", filepath.Join(c.dir.path, m.Name),
+		"--client-url", m.Endpoint,
+		"--peer-url", "http://" + m.host,
+		"--peer-listen", "http://" + m.real,
+		"--token", token,
+		"--heartbeat", strconv.FormatInt(c.cfg.Heartbeat.Milliseconds(), 10),
+		"--election", strconv.FormatInt(c.cfg.Election.Milliseconds(), 10),
+		"--quota", strconv.FormatInt(c.cfg.Quota, 10),
+		"--unsafe-no-fsync",
+	}
+	if c.cfg.Debug {
+		args = append(args, "--debug")
+	}
+	var initial []string
+	for _, peer := range c.members {
+		initial = append(initial, peer.Name+"=http://"+peer.host)
+		args = append(args, "--route", peer.Name+","+peer.host+","+peer.real)
+	}
+	return append(args, "--initial-cluster", strings.Join(initial, ","))
+}
+
+// awaitStopped blocks until the kernel says that the process stands still, where
+// the kernel can be asked.
+func awaitStopped(pid int) error {
+	path := fmt.Sprintf("/proc/%d/stat", pid)
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		return nil
+	}
+	for end := time.Now().Add(callTimeout); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("etcdtest: stopped process is gone: %w", err)
+		}
+		// pid (name) state ...; the name may contain anything.
+		_, rest, _ := strings.Cut(string(data), ") ")
+		if strings.HasPrefix(rest, "T") {
+			return nil
+		}
+	}
+	return fmt.Errorf("etcdtest: process %d did not stop within %v", pid, callTimeout)
+}

@@ -1,0 +1,167 @@
+package etcdtest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// process is one life of a member: from its start to its death.
+type process struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	ready chan readyLine // at most one
+	done  chan struct{}  // closed when the process is gone and waited for
+	err   error          // of Wait; valid once done is closed
+
+	mu      sync.Mutex
+	seq     int64
+	waiting map[int64]chan reply
+}
+
+// readyLine, command and reply are the lines of the member's stdin and stdout; see
+// the doc of cmd/eldest/internal/memberproc.
+type readyLine struct {
+	Ready bool   `json:"ready"`
+	ID    string `json:"id"`
+}
+
+type link struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+type command struct {
+	Seq int64  `json:"seq"`
+	Cut []link `json:"cut"`
+}
+
+type reply struct {
+	Seq  int64 `json:"seq"`
+	OK   bool  `json:"ok"`
+	Held []struct {
+		link
+		Count int64 `json:"count"`
+	} `json:"held"`
+	Err string `json:"error"`
+}
+
+// errGone is returned for requests to a process that has ended.
+var errGone = errors.New("etcdtest: the member's process has ended")
+
+// startProcess starts the binary and reads its lines until it ends. All its output
+// but those lines goes to logPath, appended.
+func startProcess(binary string, args []string, logPath string) (*process, error) {
+	logFile, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer logFile.Close() // the child has its own
+	p := &process{
+		cmd:     exec.Command(binary, args...),
+		ready:   make(chan readyLine, 1),
+		done:    make(chan struct{}),
+		waiting: make(map[int64]chan reply),
+	}
+	p.cmd.Stderr = logFile
+	p.cmd.SysProcAttr = childAttr()
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+
+	started := make(chan error, 1)
+	go func() {
+		// The kernel kills the child when the thread that forked it ends, not
+		// when the process does. So the thread is this goroutine's until the
+		// child is gone.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := p.cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		started <- nil
+		p.read(stdout)
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("etcdtest: starting a member: %w", err)
+	}
+	return p, nil
+}
+
+// read hands the lines of stdout to those who wait for them, until it ends.
+func (p *process) read(stdout io.Reader) {
+	for sc := bufio.NewScanner(stdout); sc.Scan(); {
+		var r readyLine
+		if json.Unmarshal(sc.Bytes(), &r) == nil && r.Ready {
+			p.ready <- r
+			continue
+		}
+		var answer reply
+		if json.Unmarshal(sc.Bytes(), &answer) != nil {
+			continue
+		}
+		p.mu.Lock()
+		ch := p.waiting[answer.Seq]
+		delete(p.waiting, answer.Seq)
+		p.mu.Unlock()
+		if ch != nil {
+			ch <- answer
+		}
+	}
+}
+
+// request sends a command and blocks until it is answered, the process ends or ctx
+// does. A stopped process does not answer.
+func (p *process) request(ctx context.Context, cut []link) (reply, error) {
+	ch := make(chan reply, 1)
+	p.mu.Lock()
+	p.seq++
+	line, err := json.Marshal(command{Seq: p.seq, Cut: cut})
+	if err == nil {
+		p.waiting[p.seq] = ch
+		_, err = p.stdin.Write(append(line, '\n'))
+	}
+	p.mu.Unlock()
+	if err != nil {
+		return reply{}, fmt.Errorf("%w: %w", errGone, err)
+	}
+	select {
+	case r := <-ch:
+		if !r.OK {
+			return r, fmt.Errorf("etcdtest: the member refused: %s", r.Err)
+		}
+		return r, nil
+	case <-p.done:
+		return reply{}, errGone
+	case <-ctx.Done():
+		return reply{}, fmt.Errorf("etcdtest: the member does not answer: %w", context.Cause(ctx))
+	}
+}
+
+// kill ends the process with SIGKILL, stopped or not, and waits for it.
+func (p *process) kill() error {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(10 * time.Second):
+		return fmt.Errorf("etcdtest: process %d survived SIGKILL", p.cmd.Process.Pid)
+	}
+}
