@@ -10,19 +10,23 @@ import (
 // use is what a session knows of one name: that somebody holds it, or that
 // somebody tidies up after the last holder.
 //
-// Invariant: held, or tended (stop and done set), never both.
+// Invariant: held is set, or the other fields are, never both.
 type use struct {
 	held bool
+	// removed is closed when the tender has done what must be done before the
+	// next claim.
+	removed chan struct{}
+	// stop ends what the tender does after that; done is closed when it has.
 	stop context.CancelFunc
-	done chan struct{} // closed when the tender has returned
+	done chan struct{}
 }
 
 // Claim reserves name among the users of the session in this process: two
 // candidates that share a lease in one election would share a key. It returns
-// eldest.ErrCampaigning while name is held and the session's cause once it has
-// ended. If a tender works for name it is stopped, and Claim waits for it (it
-// must return when its context ends). The claim ends with Release or Tend.
-func (s *Session) Claim(name string) error {
+// eldest.ErrCampaigning while name is held, and the session's cause once it has
+// ended. While a tender removes what the last holder left, Claim blocks until
+// that is done or ctx ends. The claim ends with Release or Tend.
+func (s *Session) Claim(ctx context.Context, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
@@ -37,12 +41,15 @@ func (s *Session) Claim(name string) error {
 		case u.held:
 			return fmt.Errorf("%w: the session already has a candidate there", eldest.ErrCampaigning)
 		}
-		u.stop()
 		s.mu.Unlock()
-		<-u.done
+		err := wait(ctx, u.removed)
+		if err == nil {
+			u.stop()
+			<-u.done
+		}
 		s.mu.Lock()
-		if s.uses[name] == u {
-			delete(s.uses, name)
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -56,34 +63,41 @@ func (s *Session) Release(name string) {
 	}
 }
 
-// Tend gives up the claim on name and has f tidy up after it in the background:
-// remove a key whose removal was not confirmed. The context of f ends with the
-// session, which takes the keys with it, and as soon as name is claimed again: f
-// must return then. Close and Abandon wait for f.
-func (s *Session) Tend(name string, f func(context.Context)) {
+// Tend gives up the claim on name and tidies up after it in the background: first
+// remove runs, for what must be gone before anybody claims name again, then
+// sweep, if not nil, for what may yet turn up. The contexts of both end with the
+// session, which takes its keys with it; that of sweep also when name is claimed
+// again. They must return then. Close and Abandon wait for them. Tend returns
+// false, and calls nothing, if the session has ended already.
+func (s *Session) Tend(name string, remove, sweep func(context.Context)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == Lost {
 		delete(s.uses, name)
-		return
+		return false
 	}
 	ctx, stop := context.WithCancel(s.ctx)
-	u := &use{stop: stop, done: make(chan struct{})}
+	u := &use{removed: make(chan struct{}), stop: stop, done: make(chan struct{})}
 	s.uses[name] = u
 	go func() {
 		defer close(u.done)
 		defer stop()
-		f(ctx)
+		remove(s.ctx)
+		close(u.removed)
+		if sweep != nil {
+			sweep(ctx)
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.uses[name] == u {
 			delete(s.uses, name)
 		}
 	}()
+	return true
 }
 
-// Settled blocks until no tender works for name, or ctx ends; then it returns
-// the context's cause.
+// Settled blocks until the last holder of name left nothing that is known of, or
+// ctx ends; then it returns the context's cause.
 func (s *Session) Settled(ctx context.Context, name string) error {
 	s.mu.Lock()
 	u := s.uses[name]
@@ -91,10 +105,10 @@ func (s *Session) Settled(ctx context.Context, name string) error {
 	if u == nil || u.held {
 		return nil
 	}
-	return wait(ctx, u.done)
+	return wait(ctx, u.removed)
 }
 
-// waitTenders waits for every tender; their context has ended.
+// waitTenders waits for every tender; their contexts have ended.
 func (s *Session) waitTenders(ctx context.Context) error {
 	s.mu.Lock()
 	var tenders []chan struct{}

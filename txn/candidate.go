@@ -7,7 +7,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/keys"
 )
 
 // Proclaim replaces the value of a candidate's key, in one request, if the key is
@@ -49,31 +48,6 @@ func Sweep(ctx context.Context, kv clientv3.KV, e Entry) error {
 		Then(clientv3.OpDelete(key)).
 		Commit()
 	return outcome(err)
-}
-
-// EnterAlone enters the queue only if the election's range is empty, in one
-// request; it never queues. A key of one's own that is there already, from an
-// attempt whose reply was lost, is reported as adopted. Otherwise the error wraps
-// eldest.ErrNotElected and nothing was written.
-func EnterAlone(ctx context.Context, kv clientv3.KV, e Entry) (Place, error) {
-	key := e.Key()
-	begin, end := keys.Range(e.Election)
-	resp, err := kv.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(begin), "=", 0).WithRange(end)).
-		Then(clientv3.OpPut(key, string(e.Value), clientv3.WithLease(clientv3.LeaseID(e.Lease)))).
-		Else(clientv3.OpGet(key)).
-		Commit()
-	if err != nil {
-		return Place{}, outcome(err)
-	}
-	revision := resp.Header.Revision
-	if !resp.Succeeded {
-		if kvs := resp.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
-			return adopted(e, kvs[0], revision)
-		}
-		return Place{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrNotElected, revision)
-	}
-	return Place{Token: eldest.Token(revision), Revision: revision, Complete: true, Queue: 1}, nil
 }
 
 // inLife compares a key with one life of it.

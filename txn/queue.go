@@ -46,6 +46,12 @@ type Place struct {
 	Value   []byte
 }
 
+// First reports whether this place is the proof that nobody is older.
+func (p Place) First() bool { return p.Complete && len(p.Ahead) == 0 }
+
+// Unknown reports whether it was not learnt who is older.
+func (p Place) Unknown() bool { return !p.Complete && len(p.Ahead) == 0 }
+
 // Queue is how candidates enter the line and find who stands before them. The
 // default is ByCreateRevision. Another one can find the predecessor by other
 // means (a pointer to the newest candidate, say) or define another order; the
@@ -55,12 +61,20 @@ type Queue interface {
 	// Enter writes the candidate's key, bound to its lease, unless it is there
 	// already; then it reports the key as adopted. One request.
 	Enter(ctx context.Context, kv clientv3.KV, e Entry) (Place, error)
-	// Ahead finds, in one request, who of the candidates is still older than this
+	// EnterAlone writes the candidate's key only if no other candidate is there;
+	// it never queues. Otherwise the error wraps eldest.ErrNotElected and nothing
+	// was written. An own key that is there already, from an attempt whose reply
+	// was lost, is reported as adopted. Where foreign keys make it impossible to
+	// tell in one request, the error wraps eldest.ErrForeignKey.
+	EnterAlone(ctx context.Context, kv clientv3.KV, e Entry) (Place, error)
+	// Ahead finds who of the candidates is still older than this
 	// one, whose token p.Token and known elders p.Ahead (all of them, if
 	// p.Complete) are. If at is positive the answer is the state at revision at,
 	// else the newest. A candidate that is itself no longer there, in the life
 	// that p.Token names, is an error that wraps eldest.ErrDeposed: an answer
-	// without anybody ahead is therefore the proof of a win (G1).
+	// without anybody ahead is therefore the proof of a win (G1). One request,
+	// unless foreign keys get in the way; all of the answer is true at its
+	// Revision.
 	Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Place, at int64) (Place, error)
 }
 
@@ -104,6 +118,35 @@ func (ByCreateRevision) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Pla
 	return p, nil
 }
 
+// EnterAlone implements Queue.
+func (ByCreateRevision) EnterAlone(ctx context.Context, kv clientv3.KV, e Entry) (Place, error) {
+	key := e.Key()
+	begin, end := keys.Range(e.Election)
+	resp, err := kv.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(begin), "=", 0).WithRange(end)).
+		Then(clientv3.OpPut(key, string(e.Value), clientv3.WithLease(clientv3.LeaseID(e.Lease)))).
+		Else(
+			clientv3.OpGet(key),
+			clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(nearest))).
+		Commit()
+	if err != nil {
+		return Place{}, outcome(err)
+	}
+	revision := resp.Header.Revision
+	if resp.Succeeded {
+		return Place{Token: eldest.Token(revision), Revision: revision, Complete: true, Queue: 1}, nil
+	}
+	if kvs := resp.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
+		return adopted(e, kvs[0], revision)
+	}
+	for _, kv := range resp.Responses[1].GetResponseRange().Kvs {
+		if _, err := keys.Parse(e.Election, string(kv.Key)); err == nil {
+			return Place{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrNotElected, revision)
+		}
+	}
+	return Place{}, fmt.Errorf("%w: the election's range holds foreign keys (seen at revision %d)", eldest.ErrForeignKey, revision)
+}
+
 // adopted describes the own key as it was found.
 func adopted(e Entry, own *mvccpb.KeyValue, revision int64) (Place, error) {
 	if own.Lease != e.Lease {
@@ -121,36 +164,61 @@ func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Pl
 		// reached it, so no quorum needs to be asked.
 		read = append(read, clientv3.WithRev(at), clientv3.WithSerializable())
 	}
-	ops := []clientv3.Op{clientv3.OpGet(e.Key(), read...)}
+	read = read[:len(read):len(read)]
 	if p.Complete {
-		for _, c := range p.Ahead {
-			ops = append(ops, clientv3.OpGet(c.Key, read...))
-		}
-	} else {
+		return aheadOfKnown(ctx, kv, e, p, read)
+	}
+	// Foreign keys may fill a whole answer: then the search goes on below them.
+	for below := int64(p.Token); ; {
 		begin, end := keys.Range(e.Election)
-		ops = append(ops, clientv3.OpGet(begin, append(read, clientv3.WithRange(end),
-			clientv3.WithMaxCreateRev(int64(p.Token)-1),
-			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(nearest))...))
+		older := append(read, clientv3.WithRange(end), clientv3.WithMaxCreateRev(below-1),
+			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(nearest))
+		answers, revision, err := readAll(ctx, kv, []clientv3.Op{clientv3.OpGet(e.Key(), read...), clientv3.OpGet(begin, older...)})
+		if err != nil {
+			return Place{}, err
+		}
+		if err := present(answers[0], p.Token, revision); err != nil {
+			return Place{}, err
+		}
+		next := Place{Token: p.Token, Revision: revision}
+		found := answers[1].Kvs
+		next.older(e, found)
+		next.Complete = len(found) < nearest
+		if len(next.Ahead) > 0 || next.Complete {
+			return next, nil
+		}
+		below = found[len(found)-1].CreateRevision
+	}
+}
+
+func aheadOfKnown(ctx context.Context, kv clientv3.KV, e Entry, p Place, read []clientv3.OpOption) (Place, error) {
+	ops := []clientv3.Op{clientv3.OpGet(e.Key(), read...)}
+	for _, c := range p.Ahead {
+		ops = append(ops, clientv3.OpGet(c.Key, read...))
 	}
 	answers, revision, err := readAll(ctx, kv, ops)
 	if err != nil {
 		return Place{}, err
 	}
-	if len(answers[0].Kvs) == 0 || answers[0].Kvs[0].CreateRevision != int64(p.Token) {
-		return Place{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, revision)
+	if err := present(answers[0], p.Token, revision); err != nil {
+		return Place{}, err
 	}
 	next := Place{Token: p.Token, Revision: revision, Complete: true}
-	if !p.Complete {
-		next.older(e, answers[1].Kvs)
-		next.Complete = len(answers[1].Kvs) < nearest
-		return next, nil
-	}
 	for i, c := range p.Ahead {
 		if kvs := answers[i+1].Kvs; len(kvs) > 0 && kvs[0].CreateRevision == int64(c.Token) {
 			next.Ahead = append(next.Ahead, c)
 		}
 	}
 	return next, nil
+}
+
+// present returns an error unless own shows the candidate's key in the life that
+// token names.
+func present(own *clientv3.GetResponse, token eldest.Token, revision int64) error {
+	if len(own.Kvs) == 0 || own.Kvs[0].CreateRevision != int64(token) {
+		return fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, revision)
+	}
+	return nil
 }
 
 // readAll sends one read as it is and several as one transaction.

@@ -17,7 +17,7 @@ var (
 	errEnded = errors.New("the watch ended without a reason")
 	// errEnough travels from a target that has seen enough up to Follow.
 	errEnough = errors.New("enough")
-	errStale  = errors.New("the watch missed a change")
+	errStale  = fmt.Errorf("%w: the watch missed a change", eldest.ErrSilent)
 )
 
 // Target is what Follow follows, and who is told. The functions are called one
@@ -145,7 +145,7 @@ func (f *following) consume(ctx context.Context, o *opened) error {
 		case answer := <-r.answers:
 			if err := r.judge(answer); err != nil {
 				f.source.distrust(o.stream)
-				return fmt.Errorf("%w: %w", eldest.ErrSilent, err)
+				return err
 			}
 		}
 	}

@@ -1,0 +1,236 @@
+package election
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// Place is where a candidate stands after Register.
+type Place struct {
+	// Key is the candidate's key, Token its create revision.
+	Key   string
+	Token eldest.Token
+	// Queue is the number of keys in the election's range, the own one included;
+	// 0 when the key was adopted.
+	Queue int64
+	// Predecessor is the next older candidate's key; empty: nobody is older, and
+	// Await returns at once.
+	Predecessor string
+}
+
+// Campaign stands for election and blocks until the candidate leads. On any error
+// it does not lead and does not stand any more; its key is removed, at the latest
+// with the lease (G8). It ends before the win
+//   - with ctx, at once: the error wraps its cause;
+//   - by Withdraw or Close: eldest.ErrWithdrawn, eldest.ErrClosed;
+//   - when somebody removes the key: eldest.ErrDeposed;
+//   - with the session: the session's cause;
+//   - when etcd refuses for good (no permission, no space, a closed client): that.
+//
+// While etcd is away it waits. A second call on the same candidate returns
+// eldest.ErrCampaigning, or eldest.ErrLeading during a tenure, and changes
+// nothing.
+func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
+	l, err := c.during(ctx, true, func(ctx context.Context) (*Leadership, error) {
+		s, err := c.register(ctx, c.cfg.Queue.Enter)
+		if err != nil {
+			return nil, err
+		}
+		return c.await(ctx, s)
+	})
+	return l, c.failed("campaign", err)
+}
+
+// Register enters the queue and returns without waiting for the win: one request
+// on a healthy cluster. It blocks and fails like Campaign, and the key stays until
+// Await, Withdraw, Close or the end of the session.
+func (c *Candidate) Register(ctx context.Context) (Place, error) {
+	var place Place
+	_, err := c.during(ctx, true, func(ctx context.Context) (*Leadership, error) {
+		s, err := c.register(ctx, c.cfg.Queue.Enter)
+		if err != nil {
+			return nil, err
+		}
+		place = Place{Key: c.key, Token: s.token, Queue: s.place.Queue}
+		if len(s.place.Ahead) > 0 {
+			place.Predecessor = s.place.Ahead[0].Key
+		}
+		return nil, nil
+	})
+	return place, c.failed("register", err)
+}
+
+// Await blocks until a registered candidate leads. It ends like Campaign; when
+// ctx ends, so does the candidacy. Without Register: eldest.ErrNotRegistered.
+func (c *Candidate) Await(ctx context.Context) (*Leadership, error) {
+	l, err := c.during(ctx, false, func(ctx context.Context) (*Leadership, error) {
+		s, err := c.current()
+		if err != nil {
+			return nil, err
+		}
+		return c.await(ctx, s)
+	})
+	return l, c.failed("await", err)
+}
+
+// Try leads at once or not at all: if any candidate stands it returns an error
+// that wraps eldest.ErrNotElected and has not queued. One request on a healthy
+// cluster. It blocks only for etcd's answers, and fails like Campaign.
+func (c *Candidate) Try(ctx context.Context) (*Leadership, error) {
+	l, err := c.during(ctx, true, func(ctx context.Context) (*Leadership, error) {
+		s, err := c.register(ctx, c.cfg.Queue.EnterAlone)
+		if errors.Is(err, eldest.ErrForeignKey) {
+			s, err = c.register(ctx, c.cfg.Queue.Enter)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s.place.Unknown() {
+			if s.place, err = c.ahead(ctx, s.place, 0); err != nil {
+				return nil, c.drop(ctx, s, err)
+			}
+		}
+		if len(s.place.Ahead) > 0 {
+			err := fmt.Errorf("%w: %q", eldest.ErrNotElected, s.place.Ahead[0].Key)
+			if lerr := c.leave(ctx, s, eldest.ErrWithdrawn); lerr != nil {
+				err = fmt.Errorf("%w; leaving the queue again: %w", err, lerr)
+			}
+			return nil, err
+		}
+		return c.win(s, s.place)
+	})
+	return l, c.failed("try", err)
+}
+
+// during runs the one call that may register or wait at a time.
+func (c *Candidate) during(ctx context.Context, register bool, f func(context.Context) (*Leadership, error)) (*Leadership, error) {
+	attempt, end, err := c.begin(ctx, register)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return f(attempt)
+}
+
+// register enters the queue and stands. On error nothing stands.
+func (c *Candidate) register(ctx context.Context, enter entering) (*standing, error) {
+	if err := c.cfg.Session.Claim(ctx, c.key); err != nil {
+		return nil, err
+	}
+	place, unsure, err := c.enter(ctx, enter)
+	if err != nil {
+		if unsure {
+			c.tend(0, true, nil)
+		} else {
+			c.cfg.Session.Release(c.key)
+		}
+		return nil, err
+	}
+	s := c.stand(place, unsure)
+	c.registered(s)
+	if place.Adopted {
+		if err := c.adopt(ctx, s); err != nil {
+			return nil, c.drop(ctx, s, err)
+		}
+	}
+	return s, nil
+}
+
+// entering is Queue.Enter or Queue.EnterAlone.
+type entering func(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Place, error)
+
+// enter sends the registration until its outcome is known; sending it again is
+// safe, because it finds its own key. unsure says that a request was sent whose
+// outcome stayed unknown: it may have arrived, or may yet arrive.
+func (c *Candidate) enter(ctx context.Context, enter entering) (p txn.Place, unsure bool, err error) {
+	c.mu.Lock()
+	entry := c.entry
+	c.mu.Unlock()
+	for attempt := 0; ; attempt++ {
+		if ctx.Err() != nil {
+			return p, unsure, context.Cause(ctx)
+		}
+		once, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+		p, err = enter(once, c.cfg.KV, entry)
+		refused := err != nil && final(once, err)
+		cancel()
+		unsure = unsure || errors.Is(err, eldest.ErrOutcomeUnknown)
+		switch {
+		case err == nil:
+			return p, unsure, nil
+		case rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
+			return p, unsure, fmt.Errorf("%w: %w", eldest.ErrSessionLost, err)
+		case refused:
+			return p, unsure, err
+		}
+		if cause := retry.Sleep(ctx, c.cfg.Backoff(attempt)); cause != nil {
+			return p, unsure, fmt.Errorf("%w (last answer: %w)", cause, err)
+		}
+	}
+}
+
+// final reports whether an answer settles a registration.
+func final(ctx context.Context, err error) bool {
+	return rpcerr.Permanent(ctx, err) || errors.Is(err, eldest.ErrNotElected) ||
+		errors.Is(err, eldest.ErrForeignKey) || errors.Is(err, eldest.ErrDeposed)
+}
+
+// adopt makes a key that was there already ours: with our value, and a place that
+// is known.
+func (c *Candidate) adopt(ctx context.Context, s *standing) error {
+	c.mu.Lock()
+	entry := c.entry
+	c.mu.Unlock()
+	if !bytes.Equal(s.place.Value, entry.Value) {
+		if err := c.proclaim(ctx, s, entry.Value); err != nil {
+			return err
+		}
+	}
+	place, err := c.ahead(ctx, s.place, 0)
+	if err != nil {
+		return err
+	}
+	s.place = place
+	c.foreign(place)
+	return nil
+}
+
+// registered tells the hooks of a place.
+func (c *Candidate) registered(s *standing) {
+	event := RegisteredEvent{
+		Election: c.cfg.Election, Key: c.key, Token: s.token, Queue: s.place.Queue, Adopted: s.place.Adopted,
+	}
+	if len(s.place.Ahead) > 0 {
+		event.Predecessor = s.place.Ahead[0].Key
+	}
+	call(c, c.cfg.Hooks.Registered, event)
+	c.foreign(s.place)
+}
+
+func (c *Candidate) foreign(p txn.Place) {
+	for _, key := range p.Foreign {
+		call(c, c.cfg.Hooks.Foreign, ForeignEvent{Election: c.cfg.Election, Key: key})
+	}
+}
+
+// drop ends a candidacy that failed, without waiting for etcd, and returns the
+// error to report: why the standing ended, if it ended by itself, else err.
+func (c *Candidate) drop(ctx context.Context, s *standing, err error) error {
+	if ended := context.Cause(s.ctx); ended != nil {
+		err = ended
+	} else if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	c.lost(s, err)
+	return err
+}

@@ -1,0 +1,140 @@
+package election
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/serial"
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// Candidate stands in one election with one session, as often as one likes, once
+// at a time. Made by New, ended by Close. All methods are safe for concurrent use.
+type Candidate struct {
+	cfg    Config
+	key    string
+	source *watch.Source
+	hooks  serial.Queue
+	// watches are the watches of own keys; each ends with its standing.
+	watches sync.WaitGroup
+	// leads holds one element while a function runs under Lead (G7).
+	leads chan struct{}
+
+	mu sync.Mutex
+	// entry carries the value that was proclaimed last.
+	entry txn.Entry
+	// abort ends the call that registers or waits; nil while there is none.
+	abort context.CancelCauseFunc
+	// standing is the present candidacy or tenure; nil when idle.
+	// Invariant: at most one, and its session claim is held.
+	standing *standing
+	closed   bool
+}
+
+// New makes a candidate. It sends nothing. The error wraps eldest.ErrInvalid.
+func New(cfg Config) (*Candidate, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, &eldest.OpError{Op: "new candidate", Election: cfg.Election, Err: err}
+	}
+	entry := cfg.entry()
+	return &Candidate{cfg: cfg, key: entry.Key(), source: cfg.source(), entry: entry, leads: make(chan struct{}, 1)}, nil
+}
+
+// Key returns the key with which the candidate stands, whether it does or not.
+func (c *Candidate) Key() string { return c.key }
+
+// Election returns the election's name.
+func (c *Candidate) Election() string { return c.cfg.Election }
+
+// Close ends a campaign (Campaign then returns an error that wraps
+// eldest.ErrClosed) or a tenure, removes the key, and waits for everything that
+// goes on in the background, hooks included. It blocks until that is done, the
+// session has ended, or ctx has; in the last case it returns ctx's error, the key
+// is removed in the background while the session lives, and Close may be called
+// again. The session stays open: it belongs to the caller.
+func (c *Candidate) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	c.interrupt(eldest.ErrClosed)
+	s := c.standing
+	c.mu.Unlock()
+	var err error
+	if s != nil {
+		err = c.leave(ctx, s, eldest.ErrClosed)
+	}
+	if err == nil {
+		err = c.cfg.Session.Settled(ctx, c.key)
+	}
+	if err == nil {
+		c.watches.Wait() // their contexts have ended
+		err = c.hooks.Wait(ctx)
+	}
+	return c.failed("close candidate", err)
+}
+
+// begin starts the one call that may register or wait. The returned context ends
+// with ctx, with the session, and by interrupt; end must be called.
+func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.Context, end func(), err error) {
+	if ctx == nil {
+		return nil, nil, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.standing
+	switch {
+	case c.closed:
+		return nil, nil, eldest.ErrClosed
+	case c.abort != nil:
+		return nil, nil, eldest.ErrCampaigning
+	case s != nil && s.won():
+		return nil, nil, eldest.ErrLeading
+	case s != nil && register:
+		return nil, nil, fmt.Errorf("%w: registered with token %d", eldest.ErrCampaigning, s.token)
+	case s == nil && !register:
+		return nil, nil, eldest.ErrNotRegistered
+	}
+	if err := c.cfg.Session.Err(); err != nil && register {
+		return nil, nil, err
+	}
+	attempt, abort := context.WithCancelCause(ctx)
+	detach := context.AfterFunc(c.cfg.Session.Context(), func() { abort(c.cfg.Session.Err()) })
+	c.abort = abort
+	return attempt, func() {
+		detach()
+		abort(nil)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.abort = nil
+	}, nil
+}
+
+// interrupt ends a call that registers or waits. The caller holds mu.
+func (c *Candidate) interrupt(cause error) {
+	if c.abort != nil {
+		c.abort(cause)
+	}
+}
+
+// current returns the candidacy or tenure, or why there is none.
+func (c *Candidate) current() (*standing, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return nil, eldest.ErrClosed
+	case c.standing == nil:
+		return nil, eldest.ErrNotRegistered
+	}
+	return c.standing, nil
+}
+
+func (c *Candidate) failed(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &eldest.OpError{Op: op, Election: c.cfg.Election, Key: c.key, Lease: int64(c.cfg.Session.ID()), Err: err}
+}

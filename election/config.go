@@ -1,0 +1,111 @@
+package election
+
+import (
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// MaxValue is the largest value of a candidate, in bytes. etcd takes requests of
+// up to 1.5 MiB by default; this leaves room for the rest of the request.
+const MaxValue = 1 << 20
+
+// Config says who stands where. Election, Session, KV and Watcher are required.
+// It is copied by New; Value is copied too.
+type Config struct {
+	// Election is the name: any bytes but '/', up to keys.MaxName of them.
+	Election string
+	// Session is the lease that the candidate's key is bound to. Many candidates
+	// may share one, in different elections.
+	Session *lease.Session
+	// KV and Watcher are the RPC surface: a *clientv3.Client is both; so are
+	// namespaced and fake clients. Both must see the same etcd as the session.
+	KV      clientv3.KV
+	Watcher clientv3.Watcher
+	// Value is what others see of the candidate: opaque bytes, at most MaxValue.
+	Value []byte
+
+	// Queue is how candidates line up. nil means txn.ByCreateRevision.
+	Queue txn.Queue
+	// Timeout bounds each single request; a member that swallows requests costs
+	// this much, then another one is asked. 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Recheck is the time between two checks that a watch is not deaf: a read of
+	// one key. 0 means half the session's TTL; negative means none.
+	Recheck time.Duration
+	// Backoff gives the pause after the n-th failed attempt in a row, from 0.
+	// nil means doubling from 25 ms to 1 s with jitter.
+	Backoff func(attempt int) time.Duration
+	// Hooks are told what happens. See Hooks for the calling rules.
+	Hooks Hooks
+}
+
+// DefaultTimeout bounds a single request unless Config.Timeout says otherwise.
+// etcd itself gives a request 5 s plus two election timeouts; a healthy cluster
+// answers in milliseconds.
+const DefaultTimeout = 2 * time.Second
+
+func (c Config) withDefaults() (Config, error) {
+	if err := keys.Check(c.Election); err != nil {
+		return c, err
+	}
+	switch {
+	case c.Session == nil:
+		return c, fmt.Errorf("%w: Config.Session is nil", eldest.ErrInvalid)
+	case isNil(c.KV):
+		return c, fmt.Errorf("%w: Config.KV is nil", eldest.ErrInvalid)
+	case isNil(c.Watcher):
+		return c, fmt.Errorf("%w: Config.Watcher is nil", eldest.ErrInvalid)
+	case c.Timeout < 0:
+		return c, fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
+	}
+	if err := checkValue(c.Value); err != nil {
+		return c, err
+	}
+	c.Value = append([]byte(nil), c.Value...)
+	if c.Queue == nil {
+		c.Queue = txn.ByCreateRevision{}
+	}
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.Recheck == 0 {
+		c.Recheck = c.Session.TTL() / 2
+	}
+	if c.Backoff == nil {
+		c.Backoff = retry.Default()
+	}
+	return c, nil
+}
+
+func (c Config) source() *watch.Source {
+	return &watch.Source{
+		KV: c.KV, Watcher: c.Watcher,
+		Backoff: c.Backoff, Timeout: c.Timeout, Recheck: c.Recheck,
+	}
+}
+
+func (c Config) entry() txn.Entry {
+	return txn.Entry{Election: c.Election, Lease: int64(c.Session.ID()), Value: c.Value}
+}
+
+// isNil catches a nil client in an interface as well as no interface at all.
+func isNil(v any) bool {
+	client, ok := v.(*clientv3.Client)
+	return v == nil || ok && client == nil
+}
+
+func checkValue(value []byte) error {
+	if len(value) > MaxValue {
+		return fmt.Errorf("%w: the value has %d bytes, at most %d are allowed", eldest.ErrInvalid, len(value), MaxValue)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+// Package election is one campaign: from standing in the queue, through the win,
+// to the end of the tenure.
+//
+// Not guaranteed: that code which ignores the leading context stops in time; that
+// an effect outside etcd which was started in a tenure lands in it (hand the
+// Token to the store and let it refuse older ones); that anybody leads while etcd
+// has no quorum.
+//
+// # The protocol
+//
+//  1. Register: one transaction writes the own key, bound to the session's lease,
+//     and reads who is older (txn.Queue).
+//  2. Wait: on the predecessor's key and on no other (predecessor.go). One
+//     departure wakes one waiter (G5). The own key and the session are watched as
+//     well: a waiter whose key is gone says so at once.
+//  3. Win: the predecessor's deletion is not a victory; it may have been a
+//     waiter. Only a read at one revision that shows the own key alive and nobody
+//     older is (G1).
+//  4. Lead: until the session's deadline, or until somebody removes the key,
+//     whichever is first (leadership.go). Access to etcd goes through the guard.
+//  5. Leave: the leading context ends first, the key is deleted after that.
+//
+// # States
+//
+//	idle --Register--> standing --win--> leading --Resign, loss--> idle
+//	                   standing --Withdraw, loss, context--> idle
+//
+// A Candidate goes round as often as one likes; each round has its own token. A
+// Leadership exists only after the proof, and says why it ended.
+//
+// # What a context bounds
+//
+// The context of Campaign bounds the campaign, not the tenure: when it ends
+// before the win the candidate leaves the queue, and Campaign returns at once,
+// even while etcd cannot be reached; the key is then removed in the background,
+// for as long as the session lives (G8). The tenure ends with Resign, with the
+// session, or from outside. Leadership.Lead ties a tenure to a context.
+//
+// # Lost replies
+//
+// A registration whose reply was lost may have happened, or may yet happen. It is
+// sent again: the transaction finds the own key and adopts it. If the campaign is
+// given up meanwhile, the own key is watched and swept until the session ends, so
+// that a request that arrives late leaves no ghost.
+package election

@@ -1,0 +1,199 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// Leadership is one tenure. It exists only after the proof of the win, and once
+// it has ended it stays so. All methods are safe for concurrent use.
+//
+// Invariant: Token() > 0, and greater than that of every earlier tenure (G2).
+type Leadership struct {
+	c *Candidate
+	s *standing
+}
+
+// win makes a proven place a tenure. The proof is a fact about etcd; here it is
+// met with what this side knows: the standing has not ended, and the lease is
+// certain at this moment.
+func (c *Candidate) win(s *standing, proof txn.Place) (*Leadership, error) {
+	if !c.cfg.Session.Holds(0) {
+		return nil, c.drop(s.ctx, s, c.cfg.Session.Err())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.standing != s || s.ctx.Err() != nil {
+		return nil, context.Cause(s.ctx)
+	}
+	s.led.Store(true)
+	call(c, c.cfg.Hooks.Won, WonEvent{Election: c.cfg.Election, Key: c.key, Token: s.token, Revision: proof.Revision})
+	return &Leadership{c: c, s: s}, nil
+}
+
+// Election returns the election's name.
+func (l *Leadership) Election() string { return l.c.cfg.Election }
+
+// Key returns the leader's key.
+func (l *Leadership) Key() string { return l.c.key }
+
+// Token returns the create revision of the leader's key, by which this tenure is
+// told from all others.
+func (l *Leadership) Token() eldest.Token { return l.s.token }
+
+// Context returns the leading context: it ends with the tenure, and before the
+// server can expire the lease (G3). context.Cause says why; it wraps
+// eldest.ErrDeposed (the key was removed or overwritten), eldest.ErrSessionLost,
+// eldest.ErrResigned, or eldest.ErrClosed (the candidate or the session was
+// closed).
+func (l *Leadership) Context() context.Context { return l.s.ctx }
+
+// Done returns a channel that is closed when the tenure ends.
+func (l *Leadership) Done() <-chan struct{} { return l.s.ctx.Done() }
+
+// Err returns nil during the tenure, then why it ended; always the same.
+func (l *Leadership) Err() error { return context.Cause(l.s.ctx) }
+
+// Holds reports whether nobody else can lead for another d: whether an action
+// that takes at most d from now is over in time. It reads the clock, sends
+// nothing, and tells the truth at the first call after the process or machine was
+// stopped, before any timer has fired (G3). What it cannot know is a removal of
+// the key from outside whose news is still under way; the guard knows.
+func (l *Leadership) Holds(d time.Duration) bool {
+	return l.c.cfg.Session.Holds(d) && l.s.ctx.Err() == nil
+}
+
+// Guard returns the guard of this tenure (G4). It refuses on this side as soon as
+// the tenure has ended here.
+func (l *Leadership) Guard() txn.Guard {
+	return txn.Guard{Election: l.c.cfg.Election, Key: l.c.key, Token: l.Token(), Alive: l.alive}
+}
+
+// Txn returns a guarded transaction on the candidate's client; see txn.Guard.Txn.
+func (l *Leadership) Txn(ctx context.Context) clientv3.Txn { return l.Guard().Txn(ctx, l.c.cfg.KV) }
+
+// KV returns the candidate's client, guarded; see txn.Guard.KV.
+func (l *Leadership) KV() clientv3.KV { return l.Guard().KV(l.c.cfg.KV) }
+
+// alive returns why the tenure has ended, or nil.
+func (l *Leadership) alive() error {
+	if !l.c.cfg.Session.Holds(0) || l.s.ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", eldest.ErrNotLeading, context.Cause(l.s.ctx))
+	}
+	return nil
+}
+
+// Proclaim replaces the leader's value, in one request; the token stays. After
+// the tenure it returns an error that wraps eldest.ErrNotLeading and the cause of
+// the end, each time. If it fails the old value stays, unless the error wraps
+// eldest.ErrOutcomeUnknown.
+func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
+	err := l.alive()
+	if err == nil {
+		err = l.c.proclaim(ctx, l.s, value)
+	}
+	return l.c.failed("proclaim", err)
+}
+
+// Resign ends the tenure: the leading context first, then the key is deleted, and
+// the successor leads. It blocks until the server has confirmed that, the session
+// has ended, or ctx has; in the last case it returns ctx's cause, the key is
+// removed in the background while the session lives, and Resign may be called
+// again to wait for it. Resigning again is harmless. After a tenure that ended
+// otherwise it returns an error that wraps eldest.ErrNotLeading and the cause.
+//
+// Code that leads should have returned before: what it does after this call may
+// overlap with the successor.
+func (l *Leadership) Resign(ctx context.Context) error {
+	if ctx == nil {
+		return l.c.failed("resign", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
+	}
+	return l.c.failed("resign", l.c.leave(ctx, l.s, eldest.ErrResigned))
+}
+
+// Proclaim replaces the value of a candidate that waits or leads, in one request;
+// its place in the queue stays. Errors: eldest.ErrNotRegistered; eldest.ErrDeposed
+// when the key is gone; eldest.ErrOutcomeUnknown; what etcd refused.
+func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
+	s, err := c.current()
+	if err == nil {
+		err = c.proclaim(ctx, s, value)
+	}
+	return c.failed("proclaim", err)
+}
+
+func (c *Candidate) proclaim(ctx context.Context, s *standing, value []byte) error {
+	if ctx == nil {
+		return fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
+	}
+	if err := checkValue(value); err != nil {
+		return err
+	}
+	if ended := context.Cause(s.ctx); ended != nil {
+		return ended
+	}
+	entry := c.cfg.entry()
+	entry.Value = append([]byte(nil), value...)
+	once, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	_, err := txn.Proclaim(once, c.cfg.KV, entry, s.token)
+	switch {
+	case err == nil:
+		c.mu.Lock()
+		c.entry = entry
+		c.mu.Unlock()
+	case errors.Is(err, eldest.ErrDeposed):
+		c.lost(s, err)
+	case rpcerr.ClientClosed(once, err):
+		err = fmt.Errorf("%w: the etcd client: %w", eldest.ErrClosed, err)
+	}
+	return err
+}
+
+// Lead runs f while this tenure lasts and resigns when it returns. The context of
+// f carries ctx's values and ends with ctx or the tenure, whichever is first, with
+// that one's cause. Lead waits for f, however long it takes: while f runs the key
+// is kept, so f should return when its context ends. It returns f's error, joined
+// with that of a resignation that failed; the end of the tenure alone is no error.
+//
+// Two calls for one candidate never overlap, not even over different tenures
+// (G7): Lead first waits for an f of an earlier tenure to return, or for this
+// tenure to end, and then returns its cause without calling f.
+func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error) (err error) {
+	if ctx == nil || f == nil {
+		return l.c.failed("lead", fmt.Errorf("%w: the context or the function is nil", eldest.ErrInvalid))
+	}
+	leading, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer context.AfterFunc(l.s.ctx, func() { end(context.Cause(l.s.ctx)) })()
+
+	select {
+	case l.c.leads <- struct{}{}:
+	case <-leading.Done():
+		return errors.Join(l.c.failed("lead", context.Cause(leading)), l.resignAfter(ctx))
+	}
+	// Deferred, so that a panic in f does not keep the key.
+	defer func() {
+		<-l.c.leads
+		err = errors.Join(err, l.resignAfter(ctx))
+	}()
+	return f(leading)
+}
+
+// resignAfter resigns under a context of its own: the caller's has often ended.
+func (l *Leadership) resignAfter(ctx context.Context) error {
+	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.c.cfg.Session.TTL())
+	defer cancel()
+	if err := l.Resign(fresh); err != nil && !errors.Is(err, eldest.ErrNotLeading) {
+		return err
+	}
+	return nil
+}

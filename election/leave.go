@@ -1,0 +1,150 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// Withdraw takes a waiting candidate out of the queue: its campaign, if one is
+// going, returns an error that wraps eldest.ErrWithdrawn now, and the key is
+// deleted. It blocks until the server has confirmed that, the session has ended,
+// or ctx has; in the last case it returns ctx's error, the key is removed in the
+// background while the session lives, and Withdraw may be called again. Errors:
+// eldest.ErrLeading (resign instead), eldest.ErrNotRegistered.
+func (c *Candidate) Withdraw(ctx context.Context) error {
+	if ctx == nil {
+		return c.failed("withdraw", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
+	}
+	c.mu.Lock()
+	s, registering := c.standing, c.abort != nil
+	if s == nil || !s.won() {
+		c.interrupt(eldest.ErrWithdrawn)
+	}
+	c.mu.Unlock()
+	switch {
+	case s != nil && s.won():
+		return c.failed("withdraw", eldest.ErrLeading)
+	case s != nil:
+		return c.failed("withdraw", c.leave(ctx, s, eldest.ErrWithdrawn))
+	case registering:
+		// The call that registers tidies up after itself.
+		return nil
+	}
+	if err := c.cfg.Session.Settled(ctx, c.key); err != nil {
+		return c.failed("withdraw", err)
+	}
+	return c.failed("withdraw", eldest.ErrNotRegistered)
+}
+
+// leave ends a standing by our own will, the context first, the key after that,
+// and waits until the key is gone. Whoever calls it again waits for the same. It
+// returns nil, ctx's cause, or why there was nothing to leave.
+func (c *Candidate) leave(ctx context.Context, s *standing, cause error) error {
+	if !c.finish(s, cause) {
+		if ended := context.Cause(s.ctx); errors.Is(ended, eldest.ErrDeposed) || errors.Is(ended, eldest.ErrSessionLost) {
+			return fmt.Errorf("%w: %w", eldest.ErrNotLeading, ended)
+		}
+		select {
+		case <-s.removed:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	// Without its watch our own deletion is an event for nobody but the
+	// successor.
+	<-s.watched
+	live, done := c.withSession(ctx)
+	err := c.remove(live, s.token)
+	done()
+	if err != nil {
+		c.tend(s.token, s.unsure, s.removed)
+		return err
+	}
+	close(s.removed)
+	if s.unsure {
+		c.tend(0, true, nil)
+	} else {
+		c.cfg.Session.Release(c.key)
+	}
+	return nil
+}
+
+// tend leaves the claim on the key to the session's background: there the life of
+// the key that token names is removed (0: any), and removed closed after that. If
+// unsure, a late registration that turns up under the key is swept. A session that
+// has ended takes the key with it.
+func (c *Candidate) tend(token eldest.Token, unsure bool, removed chan struct{}) {
+	gone := func() {
+		if removed != nil {
+			close(removed)
+		}
+	}
+	sweep := c.sweep
+	if !unsure {
+		sweep = nil
+	}
+	if !c.cfg.Session.Tend(c.key, func(ctx context.Context) { defer gone(); _ = c.remove(ctx, token) }, sweep) {
+		gone()
+	}
+}
+
+// remove deletes the own key in the life that token names, or, for 0, in
+// whatever life bound to our lease, and retries until that is confirmed, ctx ends
+// (its cause) or etcd refuses for good.
+func (c *Candidate) remove(ctx context.Context, token eldest.Token) error {
+	for attempt := 0; ; attempt++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		once, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+		var err error
+		if token > 0 {
+			err = txn.Leave(once, c.cfg.KV, c.key, token)
+		} else {
+			err = txn.Sweep(once, c.cfg.KV, c.cfg.entry())
+		}
+		refused := err != nil && rpcerr.Permanent(once, err)
+		cancel()
+		if err == nil || refused {
+			return err
+		}
+		if cause := retry.Sleep(ctx, c.cfg.Backoff(attempt)); cause != nil {
+			return fmt.Errorf("%w (last answer: %w)", cause, err)
+		}
+	}
+}
+
+// sweep removes the own key whenever it turns up, until ctx ends.
+func (c *Candidate) sweep(ctx context.Context) {
+	ours := func(kv *mvccpb.KeyValue) bool { return kv.Lease == int64(c.cfg.Session.ID()) }
+	for ctx.Err() == nil {
+		err := c.source.Follow(ctx, watch.Target{
+			Key:      c.key,
+			Snapshot: func(resp *clientv3.GetResponse) bool { return len(resp.Kvs) > 0 && ours(resp.Kvs[0]) },
+			Change: func(_ int64, events []*clientv3.Event) bool {
+				return events[0].Type == mvccpb.PUT && ours(events[0].Kv)
+			},
+		})
+		if err != nil || c.remove(ctx, 0) != nil {
+			return
+		}
+	}
+}
+
+// withSession returns ctx, ended with the session as well.
+func (c *Candidate) withSession(ctx context.Context) (context.Context, context.CancelFunc) {
+	merged, cancel := context.WithCancelCause(ctx)
+	detach := context.AfterFunc(c.cfg.Session.Context(), func() { cancel(c.cfg.Session.Err()) })
+	return merged, func() { detach(); cancel(nil) }
+}

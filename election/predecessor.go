@@ -1,0 +1,78 @@
+package election
+
+import (
+	"context"
+	"errors"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// await waits for one predecessor after another until nobody is older, and wins.
+// On error the standing has ended.
+//
+// Each round rests on one fact, the place as of one revision, and ends with one
+// event, the end of the nearest elder's key at a later revision. Whoever else
+// comes, goes or leads meanwhile does not wake us (G5).
+func (c *Candidate) await(ctx context.Context, s *standing) (*Leadership, error) {
+	// Ended by the caller, by Withdraw and Close, and with the standing itself.
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })()
+
+	place := s.place
+	for !place.First() {
+		at := int64(0)
+		if len(place.Ahead) > 0 {
+			predecessor := place.Ahead[0]
+			call(c, c.cfg.Hooks.Waiting, WaitingEvent{
+				Election: c.cfg.Election, Key: c.key, Token: place.Token, Predecessor: predecessor,
+			})
+			gone, err := c.source.Gone(waiting, watch.Life{Key: predecessor.Key, Token: predecessor.Token})
+			if err != nil {
+				return nil, c.drop(ctx, s, err)
+			}
+			place.Ahead = place.Ahead[1:]
+			at = gone
+		}
+		// The predecessor's end is no victory: it may have been a waiter. What
+		// the queue looked like at that revision decides.
+		next, err := c.ahead(waiting, place, at)
+		if err != nil {
+			return nil, c.drop(ctx, s, err)
+		}
+		c.foreign(next)
+		place = next
+	}
+	return c.win(s, place)
+}
+
+// ahead asks who is older, until it is answered. The revision at is asked for as
+// long as a member can answer for it; where none can, the newest state does as
+// well, for the queue ahead of us only ever gets shorter.
+func (c *Candidate) ahead(ctx context.Context, place txn.Place, at int64) (txn.Place, error) {
+	for attempt := 0; ; attempt++ {
+		once, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+		next, err := c.cfg.Queue.Ahead(once, c.cfg.KV, c.cfg.entry(), place, at)
+		repeatable := at > 0 && txn.Repeatable(err)
+		refused := err != nil && (rpcerr.Permanent(once, err) || errors.Is(err, eldest.ErrDeposed))
+		cancel()
+		switch {
+		case err == nil:
+			return next, nil
+		case repeatable:
+			at = 0
+			continue
+		case ctx.Err() != nil:
+			return next, context.Cause(ctx)
+		case refused:
+			return next, err
+		}
+		if cause := retry.Sleep(ctx, c.cfg.Backoff(attempt)); cause != nil {
+			return next, cause
+		}
+	}
+}

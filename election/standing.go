@@ -1,0 +1,95 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// standing is one life of the candidate's key, from registration to departure.
+//
+// Invariant: ctx ends as soon as the key may be gone: with the session, when the
+// watch of the own key says so, or before we delete it ourselves. Its cause never
+// changes afterwards.
+type standing struct {
+	token eldest.Token
+	// place is where the candidate entered; only the call that registers and
+	// waits uses it.
+	place txn.Place
+	ctx   context.Context
+	end   context.CancelCauseFunc
+	// led is set once the win is proven.
+	led atomic.Bool
+	// unsure says that a registration was sent whose outcome is unknown, and
+	// that may therefore arrive late.
+	unsure bool
+	// removed is closed when the key is certainly gone, or goes with its lease.
+	removed chan struct{}
+	// watched is closed when the watch of the own key has ended.
+	watched chan struct{}
+}
+
+func (s *standing) won() bool { return s.led.Load() }
+
+// stand starts the life of a key that the queue has confirmed.
+func (c *Candidate) stand(p txn.Place, unsure bool) *standing {
+	s := &standing{token: p.Token, place: p, unsure: unsure, removed: make(chan struct{}), watched: make(chan struct{})}
+	s.ctx, s.end = context.WithCancelCause(c.cfg.Session.Context())
+	c.mu.Lock()
+	c.standing = s
+	c.mu.Unlock()
+	c.watches.Go(func() {
+		defer close(s.watched)
+		c.watchOwn(s, p.Revision)
+	})
+	return s
+}
+
+// watchOwn ends the standing when its key is gone, replaced, or no longer bound
+// to the session's lease (etcd would then keep it after the session).
+func (c *Candidate) watchOwn(s *standing, known int64) {
+	_, err := c.source.Gone(s.ctx, watch.Life{
+		Key: c.key, Token: s.token, Lease: int64(c.cfg.Session.ID()), Known: known,
+	})
+	switch {
+	case s.ctx.Err() != nil:
+		c.lost(s, context.Cause(s.ctx))
+	case err == nil:
+		c.lost(s, eldest.ErrDeposed)
+	case errors.Is(err, watch.ErrOverwritten):
+		c.lost(s, fmt.Errorf("%w: %w", eldest.ErrDeposed, err))
+	default:
+		// etcd refuses to let us watch our own key, for want of permission, say.
+		// Without the watch a removal by hand would go unnoticed.
+		c.lost(s, fmt.Errorf("%w: the own key cannot be watched: %w", eldest.ErrDeposed, err))
+	}
+}
+
+// lost ends a standing that did not end itself: the leading context first, then
+// whatever is left of the key, in the background.
+func (c *Candidate) lost(s *standing, cause error) {
+	if c.finish(s, cause) {
+		c.tend(s.token, s.unsure, s.removed)
+	}
+}
+
+// finish ends the standing's context and makes the candidate idle. It reports
+// whether this call did so: whoever finishes a standing disposes of its claim.
+func (c *Candidate) finish(s *standing, cause error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.standing != s {
+		return false
+	}
+	c.standing = nil
+	s.end(c.failed("candidate", cause))
+	call(c, c.cfg.Hooks.Ended, EndedEvent{
+		Election: c.cfg.Election, Key: c.key, Token: s.token, Led: s.won(), Cause: context.Cause(s.ctx),
+	})
+	return true
+}

@@ -1,0 +1,224 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/latest"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/serial"
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// Defaults of Config.
+const (
+	// DefaultTimeout bounds a single request.
+	DefaultTimeout = time.Second
+	// DefaultRecheck is how often a quiet watch is checked. With DefaultTimeout
+	// a silent etcd is noticed within 6 s.
+	DefaultRecheck = 2 * time.Second
+)
+
+// Config says what to observe, and through which client. Election, KV and Watcher
+// are required.
+type Config struct {
+	// Election is the name: any bytes but '/', up to keys.MaxName of them.
+	Election string
+	// KV and Watcher are the RPC surface: a *clientv3.Client is both; so are
+	// namespaced and fake clients.
+	KV      clientv3.KV
+	Watcher clientv3.Watcher
+
+	// Timeout bounds each single request, and the opening of a watch; etcd counts
+	// as silent when four in a row went unanswered. 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Recheck is the time between two checks of a quiet watch. 0 means
+	// DefaultRecheck; negative means none.
+	Recheck time.Duration
+	// Backoff gives the pause after the n-th failed attempt in a row, from 0. nil
+	// means doubling from 25 ms to 1 s with jitter.
+	Backoff func(attempt int) time.Duration
+	// Foreign, if set, is called for each change of a key in the election's range
+	// that is not a candidate's; in order, on a goroutine of its own.
+	Foreign func(key string)
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if err := checkQuery(c.KV, c.Election); err != nil {
+		return c, err
+	}
+	if client, ok := c.Watcher.(*clientv3.Client); c.Watcher == nil || ok && client == nil {
+		return c, fmt.Errorf("%w: Config.Watcher is nil", eldest.ErrInvalid)
+	}
+	if c.Timeout < 0 {
+		return c, fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
+	}
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.Recheck == 0 {
+		c.Recheck = DefaultRecheck
+	}
+	if c.Backoff == nil {
+		c.Backoff = retry.Default()
+	}
+	return c, nil
+}
+
+// Observer knows who leads one election. Made by New, ended by Close. All methods
+// are safe for concurrent use.
+type Observer struct {
+	cfg    Config
+	source *watch.Source
+	cell   latest.Cell[eldest.State]
+	hooks  serial.Queue
+	stop   context.CancelFunc
+	done   chan struct{}
+
+	// The rest belongs to the observing goroutine.
+	picture picture
+	// newest is the highest token reported so far.
+	newest eldest.Token
+}
+
+// New starts observing and returns at once; the first state comes when etcd has
+// answered. The error wraps eldest.ErrInvalid, and then nothing was sent.
+func New(cfg Config) (*Observer, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, failed("observe", cfg.Election, err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	o := &Observer{
+		cfg:    cfg,
+		source: &watch.Source{KV: cfg.KV, Watcher: cfg.Watcher, Backoff: cfg.Backoff, Timeout: cfg.Timeout, Recheck: cfg.Recheck},
+		stop:   stop,
+		done:   make(chan struct{}),
+	}
+	o.picture = picture{election: cfg.Election, foreign: o.foreign}
+	go o.run(ctx)
+	return o, nil
+}
+
+// State returns the newest state: Unknown, with a reason, before the first answer
+// of etcd. It never blocks and sends nothing.
+func (o *Observer) State() eldest.State {
+	if state, ok := o.cell.Get(); ok {
+		return state
+	}
+	return eldest.State{Reason: failed("observe", o.cfg.Election, errNotYet)}
+}
+
+var errNotYet = fmt.Errorf("%w yet", eldest.ErrSilent)
+
+// Subscribe returns a subscription that has seen nothing yet. It needs no
+// goroutine and no clean-up, and sends nothing to etcd.
+func (o *Observer) Subscribe() *Subscription { return &Subscription{reader: o.cell.Reader()} }
+
+// Close ends the observer and waits for its goroutines. Subscribers still get the
+// newest state and then an error that wraps eldest.ErrClosed. Closing again is
+// harmless.
+func (o *Observer) Close() {
+	o.stop()
+	<-o.done
+	_ = o.hooks.Wait(context.Background())
+}
+
+// Subscription reads an observer's states. It is for one goroutine at a time;
+// many subscriptions of one observer are independent.
+type Subscription struct{ reader *latest.Reader[eldest.State] }
+
+// Next returns the newest state if this subscription has not returned it yet,
+// else blocks for a newer one; the first call returns the present state. States
+// that came and went in between are skipped. It ends with ctx (its cause; nothing
+// is lost, and Next may be called again) and after the observer's end with an
+// error: eldest.ErrClosed, or why etcd refused for good.
+func (s *Subscription) Next(ctx context.Context) (eldest.State, error) { return s.reader.Next(ctx) }
+
+func (o *Observer) run(ctx context.Context) {
+	defer close(o.done)
+	begin, end := keys.Range(o.cfg.Election)
+	err := o.source.Follow(ctx, watch.Target{
+		Key: begin, End: end,
+		Snapshot: func(resp *clientv3.GetResponse) bool {
+			o.picture.reset(resp.Header.Revision, resp.Kvs)
+			o.publish(o.picture.state())
+			return false
+		},
+		Change: func(revision int64, events []*clientv3.Event) bool {
+			o.picture.change(revision, events)
+			o.publish(o.picture.state())
+			return false
+		},
+		Interrupted: func(reason error) { o.unknown(reason) },
+		Probe:       o.probe,
+		Confirms:    o.confirms,
+	})
+	if ctx.Err() != nil {
+		err = eldest.ErrClosed
+	} else {
+		o.unknown(err)
+	}
+	o.cell.Close(failed("observe", o.cfg.Election, err))
+}
+
+// probe reads the leader's key, or, where nobody leads, any key of the range.
+func (o *Observer) probe() clientv3.Op {
+	if len(o.picture.line) > 0 {
+		return clientv3.OpGet(o.picture.line[0].Key, clientv3.WithKeysOnly())
+	}
+	begin, end := keys.Range(o.cfg.Election)
+	return clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(1))
+}
+
+// confirms compares the answer of a probe with the picture, which may have moved
+// on in the meantime.
+func (o *Observer) confirms(answer clientv3.OpResponse) bool {
+	kvs := answer.Get().Kvs
+	if len(o.picture.line) == 0 {
+		if len(kvs) == 0 {
+			return true
+		}
+		_, err := keys.Parse(o.cfg.Election, string(kvs[0].Key))
+		return err != nil || kvs[0].ModRevision <= o.picture.revision
+	}
+	leader := o.picture.line[0]
+	return len(kvs) > 0 && (string(kvs[0].Key) != leader.Key || kvs[0].ModRevision <= leader.ModRevision)
+}
+
+// publish makes a known state the newest one, unless it says nothing new.
+func (o *Observer) publish(state eldest.State) {
+	if state.Kind == eldest.Led {
+		if state.Leader.Token < o.newest {
+			// etcd went back in time: restored from a backup. Whoever fences by
+			// token would be misled.
+			o.unknown(fmt.Errorf("token %d after %d: the history of etcd went back", state.Leader.Token, o.newest))
+			return
+		}
+		o.newest = state.Leader.Token
+	}
+	if last, ok := o.cell.Get(); ok && last.Kind == state.Kind &&
+		last.Leader.Token == state.Leader.Token && last.Leader.ModRevision == state.Leader.ModRevision {
+		return
+	}
+	o.cell.Set(state)
+}
+
+func (o *Observer) unknown(reason error) {
+	o.cell.Set(eldest.State{Reason: failed("observe", o.cfg.Election, reason)})
+}
+
+func (o *Observer) foreign(key string) {
+	if f := o.cfg.Foreign; f != nil {
+		o.hooks.Do(func() { f(key) })
+	}
+}
+
+func failed(op, election string, err error) error {
+	return &eldest.OpError{Op: op, Election: election, Err: err}
+}

@@ -1,0 +1,103 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// Entry is one candidate in the queue.
+type Entry struct {
+	eldest.Candidate
+	// TTL is the time left to the candidate's lease, in whole seconds as etcd
+	// reports it; negative if the lease is gone or was not asked for.
+	TTL time.Duration
+}
+
+// LeaderOf asks who leads: one request, unless foreign keys stand in front. It
+// blocks until etcd answers or ctx ends. An empty queue is an error that wraps
+// eldest.ErrNoLeader.
+func LeaderOf(ctx context.Context, kv clientv3.KV, election string) (eldest.Leader, error) {
+	if err := checkQuery(kv, election); err != nil {
+		return eldest.Leader{}, failed("leader", election, err)
+	}
+	var leader *eldest.Candidate
+	err := eachCandidate(ctx, kv, election, 1, func(c eldest.Candidate) bool {
+		leader = &c
+		return false
+	})
+	if err == nil && leader == nil {
+		err = eldest.ErrNoLeader
+	}
+	if err != nil {
+		return eldest.Leader{}, failed("leader", election, err)
+	}
+	return *leader, nil
+}
+
+// Queue lists the candidates in their order, the leader first; an empty queue is
+// no error. The queue is read in one request, at one revision. With a non-nil
+// leases the TTL left to each is asked for as well, one request for each candidate.
+// It blocks until etcd has answered or ctx ends.
+func Queue(ctx context.Context, kv clientv3.KV, leases clientv3.Lease, election string) ([]Entry, error) {
+	if err := checkQuery(kv, election); err != nil {
+		return nil, failed("queue", election, err)
+	}
+	var queue []Entry
+	err := eachCandidate(ctx, kv, election, 0, func(c eldest.Candidate) bool {
+		queue = append(queue, Entry{Candidate: c, TTL: -1})
+		return true
+	})
+	for i := 0; err == nil && leases != nil && i < len(queue); i++ {
+		var ttl *clientv3.LeaseTimeToLiveResponse
+		if ttl, err = leases.TimeToLive(ctx, clientv3.LeaseID(queue[i].Lease)); err == nil {
+			queue[i].TTL = time.Duration(ttl.TTL) * time.Second
+		}
+	}
+	if err != nil {
+		return nil, failed("queue", election, err)
+	}
+	return queue, nil
+}
+
+// eachCandidate calls f for the candidates, oldest first, until f returns false.
+// limit is how many are read at once; 0: all.
+func eachCandidate(ctx context.Context, kv clientv3.KV, election string, limit int64, f func(eldest.Candidate) bool) error {
+	begin, end := keys.Range(election)
+	for after := int64(0); ; {
+		resp, err := kv.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),
+			clientv3.WithMinCreateRev(after+1),
+			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+		if err != nil {
+			return err
+		}
+		for _, kv := range resp.Kvs {
+			after = kv.CreateRevision
+			lease, err := keys.Parse(election, string(kv.Key))
+			if err != nil {
+				continue // a foreign key
+			}
+			if !f(eldest.Candidate{
+				Key: string(kv.Key), Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision, Value: kv.Value,
+			}) {
+				return nil
+			}
+		}
+		if limit == 0 || int64(len(resp.Kvs)) < limit {
+			return nil
+		}
+	}
+}
+
+// checkQuery refuses bad input before anything is sent.
+func checkQuery(kv clientv3.KV, election string) error {
+	if client, ok := kv.(*clientv3.Client); kv == nil || ok && client == nil {
+		return fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
+	}
+	return keys.Check(election)
+}
