@@ -61,7 +61,12 @@ func (a *actor) run() {
 func (a *actor) open() (Contender, error) {
 	ctx, cancel := context.WithTimeout(a.life, a.stage.ttl)
 	defer cancel()
-	return a.stage.impl.Open(ctx, a.host.Client, Seat{Election: electionName, TTL: a.stage.ttl, Value: a.name})
+	return a.stage.impl.Open(ctx, a.host.Client, Seat{
+		Election: electionName, TTL: a.stage.ttl, Value: a.name,
+		Proven: func(token, revision int64) {
+			a.tell(history.Event{Kind: history.Proven, Token: token, Proof: revision})
+		},
+	})
 }
 
 // part closes a session: politely, unless the process is dead by then, in which
@@ -91,7 +96,7 @@ func (a *actor) campaign(c Contender) {
 		return
 	}
 	a.set(func() { a.withdraw, a.tenure, a.toldLet, a.giveUp = nil, t, false, make(chan struct{}) })
-	a.tell(history.Event{Kind: history.Won, Token: t.Token(), Key: t.Key(), Proof: t.Proof()})
+	a.tell(history.Event{Kind: history.Won, Token: t.Token(), Key: t.Key()})
 	// Now, at the very instant of the win: who else is still sure?
 	for _, other := range a.stage.everybody() {
 		if other != a {

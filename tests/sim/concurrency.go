@@ -91,7 +91,6 @@ type concurrencyTenure struct {
 
 func (t *concurrencyTenure) Token() int64          { return t.token }
 func (t *concurrencyTenure) Key() string           { return t.key }
-func (t *concurrencyTenure) Proof() int64          { return 0 }
 func (t *concurrencyTenure) Done() <-chan struct{} { return t.done }
 
 func (t *concurrencyTenure) Cause() error {

@@ -21,6 +21,9 @@ type Seat struct {
 	Election string
 	TTL      time.Duration
 	Value    string
+	// Proven is to be called with the revision of each winning proof by those
+	// who tell it.
+	Proven func(token, revision int64)
 }
 
 // Contender is one candidate with its session.
@@ -42,8 +45,6 @@ type Contender interface {
 type Tenure interface {
 	Token() int64
 	Key() string
-	// Proof is the revision of the winning proof, or 0 where it is not told.
-	Proof() int64
 	// Holds reports whether the holder may act as leader at this instant.
 	Holds() bool
 	// Done is closed when the tenure ended, for whatever reason, and Cause then

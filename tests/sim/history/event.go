@@ -13,6 +13,7 @@ const (
 	Joined    Kind = "joined"    // begins to campaign, with its lease
 	Failed    Kind = "failed"    // the campaign returned an error
 	Won       Kind = "won"       // the campaign returned a tenure
+	Proven    Kind = "proven"    // of a win: the revision of its proof, where told
 	Held      Kind = "held"      // asked at another's win: still sure to lead
 	LetGo     Kind = "let go"    // asked: no longer sure to lead
 	Resigning Kind = "resigning" // is about to give up its tenure
@@ -47,7 +48,7 @@ type Event struct {
 	Lease int64  // Joined, Removed
 	Write string // writes: the unique name of the write
 
-	Proof int64 // Won: revision of the proof; 0 when the implementation keeps it to itself
+	Proof int64 // Proven: revision of the winning proof
 	Rev   int64 // revision of the store at this instant
 
 	// Clear, of a removal: the owner's network and the server were well for a

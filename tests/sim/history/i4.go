@@ -8,6 +8,12 @@ func I4(h *History) []Violation {
 	var out []Violation
 	q := h.queue()
 	joined := map[string]int64{} // revision at the start of the campaign
+	proofs := map[int64]int64{}  // by token
+	for _, e := range h.Events {
+		if e.Kind == Proven {
+			proofs[e.Token] = e.Proof
+		}
+	}
 	var before *tenure
 	for _, e := range h.Events {
 		if e.Kind == Joined {
@@ -16,13 +22,13 @@ func I4(h *History) []Violation {
 		if e.Kind != Won {
 			continue
 		}
-		l := q.byToken(e.Token)
+		l, proof := q.byToken(e.Token), proofs[e.Token]
 		switch {
 		case l == nil:
 			out = append(out, violated("I4", e.At, "%s won with token %d, which no key ever had", e.Who, e.Token))
-		case e.Proof != 0 && q.oldest(e.Proof) != l:
-			out = append(out, violated("I4", e.At, "%s won with token %d, but was not alive and oldest at its proof, revision %d", e.Who, e.Token, e.Proof))
-		case e.Proof == 0 && !q.leadsWithin(e.Token, joined[e.Who], e.Rev):
+		case proof != 0 && q.oldest(proof) != l:
+			out = append(out, violated("I4", e.At, "%s won with token %d, but was not alive and oldest at its proof, revision %d", e.Who, e.Token, proof))
+		case proof == 0 && !q.leadsWithin(e.Token, joined[e.Who], e.Rev):
 			out = append(out, violated("I4", e.At, "%s won with token %d, but was never alive and oldest at any revision of [%d, %d]: a phantom", e.Who, e.Token, joined[e.Who], e.Rev))
 		}
 		if before != nil && e.Token <= before.token {

@@ -2,6 +2,7 @@ package history
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -39,7 +40,7 @@ func (h *History) queue() *queue {
 				delete(open, c.Key)
 			}
 		case c.Create == c.Rev:
-			l := &life{key: c.Key, create: c.Rev, lease: c.Lease, gone: math.MaxInt64, born: c.At}
+			l := &life{key: c.Key, create: c.Rev, lease: LeaseOf(c.Key), gone: math.MaxInt64, born: c.At}
 			open[c.Key] = l
 			q.lives = append(q.lives, l)
 		}
@@ -82,4 +83,11 @@ func (q *queue) leadsWithin(token, from, to int64) bool {
 		}
 	}
 	return since <= to && since < l.gone
+}
+
+// LeaseOf returns the lease in a candidate's key. It is in the name, and stays
+// there when somebody overwrites the key without its lease. 0 for other keys.
+func LeaseOf(key string) int64 {
+	id, _ := strconv.ParseInt(key[strings.LastIndexByte(key, '/')+1:], 16, 64)
+	return id
 }

@@ -68,3 +68,7 @@ func (h *Host) Kill() {
 	h.Reset()
 	_ = h.Client.Close()
 }
+
+// Effects returns how many bytes were written into a cut and how many were
+// delayed: the proof that the weather was more than a forecast.
+func (h *Host) Effects() (held, late int) { return int(h.held.Load()), int(h.late.Load()) }

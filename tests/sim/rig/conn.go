@@ -28,11 +28,11 @@ func (c *conn) LocalAddr() net.Addr         { return c.local }
 func (c *conn) RemoteAddr() net.Addr        { return c.remote }
 
 // Close ends the sending side, so that the peer sees the end of the stream
-// when the network lets it through, and breaks the receiving side.
+// when the network lets it through, and the receiving side at once.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.out.end()
-		c.in.tear()
+		c.in.shut()
 		if c.closed != nil {
 			c.closed()
 		}

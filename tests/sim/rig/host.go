@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,6 +21,8 @@ type Host struct {
 	Client *clientv3.Client
 
 	world *World
+
+	held, late atomic.Int64 // bytes that met a cut or a delay
 
 	mu      sync.Mutex
 	out, in weather
@@ -75,8 +78,7 @@ func (h *Host) connect(ctx context.Context) (net.Conn, error) {
 	if l == nil {
 		return nil, syscall.ECONNREFUSED
 	}
-	up := newLink(func() weather { return h.weather(Out) })
-	down := newLink(func() weather { return h.weather(In) })
+	up, down := newLink(h, Out), newLink(h, In)
 	client := &conn{in: down, out: up, local: addr(h.Name), remote: "etcd"}
 	server := &conn{in: up, out: down, local: "etcd", remote: addr(h.Name)}
 	client.closed = func() {

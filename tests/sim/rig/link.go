@@ -2,6 +2,7 @@ package rig
 
 import (
 	"io"
+	"net"
 	"os"
 	"sync"
 	"syscall"
@@ -19,19 +20,27 @@ type chunk struct {
 // when it is let go. Only a reset or the death of the host loses bytes.
 type link struct {
 	weather func() weather // conditions of this direction, asked at each use
+	held    func(n int)    // told of each write that was held or delayed
+	late    func(n int)
 
 	mu       sync.Mutex
 	queue    []chunk
 	last     time.Time // arrival of the newest chunk; later ones never overtake it
 	ended    bool      // the writer closed; the reader sees EOF behind the queue
 	endAt    time.Time
-	broken   bool // reset, or closed by the reader
+	broken   bool // reset: both sides see it at once
+	deaf     bool // the reader closed; the writer learns it from its own reads only
 	deadline time.Time
 	wake     chan struct{} // one slot; there is one reader at a time
 }
 
-func newLink(weather func() weather) *link {
-	return &link{weather: weather, wake: make(chan struct{}, 1)}
+func newLink(h *Host, way Way) *link {
+	return &link{
+		weather: func() weather { return h.weather(way) },
+		held:    func(n int) { h.held.Add(int64(n)) },
+		late:    func(n int) { h.late.Add(int64(n)) },
+		wake:    make(chan struct{}, 1),
+	}
 }
 
 // poke wakes the reader to look again.
@@ -50,8 +59,14 @@ func (l *link) write(p []byte) (int, error) {
 	if l.broken || l.ended {
 		return 0, syscall.ECONNRESET
 	}
-	if w.dead {
+	if w.dead || l.deaf {
 		return len(p), nil
+	}
+	switch {
+	case w.held:
+		l.held(len(p))
+	case w.delay > 0:
+		l.late(len(p))
 	}
 	at := time.Now().Add(w.delay)
 	if at.Before(l.last) {
@@ -91,7 +106,10 @@ func (l *link) tryRead(p []byte) (n int, err error, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if l.broken {
+	switch {
+	case l.deaf:
+		return 0, net.ErrClosed, 0
+	case l.broken:
 		return 0, syscall.ECONNRESET, 0
 	}
 	if !l.deadline.IsZero() {
@@ -144,6 +162,17 @@ func (l *link) end() {
 	if l.endAt.Before(l.last) {
 		l.endAt = l.last
 	}
+	l.poke()
+}
+
+// shut closes the reader's side. The writer's writes vanish from now on: failing
+// them would be faster than any network, and gRPC spins on a connection that
+// cannot be written and does not end when read.
+func (l *link) shut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deaf = true
+	l.queue = nil
 	l.poke()
 }
 

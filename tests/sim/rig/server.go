@@ -47,9 +47,16 @@ func newServer(dir string, now func() time.Duration) *Server {
 // Requests returns the number of unary requests the server has answered.
 func (s *Server) Requests() int64 { return s.requests.Load() }
 
+// Up reports whether the member runs.
+func (s *Server) Up() bool { return s.front() != nil }
+
 // Start starts the member, with its data if it ran before, and returns when it
-// serves: about a virtual second, for its election.
+// serves: about a virtual second, for its election. A member that runs is left
+// alone.
 func (s *Server) Start() error {
+	if s.Up() {
+		return nil
+	}
 	srv, err := etcdserver.NewServer(s.config())
 	if err != nil {
 		return fmt.Errorf("starting etcd: %w", err)

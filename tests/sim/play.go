@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/tests/sim/history"
+	"github.com/eldest-io/eldest/tests/sim/rig"
+)
+
+// result is what became of a scenario.
+type result struct {
+	violations []history.Violation
+	struck     map[string]int // faults that took effect, by name
+	tenures    int
+	acked      int
+	virtual    time.Duration
+	history    *history.History
+}
+
+// show plays a plan, step by step.
+type show struct {
+	*stage
+	plan   *plan
+	struck map[string]int
+	// trouble is when something last was wrong with a host, by name; "" is the
+	// server.
+	trouble map[string]time.Duration
+	losses  []*armed
+	again   int // processes that came after a crash
+	pending []func()
+}
+
+type armed struct {
+	reply string
+	loss  *rig.Loss
+}
+
+// play runs a plan in a world and judges it.
+func play(w *rig.World, impl Implementation, p *plan) *result {
+	s := &show{
+		stage: newStage(w, impl, p.ttl), plan: p,
+		struck: map[string]int{}, trouble: map[string]time.Duration{},
+	}
+	begun := w.Now()
+	for i := range p.actors {
+		s.join(fmt.Sprintf("p%d", i+1), p.joins[i])
+	}
+	for i, st := range p.steps {
+		time.Sleep(begun + st.at - w.Now())
+		next := p.ttl
+		if i+1 < len(p.steps) {
+			next = begun + p.steps[i+1].at - w.Now()
+		}
+		s.step(st, next)
+	}
+	s.heal()
+	// Everything comes right by itself in this time: leases expire, sessions are
+	// opened, back-offs end.
+	time.Sleep(2*p.ttl + 20*time.Second)
+	s.log.Add(history.Event{Kind: history.Quiet})
+	return s.end()
+}
+
+// join lets a new participant begin after a while.
+func (s *show) join(name string, after time.Duration) {
+	a := s.enter(name)
+	a.rng = rand.New(rand.NewPCG(s.plan.seed, uint64(len(s.everybody()))))
+	life := s.world.T.Context()
+	if after == 0 {
+		a.begin(life)
+		return
+	}
+	time.AfterFunc(after, func() { a.begin(life) })
+}
+
+// heal ends what is still wrong. Steps that end by themselves have timers,
+// which no longer matter: healing twice is harmless.
+func (s *show) heal() {
+	require.NoError(s.world.T, s.world.Server.Start())
+	for _, a := range s.everybody() {
+		a.host.Forget()
+		a.host.Heal()
+	}
+	s.log.Add(history.Event{Kind: history.Fault, Text: "everything heals"})
+}
+
+// end lets everybody leave, and looks at what they left behind.
+func (s *show) end() *result {
+	r := &result{violations: s.finish(), struck: s.struck, virtual: s.world.Now()}
+	for _, l := range s.losses {
+		s.struck["lose "+l.reply] += l.loss.Hits()
+	}
+	for _, a := range s.everybody() {
+		held, late := a.host.Effects()
+		s.struck["held bytes"] += held
+		s.struck["late bytes"] += late
+	}
+	for _, k := range s.queue() {
+		r.violations = append(r.violations, history.Violation{
+			Invariant: "G8", At: s.world.Now(), Text: "key " + k.Key + " is left although everybody has gone",
+		})
+	}
+	leases, err := s.admin.Client.Leases(s.world.T.Context())
+	require.NoError(s.world.T, err)
+	if n := len(leases.Leases); n > 0 {
+		r.violations = append(r.violations, history.Violation{
+			Invariant: "G8", At: s.world.Now(), Text: fmt.Sprintf("%d leases are left although everybody has gone", n),
+		})
+	}
+	r.history = s.history()
+	for _, e := range r.history.Events {
+		switch e.Kind {
+		case history.Won:
+			r.tenures++
+		case history.Acked:
+			r.acked++
+		}
+	}
+	return r
+}
