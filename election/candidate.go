@@ -132,9 +132,21 @@ func (c *Candidate) current() (*standing, error) {
 	return c.standing, nil
 }
 
+// failed says of an error which operation it ended. An error that says so already,
+// of the same candidate or its session, is not wrapped twice.
 func (c *Candidate) failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &eldest.OpError{Op: op, Election: c.cfg.Election, Key: c.key, Lease: int64(c.cfg.Session.ID()), Err: err}
+	return &eldest.OpError{
+		Op: op, Election: c.cfg.Election, Key: c.key, Lease: int64(c.cfg.Session.ID()), Err: reason(err),
+	}
+}
+
+// reason returns what is inside an OpError, and other errors as they are.
+func reason(err error) error {
+	if op, ok := err.(*eldest.OpError); ok { //nolint:errorlint // only the outermost one is taken off
+		return op.Err
+	}
+	return err
 }

@@ -86,7 +86,7 @@ func (l *Leadership) KV() clientv3.KV { return l.Guard().KV(l.c.cfg.KV) }
 // alive returns why the tenure has ended, or nil.
 func (l *Leadership) alive() error {
 	if !l.c.cfg.Session.Holds(0) || l.s.ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", eldest.ErrNotLeading, context.Cause(l.s.ctx))
+		return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(context.Cause(l.s.ctx)))
 	}
 	return nil
 }

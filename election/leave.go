@@ -52,7 +52,7 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 func (c *Candidate) leave(ctx context.Context, s *standing, cause error) error {
 	if !c.finish(s, cause) {
 		if ended := context.Cause(s.ctx); errors.Is(ended, eldest.ErrDeposed) || errors.Is(ended, eldest.ErrSessionLost) {
-			return fmt.Errorf("%w: %w", eldest.ErrNotLeading, ended)
+			return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(ended))
 		}
 		select {
 		case <-s.removed:

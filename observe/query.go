@@ -70,9 +70,14 @@ func Queue(ctx context.Context, kv clientv3.KV, leases clientv3.Lease, election 
 func eachCandidate(ctx context.Context, kv clientv3.KV, election string, limit int64, f func(eldest.Candidate) bool) error {
 	begin, end := keys.Range(election)
 	for after := int64(0); ; {
-		resp, err := kv.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),
-			clientv3.WithMinCreateRev(after+1),
-			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+		query := []clientv3.OpOption{
+			clientv3.WithRange(end), clientv3.WithLimit(limit),
+			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend),
+		}
+		if after > 0 {
+			query = append(query, clientv3.WithMinCreateRev(after+1))
+		}
+		resp, err := kv.Get(ctx, begin, query...)
 		if err != nil {
 			return err
 		}
