@@ -211,7 +211,7 @@ func (c *Cluster) showLogs(t testing.TB) {
 		return
 	}
 	for _, m := range c.members {
-		t.Logf("log of etcd member %s (%s):\n%s", m.Name, m.Endpoint, m.LogTail(60))
+		t.Logf("log of etcd member %s (%s):\n%s", m.Name, m.Endpoint, m.LogTail(40))
 	}
 }
 

@@ -42,6 +42,10 @@ type fabric struct {
 	self   string
 	routes map[string]Route // by Host
 	server *http.Server
+	proxy  http.Handler
+	// starting is true from the start of a new cluster's member until it serves
+	// its peers, see ServeHTTP.
+	starting atomic.Bool
 
 	mu    sync.Mutex
 	gates map[Link]*gate
@@ -77,18 +81,28 @@ func newFabric(self string, routes []Route) (*fabric, string, error) {
 		// it on both sides.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
-	f.server = &http.Server{
-		ErrorLog: proxy.ErrorLog,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if _, ok := f.routes[r.URL.Host]; !ok {
-				http.Error(w, "no such peer: "+r.URL.Host, http.StatusBadGateway)
-				return
-			}
-			proxy.ServeHTTP(w, r)
-		}),
-	}
+	f.proxy = proxy
+	f.server = &http.Server{ErrorLog: proxy.ErrorLog, Handler: f}
 	go func() { _ = f.server.Serve(lis) }() // lives as long as the process
 	return f, "http://" + lis.Addr().String(), nil
+}
+
+// ServeHTTP passes a request on to the peer that it is for.
+//
+// One request is refused at once: before it starts, a new member asks the others
+// whether they have started already. Where all start together, the others listen
+// but do not answer yet, and the question hangs until its timeout of a second, for
+// each of them in turn. Members of a new cluster are new all together, so the
+// answer is known.
+func (f *fabric) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch _, ok := f.routes[r.URL.Host]; {
+	case !ok:
+		http.Error(w, "no such peer: "+r.URL.Host, http.StatusBadGateway)
+	case f.starting.Load() && r.URL.Path == "/members":
+		http.Error(w, "not started", http.StatusServiceUnavailable)
+	default:
+		f.proxy.ServeHTTP(w, r)
+	}
 }
 
 // set makes exactly the given links cut. It returns when nothing that has not

@@ -40,6 +40,7 @@ func Run(ctx context.Context, args []string, in io.Reader, out, logs io.Writer) 
 		if err := useProxy(proxy); err != nil {
 			return err
 		}
+		fab.starting.Store(!cfg.Existing)
 	}
 
 	lines := &lineWriter{enc: json.NewEncoder(out)}
@@ -55,6 +56,9 @@ func Run(ctx context.Context, args []string, in io.Reader, out, logs io.Writer) 
 		return err
 	}
 	defer m.Stop()
+	if fab != nil {
+		fab.starting.Store(false)
+	}
 	if err := m.Ready(ctx); err != nil {
 		return err
 	}

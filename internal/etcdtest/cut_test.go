@@ -1,0 +1,145 @@
+package etcdtest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// serves reports whether a member answers a read that needs the majority, soon.
+func serves(cli *clientv3.Client) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	_, err := cli.Get(ctx, "k")
+	return err == nil
+}
+
+// leaderBesides waits for an etcd leader other than member i.
+func leaderBesides(t *testing.T, c *etcdtest.Cluster, i int) int {
+	t.Helper()
+	ctx := within(t)
+	for {
+		lead, err := c.Leader(ctx)
+		require.NoError(t, err)
+		if lead != i {
+			return lead
+		}
+	}
+}
+
+// requireHeld waits until the cut of member i has held something back.
+func requireHeld(t *testing.T, c *etcdtest.Cluster, i int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		n, err := c.Held(i)
+		return err == nil && n > 0
+	}, 10*time.Second, 5*time.Millisecond)
+}
+
+func TestCutLeaderAndMend(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	lead, err := c.Leader(within(t))
+	require.NoError(t, err)
+	held, err := c.Held(lead)
+	require.NoError(t, err)
+	require.Zero(t, held)
+
+	require.NoError(t, c.Cut(lead))
+	next := leaderBesides(t, c, lead)
+	requireHeld(t, c, lead)
+	require.False(t, serves(c.ClientTo(t, lead)))
+	require.True(t, serves(c.ClientTo(t, next)))
+
+	require.NoError(t, c.Mend(lead))
+	require.Eventually(t, func() bool { return serves(c.ClientTo(t, lead)) }, 10*time.Second, time.Millisecond)
+}
+
+func TestCutOneWay(t *testing.T) {
+	for name, d := range map[string]etcdtest.Direction{"inbound": etcdtest.Inbound, "outbound": etcdtest.Outbound} {
+		t.Run(name, func(t *testing.T) {
+			c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+			lead, err := c.Leader(within(t))
+			require.NoError(t, err)
+			// Unheard, a leader is replaced; deaf, it notices that nobody
+			// answers it and steps down.
+			require.NoError(t, c.CutOneWay(lead, d))
+			leaderBesides(t, c, lead)
+			requireHeld(t, c, lead)
+			require.False(t, serves(c.ClientTo(t, lead)))
+			require.NoError(t, c.Mend(lead))
+			require.Eventually(t, func() bool { return serves(c.ClientTo(t, lead)) }, 10*time.Second, time.Millisecond)
+		})
+	}
+}
+
+func TestCutIsOneMembersOnly(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	require.NoError(t, c.MoveLeader(within(t), 0))
+	require.NoError(t, c.Cut(2))
+	require.True(t, serves(c.ClientTo(t, 0)))
+	require.True(t, serves(c.ClientTo(t, 1)))
+}
+
+// The renewal of a lease that a follower passes on to its leader must not get around
+// the cut. The election timeout is long, so that the follower goes on believing in
+// its leader during the whole test.
+func TestCutHoldsForwardedRenewals(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Election: 2 * time.Second})
+	require.NoError(t, c.MoveLeader(within(t), 0))
+	cli := c.ClientTo(t, 1)
+	lease, err := cli.Grant(within(t), 60)
+	require.NoError(t, err)
+	_, err = cli.KeepAliveOnce(within(t), lease.ID)
+	require.NoError(t, err)
+
+	require.NoError(t, c.Cut(1))
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	_, err = cli.KeepAliveOnce(ctx, lease.ID)
+	require.Error(t, err, "a renewal got through the cut")
+
+	require.NoError(t, c.Mend(1))
+	_, err = cli.KeepAliveOnce(within(t), lease.ID)
+	require.NoError(t, err)
+}
+
+func TestCutOutlivesRestart(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	require.NoError(t, c.MoveLeader(within(t), 0))
+	require.NoError(t, c.Cut(1))
+	require.NoError(t, c.Member(1).Kill())
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	require.ErrorIs(t, c.Member(1).Restart(ctx), context.DeadlineExceeded)
+	require.False(t, serves(c.ClientTo(t, 1)))
+	require.NoError(t, c.Mend(1))
+	require.Eventually(t, func() bool { return serves(c.ClientTo(t, 1)) }, 10*time.Second, time.Millisecond)
+}
+
+func TestMoveLeader(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	for _, to := range []int{0, 1, 2} {
+		require.NoError(t, c.MoveLeader(within(t), to))
+		lead, err := c.Leader(within(t))
+		require.NoError(t, err)
+		require.Equal(t, to, lead)
+	}
+}
+
+func TestCompact(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{})
+	cli := c.Client(t)
+	for range 3 {
+		_, err := cli.Put(within(t), "k", "v")
+		require.NoError(t, err)
+	}
+	rev, err := c.Compact(within(t))
+	require.NoError(t, err)
+	resp := <-cli.Watch(within(t), "k", clientv3.WithRev(2))
+	require.Equal(t, rev, resp.CompactRevision)
+}

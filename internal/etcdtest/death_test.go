@@ -1,0 +1,101 @@
+package etcdtest_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// childEnv makes this test binary the process whose death is tested.
+const childEnv = "ELDEST_ETCDTEST_CHILD"
+
+// left is what the child tells about what must not outlive it.
+type left struct {
+	Pids []int  `json:"pids"`
+	Dir  string `json:"dir"`
+}
+
+// A test process that is killed takes its members with it, a stopped one among
+// them, and their data.
+func TestNothingOutlivesTheTest(t *testing.T) {
+	if os.Getenv(childEnv) != "" {
+		beKilled()
+	}
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("CI must have /proc: without it only the end of stdin ends a member")
+		}
+		t.Skip("SKIPPED: no /proc on this system to look for processes in")
+	}
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	child := exec.Command(exe, "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), childEnv+"=1")
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	var l left
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(line, &l))
+	require.Len(t, l.Pids, 3)
+	require.DirExists(t, l.Dir)
+
+	require.NoError(t, child.Process.Kill())
+	require.Error(t, child.Wait())
+	for _, pid := range l.Pids {
+		require.Eventually(t, func() bool { return !alive(pid) }, 10*time.Second, time.Millisecond, "member %d", pid)
+	}
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(l.Dir)
+		return errors.Is(err, fs.ErrNotExist)
+	}, 15*time.Second, time.Millisecond, "the data is left")
+}
+
+// beKilled starts a cluster, stops one member, says so and waits for the end.
+func beKilled() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := etcdtest.New(ctx, etcdtest.Config{Members: 3})
+	if err == nil {
+		err = c.Member(1).Stop()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	l := left{Dir: c.Dir()}
+	for i := range c.Size() {
+		l.Pids = append(l.Pids, c.Member(i).Pid())
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(l)
+	select {} // until killed
+}
+
+// alive reports whether a process exists and is more than a corpse that nobody has
+// collected yet.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(state, "Z")
+}

@@ -1,0 +1,90 @@
+package etcdtest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+func TestKillAndRestartWithData(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	ctx := within(t)
+	lead, err := c.Leader(ctx)
+	require.NoError(t, err)
+	old := c.ClientTo(t, lead)
+	_, err = old.Put(ctx, "k", "before")
+	require.NoError(t, err)
+
+	require.NoError(t, c.Member(lead).Kill())
+	require.ErrorIs(t, c.Member(lead).Kill(), etcdtest.ErrState)
+	require.False(t, c.Member(lead).Running())
+	next, err := c.Leader(ctx)
+	require.NoError(t, err)
+	require.NotEqual(t, lead, next)
+	_, err = c.ClientTo(t, next).Put(ctx, "k", "after")
+	require.NoError(t, err)
+
+	require.NoError(t, c.Member(lead).Restart(ctx))
+	require.ErrorIs(t, c.Member(lead).Restart(ctx), etcdtest.ErrState)
+	got, err := old.Get(ctx, "k") // the same endpoint, and the same client finds it again
+	require.NoError(t, err)
+	require.Equal(t, "after", string(got.Kvs[0].Value))
+	require.EqualValues(t, 2, got.Kvs[0].Version)
+}
+
+func TestKillAllAndRestartTogether(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	ctx := within(t)
+	cli := c.Client(t)
+	_, err := cli.Put(ctx, "k", "v")
+	require.NoError(t, err)
+	for i := range c.Size() {
+		require.NoError(t, c.Member(i).Kill())
+	}
+	require.NoError(t, c.Restart(ctx, 0, 1, 2))
+	got, err := cli.Get(ctx, "k")
+	require.NoError(t, err)
+	require.Equal(t, "v", string(got.Kvs[0].Value))
+}
+
+func TestStopAndCont(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{})
+	cli := c.Client(t)
+	m := c.Member(0)
+	require.ErrorIs(t, m.Cont(), etcdtest.ErrState)
+	require.NoError(t, m.Stop())
+	require.ErrorIs(t, m.Stop(), etcdtest.ErrState)
+
+	short, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	_, err := cli.Get(short, "k")
+	require.Error(t, err, "a stopped member answered")
+
+	require.NoError(t, m.Cont())
+	_, err = cli.Get(within(t), "k")
+	require.NoError(t, err)
+}
+
+func TestStoppedMemberCanBeKilled(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{})
+	require.NoError(t, c.Member(0).Stop())
+	require.NoError(t, c.Member(0).Kill())
+	require.NoError(t, c.Member(0).Restart(within(t)))
+}
+
+func TestShortLeasesByDefault(t *testing.T) {
+	lease, err := etcdtest.Shared(t).Client(t).Grant(within(t), 1)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, lease.TTL)
+}
+
+func TestFiveMembers(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{Members: 5})
+	resp, err := c.Client(t).MemberList(within(t))
+	require.NoError(t, err)
+	require.Len(t, resp.Members, 5)
+}

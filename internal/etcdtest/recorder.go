@@ -1,0 +1,142 @@
+package etcdtest
+
+import (
+	"context"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+)
+
+// Recorder counts and keeps what the clients it is attached to send, and the watch
+// events they are given, on the wire: an attempt that the client repeats by itself
+// counts again. Its methods may be called from many goroutines.
+type Recorder struct {
+	mu     sync.Mutex
+	calls  []Call
+	events []Event
+}
+
+// Call is one request: a unary call, or one message on a stream.
+type Call struct {
+	// Method is the last part of the gRPC name: "Range", "Put", "Txn",
+	// "DeleteRange", "LeaseGrant", "LeaseRevoke", "LeaseKeepAlive", "Watch".
+	Method string
+	// Request is the message, such as *etcdserverpb.TxnRequest. It must not
+	// be changed.
+	Request any
+	// At is when it was handed to gRPC.
+	At time.Time
+}
+
+// Event is one watch event that a client was given.
+type Event struct {
+	*clientv3.Event
+	// At is when it arrived.
+	At time.Time
+}
+
+// Attach has the recorder record the client that is made with cfg:
+// cluster.Client(t, rec.Attach). It may be attached to several.
+func (r *Recorder) Attach(cfg *clientv3.Config) {
+	cfg.DialOptions = append(slices.Clone(cfg.DialOptions),
+		grpc.WithChainUnaryInterceptor(r.unary), grpc.WithChainStreamInterceptor(r.stream))
+}
+
+// Calls returns what was sent with the given methods, or with any, in the order of
+// sending.
+func (r *Recorder) Calls(methods ...string) []Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var calls []Call
+	for _, c := range r.calls {
+		if len(methods) == 0 || slices.Contains(methods, c.Method) {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+// Count is the number of Calls.
+func (r *Recorder) Count(methods ...string) int { return len(r.Calls(methods...)) }
+
+// Methods lists the methods of all calls in the order of sending; a test asserts on
+// it when every request counts.
+func (r *Recorder) Methods() []string {
+	names := []string{}
+	for _, c := range r.Calls() {
+		names = append(names, c.Method)
+	}
+	return names
+}
+
+// Events returns the watch events that arrived, in order.
+func (r *Recorder) Events() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}
+
+// Reset forgets everything so far.
+func (r *Recorder) Reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls, r.events = nil, nil
+}
+
+func (r *Recorder) sent(method string, req any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, Call{Method: path.Base(method), Request: req, At: time.Now()})
+}
+
+func (r *Recorder) received(msg any) {
+	resp, ok := msg.(*etcdserverpb.WatchResponse)
+	if !ok || len(resp.Events) == 0 {
+		return
+	}
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, ev := range resp.Events {
+		r.events = append(r.events, Event{Event: (*clientv3.Event)(ev), At: now})
+	}
+}
+
+func (r *Recorder) unary(ctx context.Context, method string, req, resp any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	r.sent(method, req)
+	return invoke(ctx, method, req, resp, cc, opts...)
+}
+
+func (r *Recorder) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := open(ctx, desc, cc, method, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &recordedStream{ClientStream: s, recorder: r, method: method}, nil
+}
+
+// recordedStream records the messages of a stream, not its opening, which sends
+// nothing that a caller would see.
+type recordedStream struct {
+	grpc.ClientStream
+	recorder *Recorder
+	method   string
+}
+
+func (s *recordedStream) SendMsg(m any) error {
+	s.recorder.sent(s.method, m)
+	return s.ClientStream.SendMsg(m)
+}
+
+func (s *recordedStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if err == nil {
+		s.recorder.received(m)
+	}
+	return err
+}

@@ -1,0 +1,142 @@
+package etcdtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Swallow is one reply that is to be lost: the request reaches etcd and is carried
+// out, its reply does not arrive, and the connection breaks, so that the client can
+// not know the outcome.
+type Swallow struct {
+	match func(message []byte) bool
+
+	mu      sync.Mutex
+	claimed bool
+	request []byte
+	done    chan struct{}
+}
+
+// taking is a swallow at work on one connection, guarded by the proxy's mutex.
+type taking struct {
+	*Swallow
+	stream uint32
+	unary  bool // the request ended its side of the stream
+	begun  bool // the reply has begun to arrive
+}
+
+// Containing matches requests whose message contains the given bytes, such as a key
+// or a value: protobuf leaves both as they are.
+func Containing(part string) func(message []byte) bool {
+	return func(message []byte) bool { return bytes.Contains(message, []byte(part)) }
+}
+
+// SwallowNextReply loses the reply of the next request that match accepts (nil: of
+// any kind, a renewal included). match sees the request's protobuf message, up to
+// its first 16 KiB, on the proxy's goroutine. The request gets through; so do the
+// replies of others until the very reply begins. When all of it has come from the
+// member (the whole reply of a unary call, the next message of a stream), the
+// connection is reset and the returned Swallow is done. It does not block.
+func (p *Proxy) SwallowNextReply(match func(message []byte) bool) *Swallow {
+	s := newSwallow(match)
+	p.arm(s)
+	return s
+}
+
+func newSwallow(match func([]byte) bool) *Swallow {
+	return &Swallow{match: match, done: make(chan struct{})}
+}
+
+func (p *Proxy) arm(s *Swallow) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.swallow = append(p.swallow, s)
+}
+
+// Done is closed when the reply has been swallowed and the connection reset.
+func (s *Swallow) Done() <-chan struct{} { return s.done }
+
+// Wait blocks until Done or until ctx ends, which is an error: the fault was not met.
+func (s *Swallow) Wait(ctx context.Context) error {
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("etcdtest: no reply was swallowed: %w", context.Cause(ctx))
+	}
+}
+
+// Request is the message of the request whose reply was or is being swallowed; nil
+// before there is one.
+func (s *Swallow) Request() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.request)
+}
+
+// claim makes s this request's, unless it is another's or does not match. A swallow
+// may be armed on several proxies.
+func (s *Swallow) claim(message []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.claimed || s.match != nil && !s.match(message) {
+		return false
+	}
+	s.claimed, s.request = true, slices.Clone(message)
+	return true
+}
+
+func (s *Swallow) spent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.claimed
+}
+
+func (s *Swallow) finish() { close(s.done) }
+
+// filter looks at a frame that is about to pass (nil at the end of the connection).
+// It says whether the frame may, and returns a swallow that is complete with it. The
+// caller holds the proxy's mutex.
+func (c *conn) filter(d Direction, fr *frame) (pass bool, complete *Swallow) {
+	switch {
+	case fr == nil:
+		return true, nil
+	case d == Inbound:
+		if msg := fr.message(); msg != nil && c.taken == nil {
+			c.take(fr, msg)
+		}
+		return true, nil
+	case c.taken == nil:
+		return true, nil
+	}
+	t := c.taken
+	if fr.stream == t.stream {
+		t.begun = true
+	}
+	if !t.begun {
+		return true, nil
+	}
+	// Nothing passes any more: the reply's headers have changed the state of
+	// the connection's header compression, so the client could not read what
+	// follows anyway.
+	if fr.stream == t.stream && (fr.ends() || !t.unary && fr.kind == frameData) {
+		c.proxy.stats.Swallowed++
+		return false, t.Swallow
+	}
+	return false, nil
+}
+
+// take begins to swallow the reply of the request in fr if an armed swallow wants it.
+func (c *conn) take(fr *frame, msg []byte) {
+	p := c.proxy
+	p.swallow = slices.DeleteFunc(p.swallow, (*Swallow).spent)
+	for _, s := range p.swallow {
+		if s.claim(msg) {
+			c.taken = &taking{Swallow: s, stream: fr.stream, unary: fr.ends()}
+			return
+		}
+	}
+}
