@@ -124,10 +124,12 @@ func (c *Candidate) during(ctx context.Context, register bool, f func(context.Co
 
 // register enters the queue and stands. On error nothing stands.
 func (c *Candidate) register(ctx context.Context, enter entering) (*standing, error) {
-	if err := c.cfg.Session.Claim(ctx, c.key); err != nil {
+	inherited, err := c.cfg.Session.Claim(ctx, c.key)
+	if err != nil {
 		return nil, err
 	}
 	place, unsure, err := c.enter(ctx, enter)
+	unsure = unsure || inherited
 	if err != nil {
 		if unsure {
 			c.tend(0, true, nil)

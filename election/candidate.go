@@ -2,6 +2,7 @@ package election
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -26,12 +27,14 @@ type Candidate struct {
 	mu sync.Mutex
 	// entry carries the value that was proclaimed last.
 	entry txn.Entry
-	// abort ends the call that registers or waits; nil while there is none.
-	abort context.CancelCauseFunc
+	// call is the one that registers or waits; nil while there is none.
+	call *calling
 	// standing is the present candidacy or tenure; nil when idle.
 	// Invariant: at most one, and its session claim is held.
 	standing *standing
-	closed   bool
+	// ended is why the last one ended.
+	ended  error
+	closed bool
 }
 
 // New makes a candidate. It sends nothing. The error wraps eldest.ErrInvalid.
@@ -59,12 +62,17 @@ func (c *Candidate) Election() string { return c.cfg.Election }
 func (c *Candidate) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
-	c.interrupt(eldest.ErrClosed)
-	s := c.standing
+	s, call := c.standing, c.call
+	call.interrupt(eldest.ErrClosed)
 	c.mu.Unlock()
 	var err error
 	if s != nil {
-		err = c.leave(ctx, s, eldest.ErrClosed)
+		if err = c.leave(ctx, s, eldest.ErrClosed); errors.Is(err, eldest.ErrNotLeading) {
+			err = nil // it had ended by itself
+		}
+	}
+	if err == nil && call != nil {
+		err = wait(ctx, call.done)
 	}
 	if err == nil {
 		err = c.cfg.Session.Settled(ctx, c.key)
@@ -74,6 +82,19 @@ func (c *Candidate) Close(ctx context.Context) error {
 		err = c.hooks.Wait(ctx)
 	}
 	return c.failed("close candidate", err)
+}
+
+// calling is a call that registers or waits.
+type calling struct {
+	abort context.CancelCauseFunc
+	done  chan struct{} // closed when it has returned, all but
+}
+
+// interrupt ends the call, if there is one.
+func (c *calling) interrupt(cause error) {
+	if c != nil {
+		c.abort(cause)
+	}
 }
 
 // begin starts the one call that may register or wait. The returned context ends
@@ -88,12 +109,14 @@ func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.C
 	switch {
 	case c.closed:
 		return nil, nil, eldest.ErrClosed
-	case c.abort != nil:
+	case c.call != nil:
 		return nil, nil, eldest.ErrCampaigning
 	case s != nil && s.won():
 		return nil, nil, eldest.ErrLeading
 	case s != nil && register:
 		return nil, nil, fmt.Errorf("%w: registered with token %d", eldest.ErrCampaigning, s.token)
+	case s == nil && !register && c.ended != nil:
+		return nil, nil, fmt.Errorf("%w: %w", eldest.ErrNotRegistered, reason(c.ended))
 	case s == nil && !register:
 		return nil, nil, eldest.ErrNotRegistered
 	}
@@ -102,21 +125,16 @@ func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.C
 	}
 	attempt, abort := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(c.cfg.Session.Context(), func() { abort(c.cfg.Session.Err()) })
-	c.abort = abort
+	call := &calling{abort: abort, done: make(chan struct{})}
+	c.call = call
 	return attempt, func() {
 		detach()
 		abort(nil)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.abort = nil
+		c.call = nil
+		close(call.done)
 	}, nil
-}
-
-// interrupt ends a call that registers or waits. The caller holds mu.
-func (c *Candidate) interrupt(cause error) {
-	if c.abort != nil {
-		c.abort(cause)
-	}
 }
 
 // current returns the candidacy or tenure, or why there is none.

@@ -151,7 +151,7 @@ func (c *Candidate) proclaim(ctx context.Context, s *standing, value []byte) err
 		c.entry = entry
 		c.mu.Unlock()
 	case errors.Is(err, eldest.ErrDeposed):
-		c.lost(s, err)
+		c.deposed(s, err)
 	case rpcerr.ClientClosed(once, err):
 		err = fmt.Errorf("%w: the etcd client: %w", eldest.ErrClosed, err)
 	}

@@ -26,9 +26,9 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 		return c.failed("withdraw", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
 	}
 	c.mu.Lock()
-	s, registering := c.standing, c.abort != nil
+	s, call := c.standing, c.call
 	if s == nil || !s.won() {
-		c.interrupt(eldest.ErrWithdrawn)
+		call.interrupt(eldest.ErrWithdrawn)
 	}
 	c.mu.Unlock()
 	switch {
@@ -36,30 +36,42 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 		return c.failed("withdraw", eldest.ErrLeading)
 	case s != nil:
 		return c.failed("withdraw", c.leave(ctx, s, eldest.ErrWithdrawn))
-	case registering:
-		// The call that registers tidies up after itself.
+	case call == nil:
+		return c.failed("withdraw", eldest.ErrNotRegistered)
+	}
+	// The call that registers tidies up after itself.
+	err := wait(ctx, call.done)
+	if err == nil {
+		err = c.cfg.Session.Settled(ctx, c.key)
+	}
+	return c.failed("withdraw", err)
+}
+
+// wait blocks until done is closed, or ctx ends: then it returns its cause.
+func wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
 		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	if err := c.cfg.Session.Settled(ctx, c.key); err != nil {
-		return c.failed("withdraw", err)
-	}
-	return c.failed("withdraw", eldest.ErrNotRegistered)
 }
 
 // leave ends a standing by our own will, the context first, the key after that,
 // and waits until the key is gone. Whoever calls it again waits for the same. It
 // returns nil, ctx's cause, or why there was nothing to leave.
 func (c *Candidate) leave(ctx context.Context, s *standing, cause error) error {
-	if !c.finish(s, cause) {
-		if ended := context.Cause(s.ctx); errors.Is(ended, eldest.ErrDeposed) || errors.Is(ended, eldest.ErrSessionLost) {
-			return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(ended))
+	finished := c.finish(s, cause)
+	switch ended := context.Cause(s.ctx); {
+	case errors.Is(ended, eldest.ErrDeposed), c.cfg.Session.Err() != nil:
+		// It ended by itself, or did so just now; the key went, or goes with its
+		// lease.
+		if finished {
+			c.tend(s.token, s.unsure, s.removed)
 		}
-		select {
-		case <-s.removed:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+		return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(ended))
+	case !finished:
+		return wait(ctx, s.removed)
 	}
 	// Without its watch our own deletion is an event for nobody but the
 	// successor.

@@ -60,7 +60,7 @@ func (c *Candidate) watchOwn(s *standing, known int64) {
 	case s.ctx.Err() != nil:
 		c.lost(s, context.Cause(s.ctx))
 	case err == nil:
-		c.lost(s, eldest.ErrDeposed)
+		c.deposed(s, eldest.ErrDeposed)
 	case errors.Is(err, watch.ErrOverwritten):
 		c.lost(s, fmt.Errorf("%w: %w", eldest.ErrDeposed, err))
 	default:
@@ -78,6 +78,18 @@ func (c *Candidate) lost(s *standing, cause error) {
 	}
 }
 
+// deposed ends a standing whose key is certainly gone.
+func (c *Candidate) deposed(s *standing, cause error) {
+	switch {
+	case !c.finish(s, cause):
+	case s.unsure:
+		c.tend(s.token, true, s.removed)
+	default:
+		close(s.removed)
+		c.cfg.Session.Release(c.key)
+	}
+}
+
 // finish ends the standing's context and makes the candidate idle. It reports
 // whether this call did so: whoever finishes a standing disposes of its claim.
 func (c *Candidate) finish(s *standing, cause error) bool {
@@ -86,7 +98,7 @@ func (c *Candidate) finish(s *standing, cause error) bool {
 	if c.standing != s {
 		return false
 	}
-	c.standing = nil
+	c.standing, c.ended = nil, cause
 	s.end(c.failed("candidate", cause))
 	call(c, c.cfg.Hooks.Ended, EndedEvent{
 		Election: c.cfg.Election, Key: c.key, Token: s.token, Led: s.won(), Cause: context.Cause(s.ctx),

@@ -19,27 +19,30 @@ type use struct {
 	// stop ends what the tender does after that; done is closed when it has.
 	stop context.CancelFunc
 	done chan struct{}
+	// sweeping says that there is more than removing to do.
+	sweeping bool
 }
 
 // Claim reserves name among the users of the session in this process: two
 // candidates that share a lease in one election would share a key. It returns
 // eldest.ErrCampaigning while name is held, and the session's cause once it has
 // ended. While a tender removes what the last holder left, Claim blocks until
-// that is done or ctx ends. The claim ends with Release or Tend.
-func (s *Session) Claim(ctx context.Context, name string) error {
+// that is done or ctx ends. A sweep is stopped, and sweeping reported: it is the
+// claimant's then. The claim ends with Release or Tend.
+func (s *Session) Claim(ctx context.Context, name string) (sweeping bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
 		if s.state == Lost {
-			return context.Cause(s.ctx)
+			return sweeping, context.Cause(s.ctx)
 		}
 		u := s.uses[name]
 		switch {
 		case u == nil:
 			s.uses[name] = &use{held: true}
-			return nil
+			return sweeping, nil
 		case u.held:
-			return fmt.Errorf("%w: the session already has a candidate there", eldest.ErrCampaigning)
+			return sweeping, fmt.Errorf("%w: the session already has a candidate there", eldest.ErrCampaigning)
 		}
 		s.mu.Unlock()
 		err := wait(ctx, u.removed)
@@ -49,8 +52,9 @@ func (s *Session) Claim(ctx context.Context, name string) error {
 		}
 		s.mu.Lock()
 		if err != nil {
-			return err
+			return sweeping, err
 		}
+		sweeping = sweeping || u.sweeping
 	}
 }
 
@@ -77,7 +81,7 @@ func (s *Session) Tend(name string, remove, sweep func(context.Context)) bool {
 		return false
 	}
 	ctx, stop := context.WithCancel(s.ctx)
-	u := &use{removed: make(chan struct{}), stop: stop, done: make(chan struct{})}
+	u := &use{removed: make(chan struct{}), stop: stop, done: make(chan struct{}), sweeping: sweep != nil}
 	s.uses[name] = u
 	go func() {
 		defer close(u.done)

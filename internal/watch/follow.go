@@ -25,6 +25,9 @@ var (
 type Target struct {
 	// Key and End are the range as etcd takes it; End "" means the one key.
 	Key, End string
+	// Deletions says that only deletions matter: puts are not delivered, and
+	// snapshots come without values (and without lease IDs).
+	Deletions bool
 	// Known, if positive, is a revision at which the caller knows the range: the
 	// first watch then starts right after it and takes no snapshot. It may be
 	// told of the first changes up to 100 ms late (see the package comment).
@@ -94,9 +97,14 @@ func (f *following) run(ctx context.Context) error {
 	if f.target.End != "" {
 		span = append(span, clientv3.WithRange(f.target.End))
 	}
-	start := span
+	span = span[:len(span):len(span)]
+	start, read := span, span
 	if f.target.Known > 0 {
-		start = append(start[:len(start):len(start)], clientv3.WithRev(f.target.Known+1))
+		start = append(start, clientv3.WithRev(f.target.Known+1))
+	}
+	if f.target.Deletions {
+		start = append(start, clientv3.WithFilterPut())
+		read = append(read, clientv3.WithKeysOnly())
 	}
 	o, err := f.source.open(ctx, f.target.Key, start...)
 	if err != nil {
@@ -106,7 +114,7 @@ func (f *following) run(ctx context.Context) error {
 	if f.target.Known == 0 {
 		// Linearizable, so not older than the revision at which the watch was
 		// put in place: nothing can fall between the two.
-		answer, err := f.source.ask(ctx, f.source.patience(), clientv3.OpGet(f.target.Key, span...))
+		answer, err := f.source.ask(ctx, f.source.patience(), clientv3.OpGet(f.target.Key, read...))
 		if err != nil {
 			return err
 		}

@@ -44,6 +44,8 @@ func (s *Source) Gone(ctx context.Context, l Life) (revision int64, err error) {
 	ferr := s.Follow(ctx, Target{
 		Key:   l.Key,
 		Known: l.Known,
+		// Only a put can change the lease; what ends a life is a deletion.
+		Deletions: l.Lease == 0,
 		Snapshot: func(resp *clientv3.GetResponse) bool {
 			revision = resp.Header.Revision
 			return over(only(resp.Kvs))
