@@ -35,12 +35,12 @@ type Leader = Candidate
 type Kind uint8
 
 const (
-	// Unknown: etcd cannot be asked, or has not answered yet; State.Reason
+	// Unknown says that etcd cannot be asked, or has not answered yet; State.Reason
 	// says why.
 	Unknown Kind = iota
-	// Nobody: at State.Revision the queue was empty.
+	// Nobody says that at State.Revision the queue was empty.
 	Nobody
-	// Led: at State.Revision State.Leader led.
+	// Led says that at State.Revision State.Leader led.
 	Led
 )
 

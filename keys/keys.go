@@ -54,12 +54,13 @@ func Range(name string) (begin, end string) {
 // nothing is left (the prefix is empty or all 0xFF) there is no such key, and
 // End returns "\x00", which etcd reads as "to the end of all keys".
 func End(prefix string) string {
-	trimmed := strings.TrimRight(prefix, "\xff")
-	if trimmed == "" {
-		return "\x00"
+	// By hand: the strings package trims runes, and these are bytes.
+	for last := len(prefix) - 1; last >= 0; last-- {
+		if prefix[last] < 0xFF {
+			return prefix[:last] + string([]byte{prefix[last] + 1})
+		}
 	}
-	last := len(trimmed) - 1
-	return trimmed[:last] + string([]byte{trimmed[last] + 1})
+	return "\x00"
 }
 
 var errShape = errors.New("want <election>/<lease id in lower-case hex>")

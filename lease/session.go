@@ -17,11 +17,11 @@ import (
 type State uint8
 
 const (
-	// Alive: the lease is certain until the deadline, and renewals succeed.
+	// Alive says that the lease is certain until the deadline, and renewals succeed.
 	Alive State = iota
-	// Jeopardy: a renewal is overdue, but the deadline is ahead.
+	// Jeopardy says that a renewal is overdue, but the deadline is ahead.
 	Jeopardy
-	// Lost: the lease is no longer certain, or certainly gone.
+	// Lost says that the lease is no longer certain, or certainly gone.
 	Lost
 )
 

@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -164,15 +165,16 @@ func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Pl
 		// reached it, so no quorum needs to be asked.
 		read = append(read, clientv3.WithRev(at), clientv3.WithSerializable())
 	}
-	read = read[:len(read):len(read)]
 	if p.Complete {
 		return aheadOfKnown(ctx, kv, e, p, read)
 	}
 	// Foreign keys may fill a whole answer: then the search goes on below them.
 	for below := int64(p.Token); ; {
 		begin, end := keys.Range(e.Election)
-		older := append(read, clientv3.WithRange(end), clientv3.WithMaxCreateRev(below-1),
-			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(nearest))
+		older := slices.Concat(read, []clientv3.OpOption{
+			clientv3.WithRange(end), clientv3.WithMaxCreateRev(below - 1),
+			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(nearest),
+		})
 		answers, revision, err := readAll(ctx, kv, []clientv3.Op{clientv3.OpGet(e.Key(), read...), clientv3.OpGet(begin, older...)})
 		if err != nil {
 			return Place{}, err
