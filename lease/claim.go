@@ -130,7 +130,14 @@ func (s *Session) waitTenders(ctx context.Context) error {
 	return nil
 }
 
+// wait blocks until done is closed or ctx ends. Where both are so already, done
+// counts: select would draw.
 func wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	default:
+	}
 	select {
 	case <-done:
 		return nil

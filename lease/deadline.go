@@ -70,14 +70,13 @@ func (d deadline) left(now time.Duration) time.Duration { return max(0, time.Dur
 
 // renewed returns the deadline after a successful renewal, sent and received at
 // the given readings. ok is false when the reply came too late to prove anything:
-// read at or after the old deadline, or so long under way that the new deadline
-// has passed as well.
+// read at or after the old deadline.
 func (d deadline) renewed(sent, received, granted, margin time.Duration) (next deadline, ok bool) {
-	next = deadlineAfter(sent, granted, margin)
-	if d.passed(received) || next.passed(received) {
+	if d.passed(received) {
 		return d, false
 	}
-	// The newest answer counts even where it is the shorter one: a server that
-	// lowered the TTL expires the lease by the lower one.
-	return next, true
+	// The newest answer counts even where it is the shorter one, and even where
+	// it has passed already: a server that lowered the TTL expires the lease by
+	// the lower one.
+	return deadlineAfter(sent, granted, margin), true
 }

@@ -104,6 +104,9 @@ func (s *Session) renewed(sent, received, granted time.Duration) error {
 		return err
 	}
 	s.rhythm, s.deadline = r, next
+	if s.checked(); s.state == Lost { // a lower TTL, and a reply that took longer
+		return nil
+	}
 	s.timer.Reset(next.left(received))
 	event := RenewedEvent{Latency: received - sent, TTL: granted, Slack: slack}
 	if f := s.cfg.Hooks.Renewed; f != nil {
@@ -154,11 +157,12 @@ func (s *Session) revoke() error {
 	for attempt := 0; ; attempt++ {
 		once, done := context.WithTimeout(ctx, max(timeout, time.Second))
 		_, err := s.cfg.Lease.Revoke(once, s.id)
+		refused := rpcerr.Permanent(once, err) // before done, which would explain a cancellation
 		done()
 		switch {
 		case err == nil, rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
 			return nil
-		case rpcerr.Permanent(once, err) && once.Err() == nil:
+		case refused:
 			return fmt.Errorf("revoke: %w; the lease expires by itself within %v", err, ttl)
 		}
 		if retry.Sleep(ctx, s.cfg.Backoff(attempt)) != nil {

@@ -139,10 +139,8 @@ func (s *Session) Holds(d time.Duration) bool {
 // but ctx must: with one that has ended, nothing is waited for.
 func (s *Session) Close(ctx context.Context) error {
 	s.lose(fmt.Errorf("%w: the session was closed", eldest.ErrClosed), true)
-	select {
-	case <-s.done:
-	case <-ctx.Done():
-		return s.failed("close session", context.Cause(ctx))
+	if err := wait(ctx, s.done); err != nil {
+		return s.failed("close session", err)
 	}
 	// The tenders' context has ended; they are only waited for.
 	if err := s.waitTenders(ctx); err != nil {

@@ -48,6 +48,6 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:
-		return nil
+		return context.Cause(ctx) // select draws when both are ready
 	}
 }
