@@ -25,6 +25,8 @@ type actor struct {
 	toldLet   bool               // LetGo is in the log for this tenure
 	withdraw  context.CancelFunc // ends the campaign that runs
 	giveUp    chan struct{}      // closed: resign
+	byCall    bool               // the last withdrawal was by a call
+	aside     sync.WaitGroup     // withdrawals under way
 	life      context.Context
 	kill      context.CancelFunc
 	done      chan struct{}
@@ -63,6 +65,7 @@ func (a *actor) open() (Contender, error) {
 	defer cancel()
 	return a.stage.impl.Open(ctx, a.host.Client, Seat{
 		Election: electionName, TTL: a.stage.ttl, Value: a.name,
+		TwoSteps: a.rng != nil && a.rng.IntN(2) == 0,
 		Proven: func(token, revision int64) {
 			a.tell(history.Event{Kind: history.Proven, Token: token, Proof: revision})
 		},
@@ -95,7 +98,8 @@ func (a *actor) campaign(c Contender) {
 		a.tell(history.Event{Kind: history.Failed, Text: err.Error()})
 		return
 	}
-	a.set(func() { a.withdraw, a.tenure, a.toldLet, a.giveUp = nil, t, false, make(chan struct{}) })
+	giveUp := make(chan struct{})
+	a.set(func() { a.withdraw, a.tenure, a.toldLet, a.giveUp = nil, t, false, giveUp })
 	a.tell(history.Event{Kind: history.Won, Token: t.Token(), Key: t.Key()})
 	// Now, at the very instant of the win: who else is still sure?
 	for _, other := range a.stage.everybody() {
@@ -103,31 +107,34 @@ func (a *actor) campaign(c Contender) {
 			other.ask()
 		}
 	}
-	a.lead(t)
+	a.lead(t, giveUp)
 }
 
-// lead writes until the tenure is over, and tells of its end.
-func (a *actor) lead(t Tenure) {
-	var writer sync.WaitGroup
-	writer.Go(func() { a.write(t) })
-	select {
-	case <-t.Done():
-	case <-a.life.Done():
+// lead writes until the tenure is over, and tells of its end at the instant at
+// which it is told, which may be long before a resignation returns.
+func (a *actor) lead(t Tenure, giveUp <-chan struct{}) {
+	var work sync.WaitGroup
+	work.Go(func() { a.write(t) })
+	work.Go(func() {
+		select {
+		case <-t.Done():
+			return
+		case <-a.life.Done():
+		case <-giveUp:
+		}
 		a.quit(t)
-	case <-a.giveUp:
-		a.quit(t)
-	}
+	})
 	<-t.Done()
 	a.tell(history.Event{Kind: history.Ended, Token: t.Token(), Text: t.Cause().Error()})
-	a.set(func() { a.tenure = nil })
-	writer.Wait()
+	a.set(func() { a.tenure, a.giveUp = nil, nil })
+	work.Wait()
 }
 
 // quit gives the tenure up; a resignation that fails is tried again, as the
 // session may go on living.
 func (a *actor) quit(t Tenure) {
 	a.tell(history.Event{Kind: history.Resigning, Token: t.Token()})
-	for try := 0; try < 3; try++ {
+	for range 3 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(a.life), time.Second)
 		err := t.Resign(ctx)
 		cancel()

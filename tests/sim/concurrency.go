@@ -58,6 +58,8 @@ func (c *concurrencyContender) Campaign(ctx context.Context) (Tenure, error) {
 	return t, nil
 }
 
+func (c *concurrencyContender) Withdraw(context.Context) error { return errors.ErrUnsupported }
+
 func (c *concurrencyContender) Usable() bool {
 	select {
 	case <-c.session.Done():

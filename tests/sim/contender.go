@@ -21,6 +21,9 @@ type Seat struct {
 	Election string
 	TTL      time.Duration
 	Value    string
+	// TwoSteps asks for registering first and waiting in a second call, of those
+	// who can.
+	TwoSteps bool
 	// Proven is to be called with the revision of each winning proof by those
 	// who tell it.
 	Proven func(token, revision int64)
@@ -32,6 +35,9 @@ type Contender interface {
 	Lease() int64
 	// Campaign blocks until it wins, fails, or ctx ends.
 	Campaign(ctx context.Context) (Tenure, error)
+	// Withdraw ends a campaign from outside. errors.ErrUnsupported: only the
+	// campaign's own context can.
+	Withdraw(ctx context.Context) error
 	// Usable reports whether another campaign on the same session makes sense.
 	Usable() bool
 	// Close leaves politely: nothing of the contender remains in etcd. ctx

@@ -1,6 +1,12 @@
 package sim
 
-import "github.com/eldest-io/eldest/tests/sim/history"
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/eldest-io/eldest/tests/sim/history"
+)
 
 // leads reports whether the participant holds a tenure and is sure of it.
 func (a *actor) leads() bool {
@@ -31,19 +37,36 @@ func (a *actor) resign() bool {
 	return true
 }
 
-// quitWaiting withdraws a waiting candidate and reports whether there was one.
+// quitWaiting withdraws a waiting candidate, every other time by ending the
+// campaign's context, and reports whether there was one.
 func (a *actor) quitWaiting() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.withdraw == nil {
+	cancel, c := a.withdraw, a.contender
+	if cancel == nil || c == nil {
 		return false
 	}
-	a.withdraw()
 	a.withdraw = nil
+	if a.byCall = !a.byCall; !a.byCall {
+		cancel()
+		return true
+	}
+	a.aside.Go(func() {
+		ctx, end := context.WithTimeout(context.WithoutCancel(a.life), a.stage.ttl)
+		defer end()
+		if errors.Is(c.Withdraw(ctx), errors.ErrUnsupported) {
+			cancel()
+		}
+	})
 	return true
 }
 
-// leave ends the process politely and waits for it.
+// patience is how long a process may take to leave. Every part of a departure
+// is bounded by contexts that end long before.
+const patience = 2 * time.Minute
+
+// leave ends the process politely and waits for it. One that does not come to
+// its end loses its client, which is what an operator would do with it.
 func (a *actor) leave() {
 	a.mu.Lock()
 	started, kill, done := a.started, a.kill, a.done
@@ -52,7 +75,16 @@ func (a *actor) leave() {
 		return
 	}
 	kill()
-	<-done
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		a.tell(history.Event{Kind: history.Stuck})
+		a.host.Kill()
+		<-done
+	}
+	a.aside.Wait()
 }
 
 // crash ends the process at this instant: the log hears nothing more of it and
@@ -77,6 +109,7 @@ func (a *actor) crash(reset bool) {
 	a.host.Kill()
 	if started {
 		<-done
+		a.aside.Wait()
 	}
 }
 

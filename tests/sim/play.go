@@ -11,16 +11,6 @@ import (
 	"github.com/eldest-io/eldest/tests/sim/rig"
 )
 
-// result is what became of a scenario.
-type result struct {
-	violations []history.Violation
-	struck     map[string]int // faults that took effect, by name
-	tenures    int
-	acked      int
-	virtual    time.Duration
-	history    *history.History
-}
-
 // show plays a plan, step by step.
 type show struct {
 	*stage
@@ -31,7 +21,6 @@ type show struct {
 	trouble map[string]time.Duration
 	losses  []*armed
 	again   int // processes that came after a crash
-	pending []func()
 }
 
 type armed struct {
@@ -90,7 +79,7 @@ func (s *show) heal() {
 
 // end lets everybody leave, and looks at what they left behind.
 func (s *show) end() *result {
-	r := &result{violations: s.finish(), struck: s.struck, virtual: s.world.Now()}
+	r := &result{plan: s.plan, violations: s.finish(), struck: s.struck, virtual: s.world.Now()}
 	for _, l := range s.losses {
 		s.struck["lose "+l.reply] += l.loss.Hits()
 	}

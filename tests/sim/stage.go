@@ -33,7 +33,7 @@ type stage struct {
 func newStage(w *rig.World, impl Implementation, ttl time.Duration) *stage {
 	return &stage{
 		world: w, impl: impl, ttl: ttl,
-		log:   history.NewLog(w.Now, w.Server.Tap.Rev),
+		log:   history.NewLog(w.Now, w.Server.Rev),
 		admin: w.Host("admin"),
 	}
 }
@@ -90,6 +90,7 @@ func (s *stage) finish() []history.Violation {
 	for _, a := range s.everybody() {
 		a.leave()
 	}
+	time.Sleep(time.Second) // for the tap to see the last of it
 	return s.history().Check()
 }
 

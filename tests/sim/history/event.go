@@ -19,6 +19,7 @@ const (
 	Resigning Kind = "resigning" // is about to give up its tenure
 	Ended     Kind = "ended"     // the tenure told of its end
 	Crashed   Kind = "crashed"   // the process is gone, and tells nothing more
+	Stuck     Kind = "stuck"     // told to leave, it did not come to its end
 )
 
 // What became of guarded writes. Every write is sent before it is anything else.

@@ -64,6 +64,8 @@ func states(h *History) []Violation {
 		case Ended:
 			bad = state[e.Who] != Won || token[e.Who] != e.Token
 			state[e.Who] = ""
+		case Stuck:
+			out = append(out, violated("I6", e.At, "%s was told to leave and did not come to its end", e.Who))
 		}
 		if bad {
 			out = append(out, violated("I6", e.At, "%s: %q does not follow from its state", e.Who, e.Kind))

@@ -50,6 +50,16 @@ func (s *Server) Requests() int64 { return s.requests.Load() }
 // Up reports whether the member runs.
 func (s *Server) Up() bool { return s.front() != nil }
 
+// Rev returns the revision of the store, also while the member is down.
+func (s *Server) Rev() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.etcd == nil {
+		return s.Tap.Rev()
+	}
+	return s.etcd.KV().Rev()
+}
+
 // Start starts the member, with its data if it ran before, and returns when it
 // serves: about a virtual second, for its election. A member that runs is left
 // alone.
@@ -81,7 +91,7 @@ func (s *Server) Start() error {
 func (s *Server) Stop() {
 	s.mu.Lock()
 	etcd, front, l, served := s.etcd, s.grpc, s.listener, s.served
-	s.etcd, s.listener = nil, nil
+	s.listener = nil
 	s.mu.Unlock()
 	if etcd == nil {
 		return
@@ -90,6 +100,9 @@ func (s *Server) Stop() {
 	front.Stop()
 	<-served
 	s.Tap.detach()
+	s.mu.Lock()
+	s.etcd = nil
+	s.mu.Unlock()
 	etcd.Stop()
 }
 

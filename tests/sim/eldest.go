@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Eldest is this repository's own election.
+var Eldest = Implementation{Name: "eldest", Open: openEldest}
+
+func openEldest(ctx context.Context, client *clientv3.Client, as Seat) (Contender, error) {
+	// Virtual time is Go's time; the boot clock knows nothing of it.
+	s, err := lease.Open(ctx, lease.Config{Lease: client, TTL: as.TTL, Clock: lease.Monotonic()})
+	if err != nil {
+		return nil, err
+	}
+	c, err := election.New(election.Config{
+		Election: as.Election, Session: s, KV: client, Watcher: client, Value: []byte(as.Value),
+		Hooks: election.Hooks{Won: func(e election.WonEvent) { as.Proven(int64(e.Token), e.Revision) }},
+	})
+	if err != nil {
+		s.Abandon()
+		return nil, err
+	}
+	return &eldestContender{session: s, candidate: c, twoSteps: as.TwoSteps}, nil
+}
+
+type eldestContender struct {
+	session   *lease.Session
+	candidate *election.Candidate
+	twoSteps  bool
+}
+
+func (c *eldestContender) Lease() int64 { return int64(c.session.ID()) }
+func (c *eldestContender) Usable() bool { return c.session.Err() == nil }
+
+func (c *eldestContender) Campaign(ctx context.Context) (Tenure, error) {
+	l, err := c.campaign(ctx)
+	switch {
+	case (l == nil) == (err == nil):
+		return nil, fmt.Errorf("campaign returned %v and %w", l, err)
+	case err != nil:
+		return nil, err
+	default:
+		return &eldestTenure{l}, nil
+	}
+}
+
+// campaign stands in one call or in two; a registered candidate whose first call
+// succeeded must wait in the second, or leave.
+func (c *eldestContender) campaign(ctx context.Context) (*election.Leadership, error) {
+	if !c.twoSteps {
+		return c.candidate.Campaign(ctx)
+	}
+	if _, err := c.candidate.Register(ctx); err != nil {
+		return nil, err
+	}
+	return c.candidate.Await(ctx)
+}
+
+func (c *eldestContender) Withdraw(ctx context.Context) error { return c.candidate.Withdraw(ctx) }
+
+func (c *eldestContender) Close(ctx context.Context) {
+	_ = c.candidate.Close(ctx)
+	_ = c.session.Close(ctx)
+}
+
+func (c *eldestContender) Abandon() {
+	c.session.Abandon()
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = c.candidate.Close(gone)
+}
+
+type eldestTenure struct{ l *election.Leadership }
+
+func (t *eldestTenure) Token() int64                     { return int64(t.l.Token()) }
+func (t *eldestTenure) Key() string                      { return t.l.Key() }
+func (t *eldestTenure) Holds() bool                      { return t.l.Holds(0) }
+func (t *eldestTenure) Done() <-chan struct{}            { return t.l.Done() }
+func (t *eldestTenure) Cause() error                     { return t.l.Err() }
+func (t *eldestTenure) Resign(ctx context.Context) error { return t.l.Resign(ctx) }
+
+// Write takes the library at its word: an error that does not say "unknown"
+// means that nothing was written.
+func (t *eldestTenure) Write(ctx context.Context, key, value string) error {
+	_, err := t.l.Txn(ctx).Then(clientv3.OpPut(key, value)).Commit()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, eldest.ErrOutcomeUnknown):
+		return fmt.Errorf("%w: %w", ErrUnclear, err)
+	default:
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+}
