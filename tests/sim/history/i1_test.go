@@ -1,0 +1,22 @@
+package history
+
+import "testing"
+
+func TestI1(t *testing.T) {
+	two := func() *story { return tell().put(0xa).put(0xb).is("a", Won, 2) }
+	try(t, I1, []tried{
+		{"two leaders", two().del(0xa, 2).is("b", Won, 3).is("a", Ended, 2), 1},
+		{"two leaders for ever", two().is("b", Won, 3), 1},
+		{"sure at the other's win", two().is("b", Won, 3).same(Event{Who: "a", Kind: Held, Token: 2}).is("a", Ended, 2), 1},
+		{"three leaders are three pairs", two().is("b", Won, 3).is("c", Won, 4), 3},
+		{"one instant, wrong order", two().at(Event{Who: "b", Kind: Won, Token: 3}).same(Event{Who: "a", Kind: Ended, Token: 2}), 1},
+		{"one instant, right order", two().at(Event{Who: "a", Kind: Ended, Token: 2}).same(Event{Who: "b", Kind: Won, Token: 3}), 0},
+		{"let go before the end was told", two().is("a", LetGo, 2).is("b", Won, 3).is("a", Ended, 2), 0},
+		{"crashed and succeeded", two().is("a", Crashed, 0).is("b", Won, 3), 0},
+		{"resigning is the end", two().is("a", Resigning, 2).is("b", Won, 3).is("a", Ended, 2), 0},
+		{"removed by hand", two().is("admin", Removed, 2).is("b", Won, 3).is("a", Ended, 2), 0},
+		{"removed by hand too late to excuse", two().is("b", Won, 3).is("admin", Removed, 2).is("a", Ended, 2), 1},
+		{"the removal of another's key excuses nothing", two().is("admin", Removed, 3).is("b", Won, 3), 1},
+		{"the same again", two().is("a", Ended, 2).is("a", Won, 5).is("b", Won, 6), 1},
+	})
+}
