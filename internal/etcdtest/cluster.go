@@ -26,6 +26,9 @@ type Config struct {
 	// Quota is the size in bytes of the store at which etcd raises NOSPACE; 0
 	// is etcd's default of 2 GiB.
 	Quota int64
+	// TokenTTL is the life of a token where authentication is on, in whole
+	// seconds, prolonged by each use; 0 is etcd's default of five minutes.
+	TokenTTL time.Duration
 	// Debug has the members log at debug level.
 	Debug bool
 }
@@ -46,6 +49,8 @@ type Cluster struct {
 	dir     *dataDir
 	ports   *reservedPorts
 	members []*Member
+
+	tell sync.Mutex // held while members are told what is cut
 
 	mu      sync.Mutex
 	cut     []Direction // per member: what is cut between it and all others

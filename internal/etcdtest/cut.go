@@ -63,6 +63,9 @@ func (c *Cluster) applyCuts() error { return c.tellAll(func(reply) {}) }
 // tellAll sends every running member the whole set of cut links and hands each
 // answer to f.
 func (c *Cluster) tellAll(f func(reply)) error {
+	// One at a time, so that a member never ends up with an older set.
+	c.tell.Lock()
+	defer c.tell.Unlock()
 	cut := c.cutLinks()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()

@@ -169,6 +169,7 @@ func (m *Member) arguments(token string) []string {
 		"--heartbeat", strconv.FormatInt(c.cfg.Heartbeat.Milliseconds(), 10),
 		"--election", strconv.FormatInt(c.cfg.Election.Milliseconds(), 10),
 		"--quota", strconv.FormatInt(c.cfg.Quota, 10),
+		"--token-ttl", strconv.FormatInt(int64(c.cfg.TokenTTL/time.Second), 10),
 		"--unsafe-no-fsync",
 	}
 	if c.cfg.Debug {

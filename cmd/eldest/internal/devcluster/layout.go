@@ -55,7 +55,10 @@ func openLayout(dir string, cfg Config) (layout, error) {
 }
 
 func newLayout(dir, path string, cfg Config) (layout, error) {
-	n := max(cfg.Members, 1)
+	n := cfg.Members
+	if n == 0 {
+		n = 1
+	}
 	if n != 1 && n != 3 && n != 5 {
 		return layout{}, fmt.Errorf("%w: %d members; it can be 1, 3 or 5", ErrInvalid, cfg.Members)
 	}

@@ -43,6 +43,9 @@ type MemberConfig struct {
 	// Quota is the size in bytes at which the store refuses writes; 0 is
 	// etcd's default.
 	Quota int64
+	// TokenTTL is the life of a token where authentication is on, in whole
+	// seconds; 0 is etcd's default.
+	TokenTTL time.Duration
 	// Log receives etcd's log as JSON lines; nil discards it. Debug raises the
 	// level from info to debug.
 	Log   io.Writer
@@ -137,6 +140,9 @@ func (cfg MemberConfig) embed() (*embed.Config, error) {
 	}
 	if cfg.Election > 0 {
 		ec.ElectionMs = uint(max(1, cfg.Election.Milliseconds()))
+	}
+	if cfg.TokenTTL > 0 {
+		ec.AuthTokenTTL = uint(max(1, cfg.TokenTTL/time.Second))
 	}
 	ec.UnsafeNoFsync = cfg.NoFsync
 	ec.QuotaBackendBytes = cfg.Quota

@@ -131,7 +131,7 @@ func (w *lineWriter) write(v any) error {
 
 func parse(args []string, logs io.Writer) (devcluster.MemberConfig, []Route, error) {
 	cfg := devcluster.MemberConfig{Log: logs}
-	var heartbeat, election int
+	var heartbeat, election, tokenTTL int
 	var routes []Route
 	fs := flag.NewFlagSet("member", flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // the caller prints the error
@@ -147,6 +147,7 @@ func parse(args []string, logs io.Writer) (devcluster.MemberConfig, []Route, err
 	fs.IntVar(&election, "election", 0, "election timeout in ms")
 	fs.BoolVar(&cfg.NoFsync, "unsafe-no-fsync", false, "do not wait for the disk")
 	fs.Int64Var(&cfg.Quota, "quota", 0, "bytes at which writes are refused")
+	fs.IntVar(&tokenTTL, "token-ttl", 0, "life of an authentication token in s")
 	fs.BoolVar(&cfg.Debug, "debug", false, "log at debug level")
 	fs.Func("route", "name,host:port,real-host:port of a peer behind the fabric; repeat for each peer", func(s string) error {
 		p := strings.Split(s, ",")
@@ -160,6 +161,7 @@ func parse(args []string, logs io.Writer) (devcluster.MemberConfig, []Route, err
 		return cfg, nil, err
 	}
 	cfg.Heartbeat = time.Duration(heartbeat) * time.Millisecond
+	cfg.TokenTTL = time.Duration(tokenTTL) * time.Second
 	cfg.Election = time.Duration(election) * time.Millisecond
 	if cfg.Name == "" || cfg.Dir == "" || cfg.ClientURL == "" || cfg.PeerURL == "" || fs.NArg() > 0 {
 		return cfg, nil, fmt.Errorf("a member needs --name, --data-dir, --client-url and --peer-url, and no arguments")

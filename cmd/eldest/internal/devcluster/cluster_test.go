@@ -1,0 +1,149 @@
+package devcluster_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/devcluster"
+)
+
+func TestMain(m *testing.M) {
+	// An embedded member that stops leaves its idle HTTP connections to peers,
+	// both ends of which are in this process, to their timeouts of seconds.
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
+		goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
+	)
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func start(t *testing.T, cfg devcluster.Config) *devcluster.Cluster {
+	t.Helper()
+	c, err := devcluster.Start(within(t), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+func client(t *testing.T, endpoints ...string) *clientv3.Client {
+	t.Helper()
+	cli, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = cli.Close() }) // closed twice in some tests
+	return cli
+}
+
+// serves reports whether a member answers a read that needs the majority, soon.
+func serves(cli *clientv3.Client) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := cli.Get(ctx, "k")
+	return err == nil
+}
+
+func TestClusterServesAndLeavesNothing(t *testing.T) {
+	c := start(t, devcluster.Config{Members: 3})
+	cli := client(t, c.Endpoints()...)
+	lease, err := cli.Grant(within(t), 1)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, lease.TTL)
+	infos := c.Members()
+	require.Len(t, infos, 3)
+	for _, m := range infos {
+		require.DirExists(t, m.DataDir)
+		require.NotEqual(t, "0", m.ID)
+	}
+	// An open watch must not hold up the end.
+	watch := cli.Watch(within(t), "k", clientv3.WithCreatedNotify())
+	<-watch
+	begin := time.Now()
+	require.NoError(t, c.Close())
+	require.Less(t, time.Since(begin), 4*time.Second)
+	require.NoDirExists(t, filepath.Dir(infos[0].DataDir))
+	require.NoError(t, c.Close())
+}
+
+func TestClusterComesBackWithItsData(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etcd")
+	first := start(t, devcluster.Config{Members: 3, Dir: dir})
+	cli := client(t, first.Endpoints()...)
+	_, err := cli.Put(within(t), "k", "v")
+	require.NoError(t, err)
+	require.NoError(t, cli.Close())
+	require.NoError(t, first.Close())
+
+	_, err = devcluster.Start(within(t), devcluster.Config{Members: 1, Dir: dir})
+	require.ErrorIs(t, err, devcluster.ErrInvalid)
+
+	second := start(t, devcluster.Config{Dir: dir})
+	require.Equal(t, first.Members(), second.Members())
+	got, err := client(t, second.Endpoints()...).Get(within(t), "k")
+	require.NoError(t, err)
+	require.Equal(t, "v", string(got.Kvs[0].Value))
+}
+
+func TestCutAndMend(t *testing.T) {
+	c := start(t, devcluster.Config{Members: 3})
+	lead := c.Leader()
+	require.GreaterOrEqual(t, lead, 0)
+	require.NoError(t, c.Cut(lead))
+	require.Eventually(t, func() bool { l := c.Leader(); return l >= 0 && l != lead }, 10*time.Second, time.Millisecond)
+	require.False(t, serves(client(t, c.Endpoints()[lead])))
+	require.True(t, serves(client(t, c.Endpoints()[c.Leader()])))
+	require.NoError(t, c.Mend(lead))
+	require.Eventually(t, func() bool { return serves(client(t, c.Endpoints()[lead])) }, 10*time.Second, time.Millisecond)
+	require.ErrorIs(t, c.Cut(3), devcluster.ErrNoMember)
+}
+
+func TestStopAndRestart(t *testing.T) {
+	c := start(t, devcluster.Config{Members: 3})
+	require.NoError(t, c.Stop(0))
+	require.ErrorIs(t, c.Stop(0), devcluster.ErrNoMember)
+	require.False(t, serves(client(t, c.Endpoints()[0])))
+	require.Eventually(t, func() bool { return serves(client(t, c.Endpoints()[1])) }, 10*time.Second, time.Millisecond)
+	require.NoError(t, c.Restart(within(t), 0))
+	require.ErrorIs(t, c.Restart(within(t), 0), devcluster.ErrNoMember)
+	require.True(t, serves(client(t, c.Endpoints()[0])))
+}
+
+func TestBadConfigs(t *testing.T) {
+	for name, cfg := range map[string]devcluster.Config{
+		"two members":    {Members: 2},
+		"minus one":      {Members: -1},
+		"hasty election": {Heartbeat: 100 * time.Millisecond, Election: 200 * time.Millisecond},
+		"spare ports":    {Members: 1, ClientPorts: []int{1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			_, err := devcluster.Start(within(t), cfg)
+			require.ErrorIs(t, err, devcluster.ErrInvalid)
+			left, err := os.ReadDir(os.TempDir())
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
+
+func TestLogs(t *testing.T) {
+	var log bytes.Buffer
+	c := start(t, devcluster.Config{Log: &log})
+	require.NoError(t, c.Close())
+	require.Contains(t, log.String(), `"logger":"m1"`)
+}
