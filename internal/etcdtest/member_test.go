@@ -2,10 +2,12 @@ package etcdtest_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
@@ -87,4 +89,14 @@ func TestFiveMembers(t *testing.T) {
 	resp, err := c.Client(t).MemberList(within(t))
 	require.NoError(t, err)
 	require.Len(t, resp.Members, 5)
+}
+
+func TestQuotaRaisesNoSpace(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{Quota: 1 << 20})
+	cli := c.Client(t)
+	value := string(make([]byte, 256<<10))
+	require.Eventually(t, func() bool {
+		_, err := cli.Put(within(t), "k", value)
+		return errors.Is(err, rpctypes.ErrNoSpace)
+	}, 10*time.Second, time.Millisecond)
 }

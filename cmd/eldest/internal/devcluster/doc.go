@@ -19,8 +19,9 @@
 // Start makes a new cluster by static bootstrap: every member is told the whole
 // list. The members are started one after another without waiting in between,
 // because none is ready before a majority of them runs. That takes 60 to 90 ms at
-// a heartbeat of 10 ms; started side by side, they miss each other's first
-// votes and take seconds.
+// a heartbeat of 10 ms. Side by side it takes seconds: a new member asks the others
+// whether they have started, and one that listens but does not answer yet lets the
+// question run into its timeout of a second.
 //
 // With Config.Dir, the layout of the cluster (names, ports, token) is written to
 // cluster.json in that directory, and a later Start with the same directory

@@ -43,6 +43,7 @@ type fabric struct {
 	routes map[string]Route // by Host
 	server *http.Server
 	proxy  http.Handler
+	base   *http.Transport
 	// starting is true from the start of a new cluster's member until it serves
 	// its peers, see ServeHTTP.
 	starting atomic.Bool
@@ -61,7 +62,12 @@ type gate struct {
 
 // newFabric listens on a free port; the returned address is for HTTP_PROXY.
 func newFabric(self string, routes []Route) (*fabric, string, error) {
-	f := &fabric{self: self, routes: make(map[string]Route), gates: make(map[Link]*gate)}
+	f := &fabric{
+		self:   self,
+		routes: make(map[string]Route),
+		gates:  make(map[Link]*gate),
+		base:   &http.Transport{},
+	}
 	for _, r := range routes {
 		f.routes[r.Host] = r
 	}
@@ -74,7 +80,7 @@ func newFabric(self string, routes []Route) (*fabric, string, error) {
 			r.Out.URL.Host = f.routes[r.In.URL.Host].Real
 			r.Out.Host = r.In.Host
 		},
-		Transport: &gatedTransport{fabric: f, base: &http.Transport{}},
+		Transport: &gatedTransport{fabric: f, base: f.base},
 		// Raft's streams are responses that never end: pass on each piece.
 		FlushInterval: -1,
 		// A peer that is not there is everyday business here, and etcd logs
