@@ -27,6 +27,7 @@ type actor struct {
 	giveUp    chan struct{}      // closed: resign
 	byCall    bool               // the last withdrawal was by a call
 	aside     sync.WaitGroup     // withdrawals under way
+	writes    int                // sent so far; the writer's own, of which there is one at a time
 	life      context.Context
 	kill      context.CancelFunc
 	done      chan struct{}

@@ -17,6 +17,7 @@ type plan struct {
 	actors int
 	ttl    time.Duration
 	joins  []time.Duration // when each actor begins
+	trips  []time.Duration // how far each is from the server, one way
 	steps  []step
 }
 
@@ -85,7 +86,7 @@ func (s step) String() string {
 
 func (p *plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d participants, TTL %v, joining at %v\n", p.seed, p.actors, p.ttl, p.joins)
+	fmt.Fprintf(&b, "seed %d: %d participants, TTL %v, joining at %v, at distances %v\n", p.seed, p.actors, p.ttl, p.joins, p.trips)
 	for _, s := range p.steps {
 		fmt.Fprintln(&b, s)
 	}
@@ -110,6 +111,7 @@ func draw(seed uint64) *plan {
 	p := &plan{seed: seed, actors: 2 + rng.IntN(5), ttl: time.Duration(2+rng.IntN(9)) * time.Second}
 	for range p.actors {
 		p.joins = append(p.joins, between(rng, 0, 2*time.Second))
+		p.trips = append(p.trips, time.Duration(rng.IntN(2)*rng.IntN(3000))*time.Microsecond)
 	}
 	at := calm
 	for range 5 + rng.IntN(6) {

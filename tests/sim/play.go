@@ -57,6 +57,7 @@ func play(w *rig.World, impl Implementation, p *plan) *result {
 // join lets a new participant begin after a while.
 func (s *show) join(name string, after time.Duration) {
 	a := s.enter(name)
+	a.host.Settle(s.plan.trips[len(s.everybody())%s.plan.actors])
 	a.rng = rand.New(rand.NewPCG(s.plan.seed, uint64(len(s.everybody()))))
 	life := s.world.T.Context()
 	if after == 0 {

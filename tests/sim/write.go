@@ -17,7 +17,7 @@ const pace = 400 * time.Millisecond
 func (a *actor) write(t Tenure) {
 	for n := 1; ; n++ {
 		over := !a.sleep(t, n)
-		a.writeOnce(t, n)
+		a.writeOnce(t)
 		if over {
 			return
 		}
@@ -36,8 +36,9 @@ func (a *actor) sleep(t Tenure, n int) bool {
 	}
 }
 
-func (a *actor) writeOnce(t Tenure, n int) {
-	name := fmt.Sprintf("%s-%d-%d", a.name, t.Token(), n)
+func (a *actor) writeOnce(t Tenure) {
+	a.writes++ // over all tenures: a token may come back where an election is at fault
+	name := fmt.Sprintf("%s-%d", a.name, a.writes)
 	// Not a.life: a write on the wire when the process ends stays unclear, and
 	// is dropped by the host when the process is dead.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.life), time.Second)

@@ -13,7 +13,7 @@ func I1(h *History) []Violation {
 			if b == a || b.won.Seq < a.won.Seq {
 				continue
 			}
-			if a.unsure != nil && a.unsure.Seq < b.won.Seq {
+			if a.unsure != nil && (a.unsure.Seq < b.won.Seq || asked(a, b)) {
 				continue
 			}
 			if a.taken != nil && a.taken.Seq < b.won.Seq {
@@ -24,6 +24,14 @@ func I1(h *History) []Violation {
 		}
 	}
 	return out
+}
+
+// asked reports whether b's win itself was the occasion on which a was asked and
+// turned out not to be sure any more: a's interval ended before it was asked,
+// and at the latest at this instant. (Had it still been sure, the log would have
+// Held in place of LetGo, and a's interval would end later.)
+func asked(a, b *tenure) bool {
+	return a.unsure.Kind == LetGo && a.unsure.At == b.won.At
 }
 
 // until says when an interval ended, for the text of a violation.

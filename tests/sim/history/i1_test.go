@@ -11,6 +11,8 @@ func TestI1(t *testing.T) {
 		{"three leaders are three pairs", two().is("b", Won, 3).is("c", Won, 4), 3},
 		{"one instant, wrong order", two().at(Event{Who: "b", Kind: Won, Token: 3}).same(Event{Who: "a", Kind: Ended, Token: 2}), 1},
 		{"one instant, right order", two().at(Event{Who: "a", Kind: Ended, Token: 2}).same(Event{Who: "b", Kind: Won, Token: 3}), 0},
+		{"asked at the win, not sure", two().at(Event{Who: "b", Kind: Won, Token: 3}).same(Event{Who: "a", Kind: LetGo, Token: 2}), 0},
+		{"asked at the win, sure then, not later", two().at(Event{Who: "b", Kind: Won, Token: 3}).same(Event{Who: "a", Kind: Held, Token: 2}).same(Event{Who: "a", Kind: Ended, Token: 2}), 1},
 		{"let go before the end was told", two().is("a", LetGo, 2).is("b", Won, 3).is("a", Ended, 2), 0},
 		{"crashed and succeeded", two().is("a", Crashed, 0).is("b", Won, 3), 0},
 		{"resigning is the end", two().is("a", Resigning, 2).is("b", Won, 3).is("a", Ended, 2), 0},

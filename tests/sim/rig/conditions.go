@@ -26,12 +26,18 @@ func (h *Host) Cut(way Way) { h.change(way, func(w *weather) { w.held = true }) 
 
 // Heal ends cuts and delays in both directions.
 func (h *Host) Heal() {
-	h.change(Both, func(w *weather) { w.held, w.delay = false, 0 })
+	h.change(Both, func(w *weather) { w.held, w.delay = false, h.trip })
+}
+
+// Settle sets how long each direction takes in good weather, from now on; 0
+// before.
+func (h *Host) Settle(trip time.Duration) {
+	h.change(Both, func(w *weather) { w.delay, h.trip = trip, trip })
 }
 
 // Delay adds d to whatever is written in the given direction from now on.
 func (h *Host) Delay(way Way, d time.Duration) {
-	h.change(way, func(w *weather) { w.delay = d })
+	h.change(way, func(w *weather) { w.delay = h.trip + d })
 }
 
 // Reset breaks every connection of the host at both ends and returns how many

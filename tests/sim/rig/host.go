@@ -26,6 +26,7 @@ type Host struct {
 
 	mu      sync.Mutex
 	out, in weather
+	trip    time.Duration   // delay of each direction in good weather
 	conns   map[*conn]*conn // client's end to server's end
 	changed chan struct{}   // closed and renewed at each change of the weather
 	losses  []*Loss
@@ -119,8 +120,10 @@ func pause(ctx context.Context, d time.Duration) error {
 func (h *Host) weather(way Way) weather {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	w := h.in
 	if way == Out {
-		return h.out
+		w = h.out
 	}
-	return h.in
+	w.trip = h.trip
+	return w
 }

@@ -65,7 +65,7 @@ func (l *link) write(p []byte) (int, error) {
 	switch {
 	case w.held:
 		l.held(len(p))
-	case w.delay > 0:
+	case w.delay > w.trip:
 		l.late(len(p))
 	}
 	at := time.Now().Add(w.delay)

@@ -5,6 +5,7 @@ import "time"
 // weather is the condition of one direction of a host's network.
 type weather struct {
 	delay time.Duration // added to each write, order kept
+	trip  time.Duration // the part of the delay that is always there
 	held  bool          // nothing arrives until let go; nothing is lost
 	dead  bool          // the host is gone: nothing arrives, ever
 }
