@@ -1,0 +1,191 @@
+package txn_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// ranges returns the reads of the last transaction, or the last plain read.
+func (s *stage) ranges() []*etcdserverpb.RangeRequest {
+	s.t.Helper()
+	defer s.rec.Reset()
+	calls := s.rec.Calls()
+	require.Len(s.t, calls, 1)
+	if read, ok := calls[0].Request.(*etcdserverpb.RangeRequest); ok {
+		return []*etcdserverpb.RangeRequest{read}
+	}
+	var reads []*etcdserverpb.RangeRequest
+	for _, op := range calls[0].Request.(*etcdserverpb.TxnRequest).Success {
+		reads = append(reads, op.GetRequestRange())
+	}
+	return reads
+}
+
+func TestAheadReadsSingleKeysWhereEveryElderIsKnown(t *testing.T) {
+	s := newStage(t)
+	a, _ := s.enter("a")
+	b, pb := s.enter("b")
+	c, pc := s.enter("c")
+	s.rec.Reset()
+
+	// b, a waiter, goes: a is still older.
+	at := s.remove(b.Key())
+	known := pc
+	known.Ahead = known.Ahead[1:]
+	next, err := queue.Ahead(s.ctx, s.kv, c, known, at)
+	require.NoError(t, err)
+	require.True(t, next.Complete)
+	require.Len(t, next.Ahead, 1)
+	require.Equal(t, a.Key(), next.Ahead[0].Key)
+	require.Equal(t, at, next.Revision)
+	reads := s.ranges()
+	require.Len(t, reads, 2)
+	for _, read := range reads {
+		require.Empty(t, read.RangeEnd, "a point read, not O(candidates)")
+		require.Equal(t, at, read.Revision)
+		require.True(t, read.Serializable, "no quorum is asked for what is past")
+	}
+
+	// a, the leader, goes: one point read of the own key proves the win.
+	at = s.remove(a.Key())
+	next.Ahead = next.Ahead[1:]
+	next, err = queue.Ahead(s.ctx, s.kv, c, next, at)
+	require.NoError(t, err)
+	require.True(t, next.First())
+	require.Equal(t, at, next.Revision)
+	require.Equal(t, pc.Token, next.Token)
+	reads = s.ranges()
+	require.Len(t, reads, 1)
+	require.Equal(t, c.Key(), string(reads[0].Key))
+	require.Empty(t, reads[0].RangeEnd)
+	require.NotEqual(t, pb.Token, next.Token)
+}
+
+// An elder's key that came back by hand is a new life, and younger.
+func TestAheadTellsLivesOfAKeyApart(t *testing.T) {
+	s := newStage(t)
+	a, _ := s.enter("a")
+	c, pc := s.enter("c")
+	s.remove(a.Key())
+	_, err := queue.Enter(s.ctx, s.kv, a)
+	require.NoError(t, err)
+	next, err := queue.Ahead(s.ctx, s.kv, c, pc, 0)
+	require.NoError(t, err)
+	require.True(t, next.First())
+}
+
+func TestAheadWithoutTheOwnKeyIsAnError(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		for _, back := range []bool{true, false} {
+			t.Run(fmt.Sprintf("known %v, back %v", known, back), func(t *testing.T) {
+				s := newStage(t)
+				s.enter("a")
+				e, p := s.enter("own")
+				p.Complete = known
+				s.remove(e.Key())
+				if back {
+					_, err := queue.Enter(s.ctx, s.kv, e)
+					require.NoError(t, err)
+				}
+				_, err := queue.Ahead(s.ctx, s.kv, e, p, 0)
+				require.ErrorIs(t, err, eldest.ErrDeposed)
+			})
+		}
+	}
+}
+
+// At the revision of the predecessor's end, and of nothing else: who is there now
+// does not count.
+func TestAheadIsPinned(t *testing.T) {
+	s := newStage(t)
+	a, _ := s.enter("a")
+	b, _ := s.enter("b")
+	c, pc := s.enter("c")
+	at := s.remove(b.Key())
+	s.remove(a.Key())
+
+	for _, complete := range []bool{true, false} {
+		p := pc
+		p.Ahead, p.Complete = pc.Ahead[1:], complete
+		then, err := queue.Ahead(s.ctx, s.kv, c, p, at)
+		require.NoError(t, err)
+		require.Len(t, then.Ahead, 1, "at that revision a stood")
+		require.Equal(t, at, then.Revision)
+		now, err := queue.Ahead(s.ctx, s.kv, c, p, 0)
+		require.NoError(t, err)
+		require.True(t, now.First())
+	}
+
+	// The own key's later end does not count either.
+	s.remove(c.Key())
+	p := pc
+	p.Ahead = pc.Ahead[1:]
+	_, err := queue.Ahead(s.ctx, s.kv, c, p, at)
+	require.NoError(t, err)
+	_, err = queue.Ahead(s.ctx, s.kv, c, p, 0)
+	require.ErrorIs(t, err, eldest.ErrDeposed)
+}
+
+func TestAheadOfARevisionThatCannotBeReadIsRepeatable(t *testing.T) {
+	s := newStage(t)
+	cluster := etcdtest.Start(t, etcdtest.Config{}) // compaction is for its own history only
+	s.kv, s.admin = cluster.Client(t), cluster.Client(t)
+	s.enter("a")
+	e, p := s.enter("own")
+	old := p.Revision
+	s.put("elsewhere", "1")
+	newest, err := cluster.Compact(s.ctx)
+	require.NoError(t, err)
+
+	for _, complete := range []bool{true, false} {
+		p.Complete = complete
+		_, err = queue.Ahead(s.ctx, s.kv, e, p, old)
+		require.True(t, txn.Repeatable(err), "compacted: %v", err)
+		_, err = queue.Ahead(s.ctx, s.kv, e, p, newest+1000)
+		require.True(t, txn.Repeatable(err), "in the future: %v", err)
+		_, err = queue.Ahead(s.ctx, s.kv, e, p, 0)
+		require.NoError(t, err)
+	}
+	require.False(t, txn.Repeatable(nil))
+	require.False(t, txn.Repeatable(eldest.ErrDeposed))
+}
+
+// More foreign keys than an answer holds, between the candidate and its elder.
+func TestAheadSearchesBelowForeignKeys(t *testing.T) {
+	s := newStage(t)
+	a, pa := s.enter("a")
+	var foreign []string
+	for i := range 40 {
+		key := fmt.Sprintf("%sforeign-%02d", keys.Prefix(s.election), i)
+		foreign = append(foreign, key)
+		s.put(key, "")
+	}
+	t.Cleanup(func() {
+		for _, key := range foreign {
+			s.remove(key)
+		}
+	})
+	e, p := s.enter("own")
+	require.False(t, p.Complete)
+	require.Empty(t, p.Ahead, "seventeen of them fill the answer")
+	require.True(t, p.Unknown())
+	require.False(t, p.First())
+	for _, at := range []int64{0, p.Revision} {
+		next, err := queue.Ahead(s.ctx, s.kv, e, p, at)
+		require.NoError(t, err)
+		require.Equal(t, []eldest.Token{pa.Token}, tokens(next.Ahead))
+		require.True(t, next.Complete)
+	}
+	s.remove(a.Key())
+	next, err := queue.Ahead(s.ctx, s.kv, e, p, 0)
+	require.NoError(t, err)
+	require.True(t, next.First())
+}

@@ -1,0 +1,106 @@
+package txn_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/txn"
+)
+
+func TestProclaimKeepsPlaceAndLease(t *testing.T) {
+	s := newStage(t)
+	e, p := s.enter("old")
+	s.methods()
+	e.Value = []byte("new\x00\xff")
+	mod, err := txn.Proclaim(s.ctx, s.kv, e, p.Token)
+	require.NoError(t, err)
+	require.Equal(t, []string{"Txn"}, s.methods())
+	resp, err := s.admin.Get(s.ctx, e.Key())
+	require.NoError(t, err)
+	own := resp.Kvs[0]
+	require.Equal(t, "new\x00\xff", string(own.Value))
+	require.Equal(t, int64(p.Token), own.CreateRevision)
+	require.Equal(t, mod, own.ModRevision)
+	require.Equal(t, e.Lease, own.Lease, "a put without the lease would unbind the key")
+}
+
+func TestProclaimInAnotherLifeChangesNothing(t *testing.T) {
+	s := newStage(t)
+	e, p := s.enter("old")
+	s.remove(e.Key())
+	e.Value = []byte("stale")
+	for range 2 {
+		_, err := txn.Proclaim(s.ctx, s.kv, e, p.Token)
+		require.ErrorIs(t, err, eldest.ErrDeposed)
+		require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
+	}
+	_, absent := s.value(e.Key())
+	require.True(t, absent, "a proclaim is no registration")
+
+	e.Value = []byte("second life")
+	again, err := queue.Enter(s.ctx, s.kv, e)
+	require.NoError(t, err)
+	require.Greater(t, again.Token, p.Token)
+	e.Value = []byte("stale")
+	_, err = txn.Proclaim(s.ctx, s.kv, e, p.Token)
+	require.ErrorIs(t, err, eldest.ErrDeposed)
+	value, _ := s.value(e.Key())
+	require.Equal(t, "second life", value)
+}
+
+func TestLeaveEndsOneLifeOnly(t *testing.T) {
+	s := newStage(t)
+	e, p := s.enter("v")
+	s.methods()
+	require.NoError(t, txn.Leave(s.ctx, s.kv, e.Key(), p.Token))
+	require.Equal(t, []string{"Txn"}, s.methods())
+	_, absent := s.value(e.Key())
+	require.True(t, absent)
+	require.NoError(t, txn.Leave(s.ctx, s.kv, e.Key(), p.Token), "who sends it again has left")
+
+	again, err := queue.Enter(s.ctx, s.kv, e)
+	require.NoError(t, err)
+	require.NoError(t, txn.Leave(s.ctx, s.kv, e.Key(), p.Token))
+	_, absent = s.value(e.Key())
+	require.False(t, absent, "the later life is not touched")
+	require.NotEqual(t, p.Token, again.Token)
+}
+
+func TestSweepTakesWhateverIsBoundToTheLease(t *testing.T) {
+	s := newStage(t)
+	e, _ := s.enter("v")
+	other, _ := s.enter("other")
+	s.methods()
+	require.NoError(t, txn.Sweep(s.ctx, s.kv, e))
+	require.Equal(t, []string{"Txn"}, s.methods())
+	_, absent := s.value(e.Key())
+	require.True(t, absent)
+	_, absent = s.value(other.Key())
+	require.False(t, absent)
+	require.NoError(t, txn.Sweep(s.ctx, s.kv, e), "nothing there is a success")
+
+	// A key of that name under another lease, or none, is not ours.
+	s.put(e.Key(), "by hand")
+	require.NoError(t, txn.Sweep(s.ctx, s.kv, e))
+	require.Equal(t, int64(1), s.count(e.Key()))
+	s.put(e.Key(), "by hand", clientv3.WithLease(clientv3.LeaseID(other.Lease)))
+	require.NoError(t, txn.Sweep(s.ctx, s.kv, e))
+	require.Equal(t, int64(1), s.count(e.Key()))
+}
+
+func (s *stage) count(key string) int64 {
+	s.t.Helper()
+	resp, err := s.admin.Get(s.ctx, key, clientv3.WithCountOnly())
+	require.NoError(s.t, err)
+	return resp.Count
+}
+
+func TestEntryKeyIsThatOfTheRoomKeys(t *testing.T) {
+	e := txn.Entry{Election: "e", Lease: 0xABC}
+	require.Equal(t, keys.Candidate("e", 0xABC), e.Key())
+	require.Equal(t, "e/abc", e.Key())
+}

@@ -1,0 +1,174 @@
+package txn_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/namespace"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// increment is code that knows nothing of elections: it takes a clientv3.KV.
+func increment(ctx context.Context, kv clientv3.KV, key string) error {
+	for {
+		resp, err := kv.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		n, rev := 0, int64(0)
+		if len(resp.Kvs) > 0 {
+			rev = resp.Kvs[0].ModRevision
+			if n, err = strconv.Atoi(string(resp.Kvs[0].Value)); err != nil {
+				return err
+			}
+		}
+		put, err := kv.Txn(ctx).
+			If(clientv3.Compare(clientv3.ModRevision(key), "=", rev)).
+			Then(clientv3.OpPut(key, strconv.Itoa(n+1))).
+			Commit()
+		if err != nil || put.Succeeded {
+			return err
+		}
+	}
+}
+
+// Row 17.
+func TestExistingCodeWithTheGuardedKVCannotWriteAfterTheTenure(t *testing.T) {
+	s := newStage(t)
+	e, g := s.leader()
+	x := s.data("counter")
+	kv := g.KV(s.kv)
+	for range 3 {
+		require.NoError(t, increment(s.ctx, kv, x))
+	}
+	value, _ := s.value(x)
+	require.Equal(t, "3", value)
+
+	s.remove(g.Key)
+	require.ErrorIs(t, increment(s.ctx, kv, x), eldest.ErrDeposed)
+	// Elected again with the same key and value: the old handle stays refused.
+	again, err := queue.Enter(s.ctx, s.kv, e)
+	require.NoError(t, err)
+	require.ErrorIs(t, increment(s.ctx, kv, x), eldest.ErrDeposed)
+	value, _ = s.value(x)
+	require.Equal(t, "3", value)
+
+	g.Token = again.Token
+	require.NoError(t, increment(s.ctx, g.KV(s.kv), x))
+	value, _ = s.value(x)
+	require.Equal(t, "4", value)
+}
+
+// Every method answers as the plain client does, header included, in one request.
+func TestGuardedKVAnswersLikeAPlainOne(t *testing.T) {
+	s := newStage(t)
+	_, g := s.leader()
+	kv := g.KV(s.kv)
+	x, y := s.data("x"), s.data("y")
+
+	put, err := kv.Put(s.ctx, x, "1")
+	require.NoError(t, err)
+	require.Equal(t, s.revision(), put.Header.Revision)
+	put, err = kv.Put(s.ctx, x, "2", clientv3.WithPrevKV())
+	require.NoError(t, err)
+	require.Equal(t, "1", string(put.PrevKv.Value))
+	_, err = kv.Put(s.ctx, y, "3")
+	require.NoError(t, err)
+	s.rec.Reset()
+
+	get, err := kv.Get(s.ctx, s.data(""), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
+	require.NoError(t, err)
+	require.Len(t, get.Kvs, 2)
+	require.Equal(t, y, string(get.Kvs[0].Key))
+	require.Equal(t, int64(2), get.Count)
+	require.Equal(t, s.revision(), get.Header.Revision)
+
+	plain, err := s.admin.Get(s.ctx, x, clientv3.WithRev(put.Header.Revision-1))
+	require.NoError(t, err)
+	old, err := kv.Get(s.ctx, x, clientv3.WithRev(put.Header.Revision-1))
+	require.NoError(t, err)
+	require.Equal(t, plain.Kvs[0].Value, old.Kvs[0].Value)
+
+	resp, err := kv.Do(s.ctx, clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpGet(x)}, nil))
+	require.NoError(t, err)
+	require.True(t, resp.Txn().Succeeded)
+	require.NotNil(t, resp.Txn().Header)
+	for _, op := range []clientv3.Op{clientv3.OpGet(x), clientv3.OpPut(y, "4"), clientv3.OpDelete(y)} {
+		resp, err := kv.Do(s.ctx, op)
+		require.NoError(t, err)
+		switch {
+		case op.IsGet():
+			require.Equal(t, "2", string(resp.Get().Kvs[0].Value))
+		case op.IsPut():
+			require.NotNil(t, resp.Put().Header)
+		default:
+			require.Equal(t, int64(1), resp.Del().Deleted)
+		}
+	}
+	deleted, err := kv.Delete(s.ctx, x, clientv3.WithPrevKV())
+	require.NoError(t, err)
+	require.Equal(t, int64(1), deleted.Deleted)
+	require.Equal(t, "2", string(deleted.PrevKvs[0].Value))
+	require.Equal(t, s.revision(), deleted.Header.Revision)
+	for _, method := range s.methods() {
+		require.Equal(t, "Txn", method)
+	}
+}
+
+func TestGuardedKVRefusesWhatCannotBeGuarded(t *testing.T) {
+	s := newStage(t)
+	_, g := s.leader()
+	kv := g.KV(s.kv)
+	_, err := kv.Compact(s.ctx, 1)
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+	_, err = kv.GetStream(s.ctx, "x")
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+	require.Zero(t, s.rec.Count())
+}
+
+// A namespaced client works through everything: queue, proclaim, guard.
+func TestNamespacedClient(t *testing.T) {
+	s := newStage(t)
+	const space = "/prod/"
+	kv := namespace.NewKV(s.kv, space)
+	a, b := s.entry("a"), s.entry("b")
+	x := s.data("x")
+
+	pa, err := queue.EnterAlone(s.ctx, kv, a)
+	require.NoError(t, err)
+	require.True(t, pa.First())
+	pb, err := queue.Enter(s.ctx, kv, b)
+	require.NoError(t, err)
+	require.Equal(t, a.Key(), pb.Ahead[0].Key, "without the namespace")
+	_, absent := s.value(space + a.Key())
+	require.False(t, absent)
+	_, absent = s.value(a.Key())
+	require.True(t, absent)
+
+	_, err = txn.Proclaim(s.ctx, kv, b, pb.Token)
+	require.NoError(t, err)
+	g := txn.Guard{Election: s.election, Key: a.Key(), Token: pa.Token}
+	_, err = g.KV(kv).Put(s.ctx, x, "1")
+	require.NoError(t, err)
+	value, _ := s.value(space + x)
+	require.Equal(t, "1", value)
+	resp, err := g.Txn(s.ctx, kv).If(clientv3.Compare(clientv3.Value(x), "=", "1")).Then(clientv3.OpDelete(x), clientv3.OpGet(b.Key())).Commit()
+	require.NoError(t, err)
+	require.True(t, resp.Succeeded)
+	require.Equal(t, b.Key(), string(resp.Responses[1].GetResponseRange().Kvs[0].Key))
+
+	require.NoError(t, txn.Leave(s.ctx, kv, a.Key(), pa.Token))
+	_, err = g.KV(kv).Put(s.ctx, x, "2")
+	require.ErrorIs(t, err, eldest.ErrDeposed)
+	next, err := queue.Ahead(s.ctx, kv, b, pb, 0)
+	require.NoError(t, err)
+	require.True(t, next.First())
+	require.NoError(t, txn.Sweep(s.ctx, kv, b))
+	_, absent = s.value(space + b.Key())
+	require.True(t, absent)
+}
