@@ -1,0 +1,194 @@
+package layers
+
+// Module is the path of the root module; import paths below it are written
+// relative to it, the root package as ".".
+const Module = "github.com/eldest-io/eldest"
+
+// MaxLines is how long a Go file may be.
+const MaxLines = 500
+
+// Room is what the rules say of one package, or, where the name ends in "/...", of
+// all packages below it that have no rule of their own.
+type Room struct {
+	// May lists our packages that the room may import, with what for.
+	May map[string]string
+	// Otherwise is why it may import no other of ours.
+	Otherwise string
+	// MustNot lists what it must not import of the standard library and of other
+	// modules, with the reason. "x/..." is x and all below it.
+	MustNot map[string]string
+	// Heavy rooms may import what Light does not list.
+	Heavy bool
+	// Still, if not empty, is why the room must not start goroutines.
+	Still string
+}
+
+const (
+	client      = "go.etcd.io/etcd/client/v3"
+	concurrency = client + "/concurrency"
+	grpc        = "google.golang.org/grpc/..."
+)
+
+// Light lists what the root module may import of other modules.
+var Light = map[string]string{
+	client:                            "etcd's client, on whose interfaces all of it is built",
+	client + "/namespace":             "elections in directories",
+	"go.etcd.io/etcd/api/v3/...":      "etcd's messages and errors",
+	"golang.org/x/sys/unix":           "the clock that goes on in suspend",
+	"google.golang.org/grpc/codes":    "the codes of etcd's errors",
+	"google.golang.org/grpc/status":   "etcd's errors before the client has converted them",
+	"google.golang.org/grpc/metadata": "a watch stream is chosen by the metadata of its request",
+}
+
+// Everywhere lists what no room may import, with the reason.
+var Everywhere = map[string]string{
+	concurrency:                     "eldest exists to do without etcd's concurrency package; tests and benchmarks may stand beside it",
+	"testing/...":                   "code of tests belongs into tests",
+	"github.com/stretchr/...":       "code of tests belongs into tests",
+	"go.uber.org/goleak":            "code of tests belongs into tests",
+	"unsafe":                        "nothing here needs it",
+	"go.etcd.io/etcd/server/v3/...": "the server is heavy: whoever embeds eldest must not build etcd",
+}
+
+var (
+	nouns = "the nouns and the sentinel errors"
+	pause = "pauses between attempts"
+	reads = "reading etcd's errors"
+	hooks = "user code off the protocol's goroutine, in order"
+	cell  = "state goes out through a latest-value cell"
+	sight = "watches that go on"
+)
+
+// Rooms is the plan of the house.
+var Rooms = map[string]Room{
+	".": {
+		Otherwise: "every room imports the root for its nouns, so it can import none of them",
+		MustNot: map[string]string{
+			"go.etcd.io/...": "the nouns are plain: whoever only names a Leader must not build a client",
+			grpc:             "the nouns are plain: whoever only names a Leader must not build gRPC",
+			"context":        "no logic lives in the root, only nouns and errors",
+			"time":           "no logic lives in the root, only nouns and errors",
+		},
+		Still: "no logic lives in the root, only nouns and errors",
+	},
+	"keys": {
+		May:       map[string]string{".": nouns},
+		Otherwise: "the key layout is arithmetic on strings and knows nobody",
+		MustNot: map[string]string{
+			"go.etcd.io/...": "the key layout is arithmetic on strings: it must not be able to ask etcd",
+			grpc:             "the key layout is arithmetic on strings: it must not be able to ask anybody",
+			"context":        "nothing in it blocks, so nothing can be cancelled",
+			"time":           "the key layout does not depend on time",
+		},
+		Still: "the key layout is arithmetic on strings",
+	},
+	"lease": {
+		May:       map[string]string{".": nouns, "internal/retry": pause, "internal/rpcerr": reads, "internal/serial": hooks},
+		Otherwise: "it knows time, not elections: a session serves any number of them",
+	},
+	"txn": {
+		May:       map[string]string{".": nouns, "keys": "which key, which range", "internal/rpcerr": "whether a write may have happened"},
+		Otherwise: "a transaction is one request: it takes a lease ID, not a session, and neither waits nor watches",
+		MustNot: map[string]string{
+			"time":        "a transaction is one request: how long it may take is its context's business",
+			"sync":        "it has no state to guard",
+			"sync/atomic": "it has no state to guard",
+		},
+		Still: "a transaction is one request and leaves nothing running",
+	},
+	"election": {
+		May: map[string]string{
+			".": nouns, "keys": "the own key", "lease": "the session", "txn": "every compare-and-commit",
+			"internal/watch": "the predecessor, and the own key", "internal/retry": pause, "internal/rpcerr": reads, "internal/serial": hooks,
+		},
+		Otherwise: "one campaign knows nothing of observers, of the next campaign, or of services",
+		MustNot:   map[string]string{grpc: "one campaign is not a service"},
+	},
+	"observe": {
+		May: map[string]string{
+			".": nouns, "keys": "the range, and whose key it is", "internal/watch": sight, "internal/latest": cell,
+			"internal/retry": pause, "internal/rpcerr": reads, "internal/serial": hooks,
+		},
+		Otherwise: "a reader can never hold: it has no lease and no candidacy",
+		MustNot:   map[string]string{grpc: "errors are read in internal/rpcerr"},
+	},
+	"elector": {
+		May: map[string]string{
+			".": nouns, "election": "one campaign after another", "lease": "a new session for each", "observe": "whom to follow",
+			"internal/latest": cell, "internal/retry": pause, "internal/serial": hooks,
+		},
+		Otherwise: "the loop is made of campaigns and sessions, not of keys and transactions, and serves nobody",
+	},
+	"curator": {
+		May:       map[string]string{".": nouns, "elector": "the status, and the loop", "txn": "the guard, and nothing else of it"},
+		Otherwise: "the service sees statuses and tenures, neither leases nor keys",
+		Heavy:     true,
+	},
+	"compat/concurrency": {
+		May: map[string]string{
+			".": nouns, "keys": "a primitive", "lease": "a primitive", "txn": "a primitive",
+			"election": "a primitive", "observe": "a primitive",
+		},
+		Otherwise: "etcd's API is made of our primitives, so that it stands and falls with them",
+	},
+	"bench": {
+		May: map[string]string{
+			".": nouns, "keys": "measured", "lease": "measured", "txn": "measured", "election": "measured", "observe": "measured",
+			"elector": "measured", "internal/etcdtest": "what it is measured on",
+		},
+		Otherwise: "what users cannot use need not be measured",
+		Heavy:     true,
+	},
+	"internal/watch": {
+		May:       map[string]string{".": nouns, "internal/retry": pause, "internal/rpcerr": reads},
+		Otherwise: "it follows keys, whatever they mean",
+	},
+	"internal/latest": {Otherwise: "a cell holds any value"},
+	"internal/retry":  {Otherwise: "a pause knows nothing of what is tried", Still: "its callers wait"},
+	"internal/serial": {Otherwise: "callbacks are run whatever they are for"},
+	"internal/rpcerr": {
+		Otherwise: "errors are read for all rooms alike",
+		MustNot: map[string]string{
+			client: "errors are the api module's; who reads them must not be able to cause them",
+			"time": "an error is the same at any time",
+		},
+		Still: "reading an error takes no time",
+	},
+	"internal/etcdtest": {
+		Otherwise: "the etcd that tests run against must not depend on what they test",
+		Heavy:     true,
+	},
+	"internal/layers": {Otherwise: "the rules judge all rooms and use none", Still: "reading takes its turn"},
+	"cmd/eldest/...": {
+		May: map[string]string{
+			".": nouns, "keys": "public", "lease": "public", "txn": "public", "election": "public", "observe": "public",
+			"elector": "public", "curator": "public", "cmd/eldest/internal/...": "its own",
+		},
+		Otherwise: "a command uses what a user can use",
+		Heavy:     true,
+	},
+	"tests/...": {
+		May: map[string]string{
+			".": nouns, "keys": "public", "lease": "public", "txn": "public", "election": "public", "observe": "public",
+			"elector": "public", "curator": "public", "compat/concurrency": "public", "internal/etcdtest": "real etcd",
+			"tests/...": "its own",
+		},
+		Otherwise: "tests of the whole use what a user can use; what is inside has tests of its own",
+		Heavy:     true,
+	},
+}
+
+// Excused lists rooms for which one rule of Everywhere does not hold, with the
+// reason, as "room: import".
+var Excused = map[string]string{
+	"internal/etcdtest: testing/...":                "it is made for tests",
+	"internal/etcdtest: go.uber.org/goleak":         "its Main is the TestMain of other packages",
+	"bench: " + concurrency:                         "a peer to be measured against",
+	"tests/...: " + concurrency:                     "a peer that the harness must find the known faults of",
+	"tests/...: testing/...":                        "the module holds nothing but tests",
+	"tests/...: github.com/stretchr/...":            "the module holds nothing but tests",
+	"tests/...: go.uber.org/goleak":                 "the module holds nothing but tests",
+	"tests/...: unsafe":                             "virtual time needs one variable of etcd's client",
+	"tests/...: go.etcd.io/etcd/server/v3/...":      "the real server in virtual time",
+	"cmd/eldest/...: go.etcd.io/etcd/server/v3/...": "the development cluster; this module is never imported",
+}
