@@ -12,6 +12,7 @@ import (
 // command adds its line here and nothing else in this file.
 var commands = []func() *cobra.Command{
 	newEtcdCmd,
+	newCampaignCmd,
 }
 
 // streams are the process's standard streams, so that tests can run a command

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// eldest runs a command line to its end.
-func eldest(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// runLine runs a command line to its end.
+func runLine(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = run(t.Context(), args, streams{in: strings.NewReader(""), out: &out, err: &errs})
@@ -51,7 +51,7 @@ func TestUsageErrorsExitTwo(t *testing.T) {
 		"etcd member --name only-this": "needs",
 	} {
 		t.Run(line, func(t *testing.T) {
-			code, stdout, stderr := eldest(t, strings.Fields(line)...)
+			code, stdout, stderr := runLine(t, strings.Fields(line)...)
 			require.Contains(t, stderr, reason)
 			require.Empty(t, stdout)
 			if !strings.HasPrefix(line, "etcd member") {
@@ -64,7 +64,7 @@ func TestUsageErrorsExitTwo(t *testing.T) {
 
 func TestHelpIsForTheAsking(t *testing.T) {
 	for _, line := range []string{"", "--help", "help", "etcd --help"} {
-		code, stdout, stderr := eldest(t, strings.Fields(line)...)
+		code, stdout, stderr := runLine(t, strings.Fields(line)...)
 		require.Equal(t, exitOK, code)
 		require.Contains(t, stdout, "Usage:")
 		require.Empty(t, stderr)
@@ -91,7 +91,7 @@ func TestExitCodes(t *testing.T) {
 			commands = []func() *cobra.Command{func() *cobra.Command {
 				return &cobra.Command{Use: "fake", RunE: func(*cobra.Command, []string) error { return c.err }}
 			}}
-			code, _, stderr := eldest(t, "fake")
+			code, _, stderr := runLine(t, "fake")
 			require.Equal(t, c.code, code)
 			require.Equal(t, c.stderr, stderr)
 		})

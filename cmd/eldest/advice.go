@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest"
+)
+
+// errInterrupted is the failure of a command that a signal ended before it was
+// done.
+var errInterrupted = errors.New("interrupted")
+
+// rpcCode returns the gRPC code behind an error; codes.OK if there is none.
+func rpcCode(err error) codes.Code {
+	var coded rpctypes.EtcdError
+	var raw interface{ GRPCStatus() *status.Status }
+	switch {
+	case errors.As(err, &coded):
+		return coded.Code()
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	case errors.As(err, &raw):
+		return raw.GRPCStatus().Code()
+	}
+	return codes.OK
+}
+
+// silent reports whether an error means that etcd was not reached, so that asking
+// again may help.
+func silent(err error) bool {
+	switch rpcCode(err) {
+	case codes.Unavailable, codes.DeadlineExceeded:
+		return true
+	default:
+		return errors.Is(err, context.Canceled)
+	}
+}
+
+// explain turns the failure of a request into the command's: with what to do
+// about it, and the exit code of what was bad usage all along. ctx is the
+// command's context: its end explains any failure.
+func (f *connFlags) explain(ctx context.Context, err error) error {
+	var coded *exitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &coded):
+		return err
+	case ctx.Err() != nil:
+		return errInterrupted
+	case errors.Is(err, eldest.ErrInvalid):
+		return usageErrorf("%s", because(err))
+	}
+	return f.advise(err)
+}
+
+// advise adds what to do to the text of an error.
+func (f *connFlags) advise(err error) error {
+	text := because(err)
+	switch code := rpcCode(err); {
+	case errors.Is(err, rpctypes.ErrUserEmpty):
+		return fmt.Errorf("%s: etcd wants to know who asks; use --user name:password", text)
+	case errors.Is(err, rpctypes.ErrAuthFailed):
+		return fmt.Errorf("%s: check --user and --password", text)
+	case code == codes.PermissionDenied:
+		return fmt.Errorf("%s: user %q needs a role with access to the election's keys "+
+			"(write for campaign and resign, read for the rest)", text, f.user)
+	case silent(err):
+		return fmt.Errorf("no answer from etcd at %s (%s): is it running? Check --endpoints (or ELDEST_ENDPOINTS), "+
+			"and --cacert, --cert and --key if it speaks TLS", strings.Join(f.endpoints, ","), text)
+	}
+	return errors.New(text)
+}
+
+// because renders an error without the library's outer words about the operation:
+// the command line has said those.
+func because(err error) string {
+	for {
+		op, ok := err.(*eldest.OpError) //nolint:errorlint // only outer layers are taken off
+		if !ok {
+			return printable(err.Error())
+		}
+		err = op.Err
+	}
+}

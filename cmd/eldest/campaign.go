@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+)
+
+func newCampaignCmd() *cobra.Command {
+	var ttl time.Duration
+	var conn *connFlags
+	cmd := &cobra.Command{
+		Use:   "campaign ELECTION [VALUE]",
+		Short: "Stand in an election and lead until a signal ends it",
+		Long: `Stands in an election, waits, leads, and goes on leading until SIGINT or SIGTERM
+ends it: then it resigns or, before the win, leaves the queue. A second signal ends
+the process at once; its key then stays until the lease has run out. VALUE is what
+others see of the candidate; the default is host name and process ID.
+
+While etcd is away at the start it waits. It prints one line per event: registered,
+waiting, leader, jeopardy (a renewal failed), recovered, lost, resigned. With --json
+each is an object with event, time, election, key, token, lease, and where they
+apply predecessor, queue, cause, led (lost, resigned) and remaining_ms (jeopardy).
+"resigned" says that leading or waiting has ended here; the end of the process, that
+etcd has confirmed the removal of the key, or a line on stderr says it has not.
+
+Exit codes: 0 after a signal; 1 failed; 2 bad usage; 3 leadership, the place in
+the queue or the session was lost.
+` + connHelp,
+		Example: `  eldest campaign nightly-jobs
+  eldest campaign nightly-jobs "$(hostname -f):8080" --ttl 5s --json`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			value := defaultValue()
+			if len(args) == 2 {
+				value = args[1]
+			}
+			if err := checkCampaign(args[0], value, ttl); err != nil {
+				return err
+			}
+			if err := conn.resolve(cmd); err != nil {
+				return err
+			}
+			c := &campaign{cmd: cmd, conn: conn, name: args[0], value: value, ttl: ttl}
+			return c.run()
+		},
+	}
+	conn = addConnFlags(cmd)
+	cmd.Flags().DurationVar(&ttl, "ttl", lease.DefaultTTL,
+		"time to live of the lease: how long etcd waits before a crashed candidate is out; rounded up to seconds")
+	return cmd
+}
+
+// checkCampaign refuses bad arguments before anything is sent.
+func checkCampaign(name, value string, ttl time.Duration) error {
+	switch err := keys.Check(name); {
+	case err != nil:
+		return exit(exitUsage, err)
+	case len(value) > election.MaxValue:
+		return usageErrorf("VALUE has %d bytes, at most %d are allowed", len(value), election.MaxValue)
+	case ttl <= 0 || ttl > lease.MaxTTL:
+		return usageErrorf("--ttl %v: want more than 0s and at most %v", ttl, lease.MaxTTL)
+	}
+	return nil
+}
+
+func defaultValue() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+// campaign is one run of the command.
+type campaign struct {
+	cmd    *cobra.Command
+	conn   *connFlags
+	name   string
+	value  string
+	ttl    time.Duration
+	events *campaignEvents
+}
+
+// run campaigns and leads. Whatever ends it, the key is removed and the last event
+// is written before it returns, or stderr says why not.
+func (c *campaign) run() error {
+	ctx, cancel := context.WithCancelCause(c.cmd.Context())
+	defer cancel(nil)
+	// A reader that went away is no reason to die with the key in the queue.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+	c.events = newCampaignEvents(c.cmd.OutOrStdout(), wantsJSON(c.cmd), c.name, func(err error) {
+		cancel(fmt.Errorf("writing the events: %w", err))
+	})
+
+	wait := &waitNotice{to: c.cmd, endpoints: c.conn.endpoints}
+	client, err := c.conn.dialPatiently(ctx, wait)
+	if err != nil {
+		return c.result(ctx, err)
+	}
+	defer func() { _ = client.Close() }()
+
+	session, err := lease.Open(ctx, lease.Config{
+		Lease: grantWatch{client.Lease, wait}, TTL: c.ttl, Hooks: c.events.sessionHooks(),
+	})
+	if err != nil {
+		return c.result(ctx, err)
+	}
+	c.events.stand(keys.Candidate(c.name, int64(session.ID())), int64(session.ID()))
+
+	candidate, err := election.New(election.Config{
+		Election: c.name, Session: session, KV: client, Watcher: client,
+		Value: []byte(c.value), Hooks: c.events.candidateHooks(ctx, c.notice),
+	})
+	if err == nil {
+		err = c.lead(ctx, candidate)
+	}
+	c.leave(candidate, session, err)
+	if lost(err) {
+		c.events.lostBeforeStanding(err)
+	}
+	return c.result(ctx, err)
+}
+
+// lead campaigns and holds what it has won. It returns nil when ctx ended a
+// tenure, else why the campaign or the tenure ended.
+func (c *campaign) lead(ctx context.Context, candidate *election.Candidate) error {
+	leadership, err := candidate.Campaign(ctx)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-leadership.Done():
+	case <-ctx.Done():
+	}
+	return leadership.Err()
+}
+
+// leave removes the key and revokes the lease, within --command-timeout, and waits
+// for the events' lines. What is not confirmed in time is reported: etcd removes
+// the key when the lease runs out.
+func (c *campaign) leave(candidate *election.Candidate, session *lease.Session, why error) {
+	limit := c.conn.commandTimeout
+	if errors.Is(why, eldest.ErrSessionLost) {
+		// The key goes with the lease, and most often etcd cannot be reached:
+		// nobody gains by waiting for it.
+		limit = min(limit, time.Second)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.cmd.Context()), limit)
+	defer cancel()
+	ttl := session.TTL()
+	var err error
+	if candidate != nil {
+		err = candidate.Close(ctx)
+	}
+	err = errors.Join(err, session.Close(ctx))
+	c.events.awaitEnd(time.Second)
+	if err != nil && !errors.Is(why, eldest.ErrSessionLost) {
+		c.notice("etcd did not confirm that the key is gone; it will be, at the latest %v after the last renewal", ttl)
+	}
+}
+
+// result maps the end of the campaign to the command's.
+func (c *campaign) result(ctx context.Context, err error) error {
+	switch {
+	case lost(err):
+		return exit(exitLost, errors.New(because(err)))
+	case c.cmd.Context().Err() != nil:
+		return nil // by a signal, as it should
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return c.conn.explain(ctx, err)
+}
+
+// lost reports whether a campaign or tenure ended from outside.
+func lost(err error) bool {
+	return errors.Is(err, eldest.ErrDeposed) || errors.Is(err, eldest.ErrSessionLost)
+}
+
+// notice writes a line that is not an event.
+func (c *campaign) notice(format string, args ...any) {
+	fmt.Fprintf(c.cmd.ErrOrStderr(), "%s: %s\n", c.cmd.CommandPath(), fmt.Sprintf(format, args...))
+}
+
+// grantWatch tells the user why a lease is not granted yet.
+type grantWatch struct {
+	clientv3.Lease
+	wait *waitNotice
+}
+
+func (g grantWatch) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
+	resp, err := g.Lease.Grant(ctx, ttl)
+	g.wait.answered(err)
+	return resp, err
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// campaignEvent is one line of "eldest campaign --json". The first six fields are
+// in every line; token is 0 before the registration.
+type campaignEvent struct {
+	Event       string       `json:"event"`
+	Time        string       `json:"time"`
+	Election    string       `json:"election"`
+	Key         string       `json:"key"`
+	Token       eldest.Token `json:"token"`
+	Lease       string       `json:"lease"`
+	Predecessor string       `json:"predecessor,omitempty"`
+	Queue       int64        `json:"queue,omitempty"`
+	Cause       string       `json:"cause,omitempty"`
+	Led         *bool        `json:"led,omitempty"`
+	RemainingMS *int64       `json:"remaining_ms,omitempty"`
+}
+
+// campaignEvents writes what happens to a candidate and its session.
+//
+// The two tell of it on goroutines of their own. What belongs to the candidate
+// comes in order; a session's line that is late, after the candidate's last one,
+// is dropped, so that "lost" or "resigned" is the last line.
+type campaignEvents struct {
+	out    io.Writer
+	asJSON bool
+	name   string
+	failed func(error) // told of the first line that could not be written
+
+	mu         sync.Mutex
+	key        string
+	lease      string
+	token      eldest.Token
+	registered bool
+	broken     bool
+	over       bool
+	ended      chan struct{} // closed after the last line
+}
+
+func newCampaignEvents(out io.Writer, asJSON bool, name string, failed func(error)) *campaignEvents {
+	return &campaignEvents{out: out, asJSON: asJSON, name: name, failed: failed, ended: make(chan struct{})}
+}
+
+// stand says under which key and lease the following happens.
+func (e *campaignEvents) stand(key string, id int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.key, e.lease = key, strconv.FormatInt(id, 16)
+}
+
+func (e *campaignEvents) sessionHooks() lease.Hooks {
+	return lease.Hooks{
+		Jeopardy: func(j lease.JeopardyEvent) {
+			left := j.Remaining.Milliseconds()
+			e.write(campaignEvent{Event: "jeopardy", Cause: because(j.Err), RemainingMS: &left})
+		},
+		Recovered: func(lease.RenewedEvent) { e.write(campaignEvent{Event: "recovered"}) },
+	}
+}
+
+// candidateHooks report to e. ctx is the campaign's: an end that follows its end
+// is one that was asked for.
+func (e *campaignEvents) candidateHooks(ctx context.Context, notice func(string, ...any)) election.Hooks {
+	return election.Hooks{
+		Registered: func(r election.RegisteredEvent) {
+			e.write(campaignEvent{Event: "registered", Token: r.Token, Predecessor: r.Predecessor, Queue: r.Queue})
+		},
+		Waiting: func(w election.WaitingEvent) {
+			e.write(campaignEvent{Event: "waiting", Token: w.Token, Predecessor: w.Predecessor.Key})
+		},
+		Won: func(w election.WonEvent) {
+			e.write(campaignEvent{Event: "leader", Token: w.Token})
+		},
+		Ended: func(end election.EndedEvent) {
+			event := campaignEvent{Event: "resigned", Token: end.Token, Led: &end.Led}
+			if lost(end.Cause) || ctx.Err() == nil && !byOwnWill(end.Cause) {
+				event.Event, event.Cause = "lost", because(end.Cause)
+			}
+			e.write(event)
+		},
+		Foreign: func(f election.ForeignEvent) {
+			notice("the key %s is no candidate's and is ignored; candidates of other programs may wait behind it", printable(f.Key))
+		},
+	}
+}
+
+// byOwnWill reports whether a candidate was told to leave.
+func byOwnWill(cause error) bool {
+	return errors.Is(cause, eldest.ErrResigned) || errors.Is(cause, eldest.ErrWithdrawn) || errors.Is(cause, eldest.ErrClosed)
+}
+
+// lostBeforeStanding writes "lost" for a session that ended before the candidate
+// was in the queue; otherwise the candidate has told.
+func (e *campaignEvents) lostBeforeStanding(err error) {
+	led := false
+	e.write(campaignEvent{Event: "lost", Cause: because(err), Led: &led})
+}
+
+// awaitEnd waits for the last line of a candidate that was in the queue, for at
+// most the limit.
+func (e *campaignEvents) awaitEnd(limit time.Duration) {
+	e.mu.Lock()
+	registered := e.registered
+	e.mu.Unlock()
+	if !registered {
+		return
+	}
+	select {
+	case <-e.ended:
+	case <-time.After(limit):
+	}
+}
+
+// write completes an event and writes its line in one piece.
+func (e *campaignEvents) write(event campaignEvent) {
+	now := time.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.over {
+		return
+	}
+	if event.Token != 0 {
+		e.token = event.Token
+	}
+	event.Time = now.Format(time.RFC3339Nano)
+	event.Election, event.Key, event.Token, event.Lease = e.name, e.key, e.token, e.lease
+	switch event.Event {
+	case "registered":
+		e.registered = true
+	case "lost", "resigned":
+		e.over = true
+		defer close(e.ended)
+	}
+	line := event.text(now)
+	if e.asJSON {
+		line = jsonLine(event)
+	}
+	if _, err := io.WriteString(e.out, line); err != nil && !e.broken {
+		e.broken = true
+		e.failed(err)
+	}
+}
+
+// text renders the event for people.
+func (event campaignEvent) text(now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %-10s  token %d  key %s", now.Format("15:04:05.000"), event.Event, event.Token, printable(event.Key))
+	if event.Predecessor != "" {
+		fmt.Fprintf(&b, "  behind %s", printable(event.Predecessor))
+	}
+	if event.Queue != 0 {
+		fmt.Fprintf(&b, "  queue %d", event.Queue)
+	}
+	if event.RemainingMS != nil {
+		fmt.Fprintf(&b, "  certain for %d ms", *event.RemainingMS)
+	}
+	if event.Cause != "" {
+		fmt.Fprintf(&b, "  because %s", event.Cause)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// jsonLine renders one object on a line of its own, with keys and values as they
+// are rather than dressed up for HTML.
+func jsonLine(v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err) // plain structs of strings and numbers
+	}
+	return b.String()
+}

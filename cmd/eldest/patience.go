@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// waitNotice tells on stderr that a command waits for etcd, and that the waiting
+// is over. Silence would look like a hang.
+type waitNotice struct {
+	to        *cobra.Command
+	endpoints []string
+
+	mu   sync.Mutex
+	told time.Time
+}
+
+// repeatNotice is how often the reminder comes.
+const repeatNotice = 30 * time.Second
+
+// answered is told the outcome of each attempt.
+func (w *waitNotice) answered(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := w.to.CommandPath()
+	switch {
+	case errors.Is(err, context.Canceled):
+		// The command is ending.
+	case err != nil && silent(err) && time.Since(w.told) > repeatNotice:
+		w.told = time.Now()
+		fmt.Fprintf(w.to.ErrOrStderr(), "%s: waiting for etcd at %s (%s); SIGINT ends the waiting\n",
+			name, strings.Join(w.endpoints, ","), because(err))
+	case err == nil && !w.told.IsZero():
+		w.told = time.Time{}
+		fmt.Fprintf(w.to.ErrOrStderr(), "%s: etcd answers\n", name)
+	}
+}
+
+// pause is the time between two attempts to log in.
+const pause = 500 * time.Millisecond
+
+// dialPatiently is dial, again and again while etcd is away, for commands that
+// are meant to wait.
+func (f *connFlags) dialPatiently(ctx context.Context, wait *waitNotice) (*clientv3.Client, error) {
+	for {
+		client, err := f.dial(ctx)
+		if err == nil {
+			return client, nil
+		}
+		if ctx.Err() != nil || !silent(err) {
+			return nil, err
+		}
+		wait.answered(err)
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxShown is how many bytes of a text from outside a line for people shows; what
+// is longer is for --json.
+const maxShown = 256
+
+// printable renders a text from outside for a terminal. Keys and values are
+// anybody's bytes: control characters, and those that turn the direction of
+// writing, could make a terminal show or do what was never printed. Harmless text
+// stays as it is, everything else is quoted like a string in Go.
+func printable(text string) string {
+	cut := ""
+	if len(text) > maxShown {
+		keep := maxShown
+		for keep > 0 && !utf8.RuneStart(text[keep]) {
+			keep--
+		}
+		text, cut = text[:keep], "..."
+	}
+	if harmless(text) {
+		return text + cut
+	}
+	return strconv.Quote(text) + cut
+}
+
+// harmless reports whether text is visible, and not to be taken for a quoted one.
+func harmless(text string) bool {
+	if strings.HasPrefix(text, `"`) || strings.TrimSpace(text) != text || !utf8.ValidString(text) {
+		return false
+	}
+	for _, r := range text {
+		if !strconv.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
