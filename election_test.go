@@ -1,0 +1,289 @@
+package eldest_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Acceptance: one test for each guarantee of the package documentation, G1 to G4
+// here, G5 to G8 in guarantees_test.go, all on real etcd.
+
+// tenures collects wins in the order in which they happened.
+type tenures struct {
+	mu   sync.Mutex
+	wins []election.WonEvent
+}
+
+func (s *tenures) add(w election.WonEvent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wins = append(s.wins, w)
+}
+
+// churn has contenders win and lose in all the ways there are, until each has led
+// a number of times.
+func churn(t *testing.T, c *etcdtest.Cluster, name string, contenders, times int) []election.WonEvent {
+	var all tenures
+	var running sync.WaitGroup
+	admin := c.Client(t)
+	for i := range contenders {
+		cli := c.Client(t)
+		p := join(t, cli, name)
+		running.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+			defer cancel()
+			for round := range times {
+				l, err := p.candidate.Campaign(ctx)
+				if !assert.NoError(t, err) {
+					return
+				}
+				// The hook's event, which carries the revision of the proof.
+				won := <-p.won
+				assert.Equal(t, l.Token(), won.Token)
+				all.add(won)
+				if (i+round)%2 == 0 {
+					assert.NoError(t, l.Resign(ctx))
+					continue
+				}
+				_, err = admin.Delete(ctx, l.Key())
+				assert.NoError(t, err)
+				<-l.Done()
+			}
+		})
+	}
+	running.Wait()
+	require.Len(t, all.wins, contenders*times)
+	return all.wins
+}
+
+// G1: at any etcd revision at most one candidate is the leader, and a Leadership
+// exists only after proof, at one revision, that the own key is alive and no older
+// candidate is. The proof is checked against etcd's own history. Fails when the
+// end of a predecessor is taken for a win.
+func TestG1LeadershipIsProven(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	before, err := c.Revision(within(t))
+	require.NoError(t, err)
+	wins := churn(t, c, name, 6, 5)
+	h := historyOf(t, c.Client(t), name, before+1)
+	for _, w := range wins {
+		line := h.queueAt(w.Revision)
+		require.NotEmpty(t, line, "a win at revision %d, when nobody stood", w.Revision)
+		require.Equal(t, w.Key, line[0].key, "a win at revision %d by somebody other than the eldest", w.Revision)
+		require.Equal(t, w.Token, line[0].token)
+	}
+}
+
+// G1, the hardest case: the waiter's own key goes at the very revision at which its
+// predecessor's goes. Fails when the own key is not proven alive.
+func TestG1OwnKeyGoneWithThePredecessors(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	for range 10 {
+		leader, waiter := join(t, c.Client(t), name), join(t, c.Client(t), name)
+		tenure := leader.lead(t)
+		waits := waiter.queue(t, within(t))
+		_, err := c.Client(t).Txn(within(t)).
+			Then(clientv3.OpDelete(tenure.Key()), clientv3.OpDelete(waiter.candidate.Key())).Commit()
+		require.NoError(t, err)
+		fails(t, waits, eldest.ErrDeposed)
+		ended(t, tenure, eldest.ErrDeposed)
+		require.Empty(t, waiter.won)
+	}
+}
+
+// G2: tokens strictly increase from tenure to tenure, whoever leads and however the
+// tenures end, one and the same candidate with one and the same lease included.
+// Fails when a token is taken from the lease or from the key's mod revision.
+func TestG2TokensRise(t *testing.T) {
+	t.Parallel()
+	wins := churn(t, etcdtest.Shared(t), electionOf(t), 4, 8)
+	for i, w := range wins[1:] {
+		require.Greater(t, w.Token, wins[i].Token, "tenure %d", i+1)
+	}
+}
+
+// G3: in a running process the leading context ends before the server can expire
+// the lease, whatever the delay of replies. Fails when the deadline is counted from
+// the receipt of a reply, or without a margin.
+func TestG3EndsBeforeTheLease(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{})
+	for _, late := range []time.Duration{0, 300 * time.Millisecond, time.Second} {
+		t.Run(late.String(), func(t *testing.T) {
+			t.Parallel()
+			name := electionOf(t)
+			host := c.Host(t)
+			defer host.Mend()
+			renewed := make(chan lease.RenewedEvent, 64)
+			p := join(t, host.Client(t), name, func(l *lease.Config, _ *election.Config) {
+				l.TTL = 4 * time.Second
+				l.Renewal = func(time.Duration) lease.Renewal {
+					return lease.Renewal{Every: 500 * time.Millisecond, Timeout: 2 * time.Second}
+				}
+				l.Hooks.Renewed = func(ev lease.RenewedEvent) {
+					if ev.Latency >= late {
+						renewed <- ev
+					}
+				}
+			})
+			tenure := p.lead(t)
+			expiry := c.Client(t).Watch(within(t), tenure.Key())
+			host.Delay(0, late)
+			take(t, renewed, "a renewal with a delayed reply")
+			require.True(t, tenure.Holds(time.Second))
+			require.False(t, tenure.Holds(4*time.Second), "more than the TTL, from a delayed reply")
+			// Requests are lost from now on; a reply that is under way arrives.
+			host.Drop(etcdtest.Inbound)
+			end := make(chan time.Time, 1)
+			context.AfterFunc(tenure.Context(), func() { end <- time.Now() })
+			ev := take(t, expiry, "the end of the lease")
+			gone := time.Now()
+			require.Error(t, tenure.Err(), "the key is gone and the leading context lives")
+			require.Equal(t, clientv3.EventTypeDelete, ev.Events[0].Type)
+			margin := gone.Sub(take(t, end, "the end of the leading context"))
+			require.GreaterOrEqual(t, margin, 100*time.Millisecond, "the margin was not kept")
+			ended(t, tenure, eldest.ErrSessionLost)
+		})
+	}
+}
+
+// G4: a guarded operation commits only inside its tenure; if it does not, lost
+// leadership, the caller's own compare failing, and an unknown outcome can be told
+// apart. Fails when guard and compares are merged, when the guard compares the value
+// or the key's existence, or when a lost reply counts as a refusal.
+func TestG4GuardedWrites(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	host := c.Host(t)
+	p := join(t, host.Client(t), name)
+	tenure := p.lead(t)
+	key := "data/" + name
+	admin := c.Client(t)
+	read := func() string {
+		resp, err := admin.Get(within(t), key)
+		require.NoError(t, err)
+		if len(resp.Kvs) == 0 {
+			return ""
+		}
+		return string(resp.Kvs[0].Value)
+	}
+	put := func(value string) clientv3.Op { return clientv3.OpPut(key, value) }
+
+	// Inside the tenure.
+	resp, err := tenure.Txn(within(t)).Then(put("1")).Commit()
+	require.NoError(t, err)
+	require.True(t, resp.Succeeded)
+	// The caller's own compare fails, its Else branch is done.
+	resp, err = tenure.Txn(within(t)).
+		If(clientv3.Compare(clientv3.Value(key), "=", "7")).Then(put("2")).Else(put("else")).Commit()
+	require.NoError(t, err)
+	require.False(t, resp.Succeeded)
+	require.Equal(t, "else", read())
+	// The reply is lost.
+	lost := host.SwallowNextReply(etcdtest.Containing("unknown"))
+	_, err = tenure.Txn(within(t)).Then(put("unknown")).Commit()
+	require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
+	require.NotErrorIs(t, err, eldest.ErrDeposed)
+	require.NoError(t, lost.Wait(within(t)))
+	require.Equal(t, "unknown", read())
+	// Its own election's range is not for data.
+	_, err = tenure.KV().Put(within(t), keys.Prefix(name)+"data", "")
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+
+	// After the tenure. The guard alone, without what this side knows: as from a
+	// process that was stopped in the middle of sending.
+	guard := tenure.Guard()
+	guard.Alive = nil
+	require.NoError(t, tenure.Resign(within(t)))
+	again := p.lead(t) // the same key, the same lease, the same value
+	require.Equal(t, tenure.Key(), again.Key())
+	_, err = guard.Txn(within(t), p.client).Then(put("late")).Else(put("late")).Commit()
+	require.ErrorIs(t, err, eldest.ErrDeposed)
+	require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
+	_, err = guard.KV(p.client).Put(within(t), key, "late")
+	require.ErrorIs(t, err, eldest.ErrDeposed)
+	require.Equal(t, "unknown", read(), "a write of a former tenure was applied")
+	_, err = tenure.Txn(within(t)).Then(put("late")).Commit()
+	require.ErrorIs(t, err, eldest.ErrNotLeading)
+}
+
+// history is the past of one election's range, change by change.
+type history struct{ events []*clientv3.Event }
+
+type place struct {
+	key   string
+	token eldest.Token
+}
+
+// historyOf reads everything from a revision to now.
+func historyOf(t *testing.T, cli *clientv3.Client, name string, from int64) *history {
+	begin, end := keys.Range(name)
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	now, err := cli.Get(ctx, begin, clientv3.WithRange(end))
+	require.NoError(t, err)
+	until := now.Header.Revision
+	// A marker behind which nothing of interest can come.
+	marker := begin + "0"
+	_, err = cli.Put(ctx, marker, "")
+	require.NoError(t, err)
+	h := &history{}
+	for resp := range cli.Watch(ctx, begin, clientv3.WithRange(end), clientv3.WithRev(from)) {
+		require.NoError(t, resp.Err())
+		for _, ev := range resp.Events {
+			if ev.Kv.ModRevision > until {
+				_, err = cli.Delete(ctx, marker)
+				require.NoError(t, err)
+				return h
+			}
+			h.events = append(h.events, ev)
+		}
+	}
+	require.FailNow(t, "the history ended early")
+	return nil
+}
+
+// queueAt is the queue as it was at a revision, the eldest first.
+func (h *history) queueAt(revision int64) []place {
+	var line []place
+	for _, ev := range h.events {
+		switch key := string(ev.Kv.Key); {
+		case ev.Kv.ModRevision > revision:
+			return line
+		case ev.Type == clientv3.EventTypeDelete:
+			for i, p := range line {
+				if p.key == key {
+					line = append(line[:i:i], line[i+1:]...)
+					break
+				}
+			}
+		case ev.IsCreate():
+			line = append(line, place{key, eldest.Token(ev.Kv.CreateRevision)})
+		}
+	}
+	return line
+}
+
+// String is for messages.
+func (p place) String() string {
+	return fmt.Sprintf("%s@%d", p.key[strings.LastIndex(p.key, "/")+1:], p.token)
+}
