@@ -114,7 +114,7 @@ func draw(seed uint64) *plan {
 		p.trips = append(p.trips, time.Duration(rng.IntN(2)*rng.IntN(3000))*time.Microsecond)
 	}
 	at := calm
-	for range 5 + rng.IntN(6) {
+	for range 6 + rng.IntN(10) {
 		at += between(rng, p.ttl/20, p.ttl)
 		p.steps = append(p.steps, drawStep(rng, p.ttl, at))
 	}

@@ -28,11 +28,20 @@ type armed struct {
 	loss  *rig.Loss
 }
 
+// audience is for those who look on.
+type audience struct {
+	begin func(s *stage) // before the first step
+	quiet func(s *stage) // when everything has healed and settled
+}
+
 // play runs a plan in a world and judges it.
-func play(w *rig.World, impl Implementation, p *plan) *result {
+func play(w *rig.World, impl Implementation, p *plan, looking *audience) *result {
 	s := &show{
 		stage: newStage(w, impl, p.ttl), plan: p,
 		struck: map[string]int{}, trouble: map[string]time.Duration{},
+	}
+	if looking != nil {
+		looking.begin(s.stage)
 	}
 	begun := w.Now()
 	for i := range p.actors {
@@ -47,10 +56,14 @@ func play(w *rig.World, impl Implementation, p *plan) *result {
 		s.step(st, next)
 	}
 	s.heal()
+	s.calm.Store(true)
 	// Everything comes right by itself in this time: leases expire, sessions are
 	// opened, back-offs end.
 	time.Sleep(2*p.ttl + 20*time.Second)
 	s.log.Add(history.Event{Kind: history.Quiet})
+	if looking != nil {
+		looking.quiet(s.stage)
+	}
 	return s.end()
 }
 

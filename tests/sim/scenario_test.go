@@ -64,7 +64,7 @@ func TestSeedDeterminesPlan(t *testing.T) {
 }
 
 func run(t *testing.T, impl Implementation, p *plan) (r *result) {
-	rig.Run(t, func(w *rig.World) { r = play(w, impl, p) })
+	rig.Run(t, func(w *rig.World) { r = play(w, impl, p, nil) })
 	if r == nil {
 		t.Fatalf("seed %d did not come to its end; its plan:\n%v", p.seed, p)
 	}

@@ -4,6 +4,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,8 @@ type stage struct {
 	impl  Implementation
 	ttl   time.Duration
 	log   *history.Log
-	admin *rig.Host // the hand that revokes, deletes, compacts; no faults here
+	admin *rig.Host   // the hand that revokes, deletes, compacts; no faults here
+	calm  atomic.Bool // the faults are over: leaders need not write so often
 
 	mu     sync.Mutex
 	actors []*actor

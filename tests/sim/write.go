@@ -9,8 +9,12 @@ import (
 	"github.com/eldest-io/eldest/tests/sim/history"
 )
 
-// pace is the pause between two guarded writes of a leader.
-const pace = 400 * time.Millisecond
+// The pause between two guarded writes of a leader, while there are faults and
+// after. The latter only saves time.
+const (
+	pace     = 300 * time.Millisecond
+	calmPace = 3 * time.Second
+)
 
 // write makes guarded writes until the tenure is over, and one more, which must
 // be refused: the queued write of a leader that was paused.
@@ -26,7 +30,14 @@ func (a *actor) write(t Tenure) {
 
 // sleep waits for the next write and reports whether the tenure still goes on.
 func (a *actor) sleep(t Tenure, n int) bool {
-	timer := time.NewTimer(pace * time.Duration(min(n-1, 1)))
+	d := pace
+	switch {
+	case n == 1:
+		d = 0 // at once: a win is worth most while others are still unsure
+	case a.stage.calm.Load():
+		d = calmPace
+	}
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-t.Done():

@@ -43,7 +43,10 @@ func Run(t *testing.T, f func(w *World)) {
 	synctest.Test(t, func(t *testing.T) {
 		old := clientNeverDone
 		clientNeverDone = make(chan struct{})
-		defer func() { clientNeverDone = old }()
+		defer func() {
+			synctest.Wait() // orders the reads of goroutines that ended before the write
+			clientNeverDone = old
+		}()
 
 		w := &World{T: t, start: time.Now()}
 		w.Server = newServer(dir, w.Now)
