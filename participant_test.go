@@ -185,3 +185,12 @@ func queueOf(t testing.TB, c *etcdtest.Cluster, name string) []string {
 	}
 	return line
 }
+
+// resigned resigns what was won.
+func resigned(t testing.TB, l *election.Leadership, err error) error {
+	t.Helper()
+	if err != nil {
+		return err
+	}
+	return l.Resign(within(t))
+}

@@ -1,0 +1,85 @@
+package eldest_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// requests are the requests for whose replies somebody waits.
+func requests(rec *etcdtest.Recorder) []string {
+	return slices.DeleteFunc(rec.Methods(), func(m string) bool { return m == "Watch" })
+}
+
+// A cold start is two requests, grant and registration, for the first of a queue as
+// for the last. Fails with a second request for the predecessor, or a read of the own
+// key before it is watched.
+func TestColdStartIsTwoRequests(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	for i := range 3 {
+		var rec etcdtest.Recorder
+		p := join(t, c.Client(t, rec.Attach), name, still)
+		require.Equal(t, []string{"LeaseGrant"}, requests(&rec))
+		place, err := p.candidate.Register(within(t))
+		require.NoError(t, err)
+		require.Equal(t, []string{"LeaseGrant", "Txn"}, requests(&rec), "candidate %d", i)
+		require.EqualValues(t, i+1, place.Queue)
+		require.Equal(t, i == 0, place.Predecessor == "")
+		awaitWatch(t, &rec, p.candidate.Key())
+		if i == 0 {
+			_, err := p.candidate.Await(within(t))
+			require.NoError(t, err)
+		}
+		require.Equal(t, []string{"LeaseGrant", "Txn"}, requests(&rec), "candidate %d", i)
+	}
+}
+
+// Campaign and Try of somebody who is alone: one request and it leads.
+func TestWinningAloneIsOneRequest(t *testing.T) {
+	t.Parallel()
+	var rec etcdtest.Recorder
+	p := join(t, etcdtest.Shared(t).Client(t, rec.Attach), electionOf(t), still)
+	for _, win := range []func() error{
+		func() error { l, err := p.candidate.Campaign(within(t)); return resigned(t, l, err) },
+		func() error { l, err := p.candidate.Try(within(t)); return resigned(t, l, err) },
+	} {
+		rec.Reset()
+		require.NoError(t, win())
+		require.Equal(t, []string{"Txn", "Txn"}, requests(&rec), "registration and resignation")
+	}
+}
+
+// A graceful hand-over costs the waiter one read after the event: of its own key, at
+// the revision of the event, from whichever member sent that. Fails when the winner
+// asks the whole queue, or a quorum.
+func TestHandoverIsOnePointRead(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	var rec etcdtest.Recorder
+	first, second := join(t, c.Client(t), name), join(t, c.Client(t, rec.Attach), name, still)
+	tenure := first.lead(t)
+	result := second.queue(t, within(t))
+	awaitWatch(t, &rec, tenure.Key())
+	eventually(t, func() bool { return rec.Count("Range") == 1 }, "the watch is confirmed")
+	watched := watchesOf(&rec, tenure.Key())
+	require.Len(t, watched, 1)
+	require.Zero(t, watched[0].StartRevision, "a start revision costs up to 100 ms")
+	rec.Reset()
+	require.NoError(t, tenure.Resign(within(t)))
+	wins(t, result)
+	events := rec.Events()
+	require.Len(t, events, 1)
+	require.Equal(t, []string{"Range"}, requests(&rec))
+	read := rec.Calls("Range")[0].Request.(*etcdserverpb.RangeRequest)
+	require.Equal(t, second.candidate.Key(), string(read.Key))
+	require.Empty(t, read.RangeEnd)
+	require.Equal(t, events[0].Kv.ModRevision, read.Revision)
+	require.True(t, read.Serializable)
+}

@@ -1,0 +1,270 @@
+package eldest_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// G5: candidates win in create-revision order; each waits on exactly one key; one
+// departure wakes exactly one waiter. Fails when a waiter watches the range or the
+// leader, and when waiters overtake each other.
+func TestG5OneKeyOneWaiter(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	const n = 6
+	var people [n]*participant
+	var results [n]<-chan outcome
+	var recs [n]etcdtest.Recorder
+	for i := range people {
+		people[i] = join(t, c.Client(t, recs[i].Attach), name, still)
+		results[i] = people[i].queue(t, within(t))
+		if i > 0 {
+			ev := take(t, people[i].waiting, "whom it waits for")
+			require.Equal(t, people[i-1].candidate.Key(), ev.Predecessor.Key)
+			awaitWatch(t, &recs[i], people[i-1].candidate.Key())
+		}
+	}
+	leader := wins(t, results[0])
+	for i := 1; i < n; i++ {
+		require.Empty(t, people[i].waiting, "somebody waits for a second key")
+	}
+
+	// A waiter in the middle leaves: the one behind it moves up, nobody else
+	// hears of it.
+	require.NoError(t, people[2].candidate.Withdraw(within(t)))
+	fails(t, results[2], eldest.ErrWithdrawn)
+	ev := take(t, people[3].waiting, "its new predecessor")
+	require.Equal(t, people[1].candidate.Key(), ev.Predecessor.Key)
+	awaitWatch(t, &recs[3], people[1].candidate.Key())
+
+	// Then the leaders resign, one after another: the order is kept.
+	for _, i := range []int{1, 3, 4, 5} {
+		require.NoError(t, leader.Resign(within(t)))
+		next := wins(t, results[i])
+		require.Greater(t, next.Token(), leader.Token())
+		leader = next
+	}
+	// One departure, one event for one waiter: 3 has seen two (2 and 1), the
+	// others one each.
+	for i, want := range [n]int{1: 1, 3: 2, 4: 1, 5: 1} {
+		if i == 0 || i == 2 {
+			continue // they left; their own departure may be an event to them
+		}
+		foreign := 0
+		for _, ev := range recs[i].Events() {
+			if string(ev.Kv.Key) != people[i].candidate.Key() {
+				foreign++
+			}
+		}
+		require.Equal(t, want, foreign, "events delivered to participant %d", i)
+	}
+}
+
+// G6: an observer never reports a token lower than one it has reported; it may skip
+// tenures; it reports "nobody" and "I do not know". Fails when "unknown" is reported
+// as "nobody", or as the last leader that was known.
+func TestG6Observer(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	host := c.Host(t)
+	o := watchElection(t, host.Client(t), name)
+	sub := o.Subscribe()
+	var newest eldest.Token
+	next := func(want eldest.Kind) eldest.State {
+		t.Helper()
+		for {
+			state, err := sub.Next(within(t))
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, state.Revision, int64(0))
+			if state.Kind == eldest.Led {
+				require.GreaterOrEqual(t, state.Leader.Token, newest, "a token went back")
+				newest = state.Leader.Token
+			}
+			require.Equal(t, state.Kind == eldest.Unknown, state.Reason != nil)
+			if state.Kind == want {
+				return state
+			}
+		}
+	}
+	next(eldest.Nobody)
+	a, b := join(t, c.Client(t), name), join(t, c.Client(t), name)
+	first := a.lead(t)
+	require.Equal(t, first.Token(), next(eldest.Led).Leader.Token)
+	require.NoError(t, first.Proclaim(within(t), []byte("value\x00\xff")))
+	require.Equal(t, "value\x00\xff", string(next(eldest.Led).Leader.Value))
+
+	waits := b.queue(t, within(t))
+	host.Cut()
+	require.ErrorIs(t, next(eldest.Unknown).Reason, eldest.ErrSilent)
+	require.Zero(t, o.State().Leader, "a leader in an unknown state")
+	require.NoError(t, first.Resign(within(t)))
+	second := wins(t, waits)
+	host.Mend()
+	require.Equal(t, second.Token(), next(eldest.Led).Leader.Token)
+	require.NoError(t, second.Resign(within(t)))
+	next(eldest.Nobody)
+}
+
+// G7: the user's lead function never overlaps itself in one process, even when it
+// ignores its context and the same candidate wins again. Fails when Lead runs the
+// function of a new tenure beside that of the old one.
+func TestG7LeadNeverOverlaps(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	p := join(t, c.Client(t), electionOf(t))
+	var running, calls, overlaps atomic.Int32
+	enter := func() {
+		calls.Add(1)
+		if running.Add(1) > 1 {
+			overlaps.Add(1)
+		}
+	}
+	started, stubborn := make(chan struct{}), make(chan struct{})
+	first := p.lead(t)
+	done := make(chan error, 2)
+	go func() {
+		done <- first.Lead(within(t), func(ctx context.Context) error {
+			enter()
+			defer running.Add(-1)
+			close(started)
+			<-ctx.Done()
+			<-stubborn // it does not care
+			return nil
+		})
+	}()
+	take(t, started, "the lead function")
+	_, err := c.Client(t).Delete(within(t), first.Key())
+	require.NoError(t, err)
+	ended(t, first, eldest.ErrDeposed)
+	second := p.lead(t)
+	require.Greater(t, second.Token(), first.Token())
+	asked := make(chan struct{})
+	go func() {
+		close(asked)
+		done <- second.Lead(within(t), func(context.Context) error {
+			enter()
+			defer running.Add(-1)
+			return nil
+		})
+	}()
+	take(t, asked, "the second call")
+	// The tenure lasts, the function is not called; a round trip later neither.
+	require.NoError(t, second.Proclaim(within(t), []byte("x")))
+	require.EqualValues(t, 1, calls.Load())
+	close(stubborn)
+	require.NoError(t, take(t, done, "the first function"))
+	require.NoError(t, take(t, done, "the second function"))
+	require.EqualValues(t, 2, calls.Load())
+	require.Zero(t, overlaps.Load())
+}
+
+var errMine = errors.New("mine")
+
+// G8: nothing is left behind: whatever ends a campaign, its key is removed, at the
+// latest with the lease. Fails when a way out forgets the key; the next in line
+// would wait behind a ghost that the session keeps alive.
+func TestG8NothingIsLeft(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{})
+	// Each way out begins with a candidate that waits on a host of its own.
+	ways := map[string]func(t *testing.T, p *participant, h *etcdtest.Host, cancel context.CancelCauseFunc, result <-chan outcome){
+		"context": func(t *testing.T, _ *participant, _ *etcdtest.Host, cancel context.CancelCauseFunc, result <-chan outcome) {
+			cancel(errMine)
+			fails(t, result, errMine)
+		},
+		"context while cut off": func(t *testing.T, _ *participant, h *etcdtest.Host, cancel context.CancelCauseFunc, result <-chan outcome) {
+			h.Cut()
+			begin := time.Now()
+			cancel(errMine)
+			fails(t, result, errMine)
+			require.Less(t, time.Since(begin), 2*time.Second, "it waited for etcd")
+			h.Mend()
+		},
+		"withdraw": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
+			require.NoError(t, p.candidate.Withdraw(within(t)))
+			fails(t, result, eldest.ErrWithdrawn)
+		},
+		"withdraw, its reply lost": func(t *testing.T, p *participant, h *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
+			lost := h.SwallowNextReply(etcdtest.Containing(p.candidate.Key()))
+			require.NoError(t, p.candidate.Withdraw(within(t)))
+			require.NoError(t, lost.Wait(within(t)))
+			fails(t, result, eldest.ErrWithdrawn)
+		},
+		"close": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
+			require.NoError(t, p.candidate.Close(within(t)))
+			fails(t, result, eldest.ErrClosed)
+		},
+		"close of the session": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
+			require.NoError(t, p.session.Close(within(t)))
+			fails(t, result, eldest.ErrClosed)
+		},
+		"abandoned session": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
+			p.session.Abandon()
+			fails(t, result, eldest.ErrClosed)
+		},
+		"cut off until the lease is over": func(t *testing.T, p *participant, h *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
+			h.Cut()
+			fails(t, result, eldest.ErrSessionLost)
+			h.Mend()
+		},
+	}
+	for way, leave := range ways {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			name := electionOf(t)
+			first := join(t, c.Client(t), name)
+			tenure := first.lead(t)
+			host := c.Host(t)
+			p := join(t, host.Client(t), name, ttl(3*time.Second))
+			ctx, cancel := context.WithCancelCause(context.Background())
+			defer cancel(nil)
+			result := p.queue(t, ctx)
+			take(t, p.waiting, "its wait")
+			last := join(t, c.Client(t), name)
+			behind := last.queue(t, within(t))
+			leave(t, p, host, cancel, result)
+			eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the key is gone")
+			require.NoError(t, tenure.Resign(within(t)))
+			wins(t, behind)
+		})
+	}
+}
+
+// G8 for the registration itself: its reply is lost, and the campaign is given up
+// before the outcome is known; the request arrives even later than that. Fails when
+// only what was confirmed is cleaned up.
+func TestG8LateRegistration(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{})
+	name := electionOf(t)
+	host := c.Host(t)
+	p := join(t, host.Client(t), name)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	host.Hold(etcdtest.Inbound)
+	result := p.campaign(ctx)
+	eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the registration is under way")
+	cancel(errMine)
+	fails(t, result, errMine)
+	// Only now does etcd see it.
+	host.Mend()
+	require.NoError(t, p.candidate.Close(within(t)))
+	eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "no ghost")
+	last := join(t, c.Client(t), name)
+	last.lead(t)
+}
+
+// awaitWatch waits until a client has asked to watch a key.
+func awaitWatch(t *testing.T, rec *etcdtest.Recorder, key string) {
+	t.Helper()
+	eventually(t, func() bool { return len(watchesOf(rec, key)) > 0 }, "a watch of %q", key)
+}

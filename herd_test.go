@@ -1,0 +1,185 @@
+package eldest_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// counted is a participant whose every message is counted.
+type counted struct {
+	*participant
+	rec    etcdtest.Recorder
+	result <-chan outcome
+}
+
+// rechecks and renewals are no part of what is counted.
+func still(_ *lease.Config, e *election.Config) { e.Recheck = -1 }
+
+// reads returns what was read, ranges by create revision apart from the rest:
+// those cost the server a pass over the whole queue.
+func reads(rec *etcdtest.Recorder) (all, passes int) {
+	pass := func(r *etcdserverpb.RangeRequest) {
+		if r != nil && len(r.RangeEnd) > 0 {
+			passes++
+		}
+	}
+	for _, call := range rec.Calls("Range", "Txn") {
+		all++
+		switch r := call.Request.(type) {
+		case *etcdserverpb.RangeRequest:
+			pass(r)
+		case *etcdserverpb.TxnRequest:
+			for _, op := range r.Success {
+				pass(op.GetRequestRange())
+			}
+		}
+	}
+	return all, passes
+}
+
+// watchesOf returns the requests to watch a key and nothing else.
+func watchesOf(rec *etcdtest.Recorder, key string) []*etcdserverpb.WatchCreateRequest {
+	var found []*etcdserverpb.WatchCreateRequest
+	for _, call := range rec.Calls("Watch") {
+		create := call.Request.(*etcdserverpb.WatchRequest).GetCreateRequest()
+		if create != nil && string(create.Key) == key && len(create.RangeEnd) == 0 {
+			found = append(found, create)
+		}
+	}
+	return found
+}
+
+// herd makes a queue of n that is at rest: all wait, all watches are in place.
+func herd(t *testing.T, n int) []*counted {
+	c := etcdtest.Start(t, etcdtest.Config{})
+	name := electionOf(t)
+	people := make([]*counted, n)
+	// The sessions may be opened side by side; the order is that of the queue.
+	var opening sync.WaitGroup
+	slots := make(chan struct{}, 16)
+	for i := range people {
+		slots <- struct{}{}
+		opening.Go(func() {
+			defer func() { <-slots }()
+			p := &counted{}
+			p.participant = join(t, c.Client(t, p.rec.Attach), name, still)
+			people[i] = p
+		})
+	}
+	opening.Wait()
+	ctx := within(t)
+	for i, p := range people {
+		p.result = p.queue(t, ctx)
+		if i > 0 {
+			ev := take(t, p.waiting, "its wait")
+			require.Equal(t, people[i-1].candidate.Key(), ev.Predecessor.Key)
+		}
+	}
+	for i, p := range people[1:] {
+		awaitWatch(t, &p.rec, people[i].candidate.Key())
+		// Registration, and the read that confirms the watch.
+		eventually(t, func() bool { return p.rec.Count("Range") >= 1 }, "the watch of %d is confirmed", i+1)
+	}
+	return people
+}
+
+// In a queue of n, a departure is one event that is delivered to one participant,
+// which then reads at most once; where its predecessor was the leader that is a read
+// of single keys, not a pass over the queue. Fails when waiters watch the leader or
+// the range, when each waiter is woken by each departure, or when the winner asks who
+// is the eldest.
+func TestHerd(t *testing.T) {
+	for _, n := range []int{50, 500} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			people := herd(t, n)
+			for _, p := range people {
+				p.rec.Reset()
+			}
+			leader := wins(t, people[0].result)
+			// Ten departures of leaders, so that a late event of one would be seen
+			// with the next.
+			const departures = 10
+			for i := range departures {
+				require.NoError(t, leader.Resign(within(t)))
+				leader = wins(t, people[i+1].result)
+			}
+			woken := 0
+			for i, p := range people {
+				events, own := 0, 0
+				for _, ev := range p.rec.Events() {
+					if string(ev.Kv.Key) == p.candidate.Key() {
+						own++
+					} else {
+						events++
+					}
+				}
+				all, passes := reads(&p.rec)
+				if i < departures {
+					all-- // its own resignation
+				}
+				switch {
+				case i == 0:
+					require.Zero(t, events)
+				case i <= departures:
+					woken++
+					require.Equal(t, 1, events, "events delivered to participant %d", i)
+					require.LessOrEqual(t, all, 1, "requests of participant %d after the event: %v", i, p.rec.Methods())
+					require.Zero(t, passes, "participant %d passed over the whole queue", i)
+				default:
+					require.Zero(t, events+own+all, "participant %d was disturbed: %v", i, p.rec.Methods())
+				}
+			}
+			require.Equal(t, departures, woken)
+			leaveAll(people)
+		})
+	}
+}
+
+// A departure in the middle of the queue: one event for one participant, which asks
+// once who is before it now, and once when its new watch is in place.
+func TestHerdMiddle(t *testing.T) {
+	people := herd(t, 50)
+	for _, p := range people {
+		p.rec.Reset()
+	}
+	for _, gone := range []int{10, 40} {
+		require.NoError(t, people[gone].candidate.Withdraw(within(t)))
+		ev := take(t, people[gone+1].waiting, "its new predecessor")
+		require.Equal(t, people[gone-1].candidate.Key(), ev.Predecessor.Key)
+		awaitWatch(t, &people[gone+1].rec, people[gone-1].candidate.Key())
+	}
+	for i, p := range people {
+		switch i {
+		case 10, 40:
+		case 11, 41:
+			require.Len(t, p.rec.Events(), 1)
+			eventually(t, func() bool { return p.rec.Count("Range", "Txn") == 2 }, "two reads of %d", i)
+			if _, passes := reads(&p.rec); i == 11 {
+				require.Zero(t, passes, "it knew all its elders")
+			} else {
+				require.LessOrEqual(t, passes, 1)
+			}
+		default:
+			require.Zero(t, p.rec.Count(), "participant %d was disturbed: %v", i, p.rec.Methods())
+			require.Empty(t, p.rec.Events())
+		}
+	}
+	leaveAll(people)
+}
+
+// leaveAll leaves side by side, which the tests' clean-up would do one by one.
+func leaveAll(people []*counted) {
+	var leaving sync.WaitGroup
+	for _, p := range people {
+		leaving.Go(p.leave)
+	}
+	leaving.Wait()
+}

@@ -1,0 +1,147 @@
+package eldest_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// contender is somebody in a mixed election: one of ours or one with etcd's package.
+type contender struct {
+	key    func() string
+	queue  func() <-chan error
+	token  func() eldest.Token
+	resign func() error
+}
+
+func ours(t *testing.T, cli *clientv3.Client, name string) *contender {
+	p := join(t, cli, name)
+	var won outcome
+	return &contender{
+		key: p.candidate.Key,
+		queue: func() <-chan error {
+			result := p.queue(t, within(t))
+			done := make(chan error, 1)
+			go func() {
+				won = <-result
+				done <- won.err
+			}()
+			return done
+		},
+		token:  func() eldest.Token { return won.Token() },
+		resign: func() error { return won.Resign(within(t)) },
+	}
+}
+
+func theirs(t *testing.T, cli *clientv3.Client, name string) *contender {
+	s, err := concurrency.NewSession(cli, concurrency.WithTTL(60))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	e := concurrency.NewElection(s, name)
+	return &contender{
+		// Its own key is known to it only when it has registered.
+		key: func() string { return fmt.Sprintf("%s/%x", name, s.Lease()) },
+		queue: func() <-chan error {
+			done := make(chan error, 1)
+			go func() { done <- e.Campaign(within(t), "theirs") }()
+			return done
+		},
+		token: func() eldest.Token {
+			require.Equal(t, keys.Candidate(name, int64(s.Lease())), e.Key(), "the layouts differ")
+			return eldest.Token(e.Rev())
+		},
+		resign: func() error { return e.Resign(within(t)) },
+	}
+}
+
+// An election in which candidates of ours stand beside such of etcd's own
+// concurrency package, whoever comes first: one order, one leader, keys that are equal
+// byte for byte. Fails when a key of ours is named, ordered or read otherwise than
+// etcd's package does it.
+func TestMixed(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]func(*testing.T, *clientv3.Client, string) *contender{"ours": ours, "theirs": theirs}
+	for _, order := range [][]string{
+		{"ours", "theirs", "ours", "theirs"},
+		{"theirs", "ours", "theirs", "ours"},
+		{"theirs", "theirs", "ours", "ours", "theirs"},
+	} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			t.Parallel()
+			c := etcdtest.Shared(t)
+			name := electionOf(t)
+			cli := c.Client(t)
+			var line []*contender
+			var results []<-chan error
+			var wanted []string
+			for _, kind := range order {
+				next := kinds[kind](t, c.Client(t), name)
+				results = append(results, next.queue())
+				line = append(line, next)
+				wanted = append(wanted, next.key())
+				eventually(t, func() bool { return len(queueOf(t, c, name)) == len(line) }, "%s is in the queue", kind)
+			}
+			require.Equal(t, wanted, queueOf(t, c, name))
+			o := watchElection(t, c.Client(t), name)
+			var last eldest.Token
+			for i, leader := range line {
+				require.NoError(t, take(t, results[i], "a win"), "%s, number %d", order[i], i)
+				for j := i + 1; j < len(line); j++ {
+					require.Empty(t, results[j], "number %d won beside number %d", j, i)
+				}
+				require.Greater(t, leader.token(), last)
+				last = leader.token()
+				// Everybody agrees on who leads.
+				eventually(t, func() bool { return o.State().Leader.Key == leader.key() }, "the observer sees number %d", i)
+				now, err := observe.LeaderOf(within(t), cli, name)
+				require.NoError(t, err)
+				require.Equal(t, leader.key(), now.Key)
+				require.Equal(t, last, now.Token)
+				eldestKey, err := cli.Get(within(t), name+"/", clientv3.WithFirstCreate()...)
+				require.NoError(t, err)
+				require.Equal(t, leader.key(), string(eldestKey.Kvs[0].Key))
+				require.NoError(t, leader.resign())
+			}
+			require.Empty(t, queueOf(t, c, name))
+		})
+	}
+}
+
+// Their observer sees our values, ours sees theirs.
+func TestMixedObservers(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	s, err := concurrency.NewSession(c.Client(t), concurrency.WithTTL(60))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	their := concurrency.NewElection(s, name)
+	p := join(t, c.Client(t), name)
+	tenure := p.lead(t)
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	values := their.Observe(ctx)
+	require.NoError(t, tenure.Proclaim(ctx, []byte("ours")))
+	for string(take(t, values, "our value").Kvs[0].Value) != "ours" {
+	}
+	o := watchElection(t, c.Client(t), name)
+	campaign := make(chan error, 1)
+	go func() { campaign <- their.Campaign(ctx, "theirs") }()
+	eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "they are in the queue")
+	require.NoError(t, tenure.Resign(ctx))
+	require.NoError(t, take(t, campaign, "their win"))
+	eventually(t, func() bool { return string(o.State().Leader.Value) == "theirs" }, "our observer sees their value")
+	require.NoError(t, their.Proclaim(ctx, "\x00\xff"))
+	eventually(t, func() bool { return string(o.State().Leader.Value) == "\x00\xff" }, "our observer sees their new value")
+	require.NoError(t, their.Resign(ctx))
+	eventually(t, func() bool { return o.State().Kind == eldest.Nobody }, "our observer sees nobody")
+}
