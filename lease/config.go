@@ -62,18 +62,11 @@ func DefaultRenewal(granted time.Duration) Renewal {
 	return Renewal{Every: granted / 4, Timeout: granted / 12}
 }
 
-// withDefaults fills in what was left out and refuses what cannot work. It
-// returns the TTL to ask for in seconds.
-func (c Config) withDefaults() (Config, int64, error) {
+// withDefaults fills in what was left out and refuses what cannot work for any
+// TTL.
+func (c Config) withDefaults() (Config, error) {
 	if client, ok := c.Lease.(*clientv3.Client); c.Lease == nil || ok && client == nil {
-		return c, 0, fmt.Errorf("%w: Config.Lease is nil", eldest.ErrInvalid)
-	}
-	ttl, err := seconds(c.TTL)
-	if err != nil {
-		return c, 0, err
-	}
-	if _, err := marginOf(c.Margin, time.Duration(ttl)*time.Second); err != nil {
-		return c, 0, err
+		return c, fmt.Errorf("%w: Config.Lease is nil", eldest.ErrInvalid)
 	}
 	if c.Clock == nil {
 		c.Clock = Boot()
@@ -84,8 +77,17 @@ func (c Config) withDefaults() (Config, int64, error) {
 	if c.Backoff == nil {
 		c.Backoff = retry.Default()
 	}
-	_, err = c.rhythm(time.Duration(ttl) * time.Second)
-	return c, ttl, err
+	return c, nil
+}
+
+// wanted returns the TTL to ask for, in seconds, and refuses one for which the
+// margin or the rhythm cannot work.
+func (c Config) wanted() (int64, error) {
+	ttl, err := seconds(c.TTL)
+	if err == nil {
+		_, err = c.rhythm(time.Duration(ttl) * time.Second)
+	}
+	return ttl, err
 }
 
 // rhythm is everything that follows from a granted TTL.

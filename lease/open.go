@@ -27,7 +27,11 @@ const attemptTimeout = 2 * time.Second
 // refused. A grant whose reply was lost leaves a lease without keys that nobody
 // renews and that ends by itself.
 func Open(ctx context.Context, cfg Config) (*Session, error) {
-	cfg, ttl, err := checked(ctx, cfg)
+	cfg, err := checked(ctx, cfg)
+	var ttl int64
+	if err == nil {
+		ttl, err = cfg.wanted()
+	}
 	if err != nil {
 		return nil, opening("open session", 0, err)
 	}
@@ -52,7 +56,7 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 // A lease that is gone is an error that wraps eldest.ErrSessionLost; open a new
 // session then. The caller must know that no other process renews the lease.
 func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, error) {
-	cfg, _, err := checked(ctx, cfg)
+	cfg, err := checked(ctx, cfg)
 	if err == nil && id <= 0 {
 		err = fmt.Errorf("%w: the lease ID %d is not positive", eldest.ErrInvalid, id)
 	}
@@ -109,9 +113,9 @@ func acquire(ctx context.Context, cfg Config, ask func(context.Context) (clientv
 }
 
 // checked validates what the caller passed in, before anything is sent.
-func checked(ctx context.Context, cfg Config) (Config, int64, error) {
+func checked(ctx context.Context, cfg Config) (Config, error) {
 	if ctx == nil {
-		return cfg, 0, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
+		return cfg, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
 	}
 	return cfg.withDefaults()
 }

@@ -21,6 +21,7 @@ var errGone = errors.New("the server says the lease is gone")
 // revokes, if it is to.
 func (s *Session) run() {
 	defer close(s.done)
+	defer s.noRevoke()
 	for failures := 0; ; {
 		if retry.Sleep(s.ctx, s.pause(failures)) != nil {
 			break
@@ -56,6 +57,11 @@ func (s *Session) pause(failures int) time.Duration {
 
 // renew makes one attempt and takes its result in.
 func (s *Session) renew() error {
+	// First the clock: a process that wakes up after its deadline must not
+	// prolong a lease that it no longer counts on.
+	if !s.Holds(0) {
+		return nil
+	}
 	s.mu.Lock()
 	timeout := s.rhythm.renewal.Timeout
 	s.mu.Unlock()
@@ -152,7 +158,7 @@ func (s *Session) revoke() error {
 	s.mu.Lock()
 	ttl, timeout := s.rhythm.ttl, s.rhythm.renewal.Timeout
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), ttl)
+	ctx, cancel := context.WithTimeout(s.revoking, ttl)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
 		once, done := context.WithTimeout(ctx, max(timeout, time.Second))

@@ -66,9 +66,12 @@ type Session struct {
 	cleanup  bool        // whether the lease is to be revoked when the session ends
 	uses     map[string]*use
 
-	hooks   serial.Queue
-	done    chan struct{} // closed when the renewing goroutine has ended
-	revoked error         // result of the clean-up; valid once done is closed
+	hooks serial.Queue
+	done  chan struct{} // closed when the renewing goroutine has ended
+	// revoking bounds the clean-up; noRevoke ends it early.
+	revoking context.Context
+	noRevoke context.CancelFunc
+	revoked  error // result of the clean-up; valid once done is closed
 }
 
 // newSession starts the session of a lease that was granted or renewed by a
@@ -82,6 +85,7 @@ func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration) *
 		uses:    make(map[string]*use),
 		done:    make(chan struct{}),
 	}
+	s.revoking, s.noRevoke = context.WithCancel(context.Background())
 	s.mu.Lock()
 	s.timer = time.AfterFunc(s.deadline.left(cfg.Clock.Now()), s.checkDeadline)
 	s.mu.Unlock()
@@ -154,11 +158,13 @@ func (s *Session) Close(ctx context.Context) error {
 }
 
 // Abandon ends the session on this side only: renewing stops, nothing is sent,
-// and the lease lives on until it expires, for Resume or for nobody. It waits for
-// the session's goroutine, which ends at once. Closing an abandoned session is
-// harmless and sends nothing.
+// and the lease lives on until it expires, for Resume or for nobody. A revocation
+// that is under way, after a loss or a Close, is given up. Abandon waits for the
+// session's goroutines, which end at once, but not for hooks. Closing an abandoned
+// session is harmless and sends nothing.
 func (s *Session) Abandon() {
 	s.lose(fmt.Errorf("%w: the session was abandoned", eldest.ErrClosed), false)
+	s.noRevoke()
 	<-s.done
 	_ = s.waitTenders(context.Background())
 }

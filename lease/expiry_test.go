@@ -1,0 +1,218 @@
+package lease_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// TestRegression12DeadlineCountsFromSending: however long the reply to the grant
+// or to the last renewal was under way, and whatever the margin, the session ends
+// exactly at sending + TTL - margin.
+func TestRegression12DeadlineCountsFromSending(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tc := range []struct {
+		ttl           int64
+		margin        time.Duration // as configured
+		subtracted    time.Duration
+		grant, renews time.Duration // how long the replies are under way; -1: no renewal can be in time
+	}{
+		{10, 0, 1000 * ms, 0, 0},
+		{10, 0, 1000 * ms, 200 * ms, 200 * ms},
+		{10, 0, 1000 * ms, 1000 * ms, 1000 * ms},
+		{10, 0, 1000 * ms, 1999 * ms, 3000 * ms},
+		{2, 0, 200 * ms, 1000 * ms, 250 * ms},
+		{2, 0, 200 * ms, 200 * ms, 1000 * ms},
+		{2, 0, 200 * ms, 1799 * ms, -1},
+		{1, 0, 200 * ms, 200 * ms, 200 * ms},
+		{10, 1, 1, 200 * ms, 0},
+		{10, 6 * time.Second, 6 * time.Second, 1000 * ms, 500 * ms},
+		{600, 0, 60 * time.Second, 1000 * ms, 3000 * ms},
+	} {
+		for _, renewals := range []int{0, 1, 3} {
+			if renewals > 0 && tc.renews < 0 {
+				continue
+			}
+			t.Run(fmt.Sprintf("TTL %d s, margin %v, delays %v and %v, renewed %d times", tc.ttl, tc.margin, tc.grant, tc.renews, renewals), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := newServer()
+					s.grant, s.revoke = []reply{late(tc.grant, ok(tc.ttl))}, []reply{ok(0)}
+					for range renewals {
+						s.renew = append(s.renew, late(tc.renews, ok(tc.ttl)))
+					}
+					s.renew = append(s.renew, hole)
+					cfg := s.config(time.Duration(tc.ttl) * time.Second)
+					cfg.Margin = tc.margin
+					cfg.Renewal = func(granted time.Duration) lease.Renewal {
+						return lease.Renewal{Every: granted / 4, Timeout: 3*time.Second + ms}
+					}
+					session := open(t, cfg)
+
+					var sent time.Duration
+					if renewals > 0 {
+						for len(s.requests("renew")) < renewals+1 && session.Err() == nil {
+							time.Sleep(time.Duration(tc.ttl) * ms)
+						}
+						require.NoError(t, session.Err())
+						sent = s.requests("renew")[renewals-1].at
+					}
+					deadline := sent + time.Duration(tc.ttl)*time.Second - tc.subtracted
+					time.Sleep(deadline - time.Since(s.begun) - 1)
+					synctest.Wait()
+					require.NoError(t, session.Err(), "lost too early")
+					require.True(t, session.Holds(0))
+					time.Sleep(1)
+					synctest.Wait()
+					require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
+					require.NoError(t, session.Close(t.Context()))
+				})
+			})
+		}
+	}
+}
+
+// TestRegression11BlackHole: with nothing answered any more the session is lost by
+// the deadline, and the revocation that is tried for the successor's sake ends
+// when the lease has expired by itself.
+func TestRegression11BlackHole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{hole}, []reply{hole}
+		session := open(t, s.config(10*time.Second))
+		<-session.Done()
+		require.Equal(t, 9*time.Second, time.Since(s.begun))
+		err := session.Close(t.Context())
+		require.ErrorContains(t, err, "no answer within the TTL of 10s")
+		require.LessOrEqual(t, time.Since(s.begun), 19*time.Second+200*time.Millisecond)
+		for _, r := range s.requests("revoke") {
+			require.GreaterOrEqual(t, r.at, 9*time.Second, "revoked before the session had ended")
+		}
+	})
+}
+
+// TestRegression10StaleReply: the process was stopped while the reply to a renewal
+// waited to be read. Whoever looks first, the session is lost, and the reply
+// changes nothing.
+func TestRegression10StaleReply(t *testing.T) {
+	for name, look := range map[string]bool{"Holds is asked first": true, "the reply is read first": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, clock := newServer(), newManual()
+				waiting, arrived := make(chan struct{}), make(chan struct{})
+				s.grant, s.revoke = []reply{ok(10)}, []reply{ok(0)}
+				s.renew = []reply{func(context.Context) (int64, error) {
+					close(waiting)
+					<-arrived
+					return 10, nil
+				}}
+				var r record
+				cfg := s.config(10 * time.Second)
+				cfg.Clock, cfg.Hooks = clock, r.hooks()
+				session := open(t, cfg)
+				<-waiting
+				require.True(t, session.Holds(time.Second))
+				// Stopped until half a second after the deadline: the reply, sent
+				// at 2.5 s, would be good until 11.5 s.
+				clock.jump(9*time.Second + 500*time.Millisecond - clock.Now())
+				if look {
+					require.False(t, session.Holds(0))
+					require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
+				}
+				close(arrived)
+				synctest.Wait()
+				require.False(t, session.Holds(0), "revived by a stale reply")
+				require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
+				require.NoError(t, session.Close(t.Context()))
+				require.Equal(t, []string{"lost"}, r.names())
+				require.Len(t, s.requests("renew"), 1)
+			})
+		})
+	}
+}
+
+// TestRegression14Suspend: the clock that counts goes on while the machine sleeps,
+// timers do not. At the first use the session is lost.
+func TestRegression14Suspend(t *testing.T) {
+	for name, use := range map[string]func(*lease.Session) bool{
+		"Holds":  func(s *lease.Session) bool { return !s.Holds(0) },
+		"Status": func(s *lease.Session) bool { return s.Status().State == lease.Lost },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, clock := newServer(), newManual()
+				s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+				cfg := s.config(10 * time.Second)
+				cfg.Clock = clock
+				session := open(t, cfg)
+				time.Sleep(12 * time.Second)
+				require.NoError(t, session.Err())
+				clock.jump(time.Hour)
+				require.True(t, use(session))
+				require.Error(t, session.Context().Err(), "the context lives on")
+				require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
+				require.NoError(t, session.Close(t.Context()))
+			})
+		})
+	}
+}
+
+// TestSuspendWithoutUse: when nobody asks, the session finds out by itself, at the
+// next renewal at the latest, and the renewal's reply does not revive it.
+func TestSuspendWithoutUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clock := newServer(), newManual()
+		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+		cfg := s.config(10 * time.Second)
+		cfg.Clock = clock
+		session := open(t, cfg)
+		time.Sleep(time.Second)
+		clock.jump(time.Hour)
+		begun := time.Now()
+		<-session.Done()
+		require.LessOrEqual(t, time.Since(begun), 2500*time.Millisecond)
+		require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
+		require.NoError(t, session.Close(t.Context()))
+	})
+}
+
+// TestShortSuspend: one that ends before the deadline costs nothing but time.
+func TestShortSuspend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clock := newServer(), newManual()
+		s.grant, s.renew = []reply{ok(10)}, []reply{ok(10)}
+		cfg := s.config(10 * time.Second)
+		cfg.Clock = clock
+		session := open(t, cfg)
+		for range 20 {
+			time.Sleep(3 * time.Second)
+			clock.jump(4 * time.Second)
+			require.True(t, session.Holds(time.Second))
+		}
+		session.Abandon()
+	})
+}
+
+// TestClockSlowerThanTimers: a deadline timer that fires before its time, by the
+// session's clock, ends nothing and is set again.
+func TestClockSlowerThanTimers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clock := newServer(), newManual()
+		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{hole}, []reply{ok(0)}
+		cfg := s.config(10 * time.Second)
+		cfg.Clock = clock
+		session := open(t, cfg)
+		clock.jump(-2 * time.Second)
+		time.Sleep(10 * time.Second)
+		require.NoError(t, session.Err())
+		<-session.Done()
+		require.Equal(t, 11*time.Second, time.Since(s.begun))
+		require.NoError(t, session.Close(t.Context()))
+	})
+}
