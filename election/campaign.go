@@ -65,7 +65,7 @@ func (c *Candidate) Register(ctx context.Context) (Place, error) {
 		if len(s.place.Ahead) > 0 {
 			place.Predecessor = s.place.Ahead[0].Key
 		}
-		return nil, nil
+		return nil, c.uninterrupted(ctx, s)
 	})
 	return place, c.failed("register", err)
 }
@@ -107,7 +107,7 @@ func (c *Candidate) Try(ctx context.Context) (*Leadership, error) {
 			}
 			return nil, err
 		}
-		return c.win(s, s.place)
+		return c.win(ctx, s, s.place)
 	})
 	return l, c.failed("try", err)
 }
@@ -124,6 +124,16 @@ func (c *Candidate) during(ctx context.Context, register bool, f func(context.Co
 
 // register enters the queue and stands. On error nothing stands.
 func (c *Candidate) register(ctx context.Context, enter entering) (*standing, error) {
+	// What the last standing left is disposed of first: its key must not be
+	// mistaken for ours.
+	c.mu.Lock()
+	last := c.last
+	c.mu.Unlock()
+	if last != nil {
+		if err := wait(ctx, last.disposed); err != nil {
+			return nil, err
+		}
+	}
 	inherited, err := c.cfg.Session.Claim(ctx, c.key)
 	if err != nil {
 		return nil, err
@@ -132,14 +142,13 @@ func (c *Candidate) register(ctx context.Context, enter entering) (*standing, er
 	unsure = unsure || inherited
 	if err != nil {
 		if unsure {
-			c.tend(0, true, nil)
+			c.tendKey(0, true, nil)
 		} else {
 			c.cfg.Session.Release(c.key)
 		}
 		return nil, err
 	}
 	s := c.stand(place, unsure)
-	c.registered(s)
 	if place.Adopted {
 		if err := c.adopt(ctx, s); err != nil {
 			return nil, c.drop(ctx, s, err)
@@ -183,7 +192,7 @@ func (c *Candidate) enter(ctx context.Context, enter entering) (p txn.Place, uns
 
 // final reports whether an answer settles a registration.
 func final(ctx context.Context, err error) bool {
-	return rpcerr.Permanent(ctx, err) || errors.Is(err, eldest.ErrNotElected) ||
+	return rpcerr.Permanent(ctx, err) || errors.Is(err, eldest.ErrInvalid) || errors.Is(err, eldest.ErrNotElected) ||
 		errors.Is(err, eldest.ErrForeignKey) || errors.Is(err, eldest.ErrDeposed)
 }
 
@@ -207,7 +216,7 @@ func (c *Candidate) adopt(ctx context.Context, s *standing) error {
 	return nil
 }
 
-// registered tells the hooks of a place.
+// registered tells the hooks of a place. The caller holds mu.
 func (c *Candidate) registered(s *standing) {
 	event := RegisteredEvent{
 		Election: c.cfg.Election, Key: c.key, Token: s.token, Queue: s.place.Queue, Adopted: s.place.Adopted,
@@ -223,6 +232,25 @@ func (c *Candidate) foreign(p txn.Place) {
 	for _, key := range p.Foreign {
 		call(c, c.cfg.Hooks.Foreign, ForeignEvent{Election: c.cfg.Election, Key: key})
 	}
+}
+
+// uninterrupted returns nil if the call has not been interrupted, so that it may
+// report success; Withdraw and Close act on the standing from then on. Else it ends
+// the candidacy and returns why.
+func (c *Candidate) uninterrupted(ctx context.Context, s *standing) error {
+	c.mu.Lock()
+	err := context.Cause(ctx)
+	if s.ended() {
+		err = context.Cause(s.ctx)
+	}
+	if err == nil {
+		c.call = nil
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return c.drop(ctx, s, err)
+	}
+	return nil
 }
 
 // drop ends a candidacy that failed, without waiting for etcd, and returns the

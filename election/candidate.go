@@ -32,8 +32,8 @@ type Candidate struct {
 	// standing is the present candidacy or tenure; nil when idle.
 	// Invariant: at most one, and its session claim is held.
 	standing *standing
-	// ended is why the last one ended.
-	ended  error
+	// last is the newest one that there was, ended or not.
+	last   *standing
 	closed bool
 }
 
@@ -62,7 +62,7 @@ func (c *Candidate) Election() string { return c.cfg.Election }
 func (c *Candidate) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
-	s, call := c.standing, c.call
+	s, last, call := c.standing, c.last, c.call
 	call.interrupt(eldest.ErrClosed)
 	c.mu.Unlock()
 	var err error
@@ -73,6 +73,9 @@ func (c *Candidate) Close(ctx context.Context) error {
 	}
 	if err == nil && call != nil {
 		err = wait(ctx, call.done)
+	}
+	if err == nil && last != nil {
+		err = last.departed(ctx)
 	}
 	if err == nil {
 		err = c.cfg.Session.Settled(ctx, c.key)
@@ -105,6 +108,7 @@ func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.C
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.reap()
 	s := c.standing
 	switch {
 	case c.closed:
@@ -115,10 +119,8 @@ func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.C
 		return nil, nil, eldest.ErrLeading
 	case s != nil && register:
 		return nil, nil, fmt.Errorf("%w: registered with token %d", eldest.ErrCampaigning, s.token)
-	case s == nil && !register && c.ended != nil:
-		return nil, nil, fmt.Errorf("%w: %w", eldest.ErrNotRegistered, reason(c.ended))
 	case s == nil && !register:
-		return nil, nil, eldest.ErrNotRegistered
+		return nil, nil, c.notRegistered(c.last)
 	}
 	if err := c.cfg.Session.Err(); err != nil && register {
 		return nil, nil, err
@@ -132,20 +134,43 @@ func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.C
 		abort(nil)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.call = nil
+		if c.call == call {
+			c.call = nil
+		}
 		close(call.done)
 	}, nil
+}
+
+// reap disposes of a standing that has ended but was not tidied up after yet, as
+// its watch would do in a moment. The caller holds mu.
+func (c *Candidate) reap() {
+	s := c.standing
+	if s == nil || !s.ended() {
+		return
+	}
+	c.mu.Unlock()
+	c.lost(s, context.Cause(s.ctx))
+	c.mu.Lock()
+}
+
+// notRegistered says so, and why the last standing ended, if there was one.
+func (c *Candidate) notRegistered(last *standing) error {
+	if last == nil || !last.ended() {
+		return eldest.ErrNotRegistered
+	}
+	return fmt.Errorf("%w: %w", eldest.ErrNotRegistered, reason(context.Cause(last.ctx)))
 }
 
 // current returns the candidacy or tenure, or why there is none.
 func (c *Candidate) current() (*standing, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.reap()
 	switch {
 	case c.closed:
 		return nil, eldest.ErrClosed
 	case c.standing == nil:
-		return nil, eldest.ErrNotRegistered
+		return nil, c.notRegistered(c.last)
 	}
 	return c.standing, nil
 }

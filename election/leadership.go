@@ -25,15 +25,19 @@ type Leadership struct {
 // win makes a proven place a tenure. The proof is a fact about etcd; here it is
 // met with what this side knows: the standing has not ended, and the lease is
 // certain at this moment.
-func (c *Candidate) win(s *standing, proof txn.Place) (*Leadership, error) {
+//
+// From the moment at which it is decided, under mu, Withdraw and Close meet a
+// leader; before it, they end the call.
+func (c *Candidate) win(ctx context.Context, s *standing, proof txn.Place) (*Leadership, error) {
 	if !c.cfg.Session.Holds(0) {
-		return nil, c.drop(s.ctx, s, c.cfg.Session.Err())
+		return nil, c.drop(ctx, s, c.cfg.Session.Err())
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.standing != s || s.ctx.Err() != nil {
-		return nil, context.Cause(s.ctx)
+	if s.ended() || ctx.Err() != nil {
+		c.mu.Unlock()
+		return nil, c.drop(ctx, s, context.Cause(ctx))
 	}
+	defer c.mu.Unlock()
 	s.led.Store(true)
 	call(c, c.cfg.Hooks.Won, WonEvent{Election: c.cfg.Election, Key: c.key, Token: s.token, Revision: proof.Revision})
 	return &Leadership{c: c, s: s}, nil
@@ -99,6 +103,9 @@ func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 	err := l.alive()
 	if err == nil {
 		err = l.c.proclaim(ctx, l.s, value)
+		if ended := l.alive(); err != nil && ended != nil {
+			err = ended
+		}
 	}
 	return l.c.failed("proclaim", err)
 }
@@ -120,12 +127,16 @@ func (l *Leadership) Resign(ctx context.Context) error {
 }
 
 // Proclaim replaces the value of a candidate that waits or leads, in one request;
-// its place in the queue stays. Errors: eldest.ErrNotRegistered; eldest.ErrDeposed
-// when the key is gone; eldest.ErrOutcomeUnknown; what etcd refused.
+// its place in the queue stays. Errors: eldest.ErrNotRegistered, with the cause of
+// the end where the key was lost, the same each time; eldest.ErrOutcomeUnknown;
+// what etcd refused.
 func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 	s, err := c.current()
 	if err == nil {
 		err = c.proclaim(ctx, s, value)
+		if err != nil && s.ended() {
+			err = c.notRegistered(s)
+		}
 	}
 	return c.failed("proclaim", err)
 }
@@ -136,9 +147,6 @@ func (c *Candidate) proclaim(ctx context.Context, s *standing, value []byte) err
 	}
 	if err := checkValue(value); err != nil {
 		return err
-	}
-	if ended := context.Cause(s.ctx); ended != nil {
-		return ended
 	}
 	entry := c.cfg.entry()
 	entry.Value = append([]byte(nil), value...)
@@ -179,6 +187,11 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 	case l.c.leads <- struct{}{}:
 	case <-leading.Done():
 		return errors.Join(l.c.failed("lead", context.Cause(leading)), l.resignAfter(ctx))
+	}
+	// The tenure may have ended already; leading learns that a moment later.
+	if ended := errors.Join(context.Cause(ctx), l.Err()); ended != nil {
+		<-l.c.leads
+		return errors.Join(l.c.failed("lead", ended), l.resignAfter(ctx))
 	}
 	// Deferred, so that a panic in f does not keep the key.
 	defer func() {

@@ -26,7 +26,8 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 		return c.failed("withdraw", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
 	}
 	c.mu.Lock()
-	s, call := c.standing, c.call
+	c.reap()
+	s, last, call := c.standing, c.last, c.call
 	if s == nil || !s.won() {
 		call.interrupt(eldest.ErrWithdrawn)
 	}
@@ -36,8 +37,11 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 		return c.failed("withdraw", eldest.ErrLeading)
 	case s != nil:
 		return c.failed("withdraw", c.leave(ctx, s, eldest.ErrWithdrawn))
-	case call == nil:
-		return c.failed("withdraw", eldest.ErrNotRegistered)
+	case call != nil:
+	case last != nil && errors.Is(context.Cause(last.ctx), eldest.ErrWithdrawn):
+		return c.failed("withdraw", last.departed(ctx))
+	default:
+		return c.failed("withdraw", c.notRegistered(last))
 	}
 	// The call that registers tidies up after itself.
 	err := wait(ctx, call.done)
@@ -49,6 +53,11 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 
 // wait blocks until done is closed, or ctx ends: then it returns its cause.
 func wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	default:
+	}
 	select {
 	case <-done:
 		return nil
@@ -67,11 +76,11 @@ func (c *Candidate) leave(ctx context.Context, s *standing, cause error) error {
 		// It ended by itself, or did so just now; the key went, or goes with its
 		// lease.
 		if finished {
-			c.tend(s.token, s.unsure, s.removed)
+			c.tend(s)
 		}
 		return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(ended))
 	case !finished:
-		return wait(ctx, s.removed)
+		return s.departed(ctx)
 	}
 	// Without its watch our own deletion is an event for nobody but the
 	// successor.
@@ -80,34 +89,52 @@ func (c *Candidate) leave(ctx context.Context, s *standing, cause error) error {
 	err := c.remove(live, s.token)
 	done()
 	if err != nil {
-		c.tend(s.token, s.unsure, s.removed)
+		c.tend(s)
 		return err
 	}
-	close(s.removed)
+	s.gone(nil)
 	if s.unsure {
-		c.tend(0, true, nil)
+		c.tendKey(0, true, nil)
+		close(s.disposed)
 	} else {
-		c.cfg.Session.Release(c.key)
+		c.release(s)
 	}
 	return nil
 }
 
-// tend leaves the claim on the key to the session's background: there the life of
-// the key that token names is removed (0: any), and removed closed after that. If
-// unsure, a late registration that turns up under the key is swept. A session that
-// has ended takes the key with it.
-func (c *Candidate) tend(token eldest.Token, unsure bool, removed chan struct{}) {
-	gone := func() {
-		if removed != nil {
-			close(removed)
+// release gives up the claim on a key of which nothing is left.
+func (c *Candidate) release(s *standing) {
+	c.cfg.Session.Release(c.key)
+	close(s.disposed)
+}
+
+// tend gives up the claim on a key of which something may be left.
+func (c *Candidate) tend(s *standing) {
+	c.tendKey(s.token, s.unsure, s.gone)
+	close(s.disposed)
+}
+
+// tendKey leaves the claim on the key to the session's background: there the life
+// of the key that token names is removed (0: any), and gone called after that, if
+// not nil. If unsure, a late registration that turns up under the key is swept. A
+// session that has ended takes the key with it.
+func (c *Candidate) tendKey(token eldest.Token, unsure bool, gone func(error)) {
+	if gone == nil {
+		gone = func(error) {}
+	}
+	remove := func(ctx context.Context) {
+		err := c.remove(ctx, token)
+		if ctx.Err() != nil {
+			err = nil
 		}
+		gone(err)
 	}
 	sweep := c.sweep
 	if !unsure {
 		sweep = nil
 	}
-	if !c.cfg.Session.Tend(c.key, func(ctx context.Context) { defer gone(); _ = c.remove(ctx, token) }, sweep) {
-		gone()
+	if !c.cfg.Session.Tend(c.key, remove, sweep) {
+		gone(nil)
 	}
 }
 

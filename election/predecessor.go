@@ -28,9 +28,7 @@ func (c *Candidate) await(ctx context.Context, s *standing) (*Leadership, error)
 		at := int64(0)
 		if len(place.Ahead) > 0 {
 			predecessor := place.Ahead[0]
-			call(c, c.cfg.Hooks.Waiting, WaitingEvent{
-				Election: c.cfg.Election, Key: c.key, Token: place.Token, Predecessor: predecessor,
-			})
+			c.waitingFor(s, predecessor)
 			gone, err := c.source.Gone(waiting, watch.Life{Key: predecessor.Key, Token: predecessor.Token})
 			if err != nil {
 				return nil, c.drop(ctx, s, err)
@@ -47,7 +45,18 @@ func (c *Candidate) await(ctx context.Context, s *standing) (*Leadership, error)
 		c.foreign(next)
 		place = next
 	}
-	return c.win(s, place)
+	return c.win(ctx, s, place)
+}
+
+// waitingFor tells the hooks, unless they were told that it is over.
+func (c *Candidate) waitingFor(s *standing, predecessor eldest.Candidate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.standing == s {
+		call(c, c.cfg.Hooks.Waiting, WaitingEvent{
+			Election: c.cfg.Election, Key: c.key, Token: s.token, Predecessor: predecessor,
+		})
+	}
 }
 
 // ahead asks who is older, until it is answered. The revision at is asked for as
@@ -58,7 +67,7 @@ func (c *Candidate) ahead(ctx context.Context, place txn.Place, at int64) (txn.P
 		once, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 		next, err := c.cfg.Queue.Ahead(once, c.cfg.KV, c.cfg.entry(), place, at)
 		repeatable := at > 0 && txn.Repeatable(err)
-		refused := err != nil && (rpcerr.Permanent(once, err) || errors.Is(err, eldest.ErrDeposed))
+		refused := err != nil && (rpcerr.Permanent(once, err) || errors.Is(err, eldest.ErrDeposed) || errors.Is(err, eldest.ErrInvalid))
 		cancel()
 		switch {
 		case err == nil:

@@ -28,20 +28,45 @@ type standing struct {
 	// unsure says that a registration was sent whose outcome is unknown, and
 	// that may therefore arrive late.
 	unsure bool
-	// removed is closed when the key is certainly gone, or goes with its lease.
+	// removed is closed when the key is certainly gone, or goes with its lease,
+	// or, with removal saying why, when etcd refused to remove it.
 	removed chan struct{}
+	removal error
+	// disposed is closed when the claim on the key has been given up.
+	disposed chan struct{}
 	// watched is closed when the watch of the own key has ended.
 	watched chan struct{}
 }
 
 func (s *standing) won() bool { return s.led.Load() }
 
+// ended reports whether the standing has ended, tidied up after or not.
+func (s *standing) ended() bool { return s.ctx.Err() != nil }
+
+// gone notes how the removal of the key came out.
+func (s *standing) gone(err error) {
+	s.removal = err
+	close(s.removed)
+}
+
+// departed waits until the key is gone, or ctx ends.
+func (s *standing) departed(ctx context.Context) error {
+	if err := wait(ctx, s.removed); err != nil {
+		return err
+	}
+	return s.removal
+}
+
 // stand starts the life of a key that the queue has confirmed.
 func (c *Candidate) stand(p txn.Place, unsure bool) *standing {
-	s := &standing{token: p.Token, place: p, unsure: unsure, removed: make(chan struct{}), watched: make(chan struct{})}
+	s := &standing{
+		token: p.Token, place: p, unsure: unsure,
+		removed: make(chan struct{}), disposed: make(chan struct{}), watched: make(chan struct{}),
+	}
 	s.ctx, s.end = context.WithCancelCause(c.cfg.Session.Context())
 	c.mu.Lock()
-	c.standing = s
+	c.standing, c.last = s, s
+	c.registered(s) // before anything can end it
 	c.mu.Unlock()
 	c.watches.Go(func() {
 		defer close(s.watched)
@@ -74,7 +99,7 @@ func (c *Candidate) watchOwn(s *standing, known int64) {
 // whatever is left of the key, in the background.
 func (c *Candidate) lost(s *standing, cause error) {
 	if c.finish(s, cause) {
-		c.tend(s.token, s.unsure, s.removed)
+		c.tend(s)
 	}
 }
 
@@ -83,10 +108,10 @@ func (c *Candidate) deposed(s *standing, cause error) {
 	switch {
 	case !c.finish(s, cause):
 	case s.unsure:
-		c.tend(s.token, true, s.removed)
+		c.tend(s)
 	default:
-		close(s.removed)
-		c.cfg.Session.Release(c.key)
+		s.gone(nil)
+		c.release(s)
 	}
 }
 
@@ -98,7 +123,7 @@ func (c *Candidate) finish(s *standing, cause error) bool {
 	if c.standing != s {
 		return false
 	}
-	c.standing, c.ended = nil, cause
+	c.standing = nil
 	s.end(c.failed("candidate", cause))
 	call(c, c.cfg.Hooks.Ended, EndedEvent{
 		Election: c.cfg.Election, Key: c.key, Token: s.token, Led: s.won(), Cause: context.Cause(s.ctx),

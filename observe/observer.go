@@ -49,7 +49,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if err := checkQuery(c.KV, c.Election); err != nil {
+	if err := checkQuery(context.Background(), c.KV, c.Election); err != nil {
 		return c, err
 	}
 	if client, ok := c.Watcher.(*clientv3.Client); c.Watcher == nil || ok && client == nil {
@@ -157,7 +157,6 @@ func (o *Observer) run(ctx context.Context) {
 		},
 		Interrupted: func(reason error) { o.unknown(reason) },
 		Probe:       o.probe,
-		Confirms:    o.confirms,
 	})
 	if ctx.Err() != nil {
 		err = eldest.ErrClosed
@@ -167,28 +166,35 @@ func (o *Observer) run(ctx context.Context) {
 	o.cell.Close(failed("observe", o.cfg.Election, err))
 }
 
-// probe reads the leader's key, or, where nobody leads, any key of the range.
-func (o *Observer) probe() clientv3.Op {
-	if len(o.picture.line) > 0 {
-		return clientv3.OpGet(o.picture.line[0].Key, clientv3.WithKeysOnly())
-	}
-	begin, end := keys.Range(o.cfg.Election)
-	return clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(1))
-}
-
-// confirms compares the answer of a probe with the picture, which may have moved
-// on in the meantime.
-func (o *Observer) confirms(answer clientv3.OpResponse) bool {
-	kvs := answer.Get().Kvs
+// probe reads the leader's key, or, where nobody leads, any key of the range. What
+// the answer shows must be in the picture by the time it is judged.
+func (o *Observer) probe() (clientv3.Op, func(clientv3.OpResponse) bool) {
 	if len(o.picture.line) == 0 {
-		if len(kvs) == 0 {
-			return true
-		}
-		_, err := keys.Parse(o.cfg.Election, string(kvs[0].Key))
-		return err != nil || kvs[0].ModRevision <= o.picture.revision
+		begin, end := keys.Range(o.cfg.Election)
+		return clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(1)), o.shows
 	}
 	leader := o.picture.line[0]
-	return len(kvs) > 0 && (string(kvs[0].Key) != leader.Key || kvs[0].ModRevision <= leader.ModRevision)
+	return clientv3.OpGet(leader.Key, clientv3.WithKeysOnly()), func(answer clientv3.OpResponse) bool {
+		if len(answer.Get().Kvs) == 0 {
+			_, stands := o.picture.find(leader.Token)
+			return !stands
+		}
+		return o.shows(answer)
+	}
+}
+
+// shows reports whether the picture has come as far as the keys of an answer.
+func (o *Observer) shows(answer clientv3.OpResponse) bool {
+	for _, kv := range answer.Get().Kvs {
+		at, stands := o.picture.find(eldest.Token(kv.CreateRevision))
+		if stands && o.picture.line[at].ModRevision >= kv.ModRevision {
+			continue
+		}
+		if kv.ModRevision > o.picture.revision {
+			return false
+		}
+	}
+	return true
 }
 
 // publish makes a known state the newest one, unless it says nothing new.

@@ -23,7 +23,7 @@ type Entry struct {
 // blocks until etcd answers or ctx ends. An empty queue is an error that wraps
 // eldest.ErrNoLeader.
 func LeaderOf(ctx context.Context, kv clientv3.KV, election string) (eldest.Leader, error) {
-	if err := checkQuery(kv, election); err != nil {
+	if err := checkQuery(ctx, kv, election); err != nil {
 		return eldest.Leader{}, failed("leader", election, err)
 	}
 	var leader *eldest.Candidate
@@ -45,7 +45,7 @@ func LeaderOf(ctx context.Context, kv clientv3.KV, election string) (eldest.Lead
 // leases the TTL left to each is asked for as well, one request for each candidate.
 // It blocks until etcd has answered or ctx ends.
 func Queue(ctx context.Context, kv clientv3.KV, leases clientv3.Lease, election string) ([]Entry, error) {
-	if err := checkQuery(kv, election); err != nil {
+	if err := checkQuery(ctx, kv, election); err != nil {
 		return nil, failed("queue", election, err)
 	}
 	var queue []Entry
@@ -66,41 +66,39 @@ func Queue(ctx context.Context, kv clientv3.KV, leases clientv3.Lease, election 
 }
 
 // eachCandidate calls f for the candidates, oldest first, until f returns false.
-// limit is how many are read at once; 0: all.
+// limit is how many keys are read at first; 0: all. Where those turn out to be
+// foreign, the rest is read as well.
 func eachCandidate(ctx context.Context, kv clientv3.KV, election string, limit int64, f func(eldest.Candidate) bool) error {
 	begin, end := keys.Range(election)
-	for after := int64(0); ; {
-		query := []clientv3.OpOption{
-			clientv3.WithRange(end), clientv3.WithLimit(limit),
-			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend),
-		}
-		if after > 0 {
-			query = append(query, clientv3.WithMinCreateRev(after+1))
-		}
-		resp, err := kv.Get(ctx, begin, query...)
+	resp, err := kv.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	if err != nil {
+		return err
+	}
+	called := false
+	for _, kv := range resp.Kvs {
+		lease, err := keys.Parse(election, string(kv.Key))
 		if err != nil {
-			return err
+			continue // a foreign key
 		}
-		for _, kv := range resp.Kvs {
-			after = kv.CreateRevision
-			lease, err := keys.Parse(election, string(kv.Key))
-			if err != nil {
-				continue // a foreign key
-			}
-			if !f(eldest.Candidate{
-				Key: string(kv.Key), Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision, Value: kv.Value,
-			}) {
-				return nil
-			}
-		}
-		if limit == 0 || int64(len(resp.Kvs)) < limit {
+		called = true
+		if !f(eldest.Candidate{
+			Key: string(kv.Key), Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision, Value: kv.Value,
+		}) {
 			return nil
 		}
 	}
+	if !called && resp.More {
+		return eachCandidate(ctx, kv, election, 0, f)
+	}
+	return nil
 }
 
 // checkQuery refuses bad input before anything is sent.
-func checkQuery(kv clientv3.KV, election string) error {
+func checkQuery(ctx context.Context, kv clientv3.KV, election string) error {
+	if ctx == nil {
+		return fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
+	}
 	if client, ok := kv.(*clientv3.Client); kv == nil || ok && client == nil {
 		return fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
 	}

@@ -55,8 +55,8 @@ func (g Guard) Compare() clientv3.Cmp { return inLife(g.Key, g.Token) }
 // have been applied. Operations that write into the election's own range are
 // refused before anything is sent, with eldest.ErrInvalid.
 //
-// etcd's limit of operations per transaction (128 by default) holds for the
-// caller's transaction as it is.
+// The guard takes one of the operations that etcd allows in a transaction (128 by
+// default).
 func (g Guard) Txn(ctx context.Context, kv clientv3.KV) clientv3.Txn {
 	return &guardedTxn{guard: g, ctx: ctx, kv: kv}
 }
@@ -101,6 +101,9 @@ func (t *guardedTxn) Commit() (*clientv3.TxnResponse, error) {
 // do sends one operation behind the guard. With an error nothing is known but
 // what the error says.
 func (g Guard) do(ctx context.Context, kv clientv3.KV, op clientv3.Op) (*etcdserverpb.ResponseOp, *etcdserverpb.ResponseHeader, error) {
+	if client, ok := kv.(*clientv3.Client); kv == nil || ok && client == nil {
+		return nil, nil, g.failed(fmt.Errorf("%w: the client is nil", eldest.ErrInvalid))
+	}
 	if err := g.check(ctx, op); err != nil {
 		return nil, nil, g.failed(err)
 	}

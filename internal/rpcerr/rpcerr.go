@@ -3,6 +3,7 @@ package rpcerr
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc/codes"
@@ -64,7 +65,11 @@ func Permanent(ctx context.Context, err error) bool {
 // stopping server leave that open.
 func Definite(err error) bool {
 	switch Code(err) {
-	case codes.InvalidArgument, codes.Unauthenticated, codes.ResourceExhausted, codes.PermissionDenied,
+	case codes.ResourceExhausted:
+		// A reply too large for the client has this code as well, and comes after
+		// the request was carried out.
+		return Is(err, rpctypes.ErrTooManyRequests) || Is(err, rpctypes.ErrNoSpace) || unsent(err)
+	case codes.InvalidArgument, codes.Unauthenticated, codes.PermissionDenied,
 		codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
 		return true
 	case codes.Unavailable:
@@ -74,6 +79,10 @@ func Definite(err error) bool {
 		return false
 	}
 }
+
+// unsent reports whether the client's own gRPC refused to send a message for its
+// size. gRPC has no other mark for that than the text.
+func unsent(err error) bool { return strings.Contains(err.Error(), "trying to send message larger") }
 
 // ClientClosed reports whether err comes from a client that was closed rather
 // than from the context of the request.

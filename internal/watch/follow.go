@@ -3,12 +3,10 @@ package watch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
@@ -17,7 +15,6 @@ var (
 	errEnded = errors.New("the watch ended without a reason")
 	// errEnough travels from a target that has seen enough up to Follow.
 	errEnough = errors.New("enough")
-	errStale  = fmt.Errorf("%w: the watch missed a change", eldest.ErrSilent)
 )
 
 // Target is what Follow follows, and who is told. The functions are called one
@@ -41,11 +38,10 @@ type Target struct {
 	// Interrupted is told why the picture is no longer kept up. The next call is
 	// Snapshot. May be nil.
 	Interrupted func(reason error)
-	// Probe gives the read by which to check that the stream is not deaf, and
-	// Confirms reports whether its answer agrees with the changes so far. Both
-	// nil: no rechecks.
-	Probe    func() clientv3.Op
-	Confirms func(answer clientv3.OpResponse) bool
+	// Probe gives a read by which to check that the stream is not deaf, and a
+	// function that tells whether its answer agrees with the changes so far. The
+	// function may be called again, when more changes have come. nil: no rechecks.
+	Probe func() (read clientv3.Op, confirmed func(answer clientv3.OpResponse) bool)
 }
 
 // Follow keeps a target informed until ctx ends (it returns the cause), the
@@ -67,7 +63,7 @@ func (s *Source) Follow(ctx context.Context, t Target) error {
 		if t.Interrupted != nil {
 			t.Interrupted(err)
 		}
-		if f.inPlace {
+		if !f.inPlace.IsZero() && time.Since(f.inPlace) > steady {
 			failures = 0
 		}
 		if err := retry.Sleep(ctx, s.Backoff(failures)); err != nil {
@@ -75,6 +71,10 @@ func (s *Source) Follow(ctx context.Context, t Target) error {
 		}
 	}
 }
+
+// steady is how long a watch must have been in place for its end to be no reason
+// for a longer pause: a server that ends each watch at once is not to be hammered.
+const steady = time.Second
 
 // permanent reports whether following again cannot help. Compaction can be
 // helped: the next snapshot starts behind it.
@@ -89,7 +89,7 @@ type following struct {
 	source   *Source
 	target   Target
 	revision int64
-	inPlace  bool
+	inPlace  time.Time
 }
 
 func (f *following) run(ctx context.Context) error {
@@ -123,17 +123,15 @@ func (f *following) run(ctx context.Context) error {
 			return errEnough
 		}
 	}
-	f.inPlace = true
+	f.inPlace = time.Now()
 	return f.consume(ctx, o)
 }
 
 // consume hands changes over until the watch ends or turns out to be deaf.
 // Rechecks run beside it, so that a slow one delays no change.
 func (f *following) consume(ctx context.Context, o *opened) error {
-	probing, stop := context.WithCancel(ctx)
-	r := newRecheck(f)
-	defer r.wait()
-	defer stop()
+	r := newRecheck(ctx, f.source, f.target.Probe)
+	defer r.stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -148,10 +146,10 @@ func (f *following) consume(ctx context.Context, o *opened) error {
 			if f.change(resp.Events) {
 				return errEnough
 			}
-		case <-r.due:
-			r.start(probing)
-		case answer := <-r.answers:
-			if err := r.judge(answer); err != nil {
+		case <-r.due():
+			r.ask()
+		case a := <-r.answers:
+			if err := r.judge(a); err != nil {
 				f.source.distrust(o.stream)
 				return err
 			}
@@ -175,68 +173,4 @@ func (f *following) change(events []*clientv3.Event) (enough bool) {
 		events = events[n:]
 	}
 	return false
-}
-
-// recheck asks etcd, now and then, whether the stream still tells everything.
-type recheck struct {
-	f       *following
-	timer   *time.Timer
-	due     <-chan time.Time
-	answers chan answer
-	running bool
-	suspect bool // the last answer contradicted the stream
-}
-
-type answer struct {
-	resp clientv3.OpResponse
-	err  error
-}
-
-func newRecheck(f *following) *recheck {
-	r := &recheck{f: f, answers: make(chan answer, 1)}
-	if f.target.Probe != nil && f.source.Recheck > 0 {
-		r.timer = time.NewTimer(retry.Spread(f.source.Recheck, f.source.Recheck/10))
-		r.due = r.timer.C
-	}
-	return r
-}
-
-func (r *recheck) start(ctx context.Context) {
-	op := r.f.target.Probe()
-	r.running = true
-	go func() {
-		resp, err := r.f.source.ask(ctx, r.f.source.patience(), op)
-		r.answers <- answer{resp, err}
-	}()
-}
-
-// judge takes an answer in. One that contradicts the stream is asked again after
-// a moment: what the stream had under way has arrived by then.
-func (r *recheck) judge(a answer) error {
-	r.running = false
-	if a.err != nil {
-		return a.err
-	}
-	next := r.f.source.Recheck
-	switch confirmed := r.f.target.Confirms(a.resp); {
-	case confirmed:
-		r.suspect = false
-	case r.suspect:
-		return errStale
-	default:
-		r.suspect = true
-		next = min(next, r.f.source.Timeout)
-	}
-	r.timer.Reset(retry.Spread(next, next/10))
-	return nil
-}
-
-// wait ends the recheck; its context has ended.
-func (r *recheck) wait() {
-	if r.timer != nil {
-		r.timer.Stop()
-	}
-	if r.running {
-		<-r.answers
-	}
 }

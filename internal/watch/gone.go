@@ -55,10 +55,15 @@ func (s *Source) Gone(ctx context.Context, l Life) (revision int64, err error) {
 			last := events[len(events)-1]
 			return last.Type == mvccpb.DELETE || over(last.Kv)
 		},
-		Probe: func() clientv3.Op { return clientv3.OpGet(l.Key, clientv3.WithKeysOnly()) },
-		Confirms: func(answer clientv3.OpResponse) bool {
-			kv := only(answer.Get().Kvs)
-			return kv != nil && kv.CreateRevision == int64(l.Token)
+		Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) {
+			var opts []clientv3.OpOption
+			if l.Lease == 0 {
+				opts = append(opts, clientv3.WithKeysOnly()) // which leaves the lease out
+			}
+			return clientv3.OpGet(l.Key, opts...), func(answer clientv3.OpResponse) bool {
+				kv := only(answer.Get().Kvs)
+				return kv != nil && kv.CreateRevision == int64(l.Token) && (l.Lease == 0 || kv.Lease == l.Lease)
+			}
 		},
 	})
 	if ferr != nil {

@@ -35,11 +35,11 @@ type Source struct {
 // ignores it.
 const streamKey = "eldest-stream"
 
-// context returns ctx made ready for a watch: the member must have a leader, and
-// the stream is the current one of the source.
-func (s *Source) context(ctx context.Context) context.Context {
+// onStream returns ctx made ready for a watch on the n-th stream: the member must
+// have a leader.
+func onStream(ctx context.Context, n int64) context.Context {
 	ctx = clientv3.WithRequireLeader(ctx)
-	if n := s.stream.Load(); n > 0 {
+	if n > 0 {
 		ctx = metadata.AppendToOutgoingContext(ctx, streamKey, strconv.FormatInt(n, 10))
 	}
 	return ctx
@@ -62,7 +62,7 @@ type opened struct {
 func (s *Source) open(ctx context.Context, key string, opts ...clientv3.OpOption) (*opened, error) {
 	o := &opened{stream: s.stream.Load()}
 	var wctx context.Context
-	wctx, o.close = context.WithCancel(s.context(ctx))
+	wctx, o.close = context.WithCancel(onStream(ctx, o.stream))
 	// Watch blocks until the server answers and has no time-out of its own; the
 	// context must live on afterwards. So the time-out is a timer that is stopped.
 	timer := time.AfterFunc(s.Timeout, o.close)
@@ -79,6 +79,10 @@ func (s *Source) open(ctx context.Context, key string, opts ...clientv3.OpOption
 		return nil, fmt.Errorf("%w: no watch within %v", eldest.ErrSilent, s.Timeout)
 	case !ok:
 		o.close()
+		// A closed client ends watches without a word; a request says why.
+		if _, err := s.ask(ctx, s.Timeout, clientv3.OpGet(key, clientv3.WithCountOnly())); err != nil {
+			return nil, err
+		}
 		return nil, errEnded
 	case resp.Err() != nil:
 		o.close()

@@ -1,0 +1,285 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+func TestWithdrawWhileWaiting(t *testing.T) {
+	s := newStage(t)
+	l := s.lead(s.candidate("a"))
+	b := s.candidate("b")
+	waiting := s.campaigning(s.ctx, b)
+	s.queued(2)
+	require.NoError(t, b.Withdraw(s.ctx))
+	require.Equal(t, []string{l.Key()}, s.queue(), "confirmed when Withdraw returns")
+	got := get(s, waiting)
+	require.Nil(t, got.l)
+	require.ErrorIs(t, got.err, eldest.ErrWithdrawn)
+	require.ErrorIs(t, b.Withdraw(s.ctx), eldest.ErrNotRegistered)
+
+	// It may stand again.
+	waiting = s.campaigning(s.ctx, b)
+	s.queued(2)
+	require.NoError(t, l.Resign(s.ctx))
+	require.NoError(t, get(s, waiting).err)
+	require.ErrorIs(t, b.Withdraw(s.ctx), eldest.ErrLeading, "a leader resigns")
+}
+
+func TestWithdrawAfterRegister(t *testing.T) {
+	s := newStage(t)
+	c := s.candidate("v")
+	require.ErrorIs(t, c.Withdraw(s.ctx), eldest.ErrNotRegistered)
+	_, err := c.Register(s.ctx)
+	require.NoError(t, err)
+	require.NoError(t, c.Withdraw(s.ctx))
+	require.Empty(t, s.queue())
+	_, err = c.Await(s.ctx)
+	require.ErrorIs(t, err, eldest.ErrNotRegistered)
+	require.ErrorIs(t, err, eldest.ErrWithdrawn)
+}
+
+func TestResign(t *testing.T) {
+	s := newStage(t)
+	c := s.candidate("v")
+	l := s.lead(c)
+	require.NoError(t, l.Resign(s.ctx))
+	require.Empty(t, s.queue(), "confirmed when Resign returns")
+	require.ErrorIs(t, s.over(l), eldest.ErrResigned)
+	require.NoError(t, l.Resign(s.ctx), "resigning again is harmless")
+
+	again := s.lead(c)
+	require.Greater(t, again.Token(), l.Token())
+	require.NoError(t, l.Resign(s.ctx))
+	require.NoError(t, again.Err(), "and does not touch a later tenure")
+	require.Len(t, s.queue(), 1)
+}
+
+// Regression 6: a dead context, then a live one.
+func TestResignWithADeadContextAndThenAgain(t *testing.T) {
+	s := newStage(t)
+	l := s.lead(s.candidate("v"))
+	why := errors.New("dead")
+	dead, cancel := context.WithCancelCause(s.ctx)
+	cancel(why)
+	err := l.Resign(dead)
+	if err != nil {
+		require.ErrorIs(t, err, why)
+	}
+	require.ErrorIs(t, l.Err(), eldest.ErrResigned, "the leading context ends at once")
+	require.NoError(t, l.Resign(s.ctx))
+	require.Empty(t, s.queue())
+}
+
+func TestWithdrawWithADeadContextAndThenAgain(t *testing.T) {
+	s := newStage(t)
+	s.lead(s.candidate("a"))
+	b := s.candidate("b")
+	_, err := b.Register(s.ctx)
+	require.NoError(t, err)
+	dead, cancel := context.WithCancel(s.ctx)
+	cancel()
+	require.ErrorIs(t, b.Withdraw(dead), context.Canceled)
+	_ = b.Withdraw(s.ctx)
+	require.Len(t, s.queue(), 1, "when the second one returns the key is gone")
+}
+
+func TestCloseInEachState(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		prepare func(s *stage, c *election.Candidate) <-chan outcome
+	}{
+		{"idle", func(*stage, *election.Candidate) <-chan outcome { return nil }},
+		{"registered", func(s *stage, c *election.Candidate) <-chan outcome {
+			_, err := c.Register(s.ctx)
+			require.NoError(s.t, err)
+			return nil
+		}},
+		{"waiting", func(s *stage, c *election.Candidate) <-chan outcome {
+			s.lead(s.candidate("elder"))
+			waiting := s.campaigning(s.ctx, c)
+			s.queued(2)
+			return waiting
+		}},
+		{"leading", func(s *stage, c *election.Candidate) <-chan outcome {
+			l := s.lead(c)
+			s.t.Cleanup(func() { require.ErrorIs(s.t, l.Err(), eldest.ErrClosed) })
+			return nil
+		}},
+		{"resigned", func(s *stage, c *election.Candidate) <-chan outcome {
+			require.NoError(s.t, s.lead(c).Resign(s.ctx))
+			return nil
+		}},
+		{"deposed", func(s *stage, c *election.Candidate) <-chan outcome {
+			l := s.lead(c)
+			s.remove(c.Key())
+			s.over(l)
+			return nil
+		}},
+		{"resigning in the background", func(s *stage, c *election.Candidate) <-chan outcome {
+			dead, cancel := context.WithCancel(s.ctx)
+			cancel()
+			_ = s.lead(c).Resign(dead)
+			return nil
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newStage(t)
+			session := s.session(s.cli)
+			c := s.candidate("v", on(session))
+			waiting := tc.prepare(s, c)
+			require.NoError(t, c.Close(s.ctx))
+			require.NotContains(t, s.queue(), c.Key())
+			if waiting != nil {
+				require.ErrorIs(t, get(s, waiting).err, eldest.ErrClosed)
+			}
+			require.NoError(t, c.Close(s.ctx))
+			require.NoError(t, session.Err(), "the session belongs to the caller")
+			for _, call := range []func(context.Context) (*election.Leadership, error){c.Campaign, c.Try, c.Await} {
+				_, err := call(s.ctx)
+				require.ErrorIs(t, err, eldest.ErrClosed)
+			}
+			_, err := c.Register(s.ctx)
+			require.ErrorIs(t, err, eldest.ErrClosed)
+			require.ErrorIs(t, c.Proclaim(s.ctx, nil), eldest.ErrClosed)
+		})
+	}
+}
+
+func TestCloseAfterTheSession(t *testing.T) {
+	for _, state := range []string{"idle", "leading"} {
+		t.Run(state, func(t *testing.T) {
+			s := newStage(t)
+			session := s.session(s.cli)
+			c := s.candidate("v", on(session))
+			if state == "leading" {
+				s.lead(c)
+			}
+			require.NoError(t, session.Close(s.ctx))
+			require.NoError(t, c.Close(s.ctx))
+			require.Empty(t, s.queue())
+		})
+	}
+}
+
+// Regression 7: giving up returns at once even while etcd is away, and the key goes
+// when etcd is back.
+func TestGivingUpWhileEtcdIsUnreachable(t *testing.T) {
+	for _, how := range []string{"context", "withdraw", "resign", "close"} {
+		t.Run(how, func(t *testing.T) {
+			s := newStage(t)
+			host := etcdtest.Shared(t).Host(t)
+			cli := host.Client(t)
+			session := s.session(cli)
+			elder := s.candidate("elder")
+			c := s.candidate("v", on(session), func(cfg *election.Config) {
+				cfg.KV, cfg.Watcher, cfg.Timeout = cli, cli, 200*time.Millisecond
+			})
+			ctx, cancel := context.WithCancel(s.ctx)
+			defer cancel()
+			soon, done := context.WithTimeout(s.ctx, 50*time.Millisecond)
+			defer done()
+
+			var waiting <-chan outcome
+			if how == "resign" {
+				l := s.lead(c)
+				host.Cut()
+				require.ErrorIs(t, l.Resign(soon), context.DeadlineExceeded)
+				require.ErrorIs(t, l.Err(), eldest.ErrResigned)
+			} else {
+				s.lead(elder)
+				waiting = s.campaigning(ctx, c)
+				s.queued(2)
+				host.Cut()
+			}
+			switch how {
+			case "context":
+				cancel()
+				require.ErrorIs(t, get(s, waiting).err, context.Canceled)
+			case "withdraw":
+				require.ErrorIs(t, c.Withdraw(soon), context.DeadlineExceeded)
+				require.ErrorIs(t, get(s, waiting).err, eldest.ErrWithdrawn)
+			case "close":
+				require.ErrorIs(t, c.Close(soon), context.DeadlineExceeded)
+				require.ErrorIs(t, get(s, waiting).err, eldest.ErrClosed)
+			}
+			require.Contains(t, s.queue(), c.Key(), "the cut is real")
+			host.Mend()
+			s.until("the key is gone", func() bool {
+				for _, key := range s.queue() {
+					if key == c.Key() {
+						return false
+					}
+				}
+				return true
+			})
+			require.NoError(t, session.Err(), "long before the lease would end")
+			require.NoError(t, c.Close(s.ctx))
+		})
+	}
+}
+
+// Regression 24: everything at once on one handle. Whatever the outcomes, each is
+// a documented one, nothing blocks, and nothing is left.
+func TestEverythingAtOnceConcurrentSafe(t *testing.T) {
+	s := newStage(t)
+	session := s.session(s.cli, func(cfg *lease.Config) { cfg.TTL = 30 * time.Second })
+	documented := []error{
+		eldest.ErrCampaigning, eldest.ErrLeading, eldest.ErrWithdrawn, eldest.ErrClosed, eldest.ErrNotRegistered,
+		eldest.ErrNotLeading, eldest.ErrResigned, eldest.ErrNotElected, eldest.ErrDeposed, context.DeadlineExceeded,
+	}
+	check := func(err error) {
+		if err == nil {
+			return
+		}
+		for _, d := range documented {
+			if errors.Is(err, d) {
+				return
+			}
+		}
+		t.Errorf("undocumented: %v", err)
+	}
+	for range 8 {
+		c := s.candidate("v", on(session))
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				for range 6 {
+					call := []func(context.Context) (*election.Leadership, error){c.Campaign, c.Try, c.Await, c.Campaign}[i]
+					ctx, cancel := context.WithTimeout(s.ctx, 20*time.Millisecond)
+					l, err := call(ctx)
+					cancel()
+					check(err)
+					if (l == nil) == (err == nil) {
+						t.Errorf("%v and %v", l, err)
+					}
+					if l != nil {
+						check(l.Proclaim(s.ctx, []byte("w")))
+						check(l.Resign(s.ctx))
+					}
+				}
+			})
+		}
+		all.Go(func() {
+			for range 10 {
+				check(c.Withdraw(s.ctx))
+				_, _ = s.admin.Delete(s.ctx, c.Key())
+			}
+			check(c.Close(s.ctx))
+		})
+		all.Wait()
+		require.NoError(t, c.Close(s.ctx))
+		require.Empty(t, s.queue())
+	}
+	require.NoError(t, session.Close(s.ctx))
+}
