@@ -1,6 +1,10 @@
 package election
 
-import "github.com/eldest-io/eldest"
+import (
+	"time"
+
+	"github.com/eldest-io/eldest"
+)
 
 // Hooks are told what happens to a candidate. Each may be nil. They are called
 // one at a time, in order, on a goroutine of their own, so a hook may block or
@@ -46,6 +50,8 @@ type WonEvent struct {
 	Token         eldest.Token
 	// Revision is the etcd revision of the proof.
 	Revision int64
+	// At is when the win was decided; the hook runs later.
+	At time.Time
 }
 
 // EndedEvent tells of the end of a candidacy or tenure.
@@ -56,6 +62,8 @@ type EndedEvent struct {
 	Led bool
 	// Cause is why it ended.
 	Cause error
+	// At is when its context had ended; the hook runs later.
+	At time.Time
 }
 
 // ForeignEvent tells of a foreign key.

@@ -39,7 +39,7 @@ func (c *Candidate) win(ctx context.Context, s *standing, proof txn.Place) (*Lea
 	}
 	defer c.mu.Unlock()
 	s.led.Store(true)
-	call(c, c.cfg.Hooks.Won, WonEvent{Election: c.cfg.Election, Key: c.key, Token: s.token, Revision: proof.Revision})
+	call(c, c.cfg.Hooks.Won, WonEvent{Election: c.cfg.Election, Key: c.key, Token: s.token, Revision: proof.Revision, At: time.Now()})
 	return &Leadership{c: c, s: s}, nil
 }
 

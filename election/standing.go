@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/watch"
@@ -126,7 +127,7 @@ func (c *Candidate) finish(s *standing, cause error) bool {
 	c.standing = nil
 	s.end(c.failed("candidate", cause))
 	call(c, c.cfg.Hooks.Ended, EndedEvent{
-		Election: c.cfg.Election, Key: c.key, Token: s.token, Led: s.won(), Cause: context.Cause(s.ctx),
+		Election: c.cfg.Election, Key: c.key, Token: s.token, Led: s.won(), Cause: context.Cause(s.ctx), At: time.Now(),
 	})
 	return true
 }

@@ -50,7 +50,8 @@ type Renewal struct {
 	// pause is shortened by up to a tenth of it, at random.
 	// Invariant: 0 < Every < TTL - margin.
 	Every time.Duration
-	// Timeout bounds each single attempt.
+	// Timeout bounds a single attempt. After one that failed it is doubled, up to
+	// half of the time left.
 	// Invariant: 0 < Timeout.
 	Timeout time.Duration
 }

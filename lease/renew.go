@@ -26,7 +26,7 @@ func (s *Session) run() {
 		if retry.Sleep(s.ctx, s.pause(failures)) != nil {
 			break
 		}
-		err := s.renew()
+		err := s.renew(failures)
 		if s.ctx.Err() != nil {
 			break
 		}
@@ -55,18 +55,32 @@ func (s *Session) pause(failures int) time.Duration {
 	return retry.Spread(every, every/10)
 }
 
-// renew makes one attempt and takes its result in.
-func (s *Session) renew() error {
+// patience returns the time-out of an attempt. After failures it grows, for the
+// replies may not be lost but slow; but no attempt may take more than half of the
+// time that is left, so that there is always another one.
+func (s *Session) patience(failures int) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	timeout := s.rhythm.renewal.Timeout
+	limit := s.checked() / 2
+	for range failures {
+		if timeout >= limit {
+			break
+		}
+		timeout *= 2
+	}
+	return max(s.rhythm.renewal.Timeout, min(timeout, limit))
+}
+
+// renew makes one attempt, after so many failed ones in a row, and takes its
+// result in.
+func (s *Session) renew(failures int) error {
 	// First the clock: a process that wakes up after its deadline must not
 	// prolong a lease that it no longer counts on.
 	if !s.Holds(0) {
 		return nil
 	}
-	s.mu.Lock()
-	timeout := s.rhythm.renewal.Timeout
-	s.mu.Unlock()
-
-	ctx, cancel := context.WithTimeout(s.ctx, timeout)
+	ctx, cancel := context.WithTimeout(s.ctx, s.patience(failures))
 	defer cancel()
 	sent := s.cfg.Clock.Now()
 	resp, err := keepAlive(ctx, s.cfg.Lease, s.id)

@@ -1,0 +1,185 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// journal writes down what hooks are told.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) add(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, fmt.Sprintf(format, args...))
+}
+
+func (j *journal) all() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]string{}, j.lines...)
+}
+
+func (j *journal) hooks(cfg *election.Config) {
+	cfg.Hooks = election.Hooks{
+		Registered: func(e election.RegisteredEvent) {
+			j.add("registered queue %d behind %q adopted %v", e.Queue, e.Predecessor, e.Adopted)
+		},
+		Waiting: func(e election.WaitingEvent) { j.add("waiting for %q", e.Predecessor.Key) },
+		Won:     func(e election.WonEvent) { j.add("won %v", e.Revision >= int64(e.Token)) },
+		Ended: func(e election.EndedEvent) {
+			for _, cause := range []error{eldest.ErrResigned, eldest.ErrWithdrawn, eldest.ErrDeposed, context.Canceled, eldest.ErrClosed} {
+				if errors.Is(e.Cause, cause) {
+					j.add("ended led %v: %v", e.Led, cause)
+				}
+			}
+		},
+		Foreign: func(e election.ForeignEvent) { j.add("foreign %q", e.Key) },
+	}
+}
+
+// Row 31: what is told, in which order.
+func TestHooksTellTheStoryInOrder(t *testing.T) {
+	s := newStage(t)
+	a, b := s.candidate("a"), s.candidate("b")
+	la := s.lead(a)
+	_, err := b.Register(s.ctx)
+	require.NoError(t, err)
+	foreign := keys.Prefix(s.election) + "zzz"
+	_, err = s.admin.Put(s.ctx, foreign, "")
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = s.admin.Delete(context.Background(), foreign) })
+
+	j := &journal{}
+	c := s.candidate("c", j.hooks)
+	waiting := s.campaigning(s.ctx, c)
+	s.queued(4)
+	require.NoError(t, b.Withdraw(s.ctx))
+	s.until("c waits for a", func() bool { return len(j.all()) >= 4 })
+	require.NoError(t, la.Resign(s.ctx))
+	l := get(s, waiting).l
+	require.NotNil(t, l)
+	require.NoError(t, l.Resign(s.ctx))
+
+	// A second round: withdrawn.
+	d := s.lead(s.candidate("d"))
+	waiting = s.campaigning(s.ctx, c)
+	s.queued(3)
+	require.NoError(t, c.Withdraw(s.ctx))
+	require.Error(t, get(s, waiting).err)
+	// A third: given up.
+	ctx, cancel := context.WithCancel(s.ctx)
+	waiting = s.campaigning(ctx, c)
+	s.queued(3)
+	cancel()
+	require.Error(t, get(s, waiting).err)
+	require.NoError(t, c.Close(s.ctx), "waits for the hooks")
+
+	require.Equal(t, []string{
+		fmt.Sprintf("registered queue 4 behind %q adopted false", b.Key()),
+		fmt.Sprintf("foreign %q", foreign),
+		fmt.Sprintf("waiting for %q", b.Key()),
+		fmt.Sprintf("waiting for %q", a.Key()),
+		"won true",
+		"ended led true: resigned",
+		fmt.Sprintf("registered queue 3 behind %q adopted false", d.Key()),
+		fmt.Sprintf("foreign %q", foreign),
+		fmt.Sprintf("waiting for %q", d.Key()),
+		"ended led false: withdrawn",
+		fmt.Sprintf("registered queue 3 behind %q adopted false", d.Key()),
+		fmt.Sprintf("foreign %q", foreign),
+		fmt.Sprintf("waiting for %q", d.Key()),
+		"ended led false: context canceled",
+	}, j.all())
+}
+
+// A hook that blocks delays no hand-over, no renewal and no other candidate.
+func TestBlockedHookDelaysNothing(t *testing.T) {
+	s := newStage(t)
+	release := make(chan struct{})
+	block := func(cfg *election.Config) {
+		cfg.Hooks.Registered = func(election.RegisteredEvent) { <-release }
+	}
+	a, b := s.candidate("a", block), s.candidate("b", block)
+	la := s.lead(a)
+	waiting := s.campaigning(s.ctx, b)
+	s.queued(2)
+	require.NoError(t, la.Resign(s.ctx))
+	lb := get(s, waiting)
+	require.NoError(t, lb.err)
+	require.NoError(t, lb.l.Proclaim(s.ctx, []byte("w")))
+	require.NoError(t, lb.l.Resign(s.ctx))
+	close(release)
+}
+
+// A hook may call back into the library.
+func TestHookCallsBack(t *testing.T) {
+	s := newStage(t)
+	var c *election.Candidate
+	failures := make(chan error, 10)
+	made := make(chan struct{})
+	var l *election.Leadership
+	led := make(chan struct{})
+	c = s.candidate("v", func(cfg *election.Config) {
+		cfg.Hooks.Registered = func(election.RegisteredEvent) {
+			<-made
+			failures <- c.Proclaim(s.ctx, []byte("from a hook"))
+		}
+		cfg.Hooks.Won = func(election.WonEvent) {
+			<-led
+			_, err := c.Campaign(s.ctx)
+			if !errors.Is(err, eldest.ErrLeading) {
+				failures <- fmt.Errorf("campaign: %w", err)
+			}
+			failures <- l.Resign(s.ctx)
+		}
+		cfg.Hooks.Ended = func(election.EndedEvent) {
+			if err := c.Withdraw(s.ctx); !errors.Is(err, eldest.ErrNotRegistered) {
+				failures <- fmt.Errorf("withdraw: %w", err)
+			}
+			failures <- nil
+		}
+	})
+	close(made)
+	l = s.lead(c)
+	close(led)
+	for range 3 {
+		require.NoError(t, get(s, failures))
+	}
+	require.NoError(t, c.Close(s.ctx))
+	require.Empty(t, s.queue())
+}
+
+// However many rounds race with their ends, each Registered has one Ended after it,
+// and nothing is told of a round after that.
+func TestHooksOrderUnderRaces(t *testing.T) {
+	s := newStage(t)
+	session := s.session(s.cli)
+	for range 40 {
+		j := &journal{}
+		c := s.candidate("v", on(session), j.hooks)
+		closed := make(chan error, 1)
+		waiting := s.campaigning(s.ctx, c)
+		go func() { closed <- c.Close(s.ctx) }()
+		get(s, waiting)
+		require.NoError(t, get(s, closed))
+		lines := j.all()
+		if len(lines) == 0 {
+			continue // closed before it began
+		}
+		require.Contains(t, lines[0], "registered")
+		require.Contains(t, lines[len(lines)-1], "ended")
+	}
+}
