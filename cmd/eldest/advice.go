@@ -74,9 +74,21 @@ func (f *connFlags) advise(err error) error {
 			"(write for campaign and resign, read for the rest)", text, f.user)
 	case silent(err):
 		return fmt.Errorf("no answer from etcd at %s (%s): is it running? Check --endpoints (or ELDEST_ENDPOINTS), "+
-			"and --cacert, --cert and --key if it speaks TLS", strings.Join(f.endpoints, ","), text)
+			"and --cacert, --cert and --key if it speaks TLS", f.addresses(), f.why(err))
 	}
 	return errors.New(text)
+}
+
+// addresses renders the endpoints.
+func (f *connFlags) addresses() string { return printable(strings.Join(f.endpoints, ",")) }
+
+// why says why etcd did not answer: what was wrong with the connection tells more
+// than that time was up.
+func (f *connFlags) why(err error) string {
+	if trouble, _ := f.trouble.Load().(string); trouble != "" && rpcCode(err) == codes.DeadlineExceeded {
+		return printable(trouble)
+	}
+	return because(err)
 }
 
 // because renders an error without the library's outer words about the operation:

@@ -107,7 +107,7 @@ func (c *campaign) run() error {
 		cancel(fmt.Errorf("writing the events: %w", err))
 	})
 
-	wait := &waitNotice{to: c.cmd, endpoints: c.conn.endpoints}
+	wait := &waitNotice{to: c.cmd, conn: c.conn}
 	client, err := c.conn.dialPatiently(ctx, wait)
 	if err != nil {
 		return c.result(ctx, err)

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,9 @@ type connFlags struct {
 	dialTimeout    time.Duration
 	commandTimeout time.Duration
 	namespace      string
+
+	// trouble is the newest failure of a connection, as a string.
+	trouble atomic.Value
 }
 
 // connFlagNames are the flags that the environment can set.

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/namespace"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 )
 
 // How soon a connection that died without a word is given up. etcd refuses pings
@@ -42,7 +45,7 @@ func (f *connFlags) dial(ctx context.Context) (*clientv3.Client, error) {
 	// Errors are reported where they matter; a client that logs its attempts
 	// between our lines helps nobody.
 	cfg.Logger = zap.NewNop()
-	cfg.DialOptions = []grpc.DialOption{grpc.WithChainStreamInterceptor(waitForReady)}
+	cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(f.remember)}
 
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(ctx, end)
@@ -64,11 +67,22 @@ func (f *connFlags) dial(ctx context.Context) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// waitForReady makes streams wait for a connection until their context ends.
-// Without it a single renewal, which the client repeats without a pause, keeps a
-// processor busy for as long as etcd refuses connections.
-func waitForReady(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
-	streamer grpc.Streamer, opts ...grpc.CallOption,
-) (grpc.ClientStream, error) {
-	return streamer(ctx, desc, cc, method, append(opts, grpc.WaitForReady(true))...)
+// remember keeps what was wrong with the connection when an attempt failed. gRPC
+// says it in the status of a request that waited for a connection in vain; the
+// client turns that into the bare error of the context.
+func (f *connFlags) remember(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+	invoker grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	err := invoker(ctx, method, req, reply, cc, opts...)
+	switch _, trouble, ok := strings.Cut(status.Convert(err).Message(), "latest balancer error: "); {
+	case err == nil:
+		f.trouble.Store("")
+	case ok:
+		trouble = strings.TrimPrefix(trouble, "connection error: desc = ")
+		if text, err := strconv.Unquote(trouble); err == nil {
+			trouble = strings.TrimPrefix(text, "transport: ")
+		}
+		f.trouble.Store(trouble)
+	}
+	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,8 +14,8 @@ import (
 // waitNotice tells on stderr that a command waits for etcd, and that the waiting
 // is over. Silence would look like a hang.
 type waitNotice struct {
-	to        *cobra.Command
-	endpoints []string
+	to   *cobra.Command
+	conn *connFlags
 
 	mu   sync.Mutex
 	told time.Time
@@ -36,7 +35,7 @@ func (w *waitNotice) answered(err error) {
 	case err != nil && silent(err) && time.Since(w.told) > repeatNotice:
 		w.told = time.Now()
 		fmt.Fprintf(w.to.ErrOrStderr(), "%s: waiting for etcd at %s (%s); SIGINT ends the waiting\n",
-			name, strings.Join(w.endpoints, ","), because(err))
+			name, w.conn.addresses(), w.conn.why(err))
 	case err == nil && !w.told.IsZero():
 		w.told = time.Time{}
 		fmt.Fprintf(w.to.ErrOrStderr(), "%s: etcd answers\n", name)

@@ -13,6 +13,10 @@ import (
 var commands = []func() *cobra.Command{
 	newEtcdCmd,
 	newCampaignCmd,
+	newObserveCmd,
+	newLeaderCmd,
+	newListCmd,
+	newResignCmd,
 }
 
 // streams are the process's standard streams, so that tests can run a command

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+var errDeclined = errors.New("nothing was removed")
+
+// onTerminal reports whether somebody can be asked.
+func onTerminal(in io.Reader) bool {
+	file, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// confirm asks on stderr whether to go on, and returns errDeclined unless the
+// answer is yes. A signal ends the question.
+func confirm(cmd *cobra.Command) error {
+	fmt.Fprint(cmd.ErrOrStderr(), "Go on? [y/N] ")
+	answer := make(chan string, 1)
+	// Nothing interrupts the reading of a terminal; after a signal this goroutine
+	// ends with the process.
+	go func() {
+		line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+		answer <- line
+	}()
+	select {
+	case line := <-answer:
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "y", "yes":
+			return nil
+		}
+		return errDeclined
+	case <-cmd.Context().Done():
+		fmt.Fprintln(cmd.ErrOrStderr())
+		return errDeclined
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/observe"
+)
+
+func newListCmd() *cobra.Command {
+	var conn *connFlags
+	cmd := &cobra.Command{
+		Use:   "list ELECTION",
+		Short: "List the queue, the leader first",
+		Long: `Lists the candidates of an election in the order in which they will lead: key,
+lease, token, the time that is left to the lease unless it is renewed, and value.
+With --json it is an array of objects with key, lease, token, mod_revision,
+ttl_seconds (negative: the lease is gone), value, and value_base64 where the value
+is not UTF-8. An empty queue is no failure.
+
+Exit codes: 0 done; 1 failed; 2 bad usage.
+` + connHelp,
+		Example: `  eldest list nightly-jobs
+  eldest list nightly-jobs --json | jq length`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return conn.once(cmd, args[0], func(ctx context.Context, client *clientv3.Client) error {
+				queue, err := observe.Queue(ctx, client, client, args[0])
+				if err != nil {
+					return err
+				}
+				return printQueue(cmd.OutOrStdout(), queue, wantsJSON(cmd))
+			})
+		},
+	}
+	conn = addConnFlags(cmd)
+	return cmd
+}
+
+// queuedJSON is one element of "eldest list --json".
+type queuedJSON struct {
+	candidateJSON
+	TTLSeconds int64 `json:"ttl_seconds"`
+}
+
+func printQueue(w io.Writer, queue []observe.Entry, asJSON bool) error {
+	if asJSON {
+		rows := make([]queuedJSON, len(queue)) // never null
+		for i, e := range queue {
+			rows[i] = queuedJSON{candidateForJSON(e.Candidate), int64(e.TTL / time.Second)}
+		}
+		_, err := io.WriteString(w, jsonLine(rows))
+		return err
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(tw, "KEY\tLEASE\tTOKEN\tTTL\tVALUE")
+	for _, e := range queue {
+		left := e.TTL.String()
+		if e.TTL < 0 {
+			left = "gone"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\n", printable(e.Key), hexLease(e.Lease), e.Token, left, printable(string(e.Value)))
+	}
+	return tw.Flush()
+}
