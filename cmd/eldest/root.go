@@ -11,6 +11,7 @@ import (
 // commands is the list of subcommands, in the order of --help. Whoever adds a
 // command adds its line here and nothing else in this file.
 var commands = []func() *cobra.Command{
+	newDemoCmd,
 	newEtcdCmd,
 	newCampaignCmd,
 	newObserveCmd,

@@ -1,0 +1,179 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/eldest-io/eldest"
+)
+
+// narrator tells the facts to people. Safe for concurrent use.
+type narrator struct {
+	tape  *tape
+	style Style
+
+	mu    sync.Mutex
+	names map[string]string // by key
+	led   map[string]bool   // by key
+	told  map[string]bool   // reasons that were given already
+}
+
+func newNarrator(t *tape, style Style) *narrator {
+	return &narrator{tape: t, style: style, names: make(map[string]string), led: make(map[string]bool), told: make(map[string]bool)}
+}
+
+// fact tells one fact, and the first time of its kind also why it is so.
+func (n *narrator) fact(f Fact) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	who, colour, text, why := n.words(f)
+	if text == "" {
+		return
+	}
+	n.tape.at(f.At, n.style.paint(colour, fmt.Sprintf("%-9s %s", who, text)))
+	if why != "" && !n.told[why] {
+		n.told[why] = true
+		n.tape.at(f.At, n.style.paint(dim, fmt.Sprintf("%-9s  why: %s", "", why)))
+	}
+}
+
+// words needs mu.
+func (n *narrator) words(f Fact) (who string, colour ink, text, why string) {
+	switch f.Kind {
+	case Registered:
+		n.names[f.Key] = f.Actor
+		text = fmt.Sprintf("stands with token %d, key %s", f.Token, shortKey(f.Key))
+		if f.Predecessor == "" {
+			text += ", nobody before it"
+		} else {
+			text += fmt.Sprintf(", number %d, behind %s", f.Queue, n.name(f.Predecessor))
+		}
+		return f.Actor, plain, text, "the token is the create revision of its key; etcd gives it, it only grows, and it is the place in the queue"
+	case Waiting:
+		return f.Actor, plain, fmt.Sprintf("waits for %s's key %s to go", n.name(f.Predecessor), shortKey(f.Predecessor)),
+			"it watches that one key only; however long the queue is, one departure wakes one waiter"
+	case Won:
+		n.led[f.Key] = true
+		return f.Actor, green, fmt.Sprintf("LEADS with token %d", f.Token),
+			"it has proof, as of one revision, that its key is there and that no key is older"
+	case Jeopardy:
+		return f.Actor, yellow, "could not renew its lease: " + f.Cause,
+			"one failure is none: it tries again until its own deadline, which is before etcd's"
+	case Recovered:
+		return f.Actor, plain, "renewed its lease after all", ""
+	case Lost:
+		text = "is out of the queue: " + f.Cause
+		if n.led[f.Key] {
+			text = "LEADS NO MORE: " + f.Cause
+		}
+		return f.Actor, red, text, ""
+	case Resigned:
+		if n.led[f.Key] {
+			return f.Actor, yellow, "resigned: first it stopped leading, then it deletes its key", ""
+		}
+		return f.Actor, plain, "left the queue", ""
+	case Exited:
+		return f.Actor, dim, exitWords(f), ""
+	case Acted:
+		return "demo", bold, n.actWords(f), ""
+	case Observed:
+		return n.observed(f)
+	case Guarded:
+		return n.guarded(f)
+	default:
+		return "", plain, "", ""
+	}
+}
+
+func (n *narrator) name(key string) string {
+	if name, ok := n.names[key]; ok {
+		return name
+	}
+	return shortKey(key)
+}
+
+func (n *narrator) actWords(f Fact) string {
+	switch f.Act {
+	case Resign:
+		return fmt.Sprintf("sends SIGTERM to %s, the leader", f.Actor)
+	case Withdraw:
+		return fmt.Sprintf("sends SIGTERM to %s, which waits", f.Actor)
+	case Kill:
+		return fmt.Sprintf("sends SIGKILL to %s, the leader", f.Actor)
+	case Delete:
+		return fmt.Sprintf("deletes %s, the key of %s, the leader", shortKey(f.Key), f.Actor)
+	case Cut:
+		return fmt.Sprintf("cuts %s off from the other members; the leader %s reaches %s only", f.Member, f.Actor, f.Member)
+	case Mend:
+		return fmt.Sprintf("joins %s to the others again", f.Member)
+	default:
+		return ""
+	}
+}
+
+// exitWords says nothing where nothing is left to say.
+func exitWords(f Fact) string {
+	switch f.Code {
+	case codeLeft, codeKilled:
+		return ""
+	case codeLost:
+		return "ended its process with exit code 3, \"lost\""
+	default:
+		return fmt.Sprintf("ended its process with exit code %d: %s", f.Code, f.Cause)
+	}
+}
+
+func (n *narrator) observed(f Fact) (who string, colour ink, text, why string) {
+	const observer = "observer"
+	switch f.State {
+	case eldest.Led.String():
+		return observer, cyan, fmt.Sprintf("sees %s lead, token %d", n.name(f.Key), f.Token),
+			"it keeps one watch on the whole queue, holds no lease and never stands"
+	case eldest.Nobody.String():
+		return observer, cyan, "sees nobody lead", ""
+	default:
+		return observer, cyan, "does not know who leads: " + f.Cause,
+			"\"nobody leads\" and \"I do not know\" are different answers"
+	}
+}
+
+func (n *narrator) guarded(f Fact) (who string, colour ink, text, why string) {
+	write := fmt.Sprintf("writes as %s, with token %d: ", n.name(f.Key), f.Token)
+	switch {
+	case f.Accepted:
+		return "writer", green, write + "accepted", ""
+	case f.Found == 0:
+		return "writer", red, write + "REFUSED by etcd, that key is gone" + extra(f.Cause),
+			"the transaction says \"if this key has this create revision\"; a late write of an old leader cannot pass"
+	default:
+		return "writer", red, write + fmt.Sprintf("REFUSED by etcd, the key has token %d", f.Found), ""
+	}
+}
+
+// extra is for an error that is no refusal.
+func extra(cause string) string {
+	if cause == "" {
+		return ""
+	}
+	return " (" + cause + ")"
+}
+
+// scene prints a heading and what to look for.
+func (n *narrator) scene(number int, title string, why ...string) {
+	lines := []string{"", n.style.paint(bold, fmt.Sprintf("%d. %s", number, title))}
+	for _, w := range why {
+		lines = append(lines, n.style.paint(dim, "   "+w))
+	}
+	n.tape.say(lines...)
+}
+
+// queue draws the queue, the eldest first.
+func (n *narrator) queue(names []string, token eldest.Token) {
+	if len(names) == 0 {
+		n.tape.say("           queue: empty")
+		return
+	}
+	first := n.style.paint(green, fmt.Sprintf("%s(leader, token %d)", names[0], token))
+	n.tape.say("           queue: " + strings.Join(append([]string{first}, names[1:]...), " <- "))
+}

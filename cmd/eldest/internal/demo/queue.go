@@ -1,0 +1,106 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/observe"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// queue returns who stands, by what has been reported, the eldest first.
+func (s *stage) queue() []*candidacy {
+	var standing []*candidacy
+	for _, c := range candidacies(s.history.Facts()) {
+		if c.ended.IsZero() {
+			standing = append(standing, c)
+		}
+	}
+	return standing
+}
+
+// process is the newest process of a candidate.
+func (s *stage) process(c *candidacy) *actor {
+	for i := len(s.actors) - 1; i >= 0; i-- {
+		if s.actors[i].name == c.actor {
+			return s.actors[i]
+		}
+	}
+	panic("a candidate without a process: " + c.actor)
+}
+
+// fill starts candidates until as many stand as were asked for. They come one by
+// one, so that the names are in the order of the queue.
+func (s *stage) fill(ctx context.Context) error {
+	for len(s.queue()) < s.cfg.Candidates {
+		s.named++
+		if _, err := s.stand(ctx, fmt.Sprintf("c%d", s.named), s.memberFor(s.named)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// memberFor chooses the member of the n-th candidate. The acts of a round use up
+// five candidates from the front of the queue, and the fifth leads when a member
+// is cut off. It has the last member to itself, so that the cut takes nobody else
+// with it; should it do so anyway, that is told and judged like everything else.
+func (s *stage) memberFor(n int) int {
+	members := s.cfg.Members
+	switch {
+	case members == 1:
+		return 0
+	case n%5 == 0:
+		return members - 1
+	default:
+		return n % (members - 1)
+	}
+}
+
+// picture draws the queue as etcd has it.
+func (s *stage) picture(ctx context.Context) error {
+	if s.cfg.JSON {
+		return nil
+	}
+	entries, err := s.entries(ctx, nil)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = string(e.Value) // the candidates stand with their names
+	}
+	s.narrator.queue(names, entries[0].Token)
+	return nil
+}
+
+// entries asks etcd for the queue, with the leases' remaining times if leases is
+// not nil.
+func (s *stage) entries(ctx context.Context, leases clientv3.Lease) ([]observe.Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.limits().Expiry)
+	defer cancel()
+	return observe.Queue(ctx, s.client(), leases, electionName)
+}
+
+// write writes under the guard of a tenure, as a leader does its work, and records
+// whether etcd let it through.
+func (s *stage) write(ctx context.Context, c *candidacy) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.limits().Expiry)
+	defer cancel()
+	guard := txn.Guard{Election: electionName, Key: c.key, Token: c.token}
+	sent := time.Now()
+	_, err := guard.KV(s.client()).Put(ctx, workKey, c.actor)
+	f := Fact{At: sent, Kind: Guarded, Actor: c.actor, Key: c.key, Token: c.token, Accepted: err == nil}
+	if err != nil {
+		refused := asRefusal(err)
+		if refused == nil {
+			return fmt.Errorf("a guarded write: %w", err)
+		}
+		f.Found = refused.Found
+	}
+	s.tell(f)
+	return nil
+}

@@ -1,0 +1,121 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Summary is what --json ends with.
+type Summary struct {
+	Event      string        `json:"event"` // "summary"
+	OK         bool          `json:"ok"`
+	DurationMS int64         `json:"duration_ms"`
+	Checks     []Verdict     `json:"checks"`
+	Handovers  []handoverRow `json:"handovers"`
+	// Broken says why the play did not come to its end.
+	Broken string `json:"broken,omitempty"`
+}
+
+// handoverRow is a Handover with its times in milliseconds.
+type handoverRow struct {
+	Handover
+	TookMS    float64 `json:"took_ms"`
+	NeitherMS float64 `json:"neither_ms"`
+}
+
+// summary judges the facts, prints what it found, and returns ErrViolated unless
+// everything held and the play came to its end.
+func (s *stage) summary(facts []Fact, broken error) error {
+	sum := Summary{
+		Event:      "summary",
+		DurationMS: time.Since(s.tape.start).Milliseconds(),
+		Checks:     Check(facts, s.cfg.limits()),
+	}
+	sum.OK = broken == nil && len(Failed(sum.Checks)) == 0
+	if broken != nil {
+		sum.Broken = broken.Error()
+	}
+	changes := handovers(facts)
+	for _, h := range changes {
+		sum.Handovers = append(sum.Handovers, handoverRow{Handover: h, TookMS: inMillis(h.Took), NeitherMS: inMillis(h.Neither)})
+	}
+	if s.cfg.JSON {
+		s.printJSON(sum)
+	} else {
+		s.printSummary(sum, changes)
+	}
+	if !sum.OK {
+		return ErrViolated
+	}
+	return nil
+}
+
+func (s *stage) printSummary(sum Summary, changes []Handover) {
+	style := s.cfg.Style
+	lines := []string{"", style.paint(bold, "Hand-overs")}
+	for _, h := range changes {
+		lines = append(lines, "  "+changeWords(style, h))
+	}
+	lines = append(lines, "", style.paint(bold, "Checked, on what the candidates, the observer and the writer reported"))
+	for _, v := range sum.Checks {
+		lines = append(lines, fmt.Sprintf("  %s %-30s %s", style.mark(v.OK), v.Name, style.paint(dim, v.Detail)))
+		for i, p := range v.Problems {
+			if i == maxProblems {
+				lines = append(lines, fmt.Sprintf("           and %d more", len(v.Problems)-i))
+				break
+			}
+			lines = append(lines, "           "+style.paint(red, p))
+		}
+	}
+	if sum.Broken != "" {
+		lines = append(lines, "", style.paint(red, "The play did not come to its end: "+sum.Broken))
+	}
+	verdict := style.paint(green, "All of it held.")
+	if !sum.OK {
+		verdict = style.paint(red, "NOT all of it held.")
+	}
+	lines = append(lines, "", fmt.Sprintf("%s %.1f s; all processes are ended, all data is removed.", verdict, float64(sum.DurationMS)/1000))
+	s.tape.say(lines...)
+}
+
+// maxProblems of one check are shown to people; --json has them all.
+const maxProblems = 5
+
+// changeWords tells one hand-over in a line.
+func changeWords(style Style, h Handover) string {
+	var tail []string
+	switch h.Act {
+	case Delete:
+		tail = append(tail, fmt.Sprintf("%s knew after %s", h.From, millis(h.Told)))
+	case Resign, Cut:
+		tail = append(tail, "nobody led for "+millis(h.Neither))
+	case Kill:
+		tail = append(tail, "nobody led in between")
+	}
+	causes := map[Act]string{Resign: "resigned", Kill: "was killed", Delete: "lost its key", Cut: "was cut off", Leave: "left"}
+	cause, ok := causes[h.Act]
+	if !ok {
+		cause = "lost it by itself"
+	}
+	return fmt.Sprintf("%s %-4s -> %-4s %8s after %s %-12s %s", style.paint(bold, "hand-over"),
+		h.From, h.To, millis(h.Took), h.From, cause, style.paint(dim, strings.Join(tail, ", ")))
+}
+
+func inMillis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// opening tells what is about to happen.
+func (s *stage) opening() {
+	if s.cfg.JSON {
+		return
+	}
+	how := "each act once"
+	if s.cfg.Duration > 0 {
+		how = fmt.Sprintf("acts for %v", s.cfg.Duration)
+	}
+	s.tape.say(
+		fmt.Sprintf("eldest demo: an etcd cluster of %s, %s, leases of %v; %s",
+			count(s.cfg.Members, "member"), count(s.cfg.Candidates, "candidate"), s.cfg.TTL, how),
+		s.cfg.Style.paint(dim, "Everything runs on this machine and is gone afterwards. Times are seconds since the start. Ctrl-C ends it."),
+	)
+}
