@@ -146,6 +146,7 @@ func TestHookCallsBack(t *testing.T) {
 			failures <- l.Resign(s.ctx)
 		}
 		cfg.Hooks.Ended = func(election.EndedEvent) {
+			// Whatever it says, it must not block.
 			if err := c.Withdraw(s.ctx); !errors.Is(err, eldest.ErrNotRegistered) {
 				failures <- fmt.Errorf("withdraw: %w", err)
 			}

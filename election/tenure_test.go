@@ -39,8 +39,10 @@ func TestTenureEndsWithACause(t *testing.T) {
 		{"session closed", func(s *stage, _ *election.Candidate, session *lease.Session, _ *election.Leadership) {
 			require.NoError(s.t, session.Close(s.ctx))
 		}, eldest.ErrClosed},
-		{"session abandoned", func(_ *stage, _ *election.Candidate, session *lease.Session, _ *election.Leadership) {
-			session.Abandon()
+		{"session abandoned", func(s *stage, _ *election.Candidate, session *lease.Session, _ *election.Leadership) {
+			session.Abandon() // and the lease lives on
+			_, err := s.admin.Revoke(s.ctx, session.ID())
+			require.NoError(s.t, err)
 		}, eldest.ErrClosed},
 		{"candidate closed", func(s *stage, c *election.Candidate, _ *lease.Session, _ *election.Leadership) {
 			require.NoError(s.t, c.Close(s.ctx))

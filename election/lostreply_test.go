@@ -1,0 +1,181 @@
+package election_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// behind is a candidate whose client stands on a host of its own; its session does
+// not, so that only the candidate's requests meet the host's faults.
+func (s *stage) behind(value string, change ...func(*election.Config)) (*election.Candidate, *etcdtest.Host) {
+	s.t.Helper()
+	host := etcdtest.Shared(s.t).Host(s.t)
+	cli := host.Client(s.t)
+	change = append([]func(*election.Config){func(cfg *election.Config) {
+		cfg.KV, cfg.Watcher, cfg.Timeout = cli, cli, 300*time.Millisecond
+	}}, change...)
+	return s.candidate(value, change...), host
+}
+
+// Regression 4: the reply of the registration is lost. The key is adopted; there is
+// one, with the value that was wanted.
+func TestLostReplyOfTheRegistrationIsAdopted(t *testing.T) {
+	type start func(s *stage, c *election.Candidate) (*election.Leadership, error)
+	for name, start := range map[string]start{
+		"campaign": func(s *stage, c *election.Candidate) (*election.Leadership, error) { return c.Campaign(s.ctx) },
+		"try":      func(s *stage, c *election.Candidate) (*election.Leadership, error) { return c.Try(s.ctx) },
+		"register": func(s *stage, c *election.Candidate) (*election.Leadership, error) {
+			place, err := c.Register(s.ctx)
+			require.NoError(s.t, err)
+			require.Empty(s.t, place.Predecessor)
+			return c.Await(s.ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			j := &journal{}
+			c, host := s.behind("v", j.hooks)
+			swallow := host.SwallowNextReply(etcdtest.Containing(c.Key()))
+			l, err := start(s, c)
+			require.NoError(t, err)
+			require.NoError(t, swallow.Wait(s.ctx))
+			require.Equal(t, []string{c.Key()}, s.queue())
+			require.Equal(t, "v", string(s.value(c.Key())))
+			require.Contains(t, j.all(), `registered queue 0 behind "" adopted true`)
+			require.NoError(t, l.Resign(s.ctx))
+			require.Empty(t, s.queue())
+			require.NoError(t, c.Close(s.ctx))
+		})
+	}
+}
+
+// The same behind an elder: the place is learnt, and nobody waits behind a ghost.
+func TestLostReplyWhileQueueing(t *testing.T) {
+	s := newStage(t)
+	elder := s.lead(s.candidate("elder"))
+	c, host := s.behind("v")
+	swallow := host.SwallowNextReply(etcdtest.Containing(c.Key()))
+	place, err := c.Register(s.ctx)
+	require.NoError(t, err)
+	require.NoError(t, swallow.Wait(s.ctx))
+	require.Equal(t, elder.Key(), place.Predecessor)
+
+	// Try, whose first reply is lost, is told the truth as well.
+	d, host := s.behind("d")
+	swallow = host.SwallowNextReply(etcdtest.Containing(d.Key()))
+	_, err = d.Try(s.ctx)
+	require.ErrorIs(t, err, eldest.ErrNotElected)
+	require.NoError(t, swallow.Wait(s.ctx))
+	require.Equal(t, []string{elder.Key(), c.Key()}, s.queue())
+}
+
+// The other replies that can be lost: of the proclaim, the proof, the departure.
+func TestOtherLostReplies(t *testing.T) {
+	s := newStage(t)
+	elder, middle := s.candidate("elder"), s.candidate("middle")
+	le := s.lead(elder)
+	_, err := middle.Register(s.ctx)
+	require.NoError(t, err)
+	waits := make(chan election.WaitingEvent, 10)
+	c, host := s.behind("v", func(cfg *election.Config) {
+		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
+	})
+	waiting := s.campaigning(s.ctx, c)
+	get(s, waits)
+
+	swallow := host.SwallowNextReply(etcdtest.Containing("proclaimed"))
+	require.ErrorIs(t, c.Proclaim(s.ctx, []byte("proclaimed")), eldest.ErrOutcomeUnknown)
+	require.NoError(t, swallow.Wait(s.ctx))
+	require.Equal(t, "proclaimed", string(s.value(c.Key())))
+
+	swallow = host.SwallowNextReply(etcdtest.Containing(c.Key())) // the question who is older
+	require.NoError(t, middle.Withdraw(s.ctx))
+	require.NoError(t, swallow.Wait(s.ctx))
+	require.NoError(t, le.Resign(s.ctx))
+	won := get(s, waiting)
+	require.NoError(t, won.err)
+
+	swallow = host.SwallowNextReply(etcdtest.Containing(c.Key()))
+	require.NoError(t, won.l.Resign(s.ctx), "sent again until it is known")
+	require.NoError(t, swallow.Wait(s.ctx))
+	require.Empty(t, s.queue())
+}
+
+// G8: the context ends while it is not known whether the registration went
+// through. It arrives late, after the campaign was given up, and is swept away.
+func TestLateRegistrationLeavesNoGhost(t *testing.T) {
+	s := newStage(t)
+	session := s.session(s.admin)
+	c, host := s.behind("v", on(session))
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	// One request first, so that the connection stands when it is held.
+	require.ErrorIs(t, c.Withdraw(s.ctx), eldest.ErrNotRegistered)
+	place, err := c.Register(s.ctx)
+	require.NoError(t, err)
+	require.NoError(t, c.Withdraw(s.ctx))
+
+	host.Hold(etcdtest.Inbound)
+	held := host.Stats().Held.Inbound
+	waiting := s.campaigning(ctx, c)
+	s.until("the request is under way", func() bool { return host.Stats().Held.Inbound > held })
+	cancel()
+	require.ErrorIs(t, get(s, waiting).err, context.Canceled)
+	require.Empty(t, s.queue())
+
+	rev := s.revision()
+	host.Mend() // now it arrives
+	// It did arrive: somebody saw the key come; and it went.
+	events := s.admin.Watch(s.ctx, c.Key(), clientv3.WithRev(rev))
+	var came, went bool
+	for resp := range events {
+		require.NoError(t, resp.Err())
+		for _, ev := range resp.Events {
+			came = came || ev.IsCreate() && ev.Kv.CreateRevision > int64(place.Token)
+			went = ev.Type == clientv3.EventTypeDelete
+		}
+		if came && went {
+			break
+		}
+	}
+	require.True(t, came && went)
+	require.NoError(t, session.Err(), "not with its lease")
+
+	// Whoever campaigns now gets a life of its own.
+	l := s.lead(c)
+	require.Greater(t, l.Token(), place.Token)
+	require.NoError(t, c.Close(s.ctx))
+	require.Empty(t, s.queue())
+}
+
+// A campaign on the key of a late arrival adopts what it finds, and stands once.
+func TestCampaignAfterAnUnknownRegistration(t *testing.T) {
+	s := newStage(t)
+	session := s.session(s.admin)
+	c, g := s.gated("v", on(session), func(cfg *election.Config) { cfg.Timeout = 300 * time.Millisecond })
+	why := context.DeadlineExceeded // a reply that never came
+	ctx, cancel := context.WithCancel(s.ctx)
+	g.on(nil, func(context.Context, error) error { cancel(); return why })
+	_, err := c.Campaign(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	l := s.lead(c)
+	require.Equal(t, []string{c.Key()}, s.queue())
+	require.NoError(t, l.Resign(s.ctx))
+	require.NoError(t, c.Close(s.ctx))
+	require.Empty(t, s.queue())
+}
+
+func (s *stage) revision() int64 {
+	s.t.Helper()
+	resp, err := s.admin.Get(s.ctx, "revision", clientv3.WithCountOnly())
+	require.NoError(s.t, err)
+	return resp.Header.Revision
+}
