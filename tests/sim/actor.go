@@ -13,10 +13,11 @@ import (
 // actor is a participant: a process on a host that campaigns, leads, writes
 // while it leads, and begins again when it is over, until it leaves or crashes.
 type actor struct {
-	stage *stage
-	name  string
-	host  *rig.Host
-	rng   *rand.Rand // of this actor alone; nil: no pauses at random
+	stage  *stage
+	name   string
+	host   *rig.Host
+	rng    *rand.Rand // of this actor alone; nil: no pauses at random
+	temper Temper
 
 	mu        sync.Mutex
 	started   bool
@@ -65,7 +66,7 @@ func (a *actor) open() (Contender, error) {
 	ctx, cancel := context.WithTimeout(a.life, a.stage.ttl)
 	defer cancel()
 	return a.stage.impl.Open(ctx, a.host.Client, Seat{
-		Election: electionName, TTL: a.stage.ttl, Value: a.name,
+		Election: electionName, TTL: a.stage.ttl, Value: a.name, Temper: a.temper,
 		TwoSteps: a.rng != nil && a.rng.IntN(2) == 0,
 		Proven: func(token, revision int64) {
 			a.tell(history.Event{Kind: history.Proven, Token: token, Proof: revision})
@@ -96,7 +97,7 @@ func (a *actor) campaign(c Contender) {
 	a.tell(history.Event{Kind: history.Joined, Lease: c.Lease()})
 	t, err := c.Campaign(ctx)
 	if err != nil {
-		a.tell(history.Event{Kind: history.Failed, Text: err.Error()})
+		a.tell(history.Event{Kind: history.Failed, Lost: !c.Usable(), Text: err.Error()})
 		return
 	}
 	giveUp := make(chan struct{})
@@ -108,12 +109,12 @@ func (a *actor) campaign(c Contender) {
 			other.ask()
 		}
 	}
-	a.lead(t, giveUp)
+	a.lead(c, t, giveUp)
 }
 
 // lead writes until the tenure is over, and tells of its end at the instant at
 // which it is told, which may be long before a resignation returns.
-func (a *actor) lead(t Tenure, giveUp <-chan struct{}) {
+func (a *actor) lead(c Contender, t Tenure, giveUp <-chan struct{}) {
 	var work sync.WaitGroup
 	work.Go(func() { a.write(t) })
 	work.Go(func() {
@@ -126,7 +127,7 @@ func (a *actor) lead(t Tenure, giveUp <-chan struct{}) {
 		a.quit(t)
 	})
 	<-t.Done()
-	a.tell(history.Event{Kind: history.Ended, Token: t.Token(), Text: t.Cause().Error()})
+	a.tell(history.Event{Kind: history.Ended, Token: t.Token(), Lost: !c.Usable(), Text: t.Cause().Error()})
 	a.set(func() { a.tenure, a.giveUp = nil, nil })
 	work.Wait()
 }

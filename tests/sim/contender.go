@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -21,6 +22,8 @@ type Seat struct {
 	Election string
 	TTL      time.Duration
 	Value    string
+	// Temper is how the session keeps its lease, of those who can be told.
+	Temper Temper
 	// TwoSteps asks for registering first and waiting in a second call, of those
 	// who can.
 	TwoSteps bool
@@ -70,3 +73,26 @@ var (
 	// ErrUnclear: the write may have happened.
 	ErrUnclear = errors.New("unclear")
 )
+
+// Temper is what a participant's session and clock are like. The zero value
+// leaves everything at its default.
+type Temper struct {
+	// Rate is how fast the participant's clock runs; 0 means 1.
+	Rate float64
+	// Margin is subtracted from the TTL; it must cover Rate. 0: the default.
+	Margin time.Duration
+	// Patience is the time-out of a renewal as a share of the TTL; 0: the
+	// default.
+	Patience float64
+}
+
+// drawTemper draws one. The default margin hides two faults: an error of up to
+// a tenth of the TTL, and, with its short time-out, all of a slow reply. So half
+// of the participants have next to none, with a perfect clock; the others have a
+// clock as bad as the default margin still covers.
+func drawTemper(rng *rand.Rand) Temper {
+	if rng.IntN(2) == 0 {
+		return Temper{Margin: time.Millisecond, Patience: 0.1 + 0.6*rng.Float64()}
+	}
+	return Temper{Rate: 0.92 + 0.16*rng.Float64()}
+}

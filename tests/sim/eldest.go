@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -16,8 +17,7 @@ import (
 var Eldest = Implementation{Name: "eldest", Open: openEldest}
 
 func openEldest(ctx context.Context, client *clientv3.Client, as Seat) (Contender, error) {
-	// Virtual time is Go's time; the boot clock knows nothing of it.
-	s, err := lease.Open(ctx, lease.Config{Lease: client, TTL: as.TTL, Clock: lease.Monotonic()})
+	s, err := lease.Open(ctx, sessionConfig(client, as))
 	if err != nil {
 		return nil, err
 	}
@@ -31,6 +31,30 @@ func openEldest(ctx context.Context, client *clientv3.Client, as Seat) (Contende
 	}
 	return &eldestContender{session: s, candidate: c, twoSteps: as.TwoSteps}, nil
 }
+
+func sessionConfig(client *clientv3.Client, as Seat) lease.Config {
+	// Virtual time is Go's time; the boot clock knows nothing of it.
+	cfg := lease.Config{Lease: client, TTL: as.TTL, Margin: as.Temper.Margin, Clock: lease.Monotonic()}
+	if as.Temper.Rate != 0 {
+		cfg.Clock = drifting{cfg.Clock, as.Temper.Rate}
+	}
+	if as.Temper.Patience != 0 {
+		cfg.Renewal = func(granted time.Duration) lease.Renewal {
+			r := lease.DefaultRenewal(granted)
+			r.Timeout = time.Duration(as.Temper.Patience * float64(granted))
+			return r
+		}
+	}
+	return cfg
+}
+
+// drifting is a clock that runs at a rate of its own.
+type drifting struct {
+	lease.Clock
+	rate float64
+}
+
+func (c drifting) Now() time.Duration { return time.Duration(float64(c.Clock.Now()) * c.rate) }
 
 type eldestContender struct {
 	session   *lease.Session

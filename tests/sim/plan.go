@@ -18,6 +18,7 @@ type plan struct {
 	ttl    time.Duration
 	joins  []time.Duration // when each actor begins
 	trips  []time.Duration // how far each is from the server, one way
+	temper []Temper
 	steps  []step
 }
 
@@ -30,6 +31,7 @@ const (
 	crash     verb = "crash"
 	cut       verb = "cut"
 	delay     verb = "delay"
+	fade      verb = "fade" // replies get late, then nothing gets through
 	lose      verb = "lose"
 	reset     verb = "reset"
 	revoke    verb = "revoke"
@@ -56,9 +58,9 @@ type step struct {
 	verb  verb
 	role  role
 	pick  int           // chooses among those in the role
-	way   rig.Way       // cut, delay
-	lasts time.Duration // cut, delay, restart; crash: until a new process comes, 0 never
-	lag   time.Duration // delay
+	way   rig.Way       // cut, delay, fade
+	lasts time.Duration // cut, delay, fade, restart; crash: until a new process comes, 0 never
+	lag   time.Duration // delay, fade
 	reply string        // lose: which reply
 	reset bool          // crash, lose: connections break; cut: they break when it heals
 }
@@ -86,7 +88,7 @@ func (s step) String() string {
 
 func (p *plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d participants, TTL %v, joining at %v, at distances %v\n", p.seed, p.actors, p.ttl, p.joins, p.trips)
+	fmt.Fprintf(&b, "seed %d: %d participants, TTL %v, joining at %v, at distances %v, tempers %+v\n", p.seed, p.actors, p.ttl, p.joins, p.trips, p.temper)
 	for _, s := range p.steps {
 		fmt.Fprintln(&b, s)
 	}
@@ -98,7 +100,7 @@ var menu = []struct {
 	verb   verb
 	weight int
 }{
-	{cut, 6}, {delay, 4}, {lose, 4}, {crash, 3}, {resign, 3}, {withdraw, 2},
+	{cut, 6}, {delay, 4}, {fade, 4}, {lose, 4}, {crash, 3}, {resign, 3}, {withdraw, 2},
 	{revoke, 2}, {remove, 2}, {overwrite, 1}, {reset, 1}, {compact, 2}, {restart, 1},
 }
 
@@ -111,6 +113,7 @@ func draw(seed uint64) *plan {
 	p := &plan{seed: seed, actors: 2 + rng.IntN(5), ttl: time.Duration(2+rng.IntN(9)) * time.Second}
 	for range p.actors {
 		p.joins = append(p.joins, between(rng, 0, 2*time.Second))
+		p.temper = append(p.temper, drawTemper(rng))
 		p.trips = append(p.trips, time.Duration(rng.IntN(2)*rng.IntN(3000))*time.Microsecond)
 	}
 	at := calm
@@ -144,6 +147,10 @@ func drawStep(rng *rand.Rand, ttl, at time.Duration) step {
 			between(rng, time.Millisecond, ttl/3), between(rng, 8*ttl/10, 12*ttl/10), between(rng, ttl, 2*ttl),
 		}[rng.IntN(3)]
 		s.lasts = between(rng, ttl/4, 2*ttl)
+	case fade:
+		s.way = rig.In
+		s.lag = between(rng, ttl/8, 6*ttl/10)
+		s.lasts = between(rng, ttl/2, 3*ttl/2)
 	case lose:
 		s.reply = replies[rng.IntN(len(replies))]
 		s.reset = rng.IntN(2) == 0

@@ -55,8 +55,8 @@ func play(w *rig.World, impl Implementation, p *plan, looking *audience) *result
 		}
 		s.step(st, next)
 	}
-	s.heal()
 	s.calm.Store(true)
+	s.heal()
 	// Everything comes right by itself in this time: leases expire, sessions are
 	// opened, back-offs end.
 	time.Sleep(2*p.ttl + 20*time.Second)
@@ -70,7 +70,9 @@ func play(w *rig.World, impl Implementation, p *plan, looking *audience) *result
 // join lets a new participant begin after a while.
 func (s *show) join(name string, after time.Duration) {
 	a := s.enter(name)
-	a.host.Settle(s.plan.trips[len(s.everybody())%s.plan.actors])
+	n := len(s.everybody()) % s.plan.actors
+	a.host.Settle(s.plan.trips[n])
+	a.temper = s.plan.temper[n]
 	a.rng = rand.New(rand.NewPCG(s.plan.seed, uint64(len(s.everybody()))))
 	life := s.world.T.Context()
 	if after == 0 {
@@ -80,8 +82,7 @@ func (s *show) join(name string, after time.Duration) {
 	time.AfterFunc(after, func() { a.begin(life) })
 }
 
-// heal ends what is still wrong. Steps that end by themselves have timers,
-// which no longer matter: healing twice is harmless.
+// heal ends what is still wrong.
 func (s *show) heal() {
 	require.NoError(s.world.T, s.world.Server.Start())
 	for _, a := range s.everybody() {

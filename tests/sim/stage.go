@@ -99,5 +99,5 @@ func (s *stage) finish() []history.Violation {
 func (s *stage) history() *history.History {
 	changes, complete := s.world.Server.Tap.Changes()
 	require.True(s.world.T, complete, "INVALID: the tap was overtaken by a compaction")
-	return &history.History{Events: s.log.Events(), Changes: changes, Prefix: prefix, Data: dataKey}
+	return &history.History{Events: s.log.Events(), Changes: changes, Prefix: prefix, Data: dataKey, TTL: s.ttl}
 }

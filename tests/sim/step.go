@@ -59,6 +59,13 @@ func (s *show) step(st step, next time.Duration) {
 		a.host.Delay(st.way, st.lag)
 		s.count(delay, true)
 		s.later(st.lasts, a.host.Heal)
+	case fade:
+		dark := 5 * s.ttl / 2
+		s.bother(a, st.lasts+dark)
+		a.host.Delay(st.way, st.lag)
+		s.count(fade, true)
+		s.later(st.lasts, func() { a.host.Cut(rig.Both) })
+		s.later(st.lasts+dark, a.host.Heal)
 	case lose:
 		s.lose(a, st)
 	case reset:
@@ -72,7 +79,9 @@ func (s *show) step(st step, next time.Duration) {
 // lose arms the loss of a reply, and makes the request come if it would not by
 // itself.
 func (s *show) lose(a *actor, st step) {
-	s.bother(a, s.ttl)
+	if st.reply != "renewal" || st.reset {
+		s.bother(a, s.ttl)
+	}
 	l := &rig.Loss{Match: replyMatcher(st.reply), Reset: st.reset}
 	a.host.Lose(l)
 	s.losses = append(s.losses, &armed{reply: st.reply, loss: l})
@@ -126,7 +135,8 @@ func (s *show) compact() {
 // restart stops the server and starts it with its data after a while.
 func (s *show) restart(st step) {
 	s.note(st, "the server")
-	s.trouble[""] = s.world.Now() + st.lasts
+	s.trouble[""] = s.world.Now() + st.lasts + 2*time.Second // and an election
+	s.log.Add(history.Event{Kind: history.Trouble, Until: s.trouble[""]})
 	s.world.Server.Stop()
 	time.Sleep(st.lasts)
 	require.NoError(s.world.T, s.world.Server.Start())
@@ -175,10 +185,19 @@ func (s *show) well(a *actor) bool {
 
 // bother notes that something is wrong with the actor's network for a while.
 func (s *show) bother(a *actor, d time.Duration) {
-	s.trouble[a.name] = max(s.trouble[a.name], s.world.Now()+d)
+	until := s.world.Now() + d
+	s.trouble[a.name] = max(s.trouble[a.name], until)
+	s.log.Add(history.Event{Who: a.name, Kind: history.Trouble, Until: until})
 }
 
-func (s *show) later(d time.Duration, f func()) { time.AfterFunc(d, f) }
+// later does f after a while, unless everything has healed by then.
+func (s *show) later(d time.Duration, f func()) {
+	time.AfterFunc(d, func() {
+		if !s.calm.Load() {
+			f()
+		}
+	})
+}
 
 func (s *show) count(v verb, took bool) {
 	if took {

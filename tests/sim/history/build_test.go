@@ -11,7 +11,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// story writes a history by hand: a second of virtual time passes before each
+// tick is short against everything that a checker calls late.
+const tick = time.Millisecond
+
+// story writes a history by hand: a tick of virtual time passes before each
 // line, revisions count up with the changes of the store, and events see the
 // revision of the moment, as they do in a run.
 type story struct {
@@ -26,23 +29,29 @@ func tell() *story {
 
 func key(lease int64) string { return fmt.Sprintf("e/%x", lease) }
 
+// wait lets time pass.
+func (s *story) wait(d time.Duration) *story {
+	s.now += d
+	return s
+}
+
 // put creates a candidate's key for a lease; its token is the revision.
 func (s *story) put(lease int64) *story {
-	s.now += time.Second
+	s.now += tick
 	s.rev++
 	return s.change(Change{Key: key(lease), Create: s.rev, Lease: lease})
 }
 
 // del removes the key of a lease, created at the revision create.
 func (s *story) del(lease, create int64) *story {
-	s.now += time.Second
+	s.now += tick
 	s.rev++
 	return s.change(Change{Key: key(lease), Create: create, Deleted: true})
 }
 
 // write commits a guarded write.
 func (s *story) write(token int64, name string) *story {
-	s.now += time.Second
+	s.now += tick
 	s.rev++
 	return s.change(Change{Key: s.Data, Create: 1, Value: WriteValue(token, name)})
 }
@@ -55,7 +64,7 @@ func (s *story) change(c Change) *story {
 
 // at files an event at this moment.
 func (s *story) at(e Event) *story {
-	s.now += time.Second
+	s.now += tick
 	return s.same(e)
 }
 

@@ -1,5 +1,5 @@
 // Package history holds what happened in a run and judges it: invariants I1 to
-// I6, each a checker in a file of its own.
+// I7, each a checker in a file of its own.
 //
 // A checker proves nothing about runs it was not shown, and a history without
 // traffic satisfies every invariant: whoever makes the run must make sure that
@@ -24,6 +24,7 @@
 //     no key to nobody.
 //   - [I6] candidate, leader, end, each once; and a leader knows of its end
 //     before the server lets its lease expire.
+//   - [I7] with nothing wrong, no session is lost and the next one leads at once.
 //
 // A checker returns every violation it finds and is a pure function, so it is
 // tested on histories written by hand, good and bad.

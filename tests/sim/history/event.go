@@ -33,6 +33,7 @@ const (
 // What the world does to participants.
 const (
 	Removed Kind = "removed by hand" // key or lease of a candidate taken away
+	Trouble Kind = "trouble"         // something is wrong with a host's network, or the server
 	Fault   Kind = "fault"           // for the reader of the log
 	Quiet   Kind = "quiet"           // healed long ago: I5 is judged here
 )
@@ -55,6 +56,11 @@ type Event struct {
 	// Clear, of a removal: the owner's network and the server were well for a
 	// second afterwards, so that it must have learnt of it in that time.
 	Clear bool
+
+	// Lost, of Failed and Ended: the session is gone.
+	Lost bool
+	// Until, of Trouble: when it ends.
+	Until time.Duration
 
 	Text string
 }

@@ -14,11 +14,12 @@ type History struct {
 	// Prefix is where the candidates' keys are, with its slash; Data is the key
 	// that the leaders write, whose values are [WriteValue].
 	Prefix, Data string
+	TTL          time.Duration
 }
 
 // Violation is one breach of an invariant.
 type Violation struct {
-	Invariant string // "I1" to "I6"
+	Invariant string // "I1" to "I7"
 	At        time.Duration
 	Text      string
 }
@@ -33,7 +34,7 @@ func violated(invariant string, at time.Duration, format string, args ...any) Vi
 
 // Checkers are all of them, in order.
 func Checkers() []func(*History) []Violation {
-	return []func(*History) []Violation{I1, I2, I3, I4, I5, I6}
+	return []func(*History) []Violation{I1, I2, I3, I4, I5, I6, I7}
 }
 
 // Check runs every checker.
@@ -59,7 +60,7 @@ func (h *History) String() string {
 		}
 	}
 	for _, e := range h.Events {
-		if e.Kind != Sent && e.Kind != Acked {
+		if e.Kind != Sent && e.Kind != Acked && e.Kind != Trouble {
 			lines = append(lines, line{e.At, e.String()})
 		}
 	}

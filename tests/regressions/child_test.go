@@ -1,0 +1,217 @@
+package regressions
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// childEnv makes this test binary a participant; its value is where, as JSON.
+const childEnv = "ELDEST_REGRESSIONS_CHILD"
+
+// order is what a child is to do: lead the election, and report.
+type order struct {
+	Endpoints []string      `json:"endpoints"`
+	Election  string        `json:"election"`
+	TTL       time.Duration `json:"ttl"`
+}
+
+// report is a line that a child writes.
+type report struct {
+	Event string `json:"event"`
+	// With "leading".
+	Lease int64  `json:"lease,omitempty"`
+	Key   string `json:"key,omitempty"`
+	Token int64  `json:"token,omitempty"`
+	// With "resumed", the first use after a pause, and with "status".
+	Holds    bool   `json:"holds,omitempty"`
+	State    string `json:"state,omitempty"`
+	Ended    bool   `json:"ended,omitempty"`
+	Renewals int64  `json:"renewals,omitempty"`
+	// With "wrote".
+	Name  string `json:"name,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// pause is the gap between two looks at the clock by which a child knows that it was
+// stopped. It is longer than a busy machine makes it, and shorter than a test does.
+const pause = 1500 * time.Millisecond
+
+// beChild is the life of a child: it leads, says what it sees first after it was
+// stopped, and obeys its standard input until that ends.
+func beChild(role string) {
+	var o order
+	if err := json.Unmarshal([]byte(role), &o); err != nil {
+		panic(err)
+	}
+	var mu sync.Mutex
+	out := json.NewEncoder(os.Stdout)
+	say := func(r report) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = out.Encode(r)
+	}
+	ctx := context.Background()
+	cli, err := clientv3.New(clientv3.Config{Endpoints: o.Endpoints, Logger: zap.NewNop()})
+	if err != nil {
+		panic(err)
+	}
+	var renewals atomic.Int64
+	s, err := lease.Open(ctx, lease.Config{
+		Lease: cli, TTL: o.TTL,
+		// Patient attempts: a reply that comes late is still waited for.
+		Renewal: func(granted time.Duration) lease.Renewal {
+			return lease.Renewal{Every: granted / 6, Timeout: granted}
+		},
+		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) { renewals.Add(1) }},
+	})
+	if err != nil {
+		panic(err)
+	}
+	c, err := election.New(election.Config{Election: o.Election, Session: s, KV: cli, Watcher: cli})
+	if err != nil {
+		panic(err)
+	}
+	l, err := c.Campaign(ctx)
+	if err != nil {
+		panic(err)
+	}
+	say(report{Event: "leading", Lease: int64(s.ID()), Key: l.Key(), Token: int64(l.Token())})
+	go func() {
+		// The first use after a pause must tell the truth, before any timer has
+		// had its turn; so this looks as often as it can.
+		for last := time.Now(); ; {
+			if now := time.Now(); now.Sub(last) > pause {
+				holds := l.Holds(0)
+				say(report{Event: "resumed", Holds: holds, State: s.Status().State.String(), Ended: l.Err() != nil, Renewals: renewals.Load()})
+				last = time.Now()
+			} else {
+				last = now
+			}
+			time.Sleep(200 * time.Microsecond) // a rhythm, not a wait
+		}
+	}()
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		command, key, _ := strings.Cut(lines.Text(), " ")
+		switch command {
+		case "status":
+			say(report{Event: "status", Holds: l.Holds(0), State: s.Status().State.String(), Ended: l.Err() != nil, Renewals: renewals.Load()})
+		case "guarded", "unguarded":
+			var kv clientv3.KV = cli
+			if command == "guarded" {
+				guard := l.Guard()
+				guard.Alive = nil // it was looked at before the pause
+				kv = guard.KV(cli)
+			}
+			go func() {
+				_, err := kv.Put(ctx, key, "late")
+				r := report{Event: "wrote", Name: key}
+				if err != nil {
+					r.Error = err.Error()
+				}
+				say(r)
+			}()
+		}
+	}
+	os.Exit(0) // the parent has gone, or had enough
+}
+
+// child is such a process, seen from its parent.
+type child struct {
+	t       *testing.T
+	cmd     *exec.Cmd
+	in      *os.File
+	reports chan report
+	leading report
+}
+
+// startChild starts a child and waits until it leads. It is killed with the test.
+func startChild(t *testing.T, o order) *child {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	role, err := json.Marshal(o)
+	require.NoError(t, err)
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), childEnv+"="+string(role))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	theirs, ours, err := os.Pipe()
+	require.NoError(t, err)
+	cmd.Stdin = theirs
+	require.NoError(t, cmd.Start())
+	_ = theirs.Close()
+	c := &child{t: t, cmd: cmd, in: ours, reports: make(chan report, 1024)}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var r report
+			if json.Unmarshal(lines.Bytes(), &r) == nil {
+				c.reports <- r
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = ours.Close()
+		_ = cmd.Process.Kill()
+		<-read
+		_ = cmd.Wait() // killed, as was meant
+	})
+	c.leading = c.await("leading")
+	return c
+}
+
+// await waits for a report and passes over others.
+func (c *child) await(event string) report {
+	c.t.Helper()
+	for {
+		if r := take(c.t, c.reports, "a report of the child: "+event); r.Event == event {
+			return r
+		}
+	}
+}
+
+// tell sends a command.
+func (c *child) tell(command string) {
+	c.t.Helper()
+	_, err := c.in.WriteString(command + "\n")
+	require.NoError(c.t, err)
+}
+
+// stop halts the process; it returns when it stands still, where that can be seen.
+func (c *child) stop() {
+	c.t.Helper()
+	require.NoError(c.t, c.cmd.Process.Signal(syscall.SIGSTOP))
+	stat := "/proc/" + itoa(c.cmd.Process.Pid) + "/stat"
+	if _, err := os.Stat(stat); err != nil {
+		return
+	}
+	eventually(c.t, func() bool {
+		data, err := os.ReadFile(stat)
+		_, rest, _ := strings.Cut(string(data), ") ")
+		return err == nil && strings.HasPrefix(rest, "T")
+	}, "the child stands still")
+}
+
+func (c *child) cont() {
+	c.t.Helper()
+	require.NoError(c.t, c.cmd.Process.Signal(syscall.SIGCONT))
+}

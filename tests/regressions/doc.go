@@ -1,0 +1,17 @@
+// Package regressions holds one named test for each fault that users of election code
+// elsewhere have met: of etcd's concurrency package and its issues, of libraries built
+// on it or beside it, of systems that had outages for it. The tests are numbered; a
+// test's comment tells the scenario, what the faulty code did, and which change of
+// Eldest makes the test fail.
+//
+// Not covered here: the seeded scenarios in virtual time (tests/sim), and the
+// acceptance of the guarantees (the root of the repository).
+//
+// All tests run against real etcd processes. Where etcd's own package has the fault for
+// certain, not only now and then, a subtest shows that on the same stage: it proves
+// that the stage can tell the difference. When such a subtest fails because the fault
+// was mended, it has done its duty and can go.
+//
+// Where a process must be stopped or killed, the test binary starts itself again as a
+// participant (child_test.go) that reports over its standard output.
+package regressions

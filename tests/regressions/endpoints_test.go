@@ -1,0 +1,169 @@
+package regressions
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// Row 8 (etcd #19778, #14631). A new session against an endpoint that is dead, stopped
+// or a black hole. Elsewhere it hangs, whatever the context says. Here it fails within
+// the context.
+//
+// Fails when lease.Open grants without the caller's context.
+func TestRegression08_SessionOnDeadEndpoint(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{})
+	hole := c.Host(t)
+	alive := join(t, hole.Client(t), electionOf(t)) // its client is connected
+	hole.Cut()
+	open := func(t *testing.T, cli *clientv3.Client) {
+		t.Helper()
+		for call, f := range map[string]func(context.Context) (*lease.Session, error){
+			"open":   func(ctx context.Context) (*lease.Session, error) { return lease.Open(ctx, lease.Config{Lease: cli}) },
+			"resume": func(ctx context.Context) (*lease.Session, error) { return lease.Resume(ctx, lease.Config{Lease: cli}, 1) },
+		} {
+			ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+			begin := time.Now()
+			s, err := f(ctx)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded, call)
+			require.Nil(t, s)
+			require.Less(t, time.Since(begin), atOnce, call)
+		}
+	}
+	t.Run("black hole", func(t *testing.T) { open(t, alive.client) })
+	t.Run("black hole, never connected", func(t *testing.T) { open(t, hole.Client(t)) })
+	fresh := c.Client(t)
+	require.NoError(t, c.Member(0).Stop())
+	t.Run("stopped", func(t *testing.T) { open(t, fresh) })
+	require.NoError(t, c.Member(0).Cont())
+	require.NoError(t, c.Member(0).Kill())
+	t.Run("dead", func(t *testing.T) { open(t, fresh) })
+	require.NoError(t, c.Member(0).Restart(within(t)))
+	hole.Mend()
+	join(t, fresh, electionOf(t)).lead(t)
+}
+
+// Row 40. Input that cannot work, and durations that need rounding. Elsewhere: a panic,
+// a lease of another length than was asked for, a campaign that hangs. Here: a typed
+// error before any request is sent, which names the operation and the election; or the
+// documented rounding.
+//
+// Fails when a check of a Config is left out, or moved behind the first request.
+func TestRegression40_BadInput(t *testing.T) {
+	t.Parallel()
+	var rec etcdtest.Recorder
+	c := etcdtest.Shared(t)
+	cli := c.Client(t, rec.Attach)
+	name := electionOf(t)
+	ctx := within(t)
+	var noClient *clientv3.Client
+	good := join(t, cli, name)
+	_, err := cli.Get(ctx, "connected")
+	require.NoError(t, err)
+	rec.Reset()
+	session := func(cfg lease.Config) func() error {
+		return func() error { _, err := lease.Open(ctx, cfg); return err }
+	}
+	candidate := func(change func(*election.Config)) func() error {
+		return func() error {
+			cfg := election.Config{Election: name, Session: good.session, KV: cli, Watcher: cli}
+			change(&cfg)
+			_, err := election.New(cfg)
+			return err
+		}
+	}
+	observer := func(cfg observe.Config) func() error {
+		return func() error { _, err := observe.New(cfg); return err }
+	}
+	for what, f := range map[string]func() error{
+		"no lease client":        session(lease.Config{}),
+		"nil lease client":       session(lease.Config{Lease: noClient}),
+		"negative TTL":           session(lease.Config{Lease: cli, TTL: -1}),
+		"a year's TTL":           session(lease.Config{Lease: cli, TTL: 365 * 24 * time.Hour}),
+		"margin as long as TTL":  session(lease.Config{Lease: cli, TTL: time.Second, Margin: time.Second}),
+		"negative margin":        session(lease.Config{Lease: cli, Margin: -1}),
+		"resuming no lease":      func() error { _, err := lease.Resume(ctx, lease.Config{Lease: cli}, 0); return err },
+		"opening without ctx":    func() error { _, err := lease.Open(nil, lease.Config{Lease: cli}); return err }, //nolint:staticcheck // that is the point
+		"no name":                candidate(func(e *election.Config) { e.Election = "" }),
+		"a slash":                candidate(func(e *election.Config) { e.Election = "a/b" }),
+		"a trailing slash":       candidate(func(e *election.Config) { e.Election = "a/" }),
+		"a name of 2 KiB":        candidate(func(e *election.Config) { e.Election = strings.Repeat("n", 2048) }),
+		"no session":             candidate(func(e *election.Config) { e.Session = nil }),
+		"no KV":                  candidate(func(e *election.Config) { e.KV = nil }),
+		"nil KV":                 candidate(func(e *election.Config) { e.KV = noClient }),
+		"no watcher":             candidate(func(e *election.Config) { e.Watcher = nil }),
+		"nil watcher":            candidate(func(e *election.Config) { e.Watcher = noClient }),
+		"a value too large":      candidate(func(e *election.Config) { e.Value = make([]byte, election.MaxValue+1) }),
+		"campaign without ctx":   func() error { _, err := good.candidate.Campaign(nil); return err }, //nolint:staticcheck // that is the point
+		"observing no name":      observer(observe.Config{KV: cli, Watcher: cli}),
+		"observing with nil":     observer(observe.Config{Election: name, KV: noClient, Watcher: noClient}),
+		"leader of no name":      func() error { _, err := observe.LeaderOf(ctx, cli, ""); return err },
+		"leader through nil":     func() error { _, err := observe.LeaderOf(ctx, noClient, name); return err },
+		"queue of a nested name": func() error { _, err := observe.Queue(ctx, cli, nil, "a/b"); return err },
+		"guard of nothing":       func() error { _, err := (txn.Guard{Election: name}).KV(cli).Put(ctx, "k", ""); return err },
+	} {
+		err := f()
+		require.ErrorIs(t, err, eldest.ErrInvalid, what)
+		var op *eldest.OpError
+		require.ErrorAs(t, err, &op, what)
+		require.NotEmpty(t, op.Op, what)
+	}
+	require.Zero(t, rec.Count(), "something was sent: %v", rec.Methods())
+	require.ErrorContains(t, keys.Check("a/b"), `"a/b"`)
+
+	// etcd grants whole seconds; a longer lease than was asked for is safe, a
+	// shorter one, or a default, is not.
+	for asked, granted := range map[time.Duration]time.Duration{
+		0:                       lease.DefaultTTL,
+		time.Nanosecond:         time.Second,
+		900 * time.Millisecond:  time.Second,
+		1900 * time.Millisecond: 2 * time.Second,
+		2 * time.Second:         2 * time.Second,
+		lease.MaxTTL:            lease.MaxTTL,
+	} {
+		p := join(t, cli, name, ttl(asked))
+		require.Equal(t, granted, p.session.TTL(), "asked for %v", asked)
+	}
+}
+
+// Row 40, a client that was closed: whatever was going on or begins ends soon, with an
+// error, instead of retrying for ever.
+//
+// Fails when internal/rpcerr.Permanent takes the client's own cancellation for a
+// passing one.
+func TestRegression40_ClosedClient(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	leader := join(t, c.Client(t), name).lead(t)
+	p := join(t, c.Client(t), name)
+	result := p.queue(t)
+	take(t, p.waiting, "its wait")
+	require.NoError(t, p.client.Close())
+	begin := time.Now()
+	fails(t, result)
+	require.Less(t, time.Since(begin), atOnce, "a campaign on a closed client went on")
+	_, err := lease.Open(within(t), lease.Config{Lease: p.client})
+	require.ErrorIs(t, err, eldest.ErrClosed)
+	require.NoError(t, leader.Err())
+	late := join(t, c.Client(t), name)
+	require.NoError(t, late.client.Close())
+	begin = time.Now()
+	_, err = late.candidate.Campaign(within(t))
+	require.Error(t, err)
+	require.Less(t, time.Since(begin), atOnce)
+}

@@ -1,0 +1,312 @@
+package regressions
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// deadContext has ended already.
+func deadContext() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errMine)
+	return ctx
+}
+
+// Row 6 (etcd #22123). Resign with a dead context, then again with a live one.
+// Elsewhere the first call forgets that it led, so the second one does nothing and the
+// key stays as long as the session. Here the second one resigns; the leading context
+// ends with the first.
+//
+// Fails when election.Candidate.leave returns nil, and waits for nothing, for a
+// standing that is over already.
+func TestRegression06_ResignWithDeadContextFirst(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	host := c.Host(t)
+	p := join(t, host.Client(t), name)
+	leader := p.lead(t)
+	host.Hold(etcdtest.Inbound) // nothing in the background can help the first call
+	require.ErrorIs(t, leader.Resign(deadContext()), errMine)
+	require.ErrorIs(t, leader.Err(), eldest.ErrResigned)
+	require.Len(t, queueOf(t, c, name), 1)
+	host.Mend()
+	require.NoError(t, leader.Resign(within(t)))
+	require.Empty(t, queueOf(t, c, name))
+	require.NoError(t, leader.Resign(within(t)), "a third one is harmless")
+	p.lead(t)
+}
+
+// Row 6 on the same stage, with etcd's package: the second call says it resigned, and
+// the key is there.
+func TestRegression06_TheFaultOfEtcdsPackage(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	_, e := theirs(t, c.Client(t), name, 60)
+	require.NoError(t, e.Campaign(within(t), ""))
+	require.Error(t, e.Resign(deadContext()))
+	require.NoError(t, e.Resign(within(t)))
+	require.Len(t, queueOf(t, c, name), 1, "the fault is mended?")
+}
+
+// Row 7. The context is cancelled while etcd cannot be reached. Elsewhere the call
+// blocks in its clean-up, without a bound. Here it returns at once, and the clean-up
+// goes on in the background, for as long as the session lives.
+//
+// Fails when election.Candidate.drop removes the key before it returns.
+func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	for _, back := range []bool{true, false} {
+		t.Run(map[bool]string{true: "and back", false: "for good"}[back], func(t *testing.T) {
+			t.Parallel()
+			name := electionOf(t)
+			leader := join(t, c.Client(t), name).lead(t)
+			host := c.Host(t)
+			t.Cleanup(host.Mend)
+			p := join(t, host.Client(t), name, ttl(3*time.Second))
+			ctx, cancel := context.WithCancelCause(context.Background())
+			_, err := p.candidate.Register(ctx)
+			require.NoError(t, err)
+			result := after(func() (*election.Leadership, error) { return p.candidate.Await(ctx) })
+			take(t, p.waiting, "its wait")
+			behind := join(t, c.Client(t), name).queue(t)
+			host.Cut()
+			begin := time.Now()
+			cancel(errMine)
+			o := fails(t, result)
+			require.ErrorIs(t, o.err, errMine)
+			require.Less(t, o.at.Sub(begin), atOnce)
+			if back {
+				host.Mend()
+			} // else the lease takes the key with it
+			eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "its key is gone")
+			require.NoError(t, leader.Resign(within(t)))
+			wins(t, behind)
+		})
+	}
+}
+
+// Row 20. Proclaim after the loss, twice. Elsewhere the first call says "not leader"
+// and the second one panics, or writes. Here it is the same typed error each time.
+//
+// Fails when Leadership.Proclaim depends on what the last call left behind.
+func TestRegression20_ProclaimAfterLoss(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	for way, reason := range map[string]error{
+		"deposed": eldest.ErrDeposed, "resigned": eldest.ErrResigned, "session closed": eldest.ErrClosed,
+	} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			name := electionOf(t)
+			p := join(t, c.Client(t), name)
+			leader := p.lead(t)
+			switch way {
+			case "deposed":
+				_, err := c.Client(t).Delete(within(t), leader.Key())
+				require.NoError(t, err)
+			case "resigned":
+				require.NoError(t, leader.Resign(within(t)))
+			default:
+				require.NoError(t, p.session.Close(within(t)))
+			}
+			take(t, leader.Done(), "the end of the tenure")
+			first := leader.Proclaim(within(t), []byte("late"))
+			second := leader.Proclaim(within(t), []byte("late"))
+			for _, err := range []error{first, second} {
+				require.ErrorIs(t, err, eldest.ErrNotLeading)
+				require.ErrorIs(t, err, reason)
+				var op *eldest.OpError
+				require.ErrorAs(t, err, &op)
+				require.Equal(t, "proclaim", op.Op)
+			}
+			require.Equal(t, first.Error(), second.Error())
+			require.Empty(t, queueOf(t, c, name))
+		})
+	}
+}
+
+// Row 21. The sitting leader campaigns again, with a context that ends. Elsewhere the
+// clean-up of that campaign deletes the leader's key. Here the call is refused and
+// the leadership is what it was.
+//
+// Fails when election.Candidate.begin lets a leader campaign.
+func TestRegression21_LeaderCampaignsAgain(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	p := join(t, c.Client(t), name)
+	leader := p.lead(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	calls := map[string]func() error{
+		"campaign": func() error { _, err := p.candidate.Campaign(ctx); return err },
+		"try":      func() error { _, err := p.candidate.Try(ctx); return err },
+		"register": func() error { _, err := p.candidate.Register(ctx); return err },
+		"await":    func() error { _, err := p.candidate.Await(ctx); return err },
+	}
+	for range 2 {
+		for call, f := range calls {
+			require.ErrorIs(t, f(), eldest.ErrLeading, call)
+		}
+		cancel() // and the second time with a context that has ended
+	}
+	// A second candidate on the same session would be the same key.
+	twin := join(t, p.client, name, func(_ *lease.Config, e *election.Config) { e.Session = p.session })
+	_, err := twin.candidate.Campaign(within(t))
+	require.ErrorIs(t, err, eldest.ErrCampaigning)
+	require.NoError(t, twin.candidate.Close(within(t)))
+	require.NoError(t, leader.Err())
+	require.True(t, leader.Holds(0))
+	require.Equal(t, []string{leader.Key()}, queueOf(t, c, name))
+	require.NoError(t, leader.Proclaim(within(t), []byte("still here")))
+}
+
+// documented are the errors of a candidate that several goroutines use at once.
+var documented = []error{
+	eldest.ErrCampaigning, eldest.ErrLeading, eldest.ErrNotRegistered, eldest.ErrWithdrawn, eldest.ErrResigned,
+	eldest.ErrClosed, eldest.ErrNotLeading, eldest.ErrNotElected, eldest.ErrOutcomeUnknown,
+	context.DeadlineExceeded,
+}
+
+// Row 24 (etcd #7547). Campaign, Resign, Withdraw, Proclaim and Close at once on one
+// handle. Elsewhere: a data race, a nil dereference, a key that stays. Here each call
+// has a documented result, never two tenures at once, and Close leaves nothing.
+//
+// Fails, under the race detector, when the standing is read without the mutex; without
+// it, when Close overlooks a campaign that is about to win.
+func TestRegression24_EverythingAtOnce(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	for round := range 8 {
+		name := electionOf(t)
+		rival := join(t, c.Client(t), name)
+		p := join(t, c.Client(t), name)
+		var mu sync.Mutex
+		var tenure *election.Leadership
+		check := func(err error) {
+			if err == nil {
+				return
+			}
+			for _, d := range documented {
+				if errors.Is(err, d) {
+					return
+				}
+			}
+			assert.NoError(t, err, "an undocumented error")
+		}
+		won := func(l *election.Leadership, err error) {
+			check(err)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			assert.True(t, tenure == nil || tenure.Token() == l.Token() || tenure.Err() != nil || l.Err() != nil, "two tenures at once")
+			tenure = l
+		}
+		var hammers sync.WaitGroup
+		for g := range 6 {
+			r := rand.New(rand.NewPCG(uint64(round), uint64(g)))
+			hammers.Go(func() {
+				for range 60 {
+					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(20))*time.Millisecond)
+					switch r.IntN(7) {
+					case 0, 1:
+						won(p.candidate.Campaign(ctx))
+					case 2:
+						won(p.candidate.Try(ctx))
+					case 3:
+						check(p.candidate.Withdraw(ctx))
+					case 4:
+						check(p.candidate.Proclaim(ctx, []byte{byte(g)}))
+					case 5:
+						_, err := p.candidate.Register(ctx)
+						check(err)
+						won(p.candidate.Await(ctx))
+					default:
+						mu.Lock()
+						l := tenure
+						mu.Unlock()
+						if l != nil {
+							check(l.Resign(ctx))
+						}
+					}
+					cancel()
+				}
+			})
+		}
+		hammers.Go(func() { // somebody else comes and goes
+			for range 10 {
+				l, err := rival.candidate.Campaign(within(t))
+				if assert.NoError(t, err) {
+					assert.NoError(t, l.Resign(within(t)))
+				}
+				if mine := p.candidate; round%2 == 0 {
+					check(mine.Withdraw(within(t)))
+				}
+				mu.Lock()
+				l = tenure
+				mu.Unlock()
+				if l != nil {
+					check(l.Resign(within(t)))
+				}
+			}
+		})
+		if round%4 == 3 {
+			hammers.Go(func() { check(p.candidate.Close(within(t))) })
+		}
+		hammers.Wait()
+		require.NoError(t, p.candidate.Close(within(t)))
+		require.NoError(t, rival.candidate.Close(within(t)))
+		eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "nothing is left in round %d", round)
+	}
+}
+
+// Row 35. Shutdown of one that never led. Elsewhere the leader's code ran once "to
+// clean up", or the lease stayed for its TTL. Here no leader code runs, and neither
+// key nor lease is left.
+//
+// Fails when lease.Session.Close does not revoke.
+func TestRegression35_ShutdownWithoutTenure(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	leader := join(t, c.Client(t), name).lead(t)
+	p := join(t, c.Client(t), name)
+	led := make(chan struct{}, 1)
+	done := make(chan error, 1)
+	go func() {
+		l, err := p.candidate.Campaign(within(t))
+		if err == nil {
+			err = l.Lead(within(t), func(context.Context) error { led <- struct{}{}; return nil })
+		}
+		done <- err
+	}()
+	take(t, p.waiting, "its wait")
+	begin := time.Now()
+	require.NoError(t, p.candidate.Close(within(t)))
+	require.NoError(t, p.session.Close(within(t)))
+	require.Less(t, time.Since(begin), atOnce)
+	require.ErrorIs(t, take(t, done, "the end of the campaign"), eldest.ErrClosed)
+	require.Empty(t, led)
+	require.Equal(t, []string{leader.Key()}, queueOf(t, c, name))
+	leases, err := c.Client(t).Leases(within(t))
+	require.NoError(t, err)
+	for _, l := range leases.Leases {
+		require.NotEqual(t, p.session.ID(), l.ID, "its lease is left")
+	}
+}

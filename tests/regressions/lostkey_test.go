@@ -1,0 +1,182 @@
+package regressions
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// Row 1. A leads, B and C wait; B, a waiter, leaves. Elsewhere (a C++ client) C took
+// the end of its predecessor for its own victory: two leaders. Here C stays a waiter
+// and waits on A from now on.
+//
+// Fails when election.Candidate.await returns a win as soon as the predecessor's key
+// is gone.
+func TestRegression01_WaiterInTheMiddleLeaves(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	for _, way := range []string{"withdraws", "is revoked", "is deleted"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			name := electionOf(t)
+			a, b, waiter := join(t, c.Client(t), name), join(t, c.Client(t), name), join(t, c.Client(t), name)
+			leader := a.lead(t)
+			middle := b.queue(t)
+			result := waiter.queue(t)
+			require.Equal(t, b.candidate.Key(), take(t, waiter.waiting, "its predecessor").Predecessor.Key)
+			switch way {
+			case "withdraws":
+				require.NoError(t, b.candidate.Withdraw(within(t)))
+			case "is revoked":
+				_, err := c.Client(t).Revoke(within(t), b.session.ID())
+				require.NoError(t, err)
+			case "is deleted":
+				_, err := c.Client(t).Delete(within(t), b.candidate.Key())
+				require.NoError(t, err)
+			}
+			fails(t, middle)
+			require.Equal(t, a.candidate.Key(), take(t, waiter.waiting, "its new predecessor").Predecessor.Key)
+			require.Empty(t, result, "it was elected beside the leader")
+			require.NoError(t, leader.Err())
+			require.NoError(t, leader.Resign(within(t)))
+			require.Greater(t, wins(t, result).Token(), leader.Token())
+		})
+	}
+}
+
+// Row 2, the waiter. An operator deletes its key. Elsewhere it goes on waiting and is
+// "elected" without a key. Here the campaign ends at once, with a typed error.
+//
+// Fails when election.Candidate.watchOwn is not started.
+func TestRegression02_KeyDeletedWhileWaiting(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	leader := join(t, c.Client(t), name).lead(t)
+	waiter := join(t, c.Client(t), name)
+	result := waiter.queue(t)
+	take(t, waiter.waiting, "its wait")
+	begin := time.Now()
+	_, err := c.Client(t).Delete(within(t), waiter.candidate.Key())
+	require.NoError(t, err)
+	o := fails(t, result)
+	require.ErrorIs(t, o.err, eldest.ErrDeposed)
+	var op *eldest.OpError
+	require.ErrorAs(t, o.err, &op)
+	require.Equal(t, waiter.candidate.Key(), op.Key)
+	require.Less(t, o.at.Sub(begin), atOnce)
+	// The leader has nothing to do with it, and the waiter may stand again.
+	require.NoError(t, leader.Err())
+	result = waiter.queue(t)
+	require.NoError(t, leader.Resign(within(t)))
+	wins(t, result)
+}
+
+// Row 2, the leader. Elsewhere the tenure goes on until the lease ends. Here it ends
+// in milliseconds, with the cause "deposed"; so it does when the key is put again by
+// hand, without the lease.
+//
+// Fails when election.Candidate.watchOwn is not started, or watches deletions only.
+func TestRegression02_KeyDeletedWhileLeading(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	admin := c.Client(t)
+	for _, way := range []string{"deleted", "put without a lease", "deleted and put again"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			leader := join(t, c.Client(t), electionOf(t)).lead(t)
+			begin := time.Now()
+			var err error
+			if way != "put without a lease" {
+				_, err = admin.Delete(within(t), leader.Key())
+				require.NoError(t, err)
+			}
+			if way != "deleted" {
+				_, err = admin.Put(within(t), leader.Key(), "by hand")
+			}
+			require.NoError(t, err)
+			take(t, leader.Done(), "the end of the tenure")
+			require.Less(t, time.Since(begin), atOnce)
+			require.ErrorIs(t, leader.Err(), eldest.ErrDeposed)
+			require.False(t, leader.Holds(0))
+		})
+	}
+}
+
+// Row 3 (etcd #19597). The lease of a waiter is revoked, then the leader goes.
+// Elsewhere the waiter reports itself leader, without a key. Here it never does, and
+// says at once what happened.
+//
+// Fails when neither the own key is watched nor proven at the win
+// (txn.ByCreateRevision.Ahead without present).
+func TestRegression03_LeaseGoneWhileWaiting(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	leader := join(t, c.Client(t), name).lead(t)
+	waiter := join(t, c.Client(t), name)
+	result := waiter.queue(t)
+	take(t, waiter.waiting, "its wait")
+	begin := time.Now()
+	_, err := c.Client(t).Revoke(within(t), waiter.session.ID())
+	require.NoError(t, err)
+	o := fails(t, result)
+	require.Less(t, o.at.Sub(begin), atOnce)
+	require.ErrorIs(t, o.err, eldest.ErrDeposed)
+	require.NoError(t, leader.Resign(within(t)))
+	_, err = waiter.candidate.Campaign(within(t))
+	require.ErrorIs(t, err, eldest.ErrSessionLost, "a campaign on a lease that is gone")
+	require.Empty(t, queueOf(t, c, name))
+}
+
+// Row 3, when leader and waiter lose their leases at one revision or nearly so: the
+// waiter's news of its own loss may come after that of its predecessor's.
+func TestRegression03_LeaseGoneWithTheLeaders(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	for range 10 {
+		a, b := join(t, c.Client(t), name), join(t, c.Client(t), name)
+		a.lead(t)
+		result := b.queue(t)
+		take(t, b.waiting, "its wait")
+		_, err := c.Client(t).Revoke(within(t), b.session.ID())
+		require.NoError(t, err)
+		_, err = c.Client(t).Revoke(within(t), a.session.ID())
+		require.NoError(t, err)
+		fails(t, result)
+	}
+}
+
+// Rows 2 and 3 on the same stage, with etcd's package: its waiter is elected without a
+// key, whether an operator deleted it or its lease is gone.
+func TestRegression02And03_TheFaultOfEtcdsPackage(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	for _, way := range []string{"key deleted", "lease revoked"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			name := electionOf(t)
+			_, leader := theirs(t, c.Client(t), name, 60)
+			require.NoError(t, leader.Campaign(within(t), "a"))
+			s, waiter := theirs(t, c.Client(t), name, 60)
+			result := make(chan error, 1)
+			go func() { result <- waiter.Campaign(within(t), "b") }()
+			eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the waiter is in the queue")
+			var err error
+			if way == "key deleted" {
+				_, err = c.Client(t).Delete(within(t), theirKey(s, name))
+			} else {
+				_, err = c.Client(t).Revoke(within(t), s.Lease())
+			}
+			require.NoError(t, err)
+			require.NoError(t, leader.Resign(within(t)))
+			require.NoError(t, take(t, result, "a win without a key"), "the fault is mended?")
+			require.Empty(t, queueOf(t, c, name))
+		})
+	}
+}

@@ -1,0 +1,189 @@
+package regressions
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+)
+
+var errMine = errors.New("mine")
+
+// Row 4. The reply to the registration is lost by a reset. Elsewhere the campaign
+// fails and its key stays, kept alive by the session: everybody waits behind a ghost.
+// Here the key is adopted.
+//
+// Fails when txn.ByCreateRevision.Enter has no Else branch, or when
+// election.Candidate.enter gives up at the first error.
+func TestRegression04_RegistrationReplyLost(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	host := c.Host(t)
+	p := join(t, host.Client(t), name, func(_ *lease.Config, e *election.Config) { e.Value = []byte("mine") })
+	lost := host.SwallowNextReply(etcdtest.Containing(p.candidate.Key()))
+	leader := p.lead(t)
+	require.NoError(t, lost.Wait(within(t)))
+	require.True(t, take(t, p.registered, "its registration").Adopted)
+	require.Equal(t, []string{leader.Key()}, queueOf(t, c, name))
+	now, err := observe.LeaderOf(within(t), c.Client(t), name)
+	require.NoError(t, err)
+	require.Equal(t, leader.Token(), now.Token)
+	require.Equal(t, "mine", string(now.Value))
+}
+
+// Row 4, and the campaign is given up before it knows: the key is removed. The next
+// candidate does not wait behind a ghost.
+//
+// Fails when election.Candidate.register forgets that an outcome was unknown.
+func TestRegression04_RegistrationReplyLostAndGivenUp(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	for _, way := range []string{"reset", "no answer"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			name := electionOf(t)
+			host := c.Host(t)
+			p := join(t, host.Client(t), name)
+			ctx, cancel := context.WithCancelCause(context.Background())
+			if way == "reset" {
+				lost := host.SwallowNextReply(etcdtest.Containing(p.candidate.Key()))
+				host.Refuse() // no new connection: nothing can be read back
+				result := p.campaign(ctx)
+				require.NoError(t, lost.Wait(within(t)))
+				cancel(errMine)
+				require.ErrorIs(t, fails(t, result).err, errMine)
+			} else {
+				host.Hold(etcdtest.Outbound)
+				result := p.campaign(ctx)
+				eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is written")
+				cancel(errMine)
+				require.ErrorIs(t, fails(t, result).err, errMine)
+			}
+			require.Len(t, queueOf(t, c, name), 1, "the stage: a key without a campaign")
+			behind := join(t, c.Client(t), name)
+			result := behind.queue(t)
+			host.Mend()
+			wins(t, result)
+		})
+	}
+}
+
+// Row 4, by a change of etcd's leader: the reply of the registration is under way
+// while the cluster changes hands, and one connection after the other breaks.
+func TestRegression04_RegistrationDuringEtcdLeaderChange(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	name := electionOf(t)
+	for i := range 3 {
+		host := c.Host(t)
+		p := join(t, host.Client(t), name)
+		lead, err := c.Leader(within(t))
+		require.NoError(t, err)
+		host.Hold(etcdtest.Outbound)
+		result := p.campaign(within(t))
+		eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is written")
+		require.NoError(t, c.MoveLeader(within(t), (lead+1)%3))
+		host.Reset()
+		host.Mend()
+		leader := wins(t, result)
+		require.Equal(t, []string{leader.Key()}, queueOf(t, c, name), "round %d", i)
+		require.NoError(t, leader.Resign(within(t)))
+	}
+}
+
+// compactingWatcher compacts the store right before the first watch is opened: after
+// the read that precedes it.
+type compactingWatcher struct {
+	clientv3.Watcher
+	once    sync.Once
+	compact func()
+}
+
+func (w *compactingWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	w.once.Do(w.compact)
+	return w.Watcher.Watch(ctx, key, opts...)
+}
+
+// busy makes some history and compacts it away.
+func busy(t *testing.T, c *etcdtest.Cluster) {
+	t.Helper()
+	cli := c.Client(t)
+	for range 10 {
+		_, err := cli.Put(within(t), "busy", "")
+		require.NoError(t, err)
+	}
+	_, err := c.Compact(within(t))
+	require.NoError(t, err)
+}
+
+// Row 5 (etcd #21128), compaction between read and watch. Elsewhere the campaign fails
+// with "required revision has been compacted", or the observer's channel is closed.
+// Here both go on.
+//
+// Fails when internal/watch.Follow returns the error of a compaction.
+func TestRegression05_CompactionBeforeTheWatch(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{})
+	name := electionOf(t)
+	compacting := func(cli *clientv3.Client) change {
+		return func(_ *lease.Config, e *election.Config) {
+			e.Watcher = &compactingWatcher{Watcher: cli, compact: func() { busy(t, c) }}
+		}
+	}
+	cliA, cliB := c.Client(t), c.Client(t)
+	leader := join(t, cliA, name, compacting(cliA)).lead(t)
+	waiter := join(t, cliB, name, compacting(cliB))
+	result := waiter.queue(t)
+	o, err := observe.New(observe.Config{
+		Election: name, KV: c.Client(t), Watcher: &compactingWatcher{Watcher: c.Client(t), compact: func() { busy(t, c) }},
+	})
+	require.NoError(t, err)
+	t.Cleanup(o.Close)
+	take(t, waiter.waiting, "its wait")
+	require.NoError(t, leader.Err())
+	require.NoError(t, leader.Resign(within(t)))
+	next := wins(t, result)
+	eventually(t, func() bool { return o.State().Leader.Token == next.Token() }, "the observer follows")
+	// The own key is still watched behind the compaction.
+	_, err = c.Client(t).Delete(within(t), next.Key())
+	require.NoError(t, err)
+	take(t, next.Done(), "the end of the tenure")
+	require.ErrorIs(t, next.Err(), eldest.ErrDeposed)
+}
+
+// Row 5, while waiting on a quiet key: the connection breaks, and the client's watch
+// resumes at a revision that was compacted away long ago.
+//
+// Fails when internal/watch.Follow returns the error of a compaction.
+func TestRegression05_CompactionWhileWaiting(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{})
+	name := electionOf(t)
+	host := c.Host(t)
+	leader := join(t, c.Client(t), name).lead(t)
+	waiter := join(t, host.Client(t), name)
+	result := waiter.queue(t)
+	take(t, waiter.waiting, "its wait")
+	o, err := observe.New(observe.Config{Election: name, KV: waiter.client, Watcher: waiter.client})
+	require.NoError(t, err)
+	t.Cleanup(o.Close)
+	eventually(t, func() bool { return o.State().Leader.Token == leader.Token() }, "the observer has begun")
+	host.Refuse()
+	require.Positive(t, host.Reset())
+	busy(t, c)
+	host.Mend()
+	busy(t, c)
+	require.NoError(t, leader.Resign(within(t)))
+	next := wins(t, result)
+	eventually(t, func() bool { return o.State().Leader.Token == next.Token() }, "the observer follows")
+}
