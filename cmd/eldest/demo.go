@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +33,7 @@ until that time is over: an act that has begun is played to its end, and none is
 begun afterwards.
 
 Ctrl-C (or SIGTERM) ends it at once; nothing is left running and nothing on disk.
+A second one kills it, which leaves a directory under the temporary directory.
 --json writes each fact as one JSON object a line, the summary last. NO_COLOR is
 honoured.
 
@@ -57,6 +60,11 @@ func runDemo(cmd *cobra.Command, cfg demo.Config) error {
 	}
 	cfg.Out, cfg.JSON = cmd.OutOrStdout(), wantsJSON(cmd)
 	cfg.Style = demo.StyleOf(cfg.Out, os.Getenv)
+
+	// Should the reader go away, the demo ends as it does for a signal.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
 
 	err = demo.Run(cmd.Context(), cfg)
 	switch {

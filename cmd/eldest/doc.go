@@ -12,11 +12,12 @@
 //
 // # Exit codes
 //
-//	0  done; also: ended by SIGINT or SIGTERM as it should
-//	1  failed
-//	2  bad usage: unknown command or flag, bad arguments; nothing was sent
-//	3  leadership or the session was lost (campaign)
-//	4  nobody leads (leader)
+//	0    done; also: ended by SIGINT or SIGTERM as it should
+//	1    failed
+//	2    bad usage: unknown command or flag, bad arguments; nothing was sent
+//	3    leadership or the session was lost (campaign)
+//	4    nobody leads (leader)
+//	130  interrupted before anything could be judged (demo)
 //
 // # Adding a command
 //

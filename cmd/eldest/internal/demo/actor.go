@@ -17,12 +17,14 @@ import (
 
 // actor is one candidate's process.
 type actor struct {
-	name   string
-	member int
-	cmd    *exec.Cmd
-	// ended is closed when the process is gone and all it said is recorded.
-	ended chan struct{}
-	// complaint is the end of what it wrote to stderr; valid once ended.
+	name    string
+	member  int    // its index
+	through string // its name
+	cmd     *exec.Cmd
+	// exited is closed when the process is gone, before that is told; ended when
+	// everything is told.
+	exited, ended chan struct{}
+	// complaint is the end of what it wrote to stderr; valid once exited.
 	complaint string
 }
 
@@ -50,12 +52,13 @@ func launch(s *spawner, a *actor, cmd *exec.Cmd, tell func(Fact)) error {
 	if err := s.start(cmd); err != nil {
 		return fmt.Errorf("candidate %s: %w", a.name, err)
 	}
-	a.cmd, a.ended = cmd, make(chan struct{})
+	a.cmd, a.exited, a.ended = cmd, make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(a.ended)
 		a.listen(stdout, tell)
 		code := exitStatus(cmd.Wait())
 		a.complaint = lastLine(stderr.String())
+		close(a.exited) // first, for whoever is woken by the fact
 		tell(Fact{At: time.Now(), Kind: Exited, Actor: a.name, Code: code, Cause: a.complaint})
 	}()
 	return nil
@@ -73,7 +76,7 @@ func (a *actor) listen(r io.Reader, tell func(Fact)) {
 		}
 		tell(Fact{
 			At: line.Time, Kind: line.Event, Actor: a.name, Key: line.Key, Token: line.Token,
-			Predecessor: line.Predecessor, Queue: line.Queue, Cause: line.Cause,
+			Member: a.through, Predecessor: line.Predecessor, Queue: line.Queue, Cause: line.Cause,
 		})
 	}
 }
@@ -81,7 +84,7 @@ func (a *actor) listen(r io.Reader, tell func(Fact)) {
 // gone reports whether the process has ended.
 func (a *actor) gone() bool {
 	select {
-	case <-a.ended:
+	case <-a.exited:
 		return true
 	default:
 		return false

@@ -38,8 +38,8 @@ func withdraw(ctx context.Context, s *stage) error {
 		return err
 	}
 	return s.await(ctx, behind.actor+" waits for somebody else", s.cfg.limits().Expiry, func(facts []Fact) bool {
-		waiting := last(facts, func(f Fact) bool { return f.Key == behind.key })
-		return s.process(waiter).gone() && waiting.Kind == Waiting && waiting.Predecessor != waiter.key
+		moved := last(facts, func(f Fact) bool { return f.Key == behind.key && (f.Kind == Waiting || f.Kind == Won) })
+		return s.process(waiter).gone() && moved.Predecessor != waiter.key
 	})
 }
 
@@ -103,6 +103,7 @@ func partition(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.isCut[member] = false
+	s.aside("%s stands again: a new process, a new lease, a new key, and therefore the end of the queue", leader.actor)
 	_, err = s.stand(ctx, leader.actor, member)
 	return err
 }
@@ -180,7 +181,11 @@ func (s *stage) succeeded(ctx context.Context, old *candidacy) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.write(ctx, old), s.write(ctx, next))
+	if err := errors.Join(s.write(ctx, old), s.write(ctx, next)); err != nil {
+		return err
+	}
+	s.tellHandover()
+	return nil
 }
 
 // asRefusal returns the guard's refusal in err, or nil.

@@ -12,8 +12,9 @@ type candidacy struct {
 	actor, key string
 	token      eldest.Token
 	entered    time.Time
-	// won is when it won; zero: never.
-	won time.Time
+	// won is when it won; zero: never. wins is how often it said so.
+	won  time.Time
+	wins int
 	// ended is the instant from which it counts as gone (see the package
 	// comment); zero: never. told is when the candidate itself reported the end.
 	ended, told time.Time
@@ -46,7 +47,10 @@ func candidacies(facts []Fact) []*candidacy {
 		}
 		switch f.Kind {
 		case Won:
-			c.won = f.At
+			c.wins++
+			if c.won.IsZero() {
+				c.won = f.At
+			}
 		case Lost, Resigned:
 			c.told, c.cause = f.At, f.Cause
 			if c.ended.IsZero() {

@@ -25,7 +25,7 @@ func checkHandovers(facts []Fact, led []*candidacy, limits Limits) Verdict {
 		problems = append(problems, fmt.Sprintf("%s of %s: nobody succeeded it", led[n-1].act, led[n-1].actor))
 	}
 	told, expired := spread(changes, false), spread(changes, true)
-	return judge("hand-overs in time", len(changes), problems, "%s: %s by a message, %s by the end of a lease", count(len(changes), "hand-over"), told, expired)
+	return judge("hand-overs in time", len(changes), problems, "%s; when etcd was told: %s; when a lease had to run out: %s", count(len(changes), "hand-over"), told, expired)
 }
 
 // spread renders the range of the hand-over times of one sort.

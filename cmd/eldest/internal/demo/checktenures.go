@@ -23,9 +23,9 @@ func checkOneLeader(led []*candidacy) Verdict {
 			}
 		}
 	}
-	detail := fmt.Sprintf("%s, no two overlap", count(len(led), "tenure"))
+	detail := fmt.Sprintf("%s, no two overlap; a leader killed or deleted counts until the act", count(len(led), "tenure"))
 	if shortest >= 0 {
-		detail += "; shortest gap " + millis(shortest)
+		detail += "; smallest gap " + millis(shortest)
 	}
 	if len(problems) > 0 {
 		detail = count(len(led), "tenure")
@@ -46,6 +46,9 @@ func checkTokens(led []*candidacy) Verdict {
 	var tokens []string
 	for i, c := range led {
 		tokens = append(tokens, fmt.Sprint(c.token))
+		if c.wins > 1 {
+			problems = append(problems, fmt.Sprintf("%s won %d times with token %d", c.actor, c.wins, c.token))
+		}
 		if i > 0 && c.token <= led[i-1].token {
 			problems = append(problems, fmt.Sprintf("%s won with token %d after %s with token %d",
 				c.actor, c.token, led[i-1].actor, led[i-1].token))
@@ -74,7 +77,7 @@ func checkOrder(all, led []*candidacy) Verdict {
 // next behind (G5). Judged from act to act.
 func checkWakes(facts []Fact, all []*candidacy) Verdict {
 	var problems []string
-	judged := 0
+	judged, moved := 0, 0
 	for i, act := range facts {
 		if act.Kind != Acted || act.Act == Mend || act.Act == Leave {
 			continue
@@ -95,13 +98,14 @@ func checkWakes(facts []Fact, all []*candidacy) Verdict {
 				woken[f.Actor] = true
 			}
 		}
+		moved += len(woken)
 		// A partition may take several with it, each of which may wake one.
 		if len(woken) == 0 || len(woken) > gone {
 			problems = append(problems, fmt.Sprintf("%s %s: %s left, %s moved",
 				act.Act, act.Actor, count(gone, "candidate"), count(len(woken), "candidate")))
 		}
 	}
-	return judge("one departure wakes one waiter", judged, problems, "%s", count(judged, "departure"))
+	return judge("one departure wakes one waiter", judged, problems, "%s, %s moved", count(judged, "departure"), count(moved, "waiter"))
 }
 
 // endOfAct is when the next act begins.

@@ -31,10 +31,22 @@ func (n *narrator) fact(f Fact) {
 	if text == "" {
 		return
 	}
-	n.tape.at(f.At, n.style.paint(colour, fmt.Sprintf("%-9s %s", who, text)))
+	lines := []string{n.style.paint(colour, fmt.Sprintf("%-9s %s", who, text))}
 	if why != "" && !n.told[why] {
 		n.told[why] = true
-		n.tape.at(f.At, n.style.paint(dim, fmt.Sprintf("%-9s  why: %s", "", why)))
+		lines = append(lines, n.style.paint(dim, fmt.Sprintf("%-9s   (%s)", "", why)))
+	}
+	n.tape.at(f.At, rankOf(f.Kind), lines...)
+}
+
+func rankOf(k Kind) rank {
+	switch k {
+	case Acted:
+		return rankAct
+	case Observed, Guarded, Exited:
+		return rankOnlooker
+	default:
+		return rankCandidate
 	}
 }
 
@@ -43,16 +55,16 @@ func (n *narrator) words(f Fact) (who string, colour ink, text, why string) {
 	switch f.Kind {
 	case Registered:
 		n.names[f.Key] = f.Actor
-		text = fmt.Sprintf("stands with token %d, key %s", f.Token, shortKey(f.Key))
+		text = fmt.Sprintf("stands: key %s, token %d, through %s; ", shortKey(f.Key), f.Token, f.Member)
 		if f.Predecessor == "" {
-			text += ", nobody before it"
+			text += "nobody is before it"
 		} else {
-			text += fmt.Sprintf(", number %d, behind %s", f.Queue, n.name(f.Predecessor))
+			text += fmt.Sprintf("number %d, behind %s", f.Queue, n.name(f.Predecessor))
 		}
-		return f.Actor, plain, text, "the token is the create revision of its key; etcd gives it, it only grows, and it is the place in the queue"
+		return f.Actor, plain, text, "the token is its key's create revision: etcd gives it, it only grows, it is the place in the queue"
 	case Waiting:
 		return f.Actor, plain, fmt.Sprintf("waits for %s's key %s to go", n.name(f.Predecessor), shortKey(f.Predecessor)),
-			"it watches that one key only; however long the queue is, one departure wakes one waiter"
+			"it watches that one key and no other: in a queue of any length one departure wakes one waiter"
 	case Won:
 		n.led[f.Key] = true
 		return f.Actor, green, fmt.Sprintf("LEADS with token %d", f.Token),
@@ -128,7 +140,7 @@ func (n *narrator) observed(f Fact) (who string, colour ink, text, why string) {
 	const observer = "observer"
 	switch f.State {
 	case eldest.Led.String():
-		return observer, cyan, fmt.Sprintf("sees %s lead, token %d", n.name(f.Key), f.Token),
+		return observer, cyan, fmt.Sprintf("sees %s lead, token %d", f.Actor, f.Token),
 			"it keeps one watch on the whole queue, holds no lease and never stands"
 	case eldest.Nobody.String():
 		return observer, cyan, "sees nobody lead", ""
@@ -145,7 +157,7 @@ func (n *narrator) guarded(f Fact) (who string, colour ink, text, why string) {
 		return "writer", green, write + "accepted", ""
 	case f.Found == 0:
 		return "writer", red, write + "REFUSED by etcd, that key is gone" + extra(f.Cause),
-			"the transaction says \"if this key has this create revision\"; a late write of an old leader cannot pass"
+			"each write says: only if this key has this create revision; a late one of an old leader cannot pass"
 	default:
 		return "writer", red, write + fmt.Sprintf("REFUSED by etcd, the key has token %d", f.Found), ""
 	}
@@ -159,11 +171,14 @@ func extra(cause string) string {
 	return " (" + cause + ")"
 }
 
+// margin is where untimed lines of a scene begin: under the names.
+const margin = "         "
+
 // scene prints a heading and what to look for.
 func (n *narrator) scene(number int, title string, why ...string) {
 	lines := []string{"", n.style.paint(bold, fmt.Sprintf("%d. %s", number, title))}
 	for _, w := range why {
-		lines = append(lines, n.style.paint(dim, "   "+w))
+		lines = append(lines, "   "+w)
 	}
 	n.tape.say(lines...)
 }
@@ -171,9 +186,9 @@ func (n *narrator) scene(number int, title string, why ...string) {
 // queue draws the queue, the eldest first.
 func (n *narrator) queue(names []string, token eldest.Token) {
 	if len(names) == 0 {
-		n.tape.say("           queue: empty")
+		n.tape.say(margin + "queue: empty")
 		return
 	}
 	first := n.style.paint(green, fmt.Sprintf("%s(leader, token %d)", names[0], token))
-	n.tape.say("           queue: " + strings.Join(append([]string{first}, names[1:]...), " <- "))
+	n.tape.say(margin + "queue: " + strings.Join(append([]string{first}, names[1:]...), " <- "))
 }

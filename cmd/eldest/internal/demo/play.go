@@ -14,33 +14,39 @@ type scene struct {
 	title string
 	why   []string
 	play  func(context.Context, *stage) error
+	// members is how many the act needs.
+	members int
 }
 
 // script is one round. Five candidates leave from the front of the queue in it;
 // memberFor counts on that.
 var script = []scene{
 	{"The leader resigns", []string{
-		"It says so itself: it stops leading, then it deletes its key. The next one is woken by the deletion,",
-		"so nobody waits for a lease.",
-	}, resign},
+		"It stops leading, then deletes its own key. The deletion wakes the next one, so nobody waits for a lease.",
+	}, resign, 1},
 	{"A waiter leaves", []string{
 		"The one behind it is woken. That is no victory: somebody older still stands. It waits for that one now.",
-	}, withdraw},
+	}, withdraw, 1},
 	{"The leader is killed", []string{
-		"SIGKILL: no farewell. Its key is bound to its lease, and etcd deletes it when the lease has run out.",
-	}, kill},
+		"No farewell this time. But its key is bound to its lease: etcd deletes it when the lease has run out.",
+	}, kill, 1},
 	{"Somebody deletes the leader's key", []string{
-		"A leader watches its own key. It knows within milliseconds, and so does the next one; which of the two",
-		"hears first is chance, and that is what the guard is for: the old token is worth nothing already.",
-	}, remove},
+		"A leader watches its own key, so it knows within milliseconds. So does the next one, and which of the two hears",
+		"first is chance. That is what the guard is for: from the deletion on the old token opens nothing.",
+	}, remove, 1},
 	{"The leader's member is cut off", []string{
-		"The leader cannot renew its lease. It counts from when it SENT its last renewal, etcd from when that arrived,",
-		"and it keeps a margin: so it stops leading before etcd lets anyone else win. For a while nobody leads.",
-	}, partition},
+		"It cannot renew its lease. It counts from when it SENT its last renewal, etcd from when that one arrived, and it",
+		"keeps a margin: it has stopped before etcd lets anybody else win. In between nobody leads, which is the point.",
+	}, partition, 3},
 }
 
-// beat is the pause between scenes, for those who read along.
-const beat = 700 * time.Millisecond
+// pause is the time between scenes for those who read along; programs need none.
+func (s *stage) pause(ctx context.Context) error {
+	if s.cfg.JSON {
+		return ctx.Err()
+	}
+	return sleep(ctx, s.cfg.TTL/2)
+}
 
 // play plays everything, until it is over, something does not come to its end, or
 // ctx does.
@@ -57,30 +63,34 @@ func (s *stage) play(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%q: %w", sc.title, err)
 		}
-		return sleep(ctx, beat)
+		return nil
 	}
 
-	err := run(scene{fmt.Sprintf("%s stand", count(s.cfg.Candidates, "candidate")), []string{
-		"Each is a process with a lease in etcd and a key bound to it. The eldest key leads, all others queue up behind it.",
-	}, lineUp})
+	err := run(scene{"The candidates line up", []string{
+		"Each is a process that holds a lease in etcd and a key bound to that lease. The eldest key leads, the others",
+		"queue up behind it.",
+	}, lineUp, 1})
 	for round := 0; err == nil && s.again(round, begin); round++ {
 		for _, sc := range script {
 			if err != nil || s.cfg.Duration > 0 && time.Since(begin) >= s.cfg.Duration {
 				break
 			}
-			if len(s.clients) == 1 && sc.title == script[len(script)-1].title {
-				if round == 0 {
-					s.aside("(with one member nothing can be cut off; try --members 3)")
+			if sc.members <= s.cfg.Members {
+				if err = s.pause(ctx); err == nil {
+					err = run(sc)
 				}
-				continue
+			} else if round == 0 && !s.cfg.JSON {
+				s.tape.say("", fmt.Sprintf("   Left out: %q needs %d members; see --members", sc.title, sc.members))
 			}
-			err = run(sc)
 		}
+	}
+	if err == nil {
+		err = s.pause(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	return run(scene{"Everyone leaves", []string{"What nobody needs any more must not stay: no key, no lease."}, leave})
+	return run(scene{"Everyone leaves", []string{"What nobody needs any more must not stay: no key, no lease."}, leave, 1})
 }
 
 // again reports whether another round is to be played.
@@ -117,7 +127,6 @@ func (s *stage) settle(ctx context.Context) error {
 	// An observer that does not agree is for the checks to find.
 	f.At = time.Now()
 	s.tell(f)
-	s.tellHandover()
 	if f.Token > 0 {
 		if err := s.fill(ctx); err != nil {
 			return err
@@ -139,7 +148,7 @@ func (s *stage) heading(number int, sc scene) {
 // aside says something that is no fact of the election.
 func (s *stage) aside(format string, args ...any) {
 	if !s.cfg.JSON {
-		s.tape.at(time.Now(), s.cfg.Style.paint(dim, fmt.Sprintf("%-9s %s", "", fmt.Sprintf(format, args...))))
+		s.tape.at(time.Now(), rankAct, s.cfg.Style.paint(dim, fmt.Sprintf("%-9s %s", "", fmt.Sprintf(format, args...))))
 	}
 }
 
@@ -150,7 +159,8 @@ func (s *stage) tellHandover() {
 		return
 	}
 	s.handovers = len(changes)
-	s.tape.say(changeWords(s.cfg.Style, changes[len(changes)-1]))
+	c := changeWords(changes[len(changes)-1])
+	s.tape.say(fmt.Sprintf("%shand-over: %s, %s after %s; %s", margin, c.who, s.cfg.Style.paint(bold, c.took), c.why, c.tail))
 }
 
 // sleep waits; ctx ends it, with its cause.
@@ -172,6 +182,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	// Whoever reads the story may go away, as in "eldest demo | head".
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	cfg.Out = &lively{out: cfg.Out, gone: cancel}
+
 	s, err := newStage(ctx, cfg)
 	if err != nil {
 		return err

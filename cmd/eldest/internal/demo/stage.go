@@ -58,7 +58,7 @@ const (
 // newStage starts the cluster and connects to it. On an error nothing is left.
 func newStage(ctx context.Context, cfg Config) (*stage, error) {
 	s := &stage{cfg: cfg, isCut: make([]bool, cfg.Members), spawner: newSpawner()}
-	s.tape = &tape{out: cfg.Out, start: time.Now(), style: cfg.Style}
+	s.tape = &tape{out: cfg.Out, start: time.Now().Round(0).Truncate(time.Millisecond), style: cfg.Style}
 	s.narrator = newNarrator(s.tape, cfg.Style)
 
 	starting, cancel := context.WithTimeout(ctx, startTimeout)
@@ -109,6 +109,7 @@ func (s *stage) watch() {
 			return
 		}
 		f := Fact{At: time.Now(), Kind: Observed, State: state.Kind.String(), Key: state.Leader.Key, Token: state.Leader.Token}
+		f.Actor = string(state.Leader.Value) // the candidates stand with their names
 		if state.Reason != nil {
 			f.Cause = state.Reason.Error()
 		}
@@ -130,7 +131,9 @@ func (s *stage) tell(f Fact) {
 func (s *stage) printJSON(v any) {
 	s.lines.Lock()
 	defer s.lines.Unlock()
-	_ = json.NewEncoder(s.cfg.Out).Encode(v)
+	enc := json.NewEncoder(s.cfg.Out)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v)
 }
 
 // client is one that talks to a member which is not cut off.
@@ -144,9 +147,9 @@ func (s *stage) client() *clientv3.Client {
 }
 
 // stand starts a candidate's process that talks to the given member only, and
-// blocks until it stands in the queue.
+// blocks until it waits or leads.
 func (s *stage) stand(ctx context.Context, name string, member int) (*actor, error) {
-	a := &actor{name: name, member: member}
+	a := &actor{name: name, member: member, through: s.cluster.Members()[member].Name}
 	cmd := exec.Command(s.cfg.Executable, "campaign", electionName, name, "--json",
 		"--ttl", s.cfg.TTL.String(), "--endpoints", s.cluster.Endpoints()[member])
 	begin := time.Now()
@@ -155,7 +158,8 @@ func (s *stage) stand(ctx context.Context, name string, member int) (*actor, err
 	}
 	s.actors = append(s.actors, a)
 	err := s.await(ctx, fmt.Sprintf("%s stands", name), s.cfg.limits().Expiry, func(facts []Fact) bool {
-		return a.gone() || last(facts, func(f Fact) bool { return f.Kind == Registered && f.Actor == name && f.At.After(begin) }) != nil
+		f := last(facts, func(f Fact) bool { return f.Actor == name })
+		return a.gone() || f != nil && f.At.After(begin) && (f.Kind == Waiting || f.Kind == Won)
 	})
 	if err == nil && a.gone() {
 		err = fmt.Errorf("%s ended before it stood: %s", name, a.complaint)

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -55,11 +54,13 @@ func (s *stage) printSummary(sum Summary, changes []Handover) {
 	style := s.cfg.Style
 	lines := []string{"", style.paint(bold, "Hand-overs")}
 	for _, h := range changes {
-		lines = append(lines, "  "+changeWords(style, h))
+		c := changeWords(h)
+		lines = append(lines, fmt.Sprintf("  %-12s %s after %-18s %s", c.who,
+			style.paint(bold, fmt.Sprintf("%8s", c.took)), c.why, style.paint(dim, c.tail)))
 	}
 	lines = append(lines, "", style.paint(bold, "Checked, on what the candidates, the observer and the writer reported"))
 	for _, v := range sum.Checks {
-		lines = append(lines, fmt.Sprintf("  %s %-30s %s", style.mark(v.OK), v.Name, style.paint(dim, v.Detail)))
+		lines = append(lines, fmt.Sprintf("  %s %-31s %s", style.mark(v.OK), v.Name, style.paint(dim, v.Detail)))
 		for i, p := range v.Problems {
 			if i == maxProblems {
 				lines = append(lines, fmt.Sprintf("           and %d more", len(v.Problems)-i))
@@ -82,24 +83,25 @@ func (s *stage) printSummary(sum Summary, changes []Handover) {
 // maxProblems of one check are shown to people; --json has them all.
 const maxProblems = 5
 
-// changeWords tells one hand-over in a line.
-func changeWords(style Style, h Handover) string {
-	var tail []string
+// changeLine is one hand-over in words.
+type changeLine struct{ who, took, why, tail string }
+
+func changeWords(h Handover) changeLine {
+	var tail string
 	switch h.Act {
 	case Delete:
-		tail = append(tail, fmt.Sprintf("%s knew after %s", h.From, millis(h.Told)))
-	case Resign, Cut:
-		tail = append(tail, "nobody led for "+millis(h.Neither))
+		tail = fmt.Sprintf("%s knew of it after %s", h.From, millis(h.Told))
 	case Kill:
-		tail = append(tail, "nobody led in between")
+		tail = "its lease had to run out"
+	default:
+		tail = fmt.Sprintf("nobody led for %s", millis(h.Neither))
 	}
 	causes := map[Act]string{Resign: "resigned", Kill: "was killed", Delete: "lost its key", Cut: "was cut off", Leave: "left"}
 	cause, ok := causes[h.Act]
 	if !ok {
 		cause = "lost it by itself"
 	}
-	return fmt.Sprintf("%s %-4s -> %-4s %8s after %s %-12s %s", style.paint(bold, "hand-over"),
-		h.From, h.To, millis(h.Took), h.From, cause, style.paint(dim, strings.Join(tail, ", ")))
+	return changeLine{who: h.From + " -> " + h.To, took: millis(h.Took), why: h.From + " " + cause, tail: tail}
 }
 
 func inMillis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

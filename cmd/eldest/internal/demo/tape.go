@@ -1,12 +1,28 @@
 package demo
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"sync"
 	"time"
 )
+
+// lively is a writer that tells when nobody takes what is written.
+type lively struct {
+	out  io.Writer
+	gone context.CancelCauseFunc
+}
+
+func (l *lively) Write(p []byte) (int, error) {
+	n, err := l.out.Write(p)
+	if err != nil {
+		l.gone(fmt.Errorf("writing the story: %w", err))
+	}
+	return n, err
+}
 
 // settleTime is how long a line waits for lines of other processes that belong
 // before it. Nobody notices it, and effects do not come before their causes.
@@ -20,20 +36,32 @@ type tape struct {
 	style Style
 
 	mu      sync.Mutex
-	pending []tapeLine
+	pending []tapeLine // in no order
 	timer   *time.Timer
 }
 
+// tapeLine is a line with its time, and what explains it.
 type tapeLine struct {
 	at   time.Time
-	text string
+	rank rank
+	text []string
 }
 
+// rank orders what happened within the same millisecond, which the paper cannot
+// tell apart: causes before effects before those who look on.
+type rank int
+
+const (
+	rankAct rank = iota
+	rankCandidate
+	rankOnlooker
+)
+
 // at puts a line with its time into place. It does not block on the output.
-func (t *tape) at(when time.Time, text string) {
+func (t *tape) at(when time.Time, r rank, text ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pending = append(t.pending, tapeLine{when, text})
+	t.pending = append(t.pending, tapeLine{when.Round(0).Truncate(time.Millisecond), r, text})
 	if t.timer == nil {
 		t.timer = time.AfterFunc(settleTime, t.flush)
 	}
@@ -62,11 +90,18 @@ func (t *tape) print() {
 		t.timer.Stop()
 		t.timer = nil
 	}
-	slices.SortStableFunc(t.pending, func(a, b tapeLine) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(t.pending, func(a, b tapeLine) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.rank, b.rank))
+	})
 	for _, line := range t.pending {
 		// Names and numbers are ours or etcd's; nothing of strangers is printed.
-		offset := fmt.Sprintf("%9.3f", line.at.Sub(t.start).Seconds())
-		fmt.Fprintf(t.out, "%s  %s\n", t.style.paint(dim, offset), line.text)
+		offset := fmt.Sprintf("%7.3f", line.at.Sub(t.start).Seconds())
+		for i, text := range line.text {
+			if i > 0 {
+				offset = fmt.Sprintf("%7s", "")
+			}
+			fmt.Fprintf(t.out, "%s  %s\n", t.style.paint(dim, offset), text)
+		}
 	}
 	t.pending = t.pending[:0]
 }
