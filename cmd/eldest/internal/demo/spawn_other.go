@@ -1,9 +1,8 @@
-//go:build !linux
+//go:build !unix
 
 package demo
 
 import "syscall"
 
-// detached does nothing here: when the demo is killed its candidates lose their
-// etcd and end within a TTL or so.
+// detached does nothing here.
 func detached() *syscall.SysProcAttr { return nil }
