@@ -60,6 +60,9 @@ func (c *Candidate) Election() string { return c.cfg.Election }
 // is removed in the background while the session lives, and Close may be called
 // again. The session stays open: it belongs to the caller.
 func (c *Candidate) Close(ctx context.Context) error {
+	if ctx == nil {
+		return c.failed("close candidate", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
+	}
 	c.mu.Lock()
 	c.closed = true
 	s, last, call := c.standing, c.last, c.call
