@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/txn"
 )
 
 // behind is a candidate whose client stands on a host of its own; its session does
@@ -110,50 +110,39 @@ func TestOtherLostReplies(t *testing.T) {
 }
 
 // G8: the context ends while it is not known whether the registration went
-// through. It arrives late, after the campaign was given up, and is swept away.
+// through. It arrives late, after the campaign was given up, and is swept away,
+// however often that happens.
 func TestLateRegistrationLeavesNoGhost(t *testing.T) {
 	s := newStage(t)
 	session := s.session(s.admin)
-	c, host := s.behind("v", on(session))
+	c, g := s.gated("v", on(session))
 	ctx, cancel := context.WithCancel(s.ctx)
-	defer cancel()
-	// One request first, so that the connection stands when it is held.
-	require.ErrorIs(t, c.Withdraw(s.ctx), eldest.ErrNotRegistered)
-	place, err := c.Register(s.ctx)
-	require.NoError(t, err)
-	require.NoError(t, c.Withdraw(s.ctx))
-
-	host.Hold(etcdtest.Inbound)
-	held := host.Stats().Held.Inbound
-	waiting := s.campaigning(ctx, c)
-	s.until("the request is under way", func() bool { return host.Stats().Held.Inbound > held })
-	cancel()
-	require.ErrorIs(t, get(s, waiting).err, context.Canceled)
+	// The request sits in a buffer on its way when the caller gives up.
+	g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
+	_, err := c.Campaign(ctx)
+	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, s.queue())
 
-	rev := s.revision()
-	host.Mend() // now it arrives
-	// It did arrive: somebody saw the key come; and it went.
-	events := s.admin.Watch(s.ctx, c.Key(), clientv3.WithRev(rev))
-	var came, went bool
-	for resp := range events {
-		require.NoError(t, resp.Err())
-		for _, ev := range resp.Events {
-			came = came || ev.IsCreate() && ev.Kv.CreateRevision > int64(place.Token)
-			went = ev.Type == clientv3.EventTypeDelete
-		}
-		if came && went {
-			break
-		}
+	var late txn.Place
+	for range 3 {
+		late, err = txn.ByCreateRevision{}.Enter(s.ctx, s.admin, txn.Entry{Election: s.election, Lease: int64(session.ID()), Value: []byte("v")})
+		require.NoError(t, err)
+		require.False(t, late.Adopted, "it arrives")
+		s.queued(0)
 	}
-	require.True(t, came && went)
 	require.NoError(t, session.Err(), "not with its lease")
 
-	// Whoever campaigns now gets a life of its own.
+	// Whoever campaigns now gets a life of its own, and the sweep leaves it alone.
 	l := s.lead(c)
-	require.Greater(t, l.Token(), place.Token)
+	require.Greater(t, l.Token(), late.Token)
+	require.NoError(t, l.Proclaim(s.ctx, []byte("w")))
 	require.NoError(t, c.Close(s.ctx))
 	require.Empty(t, s.queue())
+
+	// What arrives after that is swept, too: the session remembers.
+	_, err = txn.ByCreateRevision{}.Enter(s.ctx, s.admin, txn.Entry{Election: s.election, Lease: int64(session.ID()), Value: []byte("v")})
+	require.NoError(t, err)
+	s.queued(0)
 }
 
 // A campaign on the key of a late arrival adopts what it finds, and stands once.
@@ -171,11 +160,4 @@ func TestCampaignAfterAnUnknownRegistration(t *testing.T) {
 	require.NoError(t, l.Resign(s.ctx))
 	require.NoError(t, c.Close(s.ctx))
 	require.Empty(t, s.queue())
-}
-
-func (s *stage) revision() int64 {
-	s.t.Helper()
-	resp, err := s.admin.Get(s.ctx, "revision", clientv3.WithCountOnly())
-	require.NoError(s.t, err)
-	return resp.Header.Revision
 }

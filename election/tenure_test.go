@@ -204,6 +204,7 @@ func TestGuardOfAnEarlierTenure(t *testing.T) {
 func TestGuardKeepsTheQueueClean(t *testing.T) {
 	s := newStage(t)
 	l := s.lead(s.candidate("v"))
+	s.watched(1)
 	s.rec.Reset()
 	_, err := l.KV().Delete(s.ctx, l.Key())
 	require.ErrorIs(t, err, eldest.ErrInvalid)

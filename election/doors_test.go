@@ -1,0 +1,122 @@
+package election_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// nearsighted is a queue that knows of its predecessor only, and asks for the rest.
+type nearsighted struct {
+	txn.ByCreateRevision
+	asked atomic.Int64
+}
+
+func (q *nearsighted) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Place, error) {
+	p, err := q.ByCreateRevision.Enter(ctx, kv, e)
+	if len(p.Ahead) > 1 {
+		p.Ahead, p.Complete = p.Ahead[:1], false
+	}
+	return p, err
+}
+
+func (q *nearsighted) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place, at int64) (txn.Place, error) {
+	q.asked.Add(1)
+	p.Ahead, p.Complete = nil, false
+	p, err := q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
+	if len(p.Ahead) > 1 {
+		p.Ahead, p.Complete = p.Ahead[:1], false
+	}
+	return p, err
+}
+
+// Row 33's door: another way to find the predecessor, in the same queue as others.
+func TestCustomQueue(t *testing.T) {
+	s := newStage(t)
+	q := &nearsighted{}
+	leader := s.lead(s.candidate("leader"))
+	var waiting []<-chan outcome
+	for i := range 4 {
+		c := s.candidate("v", func(cfg *election.Config) {
+			if i%2 == 0 {
+				cfg.Queue = q
+			}
+		})
+		waiting = append(waiting, s.campaigning(s.ctx, c))
+		s.queued(i + 2)
+	}
+	for _, next := range waiting {
+		require.NoError(t, leader.Resign(s.ctx))
+		won := get(s, next)
+		require.NoError(t, won.err)
+		require.Greater(t, won.l.Token(), leader.Token())
+		leader = won.l
+	}
+	require.Positive(t, q.asked.Load())
+}
+
+// refusing is a queue that refuses for good.
+type refusing struct{ txn.ByCreateRevision }
+
+func (refusing) Enter(context.Context, clientv3.KV, txn.Entry) (txn.Place, error) {
+	return txn.Place{}, eldest.ErrInvalid
+}
+
+func TestCustomQueueThatRefuses(t *testing.T) {
+	s := newStage(t)
+	c := s.candidate("v", func(cfg *election.Config) { cfg.Queue = refusing{} })
+	_, err := c.Campaign(s.ctx)
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+	l, err := c.Try(s.ctx)
+	require.NoError(t, err, "nothing is left of the first try")
+	require.NoError(t, l.Resign(s.ctx))
+}
+
+// Back-off and time-out are the caller's: how long a request may take, and how long
+// the pause after it is.
+func TestCustomBackoffAndTimeout(t *testing.T) {
+	s := newStage(t)
+	attempts := make(chan int, 100)
+	c, host := s.behind("v", func(cfg *election.Config) {
+		cfg.Timeout = 50 * time.Millisecond
+		cfg.Backoff = func(attempt int) time.Duration {
+			attempts <- attempt
+			return time.Millisecond
+		}
+	})
+	host.Cut()
+	waiting := s.campaigning(s.ctx, c)
+	begin := time.Now()
+	for want := range 4 {
+		require.Equal(t, want, get(s, attempts), "failures in a row are counted")
+	}
+	require.GreaterOrEqual(t, time.Since(begin), 4*50*time.Millisecond)
+	host.Mend()
+	require.NoError(t, get(s, waiting).err)
+	require.Equal(t, []string{c.Key()}, s.queue())
+}
+
+// A watch that tells nothing is found by asking now and then.
+func TestRecheckFindsADeafWatch(t *testing.T) {
+	s := newStage(t)
+	elder := s.lead(s.candidate("elder"))
+	deaf := &deafWatcher{s.cli}
+	c := s.candidate("v", func(cfg *election.Config) {
+		cfg.Watcher, cfg.Recheck, cfg.Timeout = deaf, 50*time.Millisecond, 50*time.Millisecond
+	})
+	waiting := s.campaigning(s.ctx, c)
+	s.queued(2)
+	require.NoError(t, elder.Resign(s.ctx))
+	won := get(s, waiting)
+	require.NoError(t, won.err, "found by asking")
+	s.remove(c.Key())
+	require.ErrorIs(t, s.over(won.l), eldest.ErrDeposed)
+}
