@@ -29,7 +29,7 @@ func TestRegression12DeadlineCountsFromSending(t *testing.T) {
 		{10, 0, 1000 * ms, 1000 * ms, 1000 * ms},
 		{10, 0, 1000 * ms, 1999 * ms, 3000 * ms},
 		{2, 0, 200 * ms, 1000 * ms, 250 * ms},
-		{2, 0, 200 * ms, 200 * ms, 1000 * ms},
+		{2, 0, 200 * ms, 200 * ms, 600 * ms},
 		{2, 0, 200 * ms, 1799 * ms, -1},
 		{1, 0, 200 * ms, 200 * ms, 200 * ms},
 		{10, 1, 1, 200 * ms, 0},

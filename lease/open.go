@@ -76,12 +76,18 @@ func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, err
 	return s, nil
 }
 
-var errLate = errors.New("the answer took longer than the lease is certain")
+var (
+	errLate         = errors.New("the answer took longer than the lease is certain")
+	errClientClosed = fmt.Errorf("%w: the etcd client", eldest.ErrClosed)
+)
 
 // acquire calls ask, which grants or renews, until it has an answer that still
 // means something when it arrives.
 func acquire(ctx context.Context, cfg Config, ask func(context.Context) (clientv3.LeaseID, int64, error)) (*Session, error) {
 	for attempt := 0; ; attempt++ {
+		if rpcerr.Closed(cfg.Lease) {
+			return nil, errClientClosed
+		}
 		once, cancel := context.WithTimeout(ctx, attemptTimeout)
 		sent := cfg.Clock.Now()
 		id, ttl, err := ask(once)
@@ -102,7 +108,7 @@ func acquire(ctx context.Context, cfg Config, ask func(context.Context) (clientv
 		case errors.Is(err, errGone):
 			return nil, fmt.Errorf("%w: %w", eldest.ErrSessionLost, err)
 		case closed:
-			return nil, fmt.Errorf("%w: the etcd client: %w", eldest.ErrClosed, err)
+			return nil, fmt.Errorf("%w: %w", errClientClosed, err)
 		case permanent:
 			return nil, err
 		}

@@ -175,6 +175,9 @@ func (s *Session) revoke() error {
 	ctx, cancel := context.WithTimeout(s.revoking, ttl)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
+		if rpcerr.Closed(s.cfg.Lease) {
+			return fmt.Errorf("revoke: %w; the lease expires by itself within %v", errClientClosed, ttl)
+		}
 		once, done := context.WithTimeout(ctx, max(timeout, time.Second))
 		_, err := s.cfg.Lease.Revoke(once, s.id)
 		refused := rpcerr.Permanent(once, err) // before done, which would explain a cancellation

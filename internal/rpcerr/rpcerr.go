@@ -90,6 +90,15 @@ func ClientClosed(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() == nil && Code(err) == codes.Canceled
 }
 
+// Closed reports whether a client says of itself that it was closed, as a
+// *clientv3.Client does by its context. The error of a request does not always
+// tell: etcd's client repeats what may be repeated, and takes the end of its own
+// connection for one more reason to do so, until the request's context ends.
+func Closed(client any) bool {
+	c, ok := client.(interface{ Ctx() context.Context })
+	return ok && c.Ctx().Err() != nil
+}
+
 // Compacted reports whether err says that the wanted history is gone.
 func Compacted(err error) bool { return Is(err, rpctypes.ErrCompacted) }
 

@@ -7,6 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
@@ -79,7 +80,7 @@ const steady = time.Second
 // permanent reports whether following again cannot help. Compaction can be
 // helped: the next snapshot starts behind it.
 func permanent(ctx context.Context, err error) bool {
-	return err != nil && rpcerr.Permanent(ctx, err) && !rpcerr.Compacted(err)
+	return errors.Is(err, eldest.ErrClosed) || err != nil && rpcerr.Permanent(ctx, err) && !rpcerr.Compacted(err)
 }
 
 // following is one watch, from its opening to its interruption.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
 // Source is where watches come from. It must not be copied after first use; all
@@ -103,6 +104,9 @@ func (s *Source) ask(ctx context.Context, patience time.Duration, read clientv3.
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
+		if rpcerr.Closed(s.KV) {
+			return clientv3.OpResponse{}, fmt.Errorf("%w: the etcd client", eldest.ErrClosed)
+		}
 		once, done := context.WithTimeout(limited, s.Timeout)
 		resp, err := s.KV.Do(once, read)
 		refused := permanent(once, err)

@@ -1,0 +1,263 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// within returns a context that ends after d, or has ended for 0.
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestCloseRevokes: the context ends first, then the revocation is sent, once.
+func TestCloseRevokes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		var session *lease.Session
+		s.grant, s.renew = []reply{ok(10)}, []reply{ok(10)}
+		s.revoke = []reply{func(context.Context) (int64, error) {
+			if session.Err() == nil {
+				return 0, errors.New("revoked while the context lives")
+			}
+			return 0, nil
+		}}
+		opening, cancel := context.WithCancel(t.Context())
+		var err error
+		session, err = lease.Open(opening, s.config(0))
+		require.NoError(t, err)
+		cancel()
+		time.Sleep(time.Minute)
+		require.NoError(t, session.Err(), "the session ended with the context of its opening")
+
+		require.NoError(t, session.Close(within(t, time.Second)))
+		require.ErrorIs(t, session.Err(), eldest.ErrClosed)
+		require.NotErrorIs(t, session.Err(), eldest.ErrSessionLost)
+		require.ErrorContains(t, session.Err(), "eldest: session lease 2a: closed: the session was closed")
+		require.Equal(t, leaseID, s.requests("revoke")[0].id)
+		before := s.methods()
+		require.Equal(t, 1, before["revoke"])
+
+		for range 50 {
+			require.NoError(t, session.Close(within(t, 0)), "a session that is closed is closed for everybody")
+		}
+		session.Abandon()
+		time.Sleep(time.Hour)
+		require.Equal(t, before, s.methods())
+	})
+}
+
+// TestRegression6CloseDeadThenLive: with a dead context Close reports that, and
+// the lease is revoked in the background; with a live one it waits for that.
+func TestRegression6CloseDeadThenLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.revoke = []reply{ok(10)}, []reply{late(500*time.Millisecond, ok(0))}
+		session := open(t, s.config(0))
+		cause := errors.New("no time")
+		dead, cancel := context.WithCancelCause(context.Background())
+		cancel(cause)
+		err := session.Close(dead)
+		require.ErrorIs(t, err, cause)
+		require.ErrorContains(t, err, "eldest: close session lease 2a: no time")
+		require.Zero(t, time.Since(s.begun), "nothing was waited for")
+		require.Error(t, session.Context().Err(), "it is closed all the same")
+
+		require.NoError(t, session.Close(within(t, time.Minute)))
+		require.Equal(t, 500*time.Millisecond, time.Since(s.begun))
+		require.Len(t, s.requests("revoke"), 1)
+	})
+}
+
+// TestCloseWhileEtcdIsAway: Close ends with its context; the clean-up goes on, one
+// attempt after another, until etcd is back.
+func TestCloseWhileEtcdIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant = []reply{ok(10)}
+		s.revoke = []reply{hole, fail(rpctypes.ErrNoLeader), fail(errAway), hole, ok(0)}
+		session := open(t, s.config(0))
+		err := session.Close(within(t, 300*time.Millisecond))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 300*time.Millisecond, time.Since(s.begun))
+		require.NoError(t, session.Close(within(t, time.Minute)))
+		require.Len(t, s.requests("revoke"), 5)
+		require.Less(t, time.Since(s.begun), 3*time.Second)
+		for _, r := range s.requests("revoke") {
+			require.Positive(t, r.timeout, "an attempt without a time-out")
+			require.LessOrEqual(t, r.timeout, time.Second)
+		}
+	})
+}
+
+// TestCloseIsBounded: without an answer, Close ends when the lease has expired by
+// itself, even if its own context has no end, and says so each time.
+func TestCloseIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.revoke = []reply{ok(10)}, []reply{hole}
+		session := open(t, s.config(0))
+		for range 2 {
+			err := session.Close(context.Background())
+			require.ErrorContains(t, err, "eldest: close session lease 2a: revoke: no answer within the TTL of 10s")
+		}
+		require.LessOrEqual(t, time.Since(s.begun), 10*time.Second+time.Second)
+	})
+}
+
+// TestRevocationRefused: what will not change is not asked again.
+func TestRevocationRefused(t *testing.T) {
+	for name, err := range map[string]error{
+		"permission": rpctypes.ErrPermissionDenied,
+		"closed":     context.Canceled, // which no context of ours explains
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				s.grant, s.revoke = []reply{ok(10)}, []reply{fail(err)}
+				session := open(t, s.config(0))
+				got := session.Close(context.Background())
+				require.ErrorIs(t, got, err)
+				require.ErrorContains(t, got, "the lease expires by itself within 10s")
+				require.Zero(t, time.Since(s.begun))
+				require.Len(t, s.requests("revoke"), 1)
+			})
+		})
+	}
+}
+
+func TestRevocationOfWhatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.revoke = []reply{ok(10)}, []reply{fail(errAway), fail(rpctypes.ErrLeaseNotFound)}
+		session := open(t, s.config(0))
+		require.NoError(t, session.Close(context.Background()))
+		require.Len(t, s.requests("revoke"), 2)
+	})
+}
+
+// TestCloseDuringARenewal: the renewal under way is broken off, its reply counts
+// for nothing, and the revocation comes after it.
+func TestCloseDuringARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.revoke = []reply{ok(10)}, []reply{ok(0)}
+		renewing := make(chan struct{})
+		s.renew = []reply{func(ctx context.Context) (int64, error) {
+			close(renewing)
+			<-ctx.Done()
+			return 10, nil // the reply was there already
+		}}
+		var r record
+		cfg := s.config(0)
+		cfg.Hooks = r.hooks()
+		session := open(t, cfg)
+		<-renewing
+		at := time.Since(s.begun)
+		require.NoError(t, session.Close(context.Background()))
+		require.Equal(t, at, time.Since(s.begun))
+		require.Equal(t, []string{"lost"}, r.names())
+		require.Len(t, s.requests("revoke"), 1)
+	})
+}
+
+// TestLossRevokes: a session that was lost to the deadline revokes its lease, in
+// case that etcd can be reached after all, so that the successor waits less.
+func TestLossRevokes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{fail(errAway)}, []reply{fail(errAway), ok(0)}
+		session := open(t, s.config(0))
+		<-session.Done()
+		time.Sleep(time.Second)
+		require.Len(t, s.requests("revoke"), 2)
+		require.NoError(t, session.Close(context.Background()))
+		require.ErrorIs(t, session.Err(), eldest.ErrSessionLost, "the cause never changes")
+		require.Len(t, s.requests("revoke"), 2)
+	})
+}
+
+func TestAbandonSendsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.renew = []reply{ok(10)}, []reply{ok(10)}
+		var r record
+		cfg := s.config(0)
+		cfg.Hooks = r.hooks()
+		session := open(t, cfg)
+		time.Sleep(time.Minute)
+		before := s.methods()
+		session.Abandon()
+		session.Abandon()
+		require.Equal(t, time.Minute, time.Since(s.begun))
+		require.ErrorIs(t, session.Err(), eldest.ErrClosed)
+		require.ErrorContains(t, session.Err(), "abandoned")
+		require.False(t, session.Holds(0))
+		require.NoError(t, session.Close(context.Background()))
+		time.Sleep(time.Hour)
+		require.Equal(t, before, s.methods())
+		require.Equal(t, "lost", r.names()[len(r.names())-1])
+	})
+}
+
+// TestSessionConcurrentSafe uses everything at once, while renewals fail and
+// succeed.
+func TestSessionConcurrentSafe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.revoke = []reply{ok(2)}, []reply{ok(0)}
+		for range 50 {
+			s.renew = append(s.renew, ok(2), fail(errAway), ok(3))
+		}
+		var r record
+		cfg := s.config(0)
+		cfg.Hooks = r.hooks()
+		session := open(t, cfg)
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				for session.Err() == nil {
+					st := session.Status()
+					if session.Holds(0) && st.State == lease.Lost {
+						t.Error("held after it was lost")
+					}
+					session.TTL()
+					if _, err := session.Claim(context.Background(), "x"); err == nil {
+						session.Release("x")
+					}
+					time.Sleep(time.Duration(i+1) * time.Millisecond)
+				}
+			})
+		}
+		time.Sleep(20 * time.Second)
+		for range 8 {
+			all.Go(func() {
+				if err := session.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		require.Len(t, s.requests("revoke"), 1)
+		lost := 0
+		for _, name := range r.names() {
+			if name == "lost" {
+				lost++
+			}
+		}
+		require.Equal(t, 1, lost)
+	})
+}

@@ -1,0 +1,270 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// patience is how long real etcd may take for anything.
+const patience = 20 * time.Second
+
+// real opens a session on real etcd and closes it with the test.
+func real(t *testing.T, cli *clientv3.Client, cfg lease.Config) *lease.Session {
+	t.Helper()
+	cfg.Lease = cli
+	s, err := lease.Open(within(t, patience), cfg)
+	require.NoError(t, err)
+	t.Cleanup(s.Abandon)
+	return s
+}
+
+// put binds a key of the test's own to the session's lease.
+func put(t *testing.T, cli *clientv3.Client, s *lease.Session) string {
+	t.Helper()
+	key := fmt.Sprintf("%s/%x", t.Name(), int64(s.ID()))
+	_, err := cli.Put(within(t, patience), key, "v", clientv3.WithLease(s.ID()))
+	require.NoError(t, err)
+	return key
+}
+
+// count returns whether the key exists, as a number.
+func count(t *testing.T, cli *clientv3.Client, key string) int64 {
+	t.Helper()
+	resp, err := cli.Get(within(t, patience), key, clientv3.WithCountOnly())
+	require.NoError(t, err)
+	return resp.Count
+}
+
+// TestGrantedTTLIsReported asks an etcd with its own default timeouts for one
+// second, and is granted two.
+func TestGrantedTTLIsReported(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{Heartbeat: 100 * time.Millisecond, Election: time.Second})
+	s := real(t, c.Client(t), lease.Config{TTL: time.Second})
+	require.Equal(t, 2*time.Second, s.TTL())
+	require.Greater(t, s.Status().Remaining, time.Second)
+	require.NoError(t, s.Close(within(t, patience)))
+}
+
+// TestHeldForFiveTTLsOnEtcd: five seconds of a lease of one.
+func TestHeldForFiveTTLsOnEtcd(t *testing.T) {
+	t.Parallel()
+	var rec etcdtest.Recorder
+	cli := etcdtest.Shared(t).Client(t, rec.Attach)
+	held := make(chan struct{})
+	var n atomic.Int32
+	begun := time.Now()
+	s := real(t, cli, lease.Config{TTL: time.Second, Hooks: lease.Hooks{
+		Renewed: func(lease.RenewedEvent) {
+			if time.Since(begun) > 5*time.Second && n.CompareAndSwap(0, 1) {
+				close(held)
+			}
+		},
+	}})
+	require.Equal(t, time.Second, s.TTL())
+	key := put(t, cli, s)
+	select {
+	case <-held:
+	case <-s.Done():
+		t.Fatal(s.Err())
+	}
+	require.EqualValues(t, 1, count(t, cli, key))
+	require.Equal(t, 1, rec.Count("LeaseGrant"))
+	// 20 would be without jitter; a machine with little time renews less often.
+	renewals := rec.Count("LeaseKeepAlive")
+	require.GreaterOrEqual(t, renewals, 6)
+	require.LessOrEqual(t, renewals, 26)
+}
+
+// TestCloseRemovesKeys: at once, and again without harm, with the client closed
+// or not.
+func TestCloseRemovesKeys(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	opening, cancel := context.WithCancel(t.Context())
+	s, err := lease.Open(opening, lease.Config{Lease: cli, TTL: time.Hour})
+	require.NoError(t, err)
+	cancel()
+	key := put(t, cli, s)
+	require.NoError(t, s.Close(within(t, patience)))
+	require.Zero(t, count(t, cli, key))
+	require.NoError(t, s.Close(within(t, patience)))
+
+	_, err = lease.Resume(within(t, patience), lease.Config{Lease: cli}, s.ID())
+	require.ErrorIs(t, err, eldest.ErrSessionLost)
+}
+
+// TestLeaseRevokedByHand: the next renewal tells.
+func TestLeaseRevokedByHand(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	s := real(t, cli, lease.Config{TTL: 2 * time.Second})
+	_, err := cli.Revoke(within(t, patience), s.ID())
+	require.NoError(t, err)
+	select {
+	case <-s.Done():
+	case <-time.After(patience):
+		t.Fatal("the session lives on without a lease")
+	}
+	require.ErrorIs(t, s.Err(), eldest.ErrSessionLost)
+	require.ErrorContains(t, s.Err(), "the server says the lease is gone")
+	require.NoError(t, s.Close(within(t, patience)))
+}
+
+// TestRegression19AbandonAndResume: the next life of the process takes the lease
+// over, and the key stays the same.
+func TestRegression19AbandonAndResume(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	first := real(t, cli, lease.Config{TTL: 30 * time.Second})
+	key := put(t, cli, first)
+	before, err := cli.Get(within(t, patience), key)
+	require.NoError(t, err)
+	first.Abandon()
+
+	second, err := lease.Resume(within(t, patience), lease.Config{Lease: cli}, first.ID())
+	require.NoError(t, err)
+	require.Equal(t, 30*time.Second, second.TTL())
+	require.Equal(t, first.ID(), second.ID())
+	after, err := cli.Get(within(t, patience), key)
+	require.NoError(t, err)
+	require.Equal(t, before.Kvs[0].CreateRevision, after.Kvs[0].CreateRevision)
+	require.NoError(t, second.Close(within(t, patience)))
+	require.Zero(t, count(t, cli, key))
+}
+
+// TestMemberRestart: with its member killed and restarted within the TTL, and
+// another one there, the session lives and is renewed.
+func TestMemberRestart(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	renewed := make(chan struct{}, 1)
+	s := real(t, c.Client(t), lease.Config{TTL: 5 * time.Second, Hooks: lease.Hooks{
+		Renewed: func(lease.RenewedEvent) {
+			select {
+			case renewed <- struct{}{}:
+			default:
+			}
+		},
+	}})
+	await := func() {
+		t.Helper()
+		select {
+		case <-renewed:
+		case <-s.Done():
+			t.Fatal(s.Err())
+		}
+	}
+	await()
+	leader, err := c.Leader(within(t, patience))
+	require.NoError(t, err)
+	for i := range c.Size() {
+		member := (leader + i) % c.Size()
+		require.NoError(t, c.Member(member).Kill())
+		for len(renewed) > 0 {
+			<-renewed
+		}
+		await() // through another endpoint
+		require.NoError(t, c.Restart(within(t, patience), member))
+	}
+	require.NoError(t, s.Close(within(t, patience)))
+}
+
+// TestRegression8DeadEndpoint: against nothing at all, and against a member that
+// is stopped, Open ends with its context.
+func TestRegression8DeadEndpoint(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{})
+	cli := c.Client(t)
+	_, err := cli.Get(within(t, patience), "x")
+	require.NoError(t, err)
+	for _, fault := range []struct {
+		name   string
+		inject func() error
+	}{
+		{"stopped", c.Member(0).Stop},
+		{"killed", func() error { return errors.Join(c.Member(0).Cont(), c.Member(0).Kill()) }},
+	} {
+		require.NoError(t, fault.inject())
+		begun := time.Now()
+		_, err = lease.Open(within(t, 700*time.Millisecond), lease.Config{Lease: cli})
+		require.ErrorIs(t, err, context.DeadlineExceeded, fault.name)
+		require.Less(t, time.Since(begun), 3*time.Second, fault.name)
+	}
+	// And when etcd comes back while it is tried, a lease is granted.
+	opened := make(chan error, 1)
+	go func() {
+		s, err := lease.Open(within(t, patience), lease.Config{Lease: cli})
+		if err == nil {
+			err = s.Close(within(t, patience))
+		}
+		opened <- err
+	}()
+	require.NoError(t, c.Restart(within(t, patience), 0))
+	require.NoError(t, <-opened)
+}
+
+// TestRegression11BlackHoleOnEtcd: the session's end always comes before the
+// lease's, and before a successor can see the key go.
+func TestRegression11BlackHoleOnEtcd(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
+		h := c.Host(t)
+		cli := h.Client(t)
+		s := real(t, cli, lease.Config{TTL: 2 * time.Second})
+		key := put(t, cli, s)
+		h.Delay(0, delay)
+		watching, cancel := context.WithCancel(clientv3.WithRequireLeader(context.Background()))
+		gone := c.Client(t).Watch(watching, key)
+		h.Cut()
+		cut := time.Now()
+		resp := <-gone
+		expired := time.Now()
+		require.NoError(t, resp.Err())
+		require.Equal(t, clientv3.EventTypeDelete, resp.Events[0].Type)
+		require.Error(t, s.Context().Err(), "the lease expired before the session had ended")
+		require.ErrorIs(t, s.Err(), eldest.ErrSessionLost)
+		require.Less(t, expired.Sub(cut), patience)
+		cancel()
+	}
+}
+
+// TestLostGrantReply: the lease whose grant was never heard of stays behind, bound
+// to nothing, and another is granted.
+func TestLostGrantReply(t *testing.T) {
+	h := etcdtest.Shared(t).Host(t)
+	cli := h.Client(t)
+	_, err := cli.Get(within(t, patience), "x")
+	require.NoError(t, err)
+	swallow := h.SwallowNextReply(nil)
+	s := real(t, cli, lease.Config{TTL: time.Second})
+	require.NoError(t, swallow.Wait(within(t, patience)))
+	require.True(t, s.Holds(0))
+	require.NoError(t, s.Close(within(t, patience)))
+}
+
+// TestCloseOnAClosedClient: the lease cannot be revoked any more; Close says so
+// at once.
+func TestCloseOnAClosedClient(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	s := real(t, cli, lease.Config{TTL: time.Second})
+	require.NoError(t, cli.Close())
+	begun := time.Now()
+	require.ErrorIs(t, s.Close(within(t, patience)), eldest.ErrClosed)
+	require.Less(t, time.Since(begun), 4*time.Second)
+
+	_, err := lease.Open(within(t, patience), lease.Config{Lease: cli})
+	require.ErrorIs(t, err, eldest.ErrClosed)
+	_, err = lease.Resume(within(t, patience), lease.Config{Lease: cli}, s.ID())
+	require.ErrorIs(t, err, eldest.ErrClosed)
+}

@@ -1,0 +1,66 @@
+package lease_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/lease"
+)
+
+// TestRegression33HookThatBlocks: user code that does not return costs no renewal
+// and no loss signal.
+func TestRegression33HookThatBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+		release := make(chan struct{})
+		calls := 0
+		cfg := s.config(0)
+		cfg.Hooks.Renewed = func(lease.RenewedEvent) { calls++; <-release }
+		session := open(t, cfg)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		require.NoError(t, session.Err())
+		renewed := len(s.requests("renew"))
+		require.Greater(t, renewed, 200)
+		require.Equal(t, 1, calls, "a second call before the first returned")
+
+		require.NoError(t, session.Close(within(t, time.Second)), "a hook that blocks is not waited for longer than ctx")
+		close(release)
+		synctest.Wait()
+		require.Equal(t, renewed, calls, "calls were lost")
+	})
+}
+
+// TestHookUsesTheSession: a hook may call back, for no lock is held.
+func TestHookUsesTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10), fail(errAway), ok(10), ok(0)}, []reply{ok(0)}
+		var session *lease.Session
+		var seen []lease.State
+		use := func() {
+			session.Holds(time.Second)
+			session.TTL()
+			if _, err := session.Claim(context.Background(), "x"); err == nil {
+				session.Release("x")
+			}
+			seen = append(seen, session.Status().State)
+		}
+		cfg := s.config(0)
+		cfg.Hooks = lease.Hooks{
+			Renewed:   func(lease.RenewedEvent) { use() },
+			Jeopardy:  func(lease.JeopardyEvent) { use() },
+			Recovered: func(lease.RenewedEvent) { use() },
+			Lost:      func(lease.LostEvent) { use() },
+		}
+		session = open(t, cfg)
+		<-session.Done()
+		require.NoError(t, session.Close(t.Context()))
+		require.Equal(t, []lease.State{lease.Alive, lease.Jeopardy, lease.Alive, lease.Alive, lease.Lost}, seen)
+	})
+}

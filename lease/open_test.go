@@ -1,0 +1,196 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// openers are both ways to a session, as calls on a server whose script for them
+// is set.
+var openers = map[string]func(ctx context.Context, s *server, script ...reply) (*lease.Session, error){
+	"open session": func(ctx context.Context, s *server, script ...reply) (*lease.Session, error) {
+		s.grant = script
+		return lease.Open(ctx, s.config(10*time.Second))
+	},
+	"resume session": func(ctx context.Context, s *server, script ...reply) (*lease.Session, error) {
+		s.renew = script
+		return lease.Resume(ctx, s.config(0), leaseID)
+	},
+}
+
+// eachOpener runs a test for both, in virtual time.
+func eachOpener(t *testing.T, f func(t *testing.T, op string, open func(context.Context, *server, ...reply) (*lease.Session, error))) {
+	for op, open := range openers {
+		t.Run(op, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { f(t, op, open) }) })
+	}
+}
+
+// sentAny is everything that was sent.
+func (s *server) sentAny() []request { return append(s.requests("grant"), s.requests("renew")...) }
+
+// TestRegression8EtcdDown: while etcd is away it is tried, with back-off, until
+// the context ends, and the error says both what ended it and what etcd said.
+func TestRegression8EtcdDown(t *testing.T) {
+	eachOpener(t, func(t *testing.T, op string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
+		s := newServer()
+		down := status.Error(codes.Unavailable, "connection refused")
+		_, err := open(within(t, 10*time.Second+50*time.Millisecond), s, fail(down))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "eldest: "+op)
+		require.ErrorContains(t, err, "connection refused")
+		require.Equal(t, 10*time.Second+50*time.Millisecond, time.Since(s.begun))
+		require.Len(t, s.sentAny(), 101)
+	})
+}
+
+// TestOpenAgainstABlackHole: never hangs; each attempt has its own end.
+func TestOpenAgainstABlackHole(t *testing.T) {
+	eachOpener(t, func(t *testing.T, _ string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
+		s := newServer()
+		cause := errors.New("enough waiting")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		time.AfterFunc(7*time.Second, func() { cancel(cause) })
+		_, err := open(ctx, s, hole)
+		require.ErrorIs(t, err, cause)
+		require.Equal(t, 7*time.Second, time.Since(s.begun), "Open ended later than its context")
+		require.Len(t, s.sentAny(), 4)
+		for _, r := range s.sentAny() {
+			require.Equal(t, 2*time.Second, r.timeout)
+		}
+	})
+}
+
+func TestOpenAfterFailures(t *testing.T) {
+	eachOpener(t, func(t *testing.T, _ string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
+		s := newServer()
+		session, err := open(t.Context(), s, hole, fail(rpctypes.ErrTooManyRequests), fail(rpctypes.ErrTimeoutDueToLeaderFail),
+			fail(rpctypes.ErrInvalidAuthToken), fail(errAway), ok(7))
+		require.NoError(t, err)
+		require.Equal(t, 7*time.Second, session.TTL())
+		require.Equal(t, leaseID, session.ID())
+		require.Len(t, s.sentAny(), 6)
+		require.Equal(t, 2*time.Second+5*100*time.Millisecond, time.Since(s.begun))
+		session.Abandon()
+	})
+}
+
+// TestOpenRefusedForGood: at once, with what the server said.
+func TestOpenRefusedForGood(t *testing.T) {
+	eachOpener(t, func(t *testing.T, op string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
+		for _, refusal := range []error{rpctypes.ErrPermissionDenied, rpctypes.ErrNoSpace, rpctypes.ErrLeaseTTLTooLarge, rpctypes.ErrAuthFailed} {
+			s := newServer()
+			_, err := open(t.Context(), s, fail(refusal))
+			require.ErrorIs(t, err, refusal)
+			var oe *eldest.OpError
+			require.ErrorAs(t, err, &oe)
+			require.Equal(t, op, oe.Op)
+			require.Len(t, s.sentAny(), 1)
+			require.Zero(t, time.Since(s.begun))
+		}
+	})
+}
+
+func TestOpenOnAClosedClient(t *testing.T) {
+	eachOpener(t, func(t *testing.T, _ string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
+		s := newServer()
+		_, err := open(t.Context(), s, fail(status.Error(codes.Canceled, "grpc: the client connection is closing")))
+		require.ErrorIs(t, err, eldest.ErrClosed)
+		require.ErrorContains(t, err, "the client connection is closing")
+		require.Len(t, s.sentAny(), 1)
+	})
+}
+
+func TestOpenWithADeadContext(t *testing.T) {
+	eachOpener(t, func(t *testing.T, _ string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
+		s := newServer()
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err := open(ctx, s, hole)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, eldest.ErrClosed, "the caller's own context is not the client's end")
+		require.Zero(t, time.Since(s.begun))
+	})
+}
+
+// TestAnswerThatComesTooLate: an answer that was under way for longer than it is
+// certain starts no session, and is asked for again.
+func TestAnswerThatComesTooLate(t *testing.T) {
+	eachOpener(t, func(t *testing.T, _ string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
+		s := newServer()
+		session, err := open(t.Context(), s, late(1800*time.Millisecond, ok(2)), late(1799*time.Millisecond, ok(2)))
+		require.NoError(t, err)
+		require.Len(t, s.sentAny(), 2)
+		require.Equal(t, time.Millisecond, session.Status().Remaining)
+		session.Abandon()
+	})
+}
+
+// TestServerGrantsNothing: etcd itself accepts TTLs that no session can live with.
+func TestServerGrantsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, granted := range []int64{0, -1} {
+			s := newServer()
+			s.grant = []reply{ok(granted)}
+			_, err := lease.Open(t.Context(), s.config(0))
+			require.ErrorContains(t, err, "the server granted")
+			require.Len(t, s.requests("grant"), 1)
+		}
+	})
+}
+
+// TestRegression19Resume: a live lease is taken over with its own TTL, counted
+// from the renewal; a dead one is told apart at once.
+func TestRegression19Resume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.renew, s.revoke = []reply{late(time.Second, ok(30))}, []reply{ok(0)}
+		session, err := lease.Resume(t.Context(), s.config(5*time.Second), leaseID)
+		require.NoError(t, err)
+		require.Equal(t, leaseID, session.ID())
+		require.Equal(t, 30*time.Second, session.TTL(), "the lease has a TTL of its own")
+		require.Equal(t, 26*time.Second, session.Status().Remaining)
+		require.NoError(t, session.Close(t.Context()))
+		require.Equal(t, map[string]int{"renew": 1, "revoke": 1}, s.methods())
+
+		for _, gone := range []reply{ok(0), fail(rpctypes.ErrLeaseNotFound), fail(rpctypes.ErrGRPCLeaseNotFound)} {
+			s = newServer()
+			s.renew = []reply{gone}
+			_, err = lease.Resume(t.Context(), s.config(0), leaseID)
+			require.ErrorIs(t, err, eldest.ErrSessionLost)
+			require.ErrorContains(t, err, "eldest: resume session lease 2a: session lost: the server says the lease is gone")
+			require.Len(t, s.requests("renew"), 1)
+		}
+	})
+}
+
+// TestRegression28DefaultBackoff: a second of etcd being down is a handful of
+// requests, and an hour is one a second.
+func TestRegression28DefaultBackoff(t *testing.T) {
+	eachOpener(t, func(t *testing.T, op string, _ func(context.Context, *server, ...reply) (*lease.Session, error)) {
+		if op != "open session" {
+			return
+		}
+		for length, most := range map[time.Duration]int{time.Second: 8, time.Hour: 7300} {
+			s := newServer()
+			s.grant = []reply{fail(errAway)}
+			cfg := s.config(0)
+			cfg.Backoff = retry.Default()
+			_, err := lease.Open(within(t, length), cfg)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.LessOrEqual(t, len(s.requests("grant")), most)
+			require.GreaterOrEqual(t, len(s.requests("grant")), 4)
+		}
+	})
+}
