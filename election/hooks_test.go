@@ -64,10 +64,14 @@ func TestHooksTellTheStoryInOrder(t *testing.T) {
 
 	j := &journal{}
 	c := s.candidate("c", j.hooks)
+	told := func(n int) {
+		t.Helper()
+		s.until("the hooks are told", func() bool { return len(j.all()) >= n })
+	}
 	waiting := s.campaigning(s.ctx, c)
-	s.queued(4)
+	told(3)
 	require.NoError(t, b.Withdraw(s.ctx))
-	s.until("c waits for a", func() bool { return len(j.all()) >= 4 })
+	told(4)
 	require.NoError(t, la.Resign(s.ctx))
 	l := get(s, waiting).l
 	require.NotNil(t, l)
@@ -76,13 +80,13 @@ func TestHooksTellTheStoryInOrder(t *testing.T) {
 	// A second round: withdrawn.
 	d := s.lead(s.candidate("d"))
 	waiting = s.campaigning(s.ctx, c)
-	s.queued(3)
+	told(9)
 	require.NoError(t, c.Withdraw(s.ctx))
 	require.Error(t, get(s, waiting).err)
 	// A third: given up.
 	ctx, cancel := context.WithCancel(s.ctx)
 	waiting = s.campaigning(ctx, c)
-	s.queued(3)
+	told(13)
 	cancel()
 	require.Error(t, get(s, waiting).err)
 	require.NoError(t, c.Close(s.ctx), "waits for the hooks")
