@@ -253,7 +253,7 @@ func TestLostGrantReply(t *testing.T) {
 }
 
 // TestCloseOnAClosedClient: the lease cannot be revoked any more; Close says so
-// at once.
+// at once, and so do Open and Resume.
 func TestCloseOnAClosedClient(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)

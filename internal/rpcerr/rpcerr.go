@@ -32,9 +32,16 @@ func Code(err error) codes.Code {
 }
 
 // Is reports whether err is the given error of rpctypes, in either of the two
-// forms in which the client hands it out: converted, or as a raw gRPC status.
+// forms in which the client hands it out: converted, or as a raw gRPC status. It
+// may be wrapped.
 func Is(err, target error) bool {
-	return errors.Is(err, target) || errors.Is(rpctypes.Error(err), target)
+	if errors.Is(err, target) {
+		return true
+	}
+	// Converted from the status itself: that of a wrapped error has the whole
+	// text as its message, by which nothing is recognised.
+	var s interface{ GRPCStatus() *status.Status }
+	return errors.As(err, &s) && errors.Is(rpctypes.Error(s.GRPCStatus().Err()), target)
 }
 
 // Permanent reports whether asking again cannot help. ctx is the context of the

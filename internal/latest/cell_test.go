@@ -1,0 +1,194 @@
+package latest_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/eldest-io/eldest/internal/latest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errOver = errors.New("over")
+
+func TestEmptyCell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c latest.Cell[string]
+		_, ok := c.Get()
+		require.False(t, ok)
+		cause := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(cause) })
+		r := c.Reader()
+		_, err := r.Next(ctx)
+		require.ErrorIs(t, err, cause)
+
+		c.Set("")
+		v, ok := c.Get()
+		require.True(t, ok, "the zero value is a value")
+		require.Empty(t, v)
+		_, err = r.Next(t.Context())
+		require.NoError(t, err, "a reader is of use after its context has ended")
+	})
+}
+
+// TestFirstReadThenOnlyNewer: the present value first, then nothing twice, and
+// what a slow reader missed is skipped.
+func TestFirstReadThenOnlyNewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c latest.Cell[int]
+		c.Set(1)
+		c.Set(2)
+		r := c.Reader()
+		v, err := r.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, v)
+
+		time.AfterFunc(time.Second, func() { c.Set(2) }) // equal, and yet newer
+		begun := time.Now()
+		v, err = r.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, v)
+		require.Equal(t, time.Second, time.Since(begun))
+
+		for i := range 10_000 {
+			c.Set(i)
+		}
+		v, err = r.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 9_999, v)
+		late := c.Reader()
+		v, err = late.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 9_999, v)
+	})
+}
+
+// TestReadyValueBeforeADeadContext: what can be had without waiting is had.
+func TestReadyValueBeforeADeadContext(t *testing.T) {
+	var c latest.Cell[int]
+	c.Set(7)
+	dead, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		v, err := c.Reader().Next(dead)
+		require.NoError(t, err)
+		require.Equal(t, 7, v)
+	}
+}
+
+func TestNextWhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c latest.Cell[int]
+		even := func(v int) bool { return v%2 == 0 }
+		r := c.Reader()
+		c.Set(1)
+		for i := range 4 {
+			time.AfterFunc(time.Duration(i+1)*time.Second, func() { c.Set(3 + 2*i + i/3) })
+		}
+		begun := time.Now()
+		v, err := r.NextWhere(t.Context(), even) // 1, 3, 5, 7 are skipped
+		require.NoError(t, err)
+		require.Equal(t, 10, v)
+		require.Equal(t, 4*time.Second, time.Since(begun))
+
+		c.Set(11)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = r.NextWhere(ctx, even)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = r.Next(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "what was skipped has been seen")
+		v, err = c.Reader().Next(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 11, v, "but not by others")
+	})
+}
+
+// TestClose: the last value, then the reason, for everybody and for good.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c latest.Cell[int]
+		c.Set(1)
+		seen, unseen := c.Reader(), c.Reader()
+		_, err := seen.Next(t.Context())
+		require.NoError(t, err)
+		blocked := make(chan error, 1)
+		go func() {
+			_, err := seen.Next(context.Background())
+			blocked <- err
+		}()
+		synctest.Wait()
+		c.Close(errOver)
+		require.ErrorIs(t, <-blocked, errOver)
+
+		c.Close(errors.New("a second reason"))
+		c.Set(2)
+		v, ok := c.Get()
+		require.True(t, ok)
+		require.Equal(t, 1, v)
+		v, err = unseen.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, v)
+		for range 2 {
+			v, err = unseen.Next(t.Context())
+			require.Equal(t, errOver, err)
+			require.Zero(t, v)
+		}
+		_, err = c.Reader().NextWhere(t.Context(), func(int) bool { return false })
+		require.Equal(t, errOver, err)
+	})
+}
+
+func TestCloseOfAnEmptyCell(t *testing.T) {
+	var c latest.Cell[int]
+	c.Close(errOver)
+	_, ok := c.Get()
+	require.False(t, ok)
+	_, err := c.Reader().Next(t.Context())
+	require.Equal(t, errOver, err)
+}
+
+// TestCellConcurrentSafe: writers, many readers, and an end. Each reader sees
+// rising values, and the last one.
+func TestCellConcurrentSafe(t *testing.T) {
+	var c latest.Cell[int]
+	const last = 5000
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			r, newest := c.Reader(), -1
+			for {
+				v, err := r.Next(t.Context())
+				if err != nil {
+					if !errors.Is(err, errOver) || newest != last {
+						t.Errorf("ended with %v after %d", err, newest)
+					}
+					return
+				}
+				if v <= newest {
+					t.Errorf("%d after %d", v, newest)
+				}
+				newest = v
+			}
+		})
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			_, _ = c.Reader().NextWhere(ctx, func(v int) bool { return v == last })
+			c.Get()
+		})
+	}
+	for i := range last + 1 {
+		c.Set(i)
+	}
+	c.Close(errOver)
+	all.Wait()
+}

@@ -1,0 +1,135 @@
+package rpcerr_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/internal/rpcerr"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// verdicts is what the rooms rely on, error by error, as the client hands them
+// out. Permanent is asked with a context that lives.
+var verdicts = map[string]struct {
+	err                 error
+	permanent, definite bool
+}{
+	"nil":                                 {nil, false, false},
+	"unknown":                             {errors.New("what is this"), false, false},
+	"time-out of the call":                {context.DeadlineExceeded, false, false},
+	"cancelled, but not by the caller":    {context.Canceled, true, false},
+	"closed client":                       {status.Error(codes.Canceled, "grpc: the client connection is closing"), true, false},
+	"connection refused":                  {status.Error(codes.Unavailable, "connection refused"), false, false},
+	"reset":                               {status.Error(codes.Unavailable, "error reading from server: EOF"), false, false},
+	"internal":                            {status.Error(codes.Internal, "stream terminated"), false, false},
+	"aborted":                             {status.Error(codes.Aborted, "?"), false, false},
+	"data loss":                           {rpctypes.ErrCorrupt, false, false},
+	"too many requests":                   {rpctypes.ErrTooManyRequests, false, true},
+	"no space":                            {rpctypes.ErrNoSpace, true, true},
+	"no leader":                           {rpctypes.ErrNoLeader, false, true},
+	"leader changed":                      {rpctypes.ErrLeaderChanged, false, false},
+	"not leader":                          {rpctypes.ErrNotLeader, true, true},
+	"time-out at the server":              {rpctypes.ErrTimeout, false, false},
+	"time-out, leader failed":             {rpctypes.ErrTimeoutDueToLeaderFail, false, false},
+	"time-out, connection lost":           {rpctypes.ErrTimeoutDueToConnectionLost, false, false},
+	"stopped":                             {rpctypes.ErrStopped, false, false},
+	"unhealthy":                           {rpctypes.ErrUnhealthy, false, false},
+	"permission":                          {rpctypes.ErrPermissionDenied, true, true},
+	"token expired":                       {rpctypes.ErrInvalidAuthToken, false, true},
+	"auth store changed":                  {rpctypes.ErrAuthOldRevision, false, true},
+	"wrong password":                      {rpctypes.ErrAuthFailed, true, true},
+	"lease not found":                     {rpctypes.ErrLeaseNotFound, true, true},
+	"lease exists":                        {rpctypes.ErrLeaseExist, true, true},
+	"TTL too large":                       {rpctypes.ErrLeaseTTLTooLarge, true, true},
+	"compacted":                           {rpctypes.ErrCompacted, true, true},
+	"future revision":                     {rpctypes.ErrFutureRev, true, true},
+	"request too large for the server":    {rpctypes.ErrRequestTooLarge, true, true},
+	"too many operations":                 {rpctypes.ErrTooManyOps, true, true},
+	"duplicate key":                       {rpctypes.ErrDuplicateKey, true, true},
+	"request too large for the client":    {status.Error(codes.ResourceExhausted, "trying to send message larger than max (3000000 vs. 2097152)"), true, true},
+	"reply too large for the client":      {status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)"), true, false},
+	"a proxy that limits":                 {status.Error(codes.ResourceExhausted, "slow down"), true, false},
+	"a method that the server lacks":      {status.Error(codes.Unimplemented, "unknown service"), true, true},
+	"a status that is OK is not an error": {status.Error(codes.OK, ""), false, false},
+}
+
+func TestVerdicts(t *testing.T) {
+	for name, v := range verdicts {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, v.permanent, rpcerr.Permanent(t.Context(), v.err), "permanent")
+			assert.Equal(t, v.definite, rpcerr.Definite(v.err), "definite")
+			if v.err == nil {
+				return
+			}
+			wrapped := fmt.Errorf("outer: %w", fmt.Errorf("inner: %w", v.err))
+			assert.Equal(t, v.permanent, rpcerr.Permanent(t.Context(), wrapped), "permanent when wrapped")
+			assert.Equal(t, v.definite, rpcerr.Definite(wrapped), "definite when wrapped")
+			assert.Equal(t, rpcerr.Code(v.err), rpcerr.Code(wrapped))
+		})
+	}
+}
+
+// TestBothForms: the client converts the server's errors in some places, and hands
+// the raw statuses out in others.
+func TestBothForms(t *testing.T) {
+	for _, pair := range []struct{ raw, converted error }{
+		{rpctypes.ErrGRPCLeaseNotFound, rpctypes.ErrLeaseNotFound},
+		{rpctypes.ErrGRPCCompacted, rpctypes.ErrCompacted},
+		{rpctypes.ErrGRPCFutureRev, rpctypes.ErrFutureRev},
+		{rpctypes.ErrGRPCRequestTooManyRequests, rpctypes.ErrTooManyRequests},
+		{rpctypes.ErrGRPCNoLeader, rpctypes.ErrNoLeader},
+		{rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrPermissionDenied},
+		{rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrInvalidAuthToken},
+	} {
+		for _, err := range []error{pair.raw, pair.converted, fmt.Errorf("w: %w", pair.raw), fmt.Errorf("w: %w", pair.converted)} {
+			assert.True(t, rpcerr.Is(err, pair.converted), "%v", err)
+			assert.Equal(t, rpcerr.Code(pair.converted), rpcerr.Code(err), "%v", err)
+			assert.Equal(t, rpcerr.Permanent(t.Context(), pair.converted), rpcerr.Permanent(t.Context(), err), "%v", err)
+			assert.Equal(t, rpcerr.Definite(pair.converted), rpcerr.Definite(err), "%v", err)
+		}
+		assert.False(t, rpcerr.Is(pair.raw, rpctypes.ErrStopped))
+	}
+	assert.False(t, rpcerr.Is(nil, rpctypes.ErrStopped))
+	assert.False(t, rpcerr.Is(errors.New("x"), rpctypes.ErrStopped))
+	assert.True(t, rpcerr.Compacted(rpctypes.ErrGRPCCompacted))
+	assert.False(t, rpcerr.Compacted(rpctypes.ErrGRPCFutureRev))
+	assert.True(t, rpcerr.Future(rpctypes.ErrGRPCFutureRev))
+	assert.False(t, rpcerr.Future(nil))
+}
+
+// TestOwnCancellation: what the caller's context explains is not the client's end.
+func TestOwnCancellation(t *testing.T) {
+	dead, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, err := range []error{context.Canceled, status.Error(codes.Canceled, "context canceled"), status.FromContextError(context.Canceled).Err()} {
+		require.False(t, rpcerr.Permanent(dead, err))
+		require.False(t, rpcerr.ClientClosed(dead, err))
+		require.True(t, rpcerr.Permanent(context.Background(), err))
+		require.True(t, rpcerr.ClientClosed(context.Background(), err))
+	}
+	require.False(t, rpcerr.ClientClosed(context.Background(), nil))
+	require.False(t, rpcerr.ClientClosed(context.Background(), rpctypes.ErrLeaseNotFound))
+}
+
+type client struct{ ctx context.Context }
+
+func (c client) Ctx() context.Context { return c.ctx }
+
+func TestClosed(t *testing.T) {
+	dead, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.True(t, rpcerr.Closed(client{dead}))
+	require.False(t, rpcerr.Closed(client{context.Background()}))
+	require.False(t, rpcerr.Closed(nil))
+	require.False(t, rpcerr.Closed("what has no context"))
+}
