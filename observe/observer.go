@@ -176,7 +176,7 @@ func (o *Observer) probe() (clientv3.Op, func(clientv3.OpResponse) bool) {
 	leader := o.picture.line[0]
 	return clientv3.OpGet(leader.Key, clientv3.WithKeysOnly()), func(answer clientv3.OpResponse) bool {
 		if len(answer.Get().Kvs) == 0 {
-			_, stands := o.picture.find(leader.Token)
+			_, stands := o.picture.find(leader.Token, leader.Key)
 			return !stands
 		}
 		return o.shows(answer)
@@ -186,7 +186,7 @@ func (o *Observer) probe() (clientv3.Op, func(clientv3.OpResponse) bool) {
 // shows reports whether the picture has come as far as the keys of an answer.
 func (o *Observer) shows(answer clientv3.OpResponse) bool {
 	for _, kv := range answer.Get().Kvs {
-		at, stands := o.picture.find(eldest.Token(kv.CreateRevision))
+		at, stands := o.picture.find(eldest.Token(kv.CreateRevision), string(kv.Key))
 		if stands && o.picture.line[at].ModRevision >= kv.ModRevision {
 			continue
 		}

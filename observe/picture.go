@@ -1,7 +1,9 @@
 package observe
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -12,8 +14,9 @@ import (
 
 // picture is the queue as the changes so far add up to. It does no I/O.
 //
-// Invariant: line is sorted by token, strictly; it holds the queue as it was at
-// revision, and nothing of any other.
+// Invariant: line is sorted by token, and by key where keys were put by hand in one
+// transaction, strictly; it holds the queue as it was at revision, and nothing of
+// any other.
 type picture struct {
 	election string
 	revision int64
@@ -51,7 +54,7 @@ func (p *picture) put(kv *mvccpb.KeyValue) {
 	c := eldest.Candidate{
 		Key: key, Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision, Value: kv.Value,
 	}
-	at, present := p.find(c.Token)
+	at, present := p.find(c.Token, key)
 	if present {
 		p.line[at] = c
 		return
@@ -59,7 +62,7 @@ func (p *picture) put(kv *mvccpb.KeyValue) {
 	// A key whose deletion and return fell between two snapshots has a new token:
 	// its former life must not stay.
 	p.remove(key)
-	at, _ = p.find(c.Token)
+	at, _ = p.find(c.Token, key)
 	p.line = slices.Insert(p.line, at, c)
 }
 
@@ -71,9 +74,9 @@ func (p *picture) remove(key string) {
 	}
 }
 
-func (p *picture) find(token eldest.Token) (int, bool) {
+func (p *picture) find(token eldest.Token, key string) (int, bool) {
 	return slices.BinarySearchFunc(p.line, token, func(c eldest.Candidate, t eldest.Token) int {
-		return int(min(max(c.Token-t, -1), 1))
+		return cmp.Or(cmp.Compare(c.Token, t), strings.Compare(c.Key, key))
 	})
 }
 
