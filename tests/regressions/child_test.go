@@ -120,6 +120,7 @@ func beChild(role string) {
 				kv = guard.KV(cli)
 			}
 			go func() {
+				say(report{Event: "sending"})
 				_, err := kv.Put(ctx, key, "late")
 				r := report{Event: "wrote", Name: key}
 				if err != nil {

@@ -32,8 +32,10 @@ func TestRegression08_SessionOnDeadEndpoint(t *testing.T) {
 	open := func(t *testing.T, cli *clientv3.Client) {
 		t.Helper()
 		for call, f := range map[string]func(context.Context) (*lease.Session, error){
-			"open":   func(ctx context.Context) (*lease.Session, error) { return lease.Open(ctx, lease.Config{Lease: cli}) },
-			"resume": func(ctx context.Context) (*lease.Session, error) { return lease.Resume(ctx, lease.Config{Lease: cli}, 1) },
+			"open": func(ctx context.Context) (*lease.Session, error) { return lease.Open(ctx, lease.Config{Lease: cli}) },
+			"resume": func(ctx context.Context) (*lease.Session, error) {
+				return lease.Resume(ctx, lease.Config{Lease: cli}, 1)
+			},
 		} {
 			ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 			begin := time.Now()

@@ -152,6 +152,7 @@ func TestRegression21_LeaderCampaignsAgain(t *testing.T) {
 	p := join(t, c.Client(t), name)
 	leader := p.lead(t)
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	calls := map[string]func() error{
 		"campaign": func() error { _, err := p.candidate.Campaign(ctx); return err },
 		"try":      func() error { _, err := p.candidate.Try(ctx); return err },
@@ -250,20 +251,14 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 			})
 		}
 		hammers.Go(func() { // somebody else comes and goes
-			for range 10 {
-				l, err := rival.candidate.Campaign(within(t))
-				if assert.NoError(t, err) {
+			for range 20 {
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+				l, err := rival.candidate.Campaign(ctx)
+				check(err)
+				if err == nil {
 					assert.NoError(t, l.Resign(within(t)))
 				}
-				if mine := p.candidate; round%2 == 0 {
-					check(mine.Withdraw(within(t)))
-				}
-				mu.Lock()
-				l = tenure
-				mu.Unlock()
-				if l != nil {
-					check(l.Resign(within(t)))
-				}
+				cancel()
 			}
 		})
 		if round%4 == 3 {

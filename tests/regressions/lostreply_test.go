@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -62,6 +63,7 @@ func TestRegression04_RegistrationReplyLostAndGivenUp(t *testing.T) {
 				require.NoError(t, lost.Wait(within(t)))
 				cancel(errMine)
 				require.ErrorIs(t, fails(t, result).err, errMine)
+				require.Len(t, queueOf(t, c, name), 1, "the stage: a key without a campaign")
 			} else {
 				host.Hold(etcdtest.Outbound)
 				result := p.campaign(ctx)
@@ -69,7 +71,6 @@ func TestRegression04_RegistrationReplyLostAndGivenUp(t *testing.T) {
 				cancel(errMine)
 				require.ErrorIs(t, fails(t, result).err, errMine)
 			}
-			require.Len(t, queueOf(t, c, name), 1, "the stage: a key without a campaign")
 			behind := join(t, c.Client(t), name)
 			result := behind.queue(t)
 			host.Mend()
@@ -122,8 +123,9 @@ func busy(t *testing.T, c *etcdtest.Cluster) {
 		_, err := cli.Put(within(t), "busy", "")
 		require.NoError(t, err)
 	}
-	_, err := c.Compact(within(t))
-	require.NoError(t, err)
+	if _, err := c.Compact(within(t)); !errors.Is(err, rpctypes.ErrCompacted) { // somebody else did it meanwhile
+		require.NoError(t, err)
+	}
 }
 
 // Row 5 (etcd #21128), compaction between read and watch. Elsewhere the campaign fails

@@ -1,0 +1,156 @@
+package regressions
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Row 11. Packets are dropped without a reset. Elsewhere the leader goes on until its
+// TCP connection is given up, minutes later. Here its leadership ends by the deadline,
+// and never after the successor's win.
+//
+// Fails when lease.Session has no timer for its deadline.
+func TestRegression11_BlackHole(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	for what, d := range map[string]etcdtest.Direction{
+		"both ways": etcdtest.BothWays, "requests": etcdtest.Inbound, "replies": etcdtest.Outbound,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			name := electionOf(t)
+			host := c.Host(t)
+			t.Cleanup(host.Mend)
+			const granted = 2 * time.Second
+			leader := join(t, host.Client(t), name, ttl(granted)).lead(t)
+			result := join(t, c.Client(t), name).queue(t)
+			host.Drop(d)
+			begin := time.Now()
+			take(t, leader.Done(), "the end of the tenure")
+			require.Less(t, time.Since(begin), granted+500*time.Millisecond, "later than the deadline of a renewal that was sent before")
+			require.Empty(t, result, "the successor won first")
+			require.ErrorIs(t, leader.Err(), eldest.ErrSessionLost)
+			wins(t, result)
+		})
+	}
+}
+
+// lateReplies is the stage of row 12: replies to the leader are a second late, and when
+// one is on its way no request gets through any more. The last renewal that etcd saw
+// is then one second older than the last one of which the leader hears.
+func lateReplies(t *testing.T, host *etcdtest.Host, renewed func() int64) {
+	t.Helper()
+	host.Delay(0, time.Second)
+	seen := renewed()
+	eventually(t, func() bool { return renewed() > seen+1 }, "renewals with late replies")
+	under := host.Stats().Delayed.Outbound
+	eventually(t, func() bool { return host.Stats().Delayed.Outbound > under }, "a late reply is on its way")
+	host.Drop(etcdtest.Inbound)
+}
+
+// Row 12. The client's replies are delayed by 1 s. Elsewhere the deadline counts from
+// the receipt, and two lead for up to a second. Here the leading context has ended when
+// the successor wins.
+//
+// Fails when lease counts deadlines from the receipt of a reply (received in place of
+// sent in lease.Session.renewed).
+func TestRegression12_RepliesOneSecondLate(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	host := c.Host(t)
+	t.Cleanup(host.Mend)
+	var renewals atomic.Int64
+	p := join(t, host.Client(t), name, func(l *lease.Config, _ *election.Config) {
+		l.TTL = 4 * time.Second
+		l.Renewal = func(time.Duration) lease.Renewal {
+			return lease.Renewal{Every: 500 * time.Millisecond, Timeout: 3 * time.Second}
+		}
+		l.Hooks.Renewed = func(lease.RenewedEvent) { renewals.Add(1) }
+	})
+	leader := p.lead(t)
+	result := join(t, c.Client(t), name).queue(t)
+	lateReplies(t, host, renewals.Load)
+	wins(t, result)
+	require.Error(t, leader.Err(), "two leading contexts")
+	require.False(t, leader.Holds(0))
+	require.ErrorIs(t, leader.Err(), eldest.ErrSessionLost)
+}
+
+// Row 12 on the same stage, with etcd's package: its session is alive when the successor
+// has won.
+func TestRegression12_TheFaultOfEtcdsPackage(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	host := c.Host(t)
+	t.Cleanup(host.Mend)
+	var rec etcdtest.Recorder
+	s, e := theirs(t, host.Client(t, rec.Attach), name, 4)
+	require.NoError(t, e.Campaign(within(t), "a"))
+	_, next := theirs(t, c.Client(t), name, 60)
+	won := make(chan bool, 1)
+	go func() {
+		if next.Campaign(within(t), "b") == nil {
+			won <- s.Ctx().Err() == nil
+		}
+	}()
+	eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the waiter is in the queue")
+	lateReplies(t, host, func() int64 { return int64(rec.Count("LeaseKeepAlive")) })
+	require.True(t, take(t, won, "the successor's win"), "the fault is mended?")
+	host.Mend()
+}
+
+// suspended is a clock that can jump, as the boot-time clock does on resume, while
+// Go's own timers have not moved.
+type suspended struct {
+	lease.Clock
+	asleep atomic.Int64
+}
+
+func (c *suspended) Now() time.Duration { return c.Clock.Now() + time.Duration(c.asleep.Load()) }
+
+// Row 14. The system is suspended for an hour: the boot-time clock has moved on, the
+// monotonic clock, by which timers run, has not. Elsewhere the session believes in its
+// lease for another TTL. Here the deadline has passed at the first use, and nothing is
+// sent on the strength of it.
+//
+// Fails when lease.Session.Holds relies on its timer.
+func TestRegression14_SystemSuspend(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	clock := &suspended{Clock: lease.Monotonic()}
+	var rec etcdtest.Recorder
+	p := join(t, c.Client(t, rec.Attach), name, func(l *lease.Config, _ *election.Config) { l.Clock = clock })
+	leader := p.lead(t)
+	require.True(t, leader.Holds(time.Second))
+	guarded := leader.KV()
+	rec.Reset()
+	clock.asleep.Store(int64(time.Hour))
+	require.False(t, leader.Holds(0), "the first use after the resume")
+	require.Error(t, leader.Err(), "its context lives on")
+	require.ErrorIs(t, leader.Err(), eldest.ErrSessionLost)
+	_, err := guarded.Put(within(t), "k", "")
+	require.ErrorIs(t, err, eldest.ErrNotLeading)
+	require.Zero(t, rec.Count("Txn"), "it was left to etcd to refuse")
+	require.Equal(t, lease.Lost, p.session.Status().State)
+	// The first use may be any of them.
+	second := &suspended{Clock: lease.Monotonic()}
+	q := join(t, c.Client(t), name+"2", func(l *lease.Config, _ *election.Config) { l.Clock = second })
+	other := q.lead(t)
+	second.asleep.Store(int64(time.Hour))
+	_, err = other.Txn(within(t)).Then(clientv3.OpPut("k", "")).Commit()
+	require.ErrorIs(t, err, eldest.ErrNotLeading)
+	require.ErrorIs(t, context.Cause(other.Context()), eldest.ErrSessionLost)
+}

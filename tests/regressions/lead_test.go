@@ -1,0 +1,71 @@
+package regressions
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Row 33. The lead function takes long, and callbacks block. Elsewhere they run on the
+// goroutine that renews: the lease is lost, and the function runs a second time beside
+// itself. Here renewals go on for many TTLs, and it runs once.
+//
+// Fails when hooks are called by lease.Session.renew itself, or when Lead does not wait
+// for an earlier function.
+func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	var rec etcdtest.Recorder
+	blocked := make(chan struct{})
+	block := func() { <-blocked }
+	p := join(t, c.Client(t, rec.Attach), name, func(l *lease.Config, e *election.Config) {
+		l.TTL = time.Second
+		l.Hooks.Renewed = func(lease.RenewedEvent) { block() }
+		l.Hooks.Jeopardy = func(lease.JeopardyEvent) { block() }
+		e.Hooks.Registered = func(election.RegisteredEvent) { block() }
+		e.Hooks.Won = func(election.WonEvent) { block() }
+	})
+	next := join(t, c.Client(t), name)
+	var running, calls, overlaps atomic.Int32
+	leader := p.lead(t)
+	result := next.queue(t)
+	started, long := make(chan struct{}), make(chan struct{})
+	done := make(chan error, 2)
+	f := func(ctx context.Context) error {
+		if running.Add(1) > 1 {
+			overlaps.Add(1)
+		}
+		defer running.Add(-1)
+		if calls.Add(1) == 1 {
+			close(started)
+		}
+		<-long
+		return ctx.Err()
+	}
+	for range 2 { // the second call comes while the first one runs
+		go func() { done <- leader.Lead(within(t), f) }()
+	}
+	take(t, started, "the lead function")
+	// Four renewals a TTL: this is three of them at the least.
+	eventually(t, func() bool { return rec.Count("LeaseKeepAlive") >= 15 }, "renewals for several TTLs")
+	require.NoError(t, leader.Err(), "the lease was lost beside a function that takes long")
+	require.True(t, leader.Holds(0))
+	require.Empty(t, result)
+	close(long)
+	require.NoError(t, take(t, done, "a lead function"))
+	wins(t, result)
+	err := take(t, done, "the other one")
+	require.True(t, err == nil || leader.Err() != nil, "%v", err)
+	require.Zero(t, overlaps.Load())
+	require.ErrorIs(t, leader.Err(), eldest.ErrResigned)
+	close(blocked)
+}

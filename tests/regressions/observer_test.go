@@ -1,0 +1,223 @@
+package regressions
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// viewer checks all that an observer reports, from the first state on.
+type viewer struct {
+	t      *testing.T
+	sub    *observe.Subscription
+	newest eldest.Token
+	states []eldest.State
+}
+
+func view(t *testing.T, cli *clientv3.Client, name string) (*observe.Observer, *viewer) {
+	t.Helper()
+	o, err := observe.New(observe.Config{
+		Election: name, KV: cli, Watcher: cli, Timeout: 250 * time.Millisecond, Recheck: 500 * time.Millisecond,
+	})
+	require.NoError(t, err)
+	t.Cleanup(o.Close)
+	return o, &viewer{t: t, sub: o.Subscribe()}
+}
+
+// until takes states until one fits; none of them may go back.
+func (v *viewer) until(what string, fits func(eldest.State) bool) eldest.State {
+	v.t.Helper()
+	ctx := within(v.t)
+	for {
+		s, err := v.sub.Next(ctx)
+		require.NoError(v.t, err, what)
+		v.states = append(v.states, s)
+		if s.Kind == eldest.Led {
+			require.GreaterOrEqual(v.t, s.Leader.Token, v.newest, "a token went back")
+			v.newest = s.Leader.Token
+		}
+		require.Equal(v.t, s.Kind == eldest.Unknown, s.Reason != nil, "unknown without a reason, or a reason without")
+		if fits(s) {
+			return s
+		}
+	}
+}
+
+func (v *viewer) kind(k eldest.Kind) eldest.State {
+	v.t.Helper()
+	return v.until(k.String(), func(s eldest.State) bool { return s.Kind == k })
+}
+
+func (v *viewer) leader(token eldest.Token) eldest.State {
+	v.t.Helper()
+	return v.until(fmt.Sprintf("leader %d", token), func(s eldest.State) bool { return s.Leader.Token == token })
+}
+
+// Row 22: an empty election, quick successions, compaction, a partition. Elsewhere an
+// observer of an empty election says nothing, one of quick successions misses the last
+// of them, a compaction closes the channel without a reason, and a partition looks like
+// a leader who stays.
+//
+// Fails when observe reports nothing for an empty snapshot, when internal/watch.Follow
+// ends at a compaction, or when it has no rechecks.
+func TestRegression22_Observer(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{})
+	name := electionOf(t)
+	host := c.Host(t)
+	_, v := view(t, host.Client(t), name)
+	v.kind(eldest.Nobody)
+
+	var last eldest.Token
+	people := []*participant{join(t, c.Client(t), name), join(t, c.Client(t), name), join(t, c.Client(t), name)}
+	for range 10 {
+		for _, p := range people {
+			leader := p.lead(t)
+			last = leader.Token()
+			require.NoError(t, leader.Resign(within(t)))
+		}
+	}
+	leader := people[0].lead(t)
+	require.Greater(t, leader.Token(), last)
+	v.leader(leader.Token())
+
+	// Compaction while the connection is down.
+	host.Refuse()
+	host.Reset()
+	busy(t, c)
+	require.NoError(t, leader.Resign(within(t)))
+	leader = people[1].lead(t)
+	busy(t, c)
+	host.Mend()
+	v.leader(leader.Token())
+
+	// A partition: unknown, not "nobody" and not the old leader.
+	host.Cut()
+	require.ErrorIs(t, v.kind(eldest.Unknown).Reason, eldest.ErrSilent)
+	require.NoError(t, leader.Resign(within(t)))
+	host.Mend()
+	v.kind(eldest.Nobody)
+	v.leader(people[2].lead(t).Token())
+}
+
+// Row 22: a reader that is slow, and 10,000 updates. Elsewhere they pile up in a buffer,
+// or the reader blocks the others. Here the newest value is delivered, and nothing is
+// kept for a reader.
+//
+// Fails when a subscription is a queue, or when the observer waits for its readers.
+func TestRegression22_SlowReader(t *testing.T) {
+	t.Parallel()
+	const updates, size = 10_000, 4096
+	c := etcdtest.Start(t, etcdtest.Config{})
+	name := electionOf(t)
+	p := join(t, c.Client(t), name)
+	leader := p.lead(t)
+	o, slow := view(t, c.Client(t), name)
+	slow.leader(leader.Token())
+	isLast := func(s eldest.State) bool { return string(s.Leader.Value) == "the last one" }
+	quick := make(chan int, 1)
+	sub := o.Subscribe()
+	go func() { // another reader, which keeps up as it can
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		for seen := 1; ; seen++ {
+			state, err := sub.Next(ctx)
+			if !assert.NoError(t, err) || isLast(state) {
+				quick <- seen
+				return
+			}
+		}
+	}()
+
+	var before, afterwards runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var writing sync.WaitGroup
+	const writers = 16
+	for w := range writers {
+		cli := c.Client(t)
+		writing.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			for i := range updates / writers {
+				value := fmt.Sprintf("%0*d", size, w*updates+i)
+				if _, err := cli.Put(ctx, leader.Key(), value, clientv3.WithLease(p.session.ID())); !assert.NoError(t, err) {
+					return
+				}
+			}
+		})
+	}
+	writing.Wait()
+	require.NoError(t, leader.Proclaim(within(t), []byte("the last one")))
+	states := take(t, quick, "the last value")
+	runtime.GC()
+	runtime.ReadMemStats(&afterwards)
+	grown := int64(afterwards.HeapAlloc) - int64(before.HeapAlloc)
+	t.Logf("the quick reader saw %d states of %d; the heap grew by %d KiB", states, updates, grown/1024)
+	require.Greater(t, states, 10, "the slow reader held up the quick one")
+	require.Less(t, grown, int64(updates*size/4), "updates are kept for the slow reader")
+	// The slow one gets the newest first, and then nothing until there is news.
+	seen := len(slow.states)
+	slow.until("the last value", isLast)
+	require.Len(t, slow.states, seen+1, "it was given what is past")
+	_, err := slow.sub.Next(deadContext())
+	require.ErrorIs(t, err, errMine)
+}
+
+// Row 23 (etcd #18163). A's key is deleted and B's put in one batch. Elsewhere the
+// observer then reports a key that is gone. Here every state was true at its revision.
+//
+// Fails when observe takes the last event of a batch for the leader, or publishes in
+// the middle of a revision.
+func TestRegression23_DeleteAndPutInOneBatch(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	cli := c.Client(t)
+	_, v := view(t, c.Client(t), name)
+	granted, err := cli.Grant(within(t), 60)
+	require.NoError(t, err)
+	// Keys that are put by hand: a candidate cannot do two things in one revision.
+	key := func(i int) string { return keys.Candidate(name, int64(granted.ID)+int64(i)) }
+	put := func(i int) clientv3.Op { return clientv3.OpPut(key(i), "", clientv3.WithLease(granted.ID)) }
+	resp, err := cli.Txn(within(t)).Then(put(0)).Commit()
+	require.NoError(t, err)
+	v.leader(eldest.Token(resp.Header.Revision))
+	for i := range 50 {
+		ops := []clientv3.Op{clientv3.OpDelete(key(i)), put(i + 1)}
+		if i%2 == 1 {
+			ops[0], ops[1] = ops[1], ops[0]
+		}
+		resp, err = cli.Txn(within(t)).Then(ops...).Commit()
+		require.NoError(t, err)
+	}
+	v.leader(eldest.Token(resp.Header.Revision))
+	begin, end := keys.Range(name)
+	for _, s := range v.states {
+		if s.Kind == eldest.Unknown {
+			continue
+		}
+		first := append(clientv3.WithFirstCreate(), clientv3.WithRange(end), clientv3.WithRev(s.Revision))
+		was, err := cli.Get(within(t), begin, first...)
+		require.NoError(t, err)
+		if s.Kind == eldest.Nobody {
+			require.Empty(t, was.Kvs, "nobody reported at %d", s.Revision)
+			continue
+		}
+		require.Len(t, was.Kvs, 1)
+		require.Equal(t, string(was.Kvs[0].Key), s.Leader.Key, "reported at revision %d", s.Revision)
+		require.EqualValues(t, was.Kvs[0].CreateRevision, s.Leader.Token)
+	}
+}
