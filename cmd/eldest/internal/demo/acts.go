@@ -16,7 +16,7 @@ var errNobody = errors.New("nobody stands where somebody should")
 
 // resign: the leader is asked to leave.
 func resign(ctx context.Context, s *stage) error {
-	leader, err := s.leader()
+	leader, err := s.awaitLeader(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func withdraw(ctx context.Context, s *stage) error {
 
 // kill: the leader's process ends without a word.
 func kill(ctx context.Context, s *stage) error {
-	leader, err := s.leader()
+	leader, err := s.awaitLeader(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func kill(ctx context.Context, s *stage) error {
 
 // remove: an operator deletes the leader's key.
 func remove(ctx context.Context, s *stage) error {
-	leader, err := s.leader()
+	leader, err := s.awaitLeader(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func remove(ctx context.Context, s *stage) error {
 // partition: the leader's member is cut off from the others, and joined again
 // after the others have a new leader.
 func partition(ctx context.Context, s *stage) error {
-	leader, err := s.leader()
+	leader, err := s.awaitLeader(ctx)
 	if err != nil {
 		return err
 	}
@@ -161,6 +161,19 @@ func (s *stage) leader() (*candidacy, error) {
 		return nil, errNobody
 	}
 	return queue[0], nil
+}
+
+// awaitLeader is leader, once there is one: on a busy machine a lease may be lost
+// that nobody meant to end.
+func (s *stage) awaitLeader(ctx context.Context) (*candidacy, error) {
+	err := s.await(ctx, "somebody leads", s.cfg.limits().Expiry, func(facts []Fact) bool {
+		queue := standing(facts)
+		return len(queue) > 0 && !queue[0].won.IsZero()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.leader()
 }
 
 // succeeded blocks until somebody has succeeded the old leader and the old one's

@@ -43,7 +43,7 @@ func spread(changes []Handover, expiry bool) string {
 	switch {
 	case low < 0:
 		return "none"
-	case low == high:
+	case millis(low) == millis(high):
 		return millis(low)
 	default:
 		return millis(low) + " to " + millis(high)
@@ -51,8 +51,8 @@ func spread(changes []Handover, expiry bool) string {
 }
 
 // checkGuard: a write with the token of a past tenure is refused, one with the
-// token of the present tenure is not (G4); and each past tenure was tried after
-// its successor's win.
+// token of the present tenure is not (G4); and each tenure that an act ended was
+// tried after its successor's win.
 func checkGuard(facts []Fact, led []*candidacy) Verdict {
 	var problems []string
 	refused, accepted := 0, 0
@@ -79,7 +79,7 @@ func checkGuard(facts []Fact, led []*candidacy) Verdict {
 		}
 	}
 	for _, h := range handovers(facts) {
-		if !tried[h.OldToken] && h.Act != Leave {
+		if !tried[h.OldToken] && h.Act != Leave && h.Act != "" {
 			problems = append(problems, fmt.Sprintf("no write was tried with the old token %d", h.OldToken))
 		}
 	}

@@ -105,9 +105,8 @@ func lineUp(ctx context.Context, s *stage) error {
 	if err := s.fill(ctx); err != nil {
 		return err
 	}
-	return s.await(ctx, "somebody leads", s.cfg.limits().Expiry, func(facts []Fact) bool {
-		return last(facts, func(f Fact) bool { return f.Kind == Won }) != nil
-	})
+	_, err := s.awaitLeader(ctx)
+	return err
 }
 
 // settle ends a scene: the observer gets the time to see what the candidates
@@ -197,9 +196,9 @@ func Run(ctx context.Context, cfg Config) error {
 	facts := s.history.Facts()
 	err = s.close()
 	if ctx.Err() != nil {
-		s.aside("interrupted: all processes are ended, all data is removed, nothing was judged")
+		s.aside("interrupted: %s; nothing was judged", endWords(err))
 		s.tape.flush()
 		return errors.Join(context.Cause(ctx), err)
 	}
-	return errors.Join(s.summary(facts, broken), err)
+	return s.summary(facts, broken, err)
 }

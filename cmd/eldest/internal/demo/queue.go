@@ -12,14 +12,16 @@ import (
 )
 
 // queue returns who stands, by what has been reported, the eldest first.
-func (s *stage) queue() []*candidacy {
-	var standing []*candidacy
-	for _, c := range candidacies(s.history.Facts()) {
+func (s *stage) queue() []*candidacy { return standing(s.history.Facts()) }
+
+func standing(facts []Fact) []*candidacy {
+	var queue []*candidacy
+	for _, c := range candidacies(facts) {
 		if c.ended.IsZero() {
-			standing = append(standing, c)
+			queue = append(queue, c)
 		}
 	}
-	return standing
+	return queue
 }
 
 // process is the newest process of a candidate.

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -24,16 +25,17 @@ type handoverRow struct {
 }
 
 // summary judges the facts, prints what it found, and returns ErrViolated unless
-// everything held and the play came to its end.
-func (s *stage) summary(facts []Fact, broken error) error {
+// everything held, the play came to its end, and nothing was left behind (left is
+// nil).
+func (s *stage) summary(facts []Fact, broken, left error) error {
 	sum := Summary{
 		Event:      "summary",
 		DurationMS: time.Since(s.tape.start).Milliseconds(),
 		Checks:     Check(facts, s.cfg.limits()),
 	}
-	sum.OK = broken == nil && len(Failed(sum.Checks)) == 0
-	if broken != nil {
-		sum.Broken = broken.Error()
+	sum.OK = broken == nil && left == nil && len(Failed(sum.Checks)) == 0
+	if err := errors.Join(broken, left); err != nil {
+		sum.Broken = err.Error()
 	}
 	changes := handovers(facts)
 	for _, h := range changes {
@@ -42,15 +44,15 @@ func (s *stage) summary(facts []Fact, broken error) error {
 	if s.cfg.JSON {
 		s.printJSON(sum)
 	} else {
-		s.printSummary(sum, changes)
+		s.printSummary(sum, changes, left)
 	}
 	if !sum.OK {
-		return ErrViolated
+		return errors.Join(ErrViolated, broken, left)
 	}
 	return nil
 }
 
-func (s *stage) printSummary(sum Summary, changes []Handover) {
+func (s *stage) printSummary(sum Summary, changes []Handover, left error) {
 	style := s.cfg.Style
 	lines := []string{"", style.paint(bold, "Hand-overs")}
 	for _, h := range changes {
@@ -76,8 +78,16 @@ func (s *stage) printSummary(sum Summary, changes []Handover) {
 	if !sum.OK {
 		verdict = style.paint(red, "NOT all of it held.")
 	}
-	lines = append(lines, "", fmt.Sprintf("%s %.1f s; all processes are ended, all data is removed.", verdict, float64(sum.DurationMS)/1000))
+	lines = append(lines, "", fmt.Sprintf("%s %.1f s; %s.", verdict, float64(sum.DurationMS)/1000, endWords(left)))
 	s.tape.say(lines...)
+}
+
+// endWords says what close achieved.
+func endWords(err error) string {
+	if err != nil {
+		return "not everything could be cleaned up: " + err.Error()
+	}
+	return "all processes are ended, all data is removed"
 }
 
 // maxProblems of one check are shown to people; --json has them all.
