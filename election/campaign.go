@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -167,33 +167,29 @@ func (c *Candidate) enter(ctx context.Context, enter entering) (p txn.Place, uns
 	c.mu.Lock()
 	entry := c.entry
 	c.mu.Unlock()
-	for attempt := 0; ; attempt++ {
-		if ctx.Err() != nil {
-			return p, unsure, context.Cause(ctx)
-		}
-		once, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	err = c.policy().Until(ctx, func(once context.Context) (err error) {
 		p, err = enter(once, c.cfg.KV, entry)
-		refused := err != nil && final(once, err)
-		cancel()
 		unsure = unsure || errors.Is(err, eldest.ErrOutcomeUnknown)
 		switch {
-		case err == nil:
-			return p, unsure, nil
 		case rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
-			return p, unsure, fmt.Errorf("%w: %w", eldest.ErrSessionLost, err)
-		case refused:
-			return p, unsure, err
+			return ask.Final(fmt.Errorf("%w: %w", eldest.ErrSessionLost, err))
+		case settles(err), errors.Is(err, eldest.ErrNotElected), errors.Is(err, eldest.ErrForeignKey):
+			return ask.Final(err)
 		}
-		if cause := retry.Sleep(ctx, c.cfg.Backoff(attempt)); cause != nil {
-			return p, unsure, fmt.Errorf("%w (last answer: %w)", cause, err)
-		}
-	}
+		return err
+	})
+	return p, unsure, err
 }
 
-// final reports whether an answer settles a registration.
-func final(ctx context.Context, err error) bool {
-	return rpcerr.Permanent(ctx, err) || errors.Is(err, eldest.ErrInvalid) || errors.Is(err, eldest.ErrNotElected) ||
-		errors.Is(err, eldest.ErrForeignKey) || errors.Is(err, eldest.ErrDeposed)
+// policy is how a candidate asks etcd.
+func (c *Candidate) policy() ask.Policy {
+	return ask.Policy{Client: c.cfg.KV, Timeout: c.cfg.Timeout, Backoff: c.cfg.Backoff}
+}
+
+// settles reports whether an answer of the queue is one that asking again would
+// not change.
+func settles(err error) bool {
+	return errors.Is(err, eldest.ErrDeposed) || errors.Is(err, eldest.ErrInvalid)
 }
 
 // adopt makes a key that was there already ours: with our value, and a place that

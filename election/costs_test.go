@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/eldest-io/eldest/election"
-	"github.com/eldest-io/eldest/lease"
 )
 
 // watched waits until the recorded client has opened n watches, so that what is
@@ -141,10 +141,12 @@ func TestThousandElectionsOnOneSession(t *testing.T) {
 	s := newStage(t)
 	const n = 1000
 	s.rec.Reset()
-	session := s.session(s.cli, func(cfg *lease.Config) { cfg.TTL = lease.DefaultTTL })
+	session := s.session(s.cli)
 	candidates := make([]*election.Candidate, n)
 	for i := range candidates {
-		candidates[i] = s.candidate("v", on(session), func(cfg *election.Config) { cfg.Election = fmt.Sprintf("%s-%d", s.election, i) })
+		candidates[i] = s.candidate("v", on(session), func(cfg *election.Config) {
+			cfg.Election, cfg.Timeout = fmt.Sprintf("%s-%d", s.election, i), 15*time.Second
+		})
 	}
 	each := func(f func(c *election.Candidate) error) {
 		t.Helper()

@@ -9,8 +9,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/retry"
-	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -142,26 +140,12 @@ func (c *Candidate) tendKey(token eldest.Token, unsure bool, gone func(error)) {
 // whatever life bound to our lease, and retries until that is confirmed, ctx ends
 // (its cause) or etcd refuses for good.
 func (c *Candidate) remove(ctx context.Context, token eldest.Token) error {
-	for attempt := 0; ; attempt++ {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		once, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-		var err error
+	return c.policy().Until(ctx, func(once context.Context) error {
 		if token > 0 {
-			err = txn.Leave(once, c.cfg.KV, c.key, token)
-		} else {
-			err = txn.Sweep(once, c.cfg.KV, c.cfg.entry())
+			return txn.Leave(once, c.cfg.KV, c.key, token)
 		}
-		refused := err != nil && rpcerr.Permanent(once, err)
-		cancel()
-		if err == nil || refused {
-			return err
-		}
-		if cause := retry.Sleep(ctx, c.cfg.Backoff(attempt)); cause != nil {
-			return fmt.Errorf("%w (last answer: %w)", cause, err)
-		}
-	}
+		return txn.Sweep(once, c.cfg.KV, c.cfg.entry())
+	})
 }
 
 // sweep removes the own key whenever it turns up, until ctx ends.

@@ -2,11 +2,9 @@ package election
 
 import (
 	"context"
-	"errors"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/retry"
-	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -62,26 +60,17 @@ func (c *Candidate) waitingFor(s *standing, predecessor eldest.Candidate) {
 // ahead asks who is older, until it is answered. The revision at is asked for as
 // long as a member can answer for it; where none can, the newest state does as
 // well, for the queue ahead of us only ever gets shorter.
-func (c *Candidate) ahead(ctx context.Context, place txn.Place, at int64) (txn.Place, error) {
-	for attempt := 0; ; attempt++ {
-		once, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-		next, err := c.cfg.Queue.Ahead(once, c.cfg.KV, c.cfg.entry(), place, at)
-		repeatable := at > 0 && txn.Repeatable(err)
-		refused := err != nil && (rpcerr.Permanent(once, err) || errors.Is(err, eldest.ErrDeposed) || errors.Is(err, eldest.ErrInvalid))
-		cancel()
-		switch {
-		case err == nil:
-			return next, nil
-		case repeatable:
+func (c *Candidate) ahead(ctx context.Context, place txn.Place, at int64) (next txn.Place, err error) {
+	err = c.policy().Until(ctx, func(once context.Context) (err error) {
+		next, err = c.cfg.Queue.Ahead(once, c.cfg.KV, c.cfg.entry(), place, at)
+		if at > 0 && txn.Repeatable(err) {
 			at = 0
-			continue
-		case ctx.Err() != nil:
-			return next, context.Cause(ctx)
-		case refused:
-			return next, err
+			next, err = c.cfg.Queue.Ahead(once, c.cfg.KV, c.cfg.entry(), place, at)
 		}
-		if cause := retry.Sleep(ctx, c.cfg.Backoff(attempt)); cause != nil {
-			return next, cause
+		if settles(err) {
+			return ask.Final(err)
 		}
-	}
+		return err
+	})
+	return next, err
 }

@@ -118,6 +118,7 @@ func TestValueOverTheLimit(t *testing.T) {
 
 	c := s.candidate("old", on(session))
 	l := s.lead(c)
+	s.watched(1)
 	s.rec.Reset()
 	for _, proclaim := range []func(context.Context, []byte) error{l.Proclaim, c.Proclaim} {
 		err := proclaim(s.ctx, large)

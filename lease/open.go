@@ -9,8 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/retry"
-	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/internal/ask"
 )
 
 // attemptTimeout bounds one attempt to grant or to resume: a member that
@@ -76,46 +75,32 @@ func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, err
 	return s, nil
 }
 
-var (
-	errLate         = errors.New("the answer took longer than the lease is certain")
-	errClientClosed = fmt.Errorf("%w: the etcd client", eldest.ErrClosed)
-)
+var errLate = errors.New("the answer took longer than the lease is certain")
 
-// acquire calls ask, which grants or renews, until it has an answer that still
+// acquire calls grant, which grants or renews, until it has an answer that still
 // means something when it arrives.
-func acquire(ctx context.Context, cfg Config, ask func(context.Context) (clientv3.LeaseID, int64, error)) (*Session, error) {
-	for attempt := 0; ; attempt++ {
-		if rpcerr.Closed(cfg.Lease) {
-			return nil, errClientClosed
-		}
-		once, cancel := context.WithTimeout(ctx, attemptTimeout)
+func acquire(ctx context.Context, cfg Config, grant func(context.Context) (clientv3.LeaseID, int64, error)) (s *Session, err error) {
+	policy := ask.Policy{Client: cfg.Lease, Timeout: attemptTimeout, Backoff: cfg.Backoff}
+	err = policy.Until(ctx, func(ctx context.Context) error {
 		sent := cfg.Clock.Now()
-		id, ttl, err := ask(once)
-		// Asked before cancel, which would explain any cancellation.
-		permanent, closed := rpcerr.Permanent(once, err), rpcerr.ClientClosed(once, err)
-		cancel()
+		id, ttl, err := grant(ctx)
 		switch {
-		case err == nil:
-			r, rerr := cfg.rhythm(time.Duration(ttl) * time.Second)
-			if rerr != nil {
-				return nil, fmt.Errorf("the server granted %v: %w", time.Duration(ttl)*time.Second, rerr)
-			}
-			if deadlineAfter(sent, r.ttl, r.margin).passed(cfg.Clock.Now()) {
-				err = errLate
-				break
-			}
-			return newSession(cfg, id, r, sent), nil
 		case errors.Is(err, errGone):
-			return nil, fmt.Errorf("%w: %w", eldest.ErrSessionLost, err)
-		case closed:
-			return nil, fmt.Errorf("%w: %w", errClientClosed, err)
-		case permanent:
-			return nil, err
+			return ask.Final(fmt.Errorf("%w: %w", eldest.ErrSessionLost, err))
+		case err != nil:
+			return err
 		}
-		if cause := retry.Sleep(ctx, cfg.Backoff(attempt)); cause != nil {
-			return nil, fmt.Errorf("%w (last answer: %w)", cause, err)
+		r, err := cfg.rhythm(time.Duration(ttl) * time.Second)
+		if err != nil {
+			return ask.Final(fmt.Errorf("the server granted %v: %w", time.Duration(ttl)*time.Second, err))
 		}
-	}
+		if deadlineAfter(sent, r.ttl, r.margin).passed(cfg.Clock.Now()) {
+			return errLate
+		}
+		s = newSession(cfg, id, r, sent)
+		return nil
+	})
+	return s, err
 }
 
 // checked validates what the caller passed in, before anything is sent.

@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
@@ -174,22 +175,20 @@ func (s *Session) revoke() error {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.revoking, ttl)
 	defer cancel()
-	for attempt := 0; ; attempt++ {
-		if rpcerr.Closed(s.cfg.Lease) {
-			return fmt.Errorf("revoke: %w; the lease expires by itself within %v", errClientClosed, ttl)
-		}
-		once, done := context.WithTimeout(ctx, max(timeout, time.Second))
-		_, err := s.cfg.Lease.Revoke(once, s.id)
-		refused := rpcerr.Permanent(once, err) // before done, which would explain a cancellation
-		done()
-		switch {
-		case err == nil, rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
+	policy := ask.Policy{Client: s.cfg.Lease, Timeout: max(timeout, time.Second), Backoff: s.cfg.Backoff}
+	err := policy.Until(ctx, func(ctx context.Context) error {
+		_, err := s.cfg.Lease.Revoke(ctx, s.id)
+		if rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
 			return nil
-		case refused:
-			return fmt.Errorf("revoke: %w; the lease expires by itself within %v", err, ttl)
 		}
-		if retry.Sleep(ctx, s.cfg.Backoff(attempt)) != nil {
-			return fmt.Errorf("revoke: no answer within the TTL of %v: %w", ttl, err)
-		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("revoke: no answer within the TTL of %v: %w", ttl, err)
+	default:
+		return fmt.Errorf("revoke: %w; the lease expires by itself within %v", err, ttl)
 	}
 }

@@ -52,6 +52,7 @@ var Everywhere = map[string]string{
 
 var (
 	nouns = "the nouns and the sentinel errors"
+	asks  = "one question until it is answered"
 	pause = "pauses between attempts"
 	reads = "reading etcd's errors"
 	hooks = "user code off the protocol's goroutine, in order"
@@ -83,7 +84,7 @@ var Rooms = map[string]Room{
 		Still: "the key layout is arithmetic on strings",
 	},
 	"lease": {
-		May:       map[string]string{".": nouns, "internal/retry": pause, "internal/rpcerr": reads, "internal/serial": hooks},
+		May:       map[string]string{".": nouns, "internal/ask": asks, "internal/retry": pause, "internal/rpcerr": reads, "internal/serial": hooks},
 		Otherwise: "it knows time, not elections: a session serves any number of them",
 	},
 	"txn": {
@@ -99,7 +100,7 @@ var Rooms = map[string]Room{
 	"election": {
 		May: map[string]string{
 			".": nouns, "keys": "the own key", "lease": "the session", "txn": "every compare-and-commit",
-			"internal/watch": "the predecessor, and the own key", "internal/retry": pause, "internal/rpcerr": reads, "internal/serial": hooks,
+			"internal/watch": "the predecessor, and the own key", "internal/ask": asks, "internal/retry": pause, "internal/rpcerr": reads, "internal/serial": hooks,
 		},
 		Otherwise: "one campaign knows nothing of observers, of the next campaign, or of services",
 		MustNot:   map[string]string{grpc: "one campaign is not a service"},
@@ -140,8 +141,12 @@ var Rooms = map[string]Room{
 		Heavy:     true,
 	},
 	"internal/watch": {
-		May:       map[string]string{".": nouns, "internal/retry": pause, "internal/rpcerr": reads},
+		May:       map[string]string{".": nouns, "internal/ask": asks, "internal/retry": pause, "internal/rpcerr": reads},
 		Otherwise: "it follows keys, whatever they mean",
+	},
+	"internal/ask": {
+		May:       map[string]string{".": nouns, "internal/retry": pause, "internal/rpcerr": reads},
+		Otherwise: "it repeats a question, whatever is asked",
 	},
 	"internal/latest": {Otherwise: "a cell holds any value"},
 	"internal/retry":  {Otherwise: "a pause knows nothing of what is tried", Still: "its callers wait"},

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/retry"
-	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
 // Source is where watches come from. It must not be copied after first use; all
@@ -100,26 +100,21 @@ func (s *Source) patience() time.Duration { return 4 * s.Timeout }
 // ask sends a read until it is answered, for at most patience, each attempt with
 // a time-out of its own: a member that swallows requests costs one attempt. It
 // returns a permanent refusal as it is, ctx's cause, or eldest.ErrSilent.
-func (s *Source) ask(ctx context.Context, patience time.Duration, read clientv3.Op) (clientv3.OpResponse, error) {
+func (s *Source) ask(ctx context.Context, patience time.Duration, read clientv3.Op) (resp clientv3.OpResponse, err error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for attempt := 0; ; attempt++ {
-		if rpcerr.Closed(s.KV) {
-			return clientv3.OpResponse{}, fmt.Errorf("%w: the etcd client", eldest.ErrClosed)
-		}
-		once, done := context.WithTimeout(limited, s.Timeout)
-		resp, err := s.KV.Do(once, read)
-		refused := permanent(once, err)
-		done()
-		if err == nil || refused {
-			return resp, err
-		}
-		paused := retry.Sleep(limited, s.Backoff(attempt))
-		switch {
-		case ctx.Err() != nil:
-			return resp, context.Cause(ctx)
-		case paused != nil:
-			return resp, fmt.Errorf("%w: for %v: %w", eldest.ErrSilent, patience, err)
-		}
+	policy := ask.Policy{Client: s.KV, Timeout: s.Timeout, Backoff: s.Backoff}
+	err = policy.Until(limited, func(once context.Context) (err error) {
+		resp, err = s.KV.Do(once, read)
+		return err
+	})
+	switch {
+	case err == nil:
+		return resp, nil
+	case ctx.Err() != nil:
+		return resp, context.Cause(ctx)
+	case limited.Err() != nil:
+		return resp, fmt.Errorf("%w: for %v: %w", eldest.ErrSilent, patience, err)
 	}
+	return resp, err
 }

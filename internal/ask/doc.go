@@ -1,0 +1,16 @@
+// Package ask puts one question to etcd until it is answered. Every room that
+// sends requests needs the same loop, and each of its lines has cost somebody a
+// hang or a spin elsewhere:
+//
+//   - each attempt has a time-out of its own, because a member that swallows
+//     requests must cost an attempt and not the caller's patience;
+//   - a refusal that will not change ends it (internal/rpcerr), as does a client
+//     that was closed, which etcd's client does not always admit;
+//   - between attempts there is a pause that grows and carries jitter
+//     (internal/retry);
+//   - the caller's context ends it, with its cause and the last answer in the
+//     error.
+//
+// Whether a question may be asked twice is for the caller to know: everything sent
+// through here must be harmless when repeated.
+package ask

@@ -1,0 +1,66 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+)
+
+// Policy says how to ask. It is a plain value.
+type Policy struct {
+	// Client is what the requests go through; a closed one ends the asking.
+	Client any
+	// Timeout bounds each attempt.
+	Timeout time.Duration
+	// Backoff gives the pause after the n-th failed attempt in a row, from 0.
+	Backoff retry.Backoff
+}
+
+// Until calls f, with a context for one attempt, until it returns nil (so does
+// Until), an error of Final (Until returns what is in it), or a refusal of etcd
+// that will not change (that). A closed client is an error that wraps
+// eldest.ErrClosed; the end of ctx one that wraps its cause. All on the caller's
+// goroutine.
+func (p Policy) Until(ctx context.Context, f func(ctx context.Context) error) error {
+	for attempt := 0; ; attempt++ {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case rpcerr.Closed(p.Client):
+			return errClientClosed
+		}
+		once, cancel := context.WithTimeout(ctx, p.Timeout)
+		err := f(once)
+		// Read before cancel, which would explain any cancellation.
+		permanent, closed := rpcerr.Permanent(once, err), rpcerr.ClientClosed(once, err)
+		cancel()
+		var settled final
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &settled):
+			return settled.error
+		case closed:
+			return fmt.Errorf("%w: %w", errClientClosed, err)
+		case permanent:
+			return err
+		}
+		if cause := retry.Sleep(ctx, p.Backoff(attempt)); cause != nil {
+			return fmt.Errorf("%w (last answer: %w)", cause, err)
+		}
+	}
+}
+
+var errClientClosed = fmt.Errorf("%w: the etcd client", eldest.ErrClosed)
+
+// Final marks an error as the answer: asking again would not change it.
+func Final(err error) error { return final{err} }
+
+type final struct{ error }
+
+func (f final) Unwrap() error { return f.error }

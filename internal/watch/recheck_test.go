@@ -1,0 +1,177 @@
+package watch_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+)
+
+// probe is one that reads "k/p" and is judged by agrees.
+func (s *stage) probe(agrees func() bool) func() (clientv3.Op, func(clientv3.OpResponse) bool) {
+	return func() (clientv3.Op, func(clientv3.OpResponse) bool) {
+		return clientv3.OpGet("k/p"), func(clientv3.OpResponse) bool { return agrees() }
+	}
+}
+
+// TestRecheckThatAgrees: a plain request now and then, and nobody is told.
+func TestRecheckThatAgrees(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		target := s.target(0)
+		target.Probe = s.probe(func() bool { return true })
+		result, cancel := s.follow(t, target)
+		s.place(t, 10)
+		s.told()
+		last := time.Now()
+		for range 5 {
+			r := <-s.reads
+			require.Equal(t, "k/p", string(r.op.KeyBytes()))
+			require.LessOrEqual(t, time.Since(last), recheck)
+			require.Greater(t, time.Since(last), recheck*9/10)
+			last = time.Now()
+			r.answer(10)
+		}
+		require.Empty(t, s.told())
+		ended(t, result, cancel)
+	})
+}
+
+// TestRecheckDoubtsTwice: an answer that contradicts the stream may be younger than
+// it. It is judged again after a moment; only then is the stream deaf, and the
+// watch opened on another one.
+func TestRecheckDoubtsTwice(t *testing.T) {
+	for name, arrives := range map[string]bool{"the change arrives": true, "the stream is deaf": false} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				agrees := true
+				target := s.target(0)
+				target.Probe = s.probe(func() bool { return agrees })
+				change := target.Change
+				target.Change = func(revision int64, events []*clientv3.Event) bool {
+					agrees = true
+					return change(revision, events)
+				}
+				result, cancel := s.follow(t, target)
+				o := s.place(t, 10)
+				s.told()
+				r := <-s.reads
+				agrees = false
+				r.answer(11)
+				synctest.Wait()
+				require.NoError(t, o.ctx.Err(), "given up after one answer")
+				if arrives {
+					o.send(putEvent(kv("k/p", 11, 11)))
+					require.Equal(t, []string{"change 11 with 1"}, s.told())
+					time.Sleep(timeout)
+					synctest.Wait()
+					require.NoError(t, o.ctx.Err())
+					(<-s.reads).answer(11)
+					require.Empty(t, s.told())
+				} else {
+					begun := time.Now()
+					again := <-s.watches
+					require.LessOrEqual(t, time.Since(begun), timeout+backoff)
+					require.Equal(t, "1", again.stream)
+					require.Error(t, o.ctx.Err())
+					require.Equal(t, []string{"interrupted: " + eldest.ErrSilent.Error() + ": the watch missed a change"}, s.told())
+					agrees = true
+					again.created(11)
+					(<-s.reads).answer(11)
+					require.Equal(t, []string{"snapshot 11 with 0"}, s.told())
+				}
+				ended(t, result, cancel)
+			})
+		})
+	}
+}
+
+// TestSlowRecheckDelaysNoChange: changes go on being told while a recheck waits
+// for its answer, which is for nobody then.
+func TestSlowRecheckDelaysNoChange(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		target := s.target(0)
+		target.Probe = s.probe(func() bool { return true })
+		result, cancel := s.follow(t, target)
+		o := s.place(t, 10)
+		s.told()
+		r := <-s.reads
+		begun := time.Now()
+		o.send(putEvent(kv("k/a", 11, 11)))
+		require.Equal(t, []string{"change 11 with 1"}, s.told())
+		require.Zero(t, time.Since(begun))
+		time.Sleep(timeout / 2)
+		r.answer(11)
+		require.Empty(t, s.told())
+		ended(t, result, cancel)
+	})
+}
+
+// TestRegression9SilentEtcd: rechecks that nobody answers are silence, which is
+// told within Recheck + 4 Timeout, and not while a single one was lost.
+func TestRegression9SilentEtcd(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		target := s.target(0)
+		target.Probe = s.probe(func() bool { return true })
+		result, cancel := s.follow(t, target)
+		s.place(t, 10)
+		s.told()
+		begun := time.Now()
+		lost := <-s.reads
+		<-lost.ctx.Done()
+		(<-s.reads).answer(10) // another member
+		require.Empty(t, s.told())
+
+		begun = time.Now()
+		told := make(chan struct{})
+		go func() {
+			for {
+				select {
+				case <-s.reads: // and no answer
+				case <-told:
+					return
+				}
+			}
+		}()
+		again := <-s.watches
+		close(told)
+		require.Equal(t, "1", again.stream)
+		require.LessOrEqual(t, time.Since(begun), recheck+4*timeout+backoff)
+		require.Contains(t, s.told()[0], "interrupted: "+eldest.ErrSilent.Error())
+		ended(t, result, cancel)
+	})
+}
+
+func TestRecheckRefused(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		target := s.target(0)
+		target.Probe = s.probe(func() bool { return true })
+		result, _ := s.follow(t, target)
+		s.place(t, 10)
+		(<-s.reads).fail(rpctypes.ErrPermissionDenied)
+		require.ErrorIs(t, <-result, rpctypes.ErrPermissionDenied)
+	})
+}
+
+func TestNoRechecks(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.Recheck = -1
+		target := s.target(0)
+		target.Probe = s.probe(func() bool { t.Error("asked"); return true })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		result := start(func() error { return s.Follow(ctx, target) })
+		s.place(t, 10)
+		select {
+		case <-s.reads:
+			t.Fatal("a recheck")
+		case err := <-result:
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+	})
+}
