@@ -1,0 +1,296 @@
+package observe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/namespace"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// Row 27: nobody, a leader, its values, the next one, nobody again.
+func TestObserve(t *testing.T) {
+	s := newStage(t)
+	o := s.observer()
+	sub := o.Subscribe()
+	state := s.next(sub)
+	require.Equal(t, eldest.Nobody, state.Kind)
+	require.Positive(t, state.Revision)
+
+	a, rev := s.put(0xa, "a1")
+	state = s.next(sub)
+	require.Equal(t, eldest.State{
+		Kind: eldest.Led, Revision: rev,
+		Leader: eldest.Leader{Key: s.key(0xa), Lease: 0xa, Token: a, ModRevision: rev, Value: []byte("a1")},
+	}, state)
+	require.Equal(t, state, o.State())
+
+	_, rev = s.put(0xa, "a2")
+	state = s.next(sub)
+	require.Equal(t, "a2", string(state.Leader.Value))
+	require.Equal(t, a, state.Leader.Token)
+	require.Equal(t, rev, state.Leader.ModRevision)
+
+	b, _ := s.put(0xb, "b1") // a waiter: no news
+	s.put(0xb, "b2")
+	s.put(0xc, "c1")
+	rev = s.remove(0xa)
+	state = s.next(sub)
+	require.Equal(t, b, state.Leader.Token, "known from the picture")
+	require.Equal(t, "b2", string(state.Leader.Value))
+	require.Equal(t, rev, state.Revision)
+
+	s.remove(0xc) // no news
+	s.remove(0xb)
+	state = s.next(sub)
+	require.Equal(t, eldest.Nobody, state.Kind)
+
+	// The same candidate again is another tenure.
+	again, _ := s.put(0xa, "a1")
+	require.Greater(t, again, a)
+	require.Equal(t, again, s.next(sub).Leader.Token)
+
+	// All that etcd was asked is one watch and one snapshot.
+	require.Equal(t, 1, s.rec.Count("Watch"))
+	require.Equal(t, 1, s.rec.Count("Range"))
+	require.Equal(t, 2, s.rec.Count())
+}
+
+// The first state of an observer that comes late is the present leader.
+func TestLateObserverAndLateSubscriber(t *testing.T) {
+	s := newStage(t)
+	s.put(0xa, "a")
+	s.put(0xb, "b")
+	o := s.observer()
+	first := o.Subscribe()
+	require.Equal(t, int64(0xa), s.next(first).Leader.Lease)
+	s.remove(0xa)
+	s.led(first, 0xb, "b")
+
+	late := o.Subscribe()
+	require.Equal(t, int64(0xb), s.next(late).Leader.Lease, "not what was before")
+	require.Equal(t, 1, s.rec.Count("Watch"))
+
+	// A later read blocks until there is something newer; a context ends it, and
+	// nothing is lost by that.
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	cancel(why)
+	_, err := late.Next(ctx)
+	require.ErrorIs(t, err, why)
+	s.put(0xb, "b2")
+	s.led(late, 0xb, "b2")
+}
+
+func TestStateBeforeTheFirstAnswer(t *testing.T) {
+	s := newStage(t)
+	host := s.cluster.Host(t)
+	cli := host.Client(t)
+	host.Cut()
+	o := s.observer(func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
+	state := o.State()
+	require.Equal(t, eldest.Unknown, state.Kind)
+	require.ErrorIs(t, state.Reason, eldest.ErrSilent)
+}
+
+// Row 22 of the regressions: 10,000 updates while nobody reads. The newest one is
+// delivered, and only that.
+func TestSlowReaderGetsTheNewest(t *testing.T) {
+	s := newStage(t)
+	o := s.observer()
+	slow := o.Subscribe()
+	require.Equal(t, eldest.Nobody, s.next(slow).Kind)
+	const updates, writers = 10_000, 20
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for i := range updates / writers {
+				if _, err := s.admin.Put(s.ctx, s.key(0xa), fmt.Sprint(w, " ", i)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	s.put(0xa, "last")
+	// Another one tells when the observer has seen it all.
+	s.led(o.Subscribe(), 0xa, "last")
+	require.Equal(t, "last", string(s.next(slow).Leader.Value), "in one step")
+	done, cancel := context.WithCancel(s.ctx)
+	cancel()
+	_, err := slow.Next(done)
+	require.ErrorIs(t, err, context.Canceled, "nothing is queued behind it")
+}
+
+// Regression 23: A deleted and B put in one transaction is one change.
+func TestHandOverInOneTransaction(t *testing.T) {
+	s := newStage(t)
+	o := s.observer()
+	sub := o.Subscribe()
+	s.put(1, "1")
+	s.led(sub, 1, "1")
+	for i := int64(1); i < 50; i++ {
+		_, err := s.admin.Txn(s.ctx).Then(clientv3.OpDelete(s.key(i)), clientv3.OpPut(s.key(i+1), fmt.Sprint(i+1))).Commit()
+		require.NoError(t, err)
+		state := s.next(sub)
+		require.Equal(t, eldest.Led, state.Kind, "there was a leader at every revision")
+		require.Equal(t, s.key(i+1), state.Leader.Key)
+	}
+}
+
+// Quick successions may be skipped; what is reported goes forward only.
+func TestTokensNeverGoBack(t *testing.T) {
+	s := newStage(t)
+	o := s.observer()
+	var readers sync.WaitGroup
+	for range 4 {
+		sub := o.Subscribe()
+		readers.Go(func() {
+			var newest eldest.Token
+			var revision int64
+			for {
+				state, err := sub.Next(s.ctx)
+				if err != nil {
+					return
+				}
+				if state.Kind == eldest.Led && state.Leader.Token < newest || state.Revision < revision {
+					t.Errorf("%d, revision %d, after %d, revision %d", state.Leader.Token, state.Revision, newest, revision)
+				}
+				newest, revision = max(newest, state.Leader.Token), state.Revision
+			}
+		})
+	}
+	for i := range int64(300) {
+		s.put(i%7+1, "v")
+		if i >= 3 {
+			s.remove((i-3)%7 + 1)
+		}
+	}
+	s.led(o.Subscribe(), 298%7, "v") // the last but two
+	o.Close()
+	readers.Wait()
+}
+
+// Keys that are no candidates are reported, never taken for the leader.
+func TestForeignKeysAreReportedAndIgnored(t *testing.T) {
+	s := newStage(t)
+	prefix := keys.Prefix(s.election)
+	_, err := s.admin.Put(s.ctx, prefix+"before", "")
+	require.NoError(t, err)
+	foreign := make(chan string, 100)
+	o := s.observer(func(cfg *observe.Config) { cfg.Foreign = func(key string) { foreign <- key } })
+	sub := o.Subscribe()
+	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
+	require.Equal(t, prefix+"before", <-foreign)
+	_, err = s.admin.Put(s.ctx, prefix+"after/x", "")
+	require.NoError(t, err)
+	require.Equal(t, prefix+"after/x", <-foreign)
+	s.put(7, "v")
+	s.led(sub, 7, "v")
+	require.Empty(t, foreign)
+}
+
+// A Foreign hook that blocks holds up nobody but Close.
+func TestBlockedForeignHook(t *testing.T) {
+	s := newStage(t)
+	release := make(chan struct{})
+	o := s.observer(func(cfg *observe.Config) { cfg.Foreign = func(string) { <-release } })
+	sub := o.Subscribe()
+	_, err := s.admin.Put(s.ctx, keys.Prefix(s.election)+"x", "")
+	require.NoError(t, err)
+	s.put(7, "v")
+	s.led(sub, 7, "v")
+	close(release)
+}
+
+func TestClose(t *testing.T) {
+	s := newStage(t)
+	o := s.observer()
+	s.put(1, "v")
+	read, fresh, waiting := o.Subscribe(), o.Subscribe(), o.Subscribe()
+	s.led(read, 1, "v")
+	s.led(waiting, 1, "v")
+	blocked := make(chan error, 1)
+	go func() {
+		_, err := waiting.Next(s.ctx)
+		blocked <- err
+	}()
+	o.Close()
+	require.ErrorIs(t, <-blocked, eldest.ErrClosed)
+	for range 2 {
+		_, err := read.Next(s.ctx)
+		require.ErrorIs(t, err, eldest.ErrClosed)
+		require.ErrorContains(t, err, s.election)
+	}
+	state, err := fresh.Next(s.ctx)
+	require.NoError(t, err, "the newest state is still given")
+	require.Equal(t, int64(1), state.Leader.Lease)
+	_, err = fresh.Next(s.ctx)
+	require.ErrorIs(t, err, eldest.ErrClosed)
+	_, err = o.Subscribe().Next(s.ctx)
+	require.NoError(t, err)
+	o.Close()
+}
+
+// However many subscribe, etcd sees one watch and one snapshot.
+func TestThousandSubscribers(t *testing.T) {
+	s := newStage(t)
+	o := s.observer()
+	const n = 1000
+	var all sync.WaitGroup
+	ready := make(chan struct{}, n)
+	for range n {
+		sub := o.Subscribe()
+		all.Go(func() {
+			first := true
+			for {
+				state, err := sub.Next(s.ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if first {
+					ready <- struct{}{}
+					first = false
+				}
+				if string(state.Leader.Value) == "last" {
+					return
+				}
+			}
+		})
+	}
+	for range n {
+		<-ready
+	}
+	for i := range int64(20) {
+		s.put(i+1, "v")
+	}
+	s.put(1, "last")
+	all.Wait()
+	require.Equal(t, 1, s.rec.Count("Watch"))
+	require.Equal(t, 2, s.rec.Count())
+}
+
+func TestObserveInANamespace(t *testing.T) {
+	s := newStage(t)
+	o := s.observer(func(cfg *observe.Config) {
+		cfg.KV, cfg.Watcher = namespace.NewKV(s.cli, "/prod/"), namespace.NewWatcher(s.cli, "/prod/")
+	})
+	sub := o.Subscribe()
+	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
+	s.put(1, "outside")
+	key := "/prod/" + s.key(2)
+	_, err := s.admin.Put(s.ctx, key, "inside")
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = s.admin.Delete(context.Background(), key) })
+	require.Equal(t, s.key(2), s.led(sub, 2, "inside").Leader.Key)
+}

@@ -1,0 +1,139 @@
+package observe
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// store is the naive model: every key with what etcd knows of it, and no order.
+type store struct {
+	revision int64
+	keys     map[string]*mvccpb.KeyValue
+}
+
+// commit applies one transaction of up to four changes and returns its events, in
+// whatever order.
+func (s *store) commit(r *rand.Rand, names []string) []*clientv3.Event {
+	s.revision += 1 + r.Int64N(3) // others write as well
+	var events []*clientv3.Event
+	for _, i := range r.Perm(len(names))[:1+r.IntN(4)] {
+		name := names[i]
+		old := s.keys[name]
+		if r.IntN(3) == 0 {
+			if old != nil {
+				delete(s.keys, name)
+				events = append(events, &clientv3.Event{Type: mvccpb.DELETE, Kv: &mvccpb.KeyValue{Key: []byte(name), ModRevision: s.revision}})
+			}
+			continue
+		}
+		kv := &mvccpb.KeyValue{Key: []byte(name), CreateRevision: s.revision, ModRevision: s.revision, Value: fmt.Append(nil, r.IntN(10))}
+		if old != nil {
+			kv.CreateRevision = old.CreateRevision
+		}
+		s.keys[name] = kv
+		events = append(events, &clientv3.Event{Type: mvccpb.PUT, Kv: kv})
+	}
+	return events
+}
+
+// queue is what a picture should show.
+func (s *store) queue(election string) []eldest.Candidate {
+	queue := []eldest.Candidate{}
+	for name, kv := range s.keys {
+		lease, err := keys.Parse(election, name)
+		if err != nil {
+			continue
+		}
+		queue = append(queue, eldest.Candidate{
+			Key: name, Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision, Value: kv.Value,
+		})
+	}
+	slices.SortFunc(queue, func(a, b eldest.Candidate) int {
+		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Key, b.Key))
+	})
+	return queue
+}
+
+func (s *store) snapshot(r *rand.Rand) []*mvccpb.KeyValue {
+	var kvs []*mvccpb.KeyValue
+	for _, kv := range s.keys {
+		kvs = append(kvs, kv)
+	}
+	r.Shuffle(len(kvs), func(i, j int) { kvs[i], kvs[j] = kvs[j], kvs[i] })
+	return kvs
+}
+
+// Whatever happens, in whatever order the events of one transaction come, and
+// whenever a snapshot takes the place of changes that were missed: the picture is
+// the queue.
+func TestPictureIsTheQueue(t *testing.T) {
+	const election = "e"
+	names := []string{"e/", "e/zzz", "e/00a"} // foreign
+	for lease := range int64(6) {
+		names = append(names, keys.Candidate(election, lease+1))
+	}
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		s := &store{keys: make(map[string]*mvccpb.KeyValue)}
+		foreign := 0
+		p := picture{election: election, foreign: func(string) { foreign++ }}
+		p.reset(0, nil)
+		require.Equal(t, eldest.State{Kind: eldest.Nobody}, p.state())
+		for range 60 {
+			events := s.commit(r, names)
+			switch r.IntN(8) {
+			case 0: // an interruption: some changes are missed
+				s.commit(r, names)
+				p.reset(s.revision, s.snapshot(r))
+			default:
+				if len(events) == 0 {
+					continue
+				}
+				p.change(s.revision, events)
+			}
+			want := s.queue(election)
+			require.Equal(t, want, append([]eldest.Candidate{}, p.line...), "seed %d", seed)
+			state := p.state()
+			require.Equal(t, s.revision, state.Revision)
+			if len(want) == 0 {
+				require.Equal(t, eldest.Nobody, state.Kind)
+			} else {
+				require.Equal(t, eldest.Led, state.Kind)
+				require.Equal(t, want[0], state.Leader)
+			}
+			for i, c := range p.line {
+				at, present := p.find(c.Token, c.Key)
+				require.True(t, present)
+				require.Equal(t, i, at)
+			}
+		}
+		require.Positive(t, foreign)
+	}
+}
+
+// A state that was handed out does not change with the picture.
+func TestStatesAreIndependentOfThePicture(t *testing.T) {
+	p := picture{election: "e", foreign: func(string) {}}
+	put := func(lease, create, mod int64, value string) *clientv3.Event {
+		return &clientv3.Event{Type: mvccpb.PUT, Kv: &mvccpb.KeyValue{
+			Key: []byte(keys.Candidate("e", lease)), CreateRevision: create, ModRevision: mod, Value: []byte(value),
+		}}
+	}
+	p.change(5, []*clientv3.Event{put(1, 5, 5, "old")})
+	before := p.state()
+	p.change(6, []*clientv3.Event{put(1, 5, 6, "new")})
+	p.change(7, []*clientv3.Event{{Type: mvccpb.DELETE, Kv: &mvccpb.KeyValue{Key: []byte("e/1"), ModRevision: 7}}, put(2, 7, 7, "other")})
+	require.Equal(t, "old", string(before.Leader.Value))
+	require.Equal(t, eldest.Token(5), before.Leader.Token)
+	require.Equal(t, "other", string(p.state().Leader.Value))
+}

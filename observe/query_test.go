@@ -1,0 +1,171 @@
+package observe_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/namespace"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// Row 26, and 15: one range, oldest first, limit 1.
+func TestLeaderOfIsOneRange(t *testing.T) {
+	s := newStage(t)
+	_, err := observe.LeaderOf(s.ctx, s.cli, s.election)
+	require.ErrorIs(t, err, eldest.ErrNoLeader)
+	require.ErrorContains(t, err, s.election)
+
+	token, _ := s.put(0xb, "b\x00\xff")
+	s.put(0xa, "a")
+	_, mod := s.put(0xb, "\xff\x00")
+	s.rec.Reset()
+	leader, err := observe.LeaderOf(s.ctx, s.cli, s.election)
+	require.NoError(t, err)
+	require.Equal(t, eldest.Leader{Key: s.key(0xb), Lease: 0xb, Token: token, ModRevision: mod, Value: []byte("\xff\x00")}, leader)
+
+	calls := s.rec.Calls()
+	require.Len(t, calls, 1)
+	begin, end := keys.Range(s.election)
+	got := calls[0].Request.(*etcdserverpb.RangeRequest)
+	require.Equal(t, (&etcdserverpb.RangeRequest{
+		Key: []byte(begin), RangeEnd: []byte(end), Limit: 1,
+		SortOrder: etcdserverpb.RangeRequest_ASCEND, SortTarget: etcdserverpb.RangeRequest_CREATE,
+	}).String(), got.String())
+}
+
+func TestLeaderOfBehindForeignKeys(t *testing.T) {
+	s := newStage(t)
+	prefix := keys.Prefix(s.election)
+	_, err := s.admin.Put(s.ctx, prefix+"zzz", "foreign")
+	require.NoError(t, err)
+	_, err = observe.LeaderOf(s.ctx, s.cli, s.election)
+	require.ErrorIs(t, err, eldest.ErrNoLeader)
+	// In one transaction with another foreign key: the same create revision.
+	_, err = s.admin.Txn(s.ctx).Then(clientv3.OpPut(prefix+"00", "foreign"), clientv3.OpPut(s.key(7), "v")).Commit()
+	require.NoError(t, err)
+	s.put(8, "younger")
+	leader, err := observe.LeaderOf(s.ctx, s.cli, s.election)
+	require.NoError(t, err)
+	require.Equal(t, int64(7), leader.Lease)
+	queue, err := observe.Queue(s.ctx, s.cli, nil, s.election)
+	require.NoError(t, err)
+	require.Len(t, queue, 2)
+}
+
+// Row 26: the listing, in order, with lease, time left and value.
+func TestQueue(t *testing.T) {
+	s := newStage(t)
+	queue, err := observe.Queue(s.ctx, s.cli, s.cli, s.election)
+	require.NoError(t, err)
+	require.Empty(t, queue)
+
+	var leases []clientv3.LeaseID
+	for _, ttl := range []int64{30, 60, 90} {
+		grant, err := s.admin.Grant(s.ctx, ttl)
+		require.NoError(t, err)
+		leases = append(leases, grant.ID)
+	}
+	// Not in the order of their spelling, nor of their leases.
+	for _, i := range []int{2, 0, 1} {
+		_, err := s.admin.Put(s.ctx, s.key(int64(leases[i])), string(rune('a'+i)), clientv3.WithLease(leases[i]))
+		require.NoError(t, err)
+	}
+	s.put(0xdead, "of a lease that does not exist")
+	s.rec.Reset()
+	queue, err = observe.Queue(s.ctx, s.cli, s.cli, s.election)
+	require.NoError(t, err)
+	require.Equal(t, 1, s.rec.Count("Range"), "read in one request")
+	require.Equal(t, 4, s.rec.Count("LeaseTimeToLive"))
+	require.Len(t, queue, 4)
+	for i, want := range []struct {
+		lease clientv3.LeaseID
+		value string
+		ttl   time.Duration
+	}{{leases[2], "c", 90 * time.Second}, {leases[0], "a", 30 * time.Second}, {leases[1], "b", 60 * time.Second}} {
+		require.Equal(t, int64(want.lease), queue[i].Lease)
+		require.Equal(t, want.value, string(queue[i].Value))
+		require.LessOrEqual(t, queue[i].TTL, want.ttl)
+		require.Greater(t, queue[i].TTL, want.ttl-10*time.Second)
+	}
+	require.Negative(t, queue[3].TTL)
+	for i := range queue[1:] {
+		require.Greater(t, queue[i+1].Token, queue[i].Token)
+	}
+
+	s.rec.Reset()
+	without, err := observe.Queue(s.ctx, s.cli, nil, s.election)
+	require.NoError(t, err)
+	require.Equal(t, []string{"Range"}, s.rec.Methods())
+	require.Len(t, without, 4)
+	require.Negative(t, without[0].TTL, "not asked for")
+	for _, id := range leases {
+		_, err := s.admin.Revoke(s.ctx, id)
+		require.NoError(t, err)
+	}
+}
+
+func TestQueriesInANamespace(t *testing.T) {
+	s := newStage(t)
+	kv := namespace.NewKV(s.cli, "/prod/")
+	key := "/prod/" + s.key(1)
+	_, err := s.admin.Put(s.ctx, key, "v")
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = s.admin.Delete(context.Background(), key) })
+	leader, err := observe.LeaderOf(s.ctx, kv, s.election)
+	require.NoError(t, err)
+	require.Equal(t, s.key(1), leader.Key)
+	_, err = observe.LeaderOf(s.ctx, s.cli, s.election)
+	require.ErrorIs(t, err, eldest.ErrNoLeader)
+}
+
+// Regression 40: refused before anything is sent.
+func TestBadInput(t *testing.T) {
+	s := newStage(t)
+	var none *clientv3.Client
+	for name, tc := range map[string]struct {
+		ctx      context.Context
+		kv       clientv3.KV
+		election string
+	}{
+		"no name":    {s.ctx, s.cli, ""},
+		"slash":      {s.ctx, s.cli, "a/b"},
+		"no client":  {s.ctx, nil, "e"},
+		"nil client": {s.ctx, none, "e"},
+		"no context": {nil, s.cli, "e"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, leaderErr := observe.LeaderOf(tc.ctx, tc.kv, tc.election)
+			_, queueErr := observe.Queue(tc.ctx, tc.kv, s.cli, tc.election)
+			for _, err := range []error{leaderErr, queueErr} {
+				require.ErrorIs(t, err, eldest.ErrInvalid)
+				var op *eldest.OpError
+				require.ErrorAs(t, err, &op)
+				require.Equal(t, tc.election, op.Election)
+			}
+		})
+	}
+	for name, cfg := range map[string]observe.Config{
+		"no name":           {KV: s.cli, Watcher: s.cli},
+		"slash":             {Election: "a/b", KV: s.cli, Watcher: s.cli},
+		"no KV":             {Election: "e", Watcher: s.cli},
+		"no watcher":        {Election: "e", KV: s.cli},
+		"nil client":        {Election: "e", KV: none, Watcher: s.cli},
+		"nil watcher":       {Election: "e", KV: s.cli, Watcher: none},
+		"negative time-out": {Election: "e", KV: s.cli, Watcher: s.cli, Timeout: -1},
+	} {
+		t.Run("observer, "+name, func(t *testing.T) {
+			o, err := observe.New(cfg)
+			require.Nil(t, o)
+			require.ErrorIs(t, err, eldest.ErrInvalid)
+			require.ErrorContains(t, err, "observe")
+		})
+	}
+	require.Zero(t, s.rec.Count())
+}
