@@ -148,6 +148,9 @@ func (c *Candidate) proclaim(ctx context.Context, s *standing, value []byte) err
 	if err := checkValue(value); err != nil {
 		return err
 	}
+	if rpcerr.Closed(c.cfg.KV) {
+		return fmt.Errorf("%w: the etcd client", eldest.ErrClosed)
+	}
 	entry := c.cfg.entry()
 	entry.Value = append([]byte(nil), value...)
 	once, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
