@@ -3,14 +3,18 @@ package eldest_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
 )
 
 // G5: candidates win in create-revision order; each waits on exactly one key; one
@@ -240,27 +244,85 @@ func TestG8NothingIsLeft(t *testing.T) {
 	}
 }
 
-// G8 for the registration itself: its reply is lost, and the campaign is given up
-// before the outcome is known; the request arrives even later than that. Fails when
-// only what was confirmed is cleaned up.
+// lateKV loses the registration in a network that delivers it when the test says so:
+// every transaction "times out", and the first one is carried out by arrive.
+type lateKV struct {
+	clientv3.KV
+	mu    sync.Mutex
+	lost  bool
+	first clientv3.Txn
+}
+
+type lateTxn struct {
+	clientv3.Txn
+	kv *lateKV
+}
+
+func (kv *lateKV) Txn(ctx context.Context) clientv3.Txn {
+	kv.mu.Lock()
+	defer kv.mu.Unlock()
+	if !kv.lost {
+		return kv.KV.Txn(ctx)
+	}
+	return &lateTxn{Txn: kv.KV.Txn(context.WithoutCancel(ctx)), kv: kv}
+}
+
+func (x *lateTxn) If(cs ...clientv3.Cmp) clientv3.Txn   { x.Txn = x.Txn.If(cs...); return x }
+func (x *lateTxn) Then(ops ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Then(ops...); return x }
+func (x *lateTxn) Else(ops ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Else(ops...); return x }
+
+func (x *lateTxn) Commit() (*clientv3.TxnResponse, error) {
+	x.kv.mu.Lock()
+	defer x.kv.mu.Unlock()
+	if x.kv.first == nil {
+		x.kv.first = x.Txn
+	}
+	return nil, context.DeadlineExceeded
+}
+
+func (kv *lateKV) lose(lost bool) {
+	kv.mu.Lock()
+	defer kv.mu.Unlock()
+	kv.lost = lost
+}
+
+func (kv *lateKV) arrive() error {
+	kv.mu.Lock()
+	defer kv.mu.Unlock()
+	_, err := kv.first.Commit()
+	return err
+}
+
+func (kv *lateKV) sent() bool {
+	kv.mu.Lock()
+	defer kv.mu.Unlock()
+	return kv.first != nil
+}
+
+// G8 for the registration itself: its outcome is unknown when the campaign is given
+// up, and it is carried out even later than that. Fails when only what is there at
+// the end of the campaign is cleaned up.
 func TestG8LateRegistration(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{})
+	c := etcdtest.Shared(t)
 	name := electionOf(t)
-	host := c.Host(t)
-	p := join(t, host.Client(t), name)
+	cli := c.Client(t)
+	kv := &lateKV{KV: cli}
+	p := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.KV = kv })
+	kv.lose(true)
 	ctx, cancel := context.WithCancelCause(context.Background())
-	host.Hold(etcdtest.Inbound)
 	result := p.campaign(ctx)
-	eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the registration is under way")
+	eventually(t, kv.sent, "the registration is under way")
 	cancel(errMine)
 	fails(t, result, errMine)
-	// Only now does etcd see it.
-	host.Mend()
-	require.NoError(t, p.candidate.Close(within(t)))
+	kv.lose(false)
+	seen := c.Client(t).Watch(within(t), p.candidate.Key(), clientv3.WithCreatedNotify())
+	require.True(t, take(t, seen, "a watch").Created)
+	require.NoError(t, kv.arrive())
+	require.True(t, take(t, seen, "the late registration").Events[0].IsCreate())
 	eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "no ghost")
-	last := join(t, c.Client(t), name)
-	last.lead(t)
+	join(t, c.Client(t), name).lead(t)
+	require.NoError(t, p.session.Err(), "the session was given up for it")
 }
 
 // awaitWatch waits until a client has asked to watch a key.
