@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -85,10 +87,22 @@ func (f *connFlags) addresses() string { return printable(strings.Join(f.endpoin
 // why says why etcd did not answer: what was wrong with the connection tells more
 // than that time was up.
 func (f *connFlags) why(err error) string {
-	if trouble, _ := f.trouble.Load().(string); trouble != "" && rpcCode(err) == codes.DeadlineExceeded {
+	trouble, _ := f.trouble.Load().(string)
+	if code := rpcCode(err); trouble != "" && (code == codes.DeadlineExceeded || errors.Is(err, context.Canceled)) {
 		return printable(trouble)
 	}
 	return because(err)
+}
+
+// diagnose says what is wrong with the connection, "" if nothing is known. It
+// blocks for a moment: without a connection, that is how long a request waits for
+// one before gRPC says why there is none.
+func (f *connFlags) diagnose(ctx context.Context, client *clientv3.Client) string {
+	moment, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	_, _ = client.Get(moment, "x", clientv3.WithCountOnly())
+	trouble, _ := f.trouble.Load().(string)
+	return printable(trouble)
 }
 
 // because renders an error without the library's outer words about the operation:

@@ -103,7 +103,7 @@ func (c *campaign) run() error {
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
-	c.events = newCampaignEvents(c.cmd.OutOrStdout(), wantsJSON(c.cmd), c.name, func(err error) {
+	c.events = newCampaignEvents(c.cmd.OutOrStdout(), wantsJSON(c.cmd), c.name, c.conn.why, func(err error) {
 		cancel(fmt.Errorf("writing the events: %w", err))
 	})
 

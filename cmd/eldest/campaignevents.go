@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -41,7 +40,8 @@ type campaignEvents struct {
 	out    io.Writer
 	asJSON bool
 	name   string
-	failed func(error) // told of the first line that could not be written
+	why    func(error) string // words for the failure of a request
+	failed func(error)        // told of the first line that could not be written
 
 	mu         sync.Mutex
 	key        string
@@ -53,22 +53,22 @@ type campaignEvents struct {
 	ended      chan struct{} // closed after the last line
 }
 
-func newCampaignEvents(out io.Writer, asJSON bool, name string, failed func(error)) *campaignEvents {
-	return &campaignEvents{out: out, asJSON: asJSON, name: name, failed: failed, ended: make(chan struct{})}
+func newCampaignEvents(out io.Writer, asJSON bool, name string, why func(error) string, failed func(error)) *campaignEvents {
+	return &campaignEvents{out: out, asJSON: asJSON, name: name, why: why, failed: failed, ended: make(chan struct{})}
 }
 
 // stand says under which key and lease the following happens.
 func (e *campaignEvents) stand(key string, id int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.key, e.lease = key, strconv.FormatInt(id, 16)
+	e.key, e.lease = key, hexLease(id)
 }
 
 func (e *campaignEvents) sessionHooks() lease.Hooks {
 	return lease.Hooks{
 		Jeopardy: func(j lease.JeopardyEvent) {
 			left := j.Remaining.Milliseconds()
-			e.write(campaignEvent{Event: "jeopardy", Cause: because(j.Err), RemainingMS: &left})
+			e.write(campaignEvent{Event: "jeopardy", Cause: e.why(j.Err), RemainingMS: &left})
 		},
 		Recovered: func(lease.RenewedEvent) { e.write(campaignEvent{Event: "recovered"}) },
 	}

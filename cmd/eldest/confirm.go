@@ -43,3 +43,30 @@ func confirm(cmd *cobra.Command) error {
 		return errDeclined
 	}
 }
+
+// askPassword reads a password without showing it. A signal ends the question, and
+// the terminal shows again what is typed.
+func askPassword(cmd *cobra.Command, user string) (string, error) {
+	fd := int(cmd.InOrStdin().(*os.File).Fd()) // see onTerminal
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "Password of %s: ", printable(user))
+	defer fmt.Fprintln(cmd.ErrOrStderr())
+	type typed struct {
+		password []byte
+		err      error
+	}
+	answer := make(chan typed, 1)
+	go func() {
+		password, err := term.ReadPassword(fd)
+		answer <- typed{password, err}
+	}()
+	select {
+	case a := <-answer:
+		return string(a.password), a.err
+	case <-cmd.Context().Done():
+		return "", errors.Join(errInterrupted, term.Restore(fd, before))
+	}
+}

@@ -27,6 +27,7 @@ type connFlags struct {
 	commandTimeout time.Duration
 	namespace      string
 
+	resolved bool
 	// trouble is the newest failure of a connection, as a string.
 	trouble atomic.Value
 }
@@ -55,7 +56,7 @@ func addConnFlags(cmd *cobra.Command) *connFlags {
 	fl.StringVar(&f.cert, "cert", "", "identify with this TLS certificate")
 	fl.StringVar(&f.key, "key", "", "the key of --cert")
 	fl.BoolVar(&f.skipVerify, "insecure-skip-tls-verify", false, "do not verify etcd's certificate; for tests only")
-	fl.StringVar(&f.user, "user", "", "etcd user as name[:password]; without a password --password counts")
+	fl.StringVar(&f.user, "user", "", "etcd user as name[:password]; the password may be in --password, and is asked for on a terminal")
 	fl.StringVar(&f.password, "password", "", "the password of --user; then --user is the name and nothing else")
 	fl.DurationVar(&f.dialTimeout, "dial-timeout", 2*time.Second, "limit of one attempt to connect and log in")
 	fl.DurationVar(&f.commandTimeout, "command-timeout", 5*time.Second, "limit of a short request, and of leaving at the end")
@@ -64,8 +65,12 @@ func addConnFlags(cmd *cobra.Command) *connFlags {
 }
 
 // resolve takes what was not given as a flag from the environment and refuses
-// what cannot work. It sends nothing; every error is one of usage.
+// what cannot work. It sends nothing; every error is one of usage. Once is enough.
 func (f *connFlags) resolve(cmd *cobra.Command) error {
+	if f.resolved {
+		return nil
+	}
+	f.resolved = true
 	if err := fromEnvironment(cmd.Flags()); err != nil {
 		return err
 	}
@@ -90,7 +95,8 @@ func (f *connFlags) resolve(cmd *cobra.Command) error {
 }
 
 // logIn settles who the user is, as etcdctl does: --password makes all of --user
-// the name; otherwise the password may follow the name after a colon.
+// the name; otherwise the password may follow the name after a colon; on a terminal
+// it is asked for.
 func (f *connFlags) logIn(cmd *cobra.Command) error {
 	name, password, inline := strings.Cut(f.user, ":")
 	switch {
@@ -101,6 +107,12 @@ func (f *connFlags) logIn(cmd *cobra.Command) error {
 		return nil
 	case inline && !cmd.Flags().Changed("password"):
 		f.user, f.password = name, password
+	}
+	if f.user != "" && f.password == "" && onTerminal(cmd.InOrStdin()) {
+		var err error
+		if f.password, err = askPassword(cmd, f.user); err != nil {
+			return err
+		}
 	}
 	if f.user == "" || f.password == "" {
 		return usageErrorf("--user %q has no password: use --user name:password, --password or ELDEST_PASSWORD", f.user)

@@ -13,11 +13,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// How soon a connection that died without a word is given up. etcd refuses pings
-// that come more often than every 5 s on its own defaults only where there is no
-// traffic at all, and the client pings only while requests are under way.
+// How soon a connection that died without a word is given up while requests are
+// under way. gRPC's clients do not ping more often than every 10 s; what must be
+// noticed sooner has a time-out of its own, renewals first of all.
 const (
-	keepaliveTime    = 3 * time.Second
+	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 3 * time.Second
 )
 
@@ -45,7 +45,9 @@ func (f *connFlags) dial(ctx context.Context) (*clientv3.Client, error) {
 	// Errors are reported where they matter; a client that logs its attempts
 	// between our lines helps nobody.
 	cfg.Logger = zap.NewNop()
-	cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(f.remember)}
+	cfg.DialOptions = []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(f.remember), grpc.WithChainStreamInterceptor(f.rememberStream),
+	}
 
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(ctx, end)
@@ -74,6 +76,20 @@ func (f *connFlags) remember(ctx context.Context, method string, req, reply any,
 	invoker grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
 	err := invoker(ctx, method, req, reply, cc, opts...)
+	f.judge(err)
+	return err
+}
+
+// rememberStream is remember for the opening of streams: renewals are some.
+func (f *connFlags) rememberStream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
+	streamer grpc.Streamer, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	stream, err := streamer(ctx, desc, cc, method, opts...)
+	f.judge(err)
+	return stream, err
+}
+
+func (f *connFlags) judge(err error) {
 	switch _, trouble, ok := strings.Cut(status.Convert(err).Message(), "latest balancer error: "); {
 	case err == nil:
 		f.trouble.Store("")
@@ -84,5 +100,4 @@ func (f *connFlags) remember(ctx context.Context, method string, req, reply any,
 		}
 		f.trouble.Store(trouble)
 	}
-	return err
 }

@@ -73,7 +73,7 @@ func runObserve(cmd *cobra.Command, conn *connFlags, name string) error {
 	}
 	defer observer.Close()
 
-	events := observeEvents{name: name, why: conn.why}
+	events := observeEvents{name: name, trouble: func() string { return conn.diagnose(ctx, client) }}
 	for states := observer.Subscribe(); ; {
 		state, err := states.Next(ctx)
 		if err != nil {
@@ -115,10 +115,10 @@ type ledJSON struct {
 
 // observeEvents turns states into events.
 type observeEvents struct {
-	name string
-	why  func(error) string
-	last eldest.State
-	any  bool
+	name    string
+	trouble func() string // what is wrong with the connection, or ""
+	last    eldest.State
+	any     bool
 }
 
 // next returns the event by which state differs from the last one, if it does.
@@ -138,7 +138,10 @@ func (o *observeEvents) next(state eldest.State) (event observeEvent, told bool)
 			return event, last.Leader.ModRevision != l.ModRevision
 		}
 	case eldest.Unknown:
-		event.Reason = o.reason(state.Reason)
+		if told = first || last.Kind != eldest.Unknown; told {
+			event.Reason = o.reason(state.Reason)
+		}
+		return event, told
 	}
 	return event, first || state.Kind == eldest.Led || last.Kind != state.Kind
 }
@@ -148,9 +151,8 @@ func (o *observeEvents) reason(err error) string {
 		return ""
 	}
 	text := because(err)
-	// The library reports that time was up; the connection knows why.
-	if trouble := o.why(err); rpcCode(err) != 0 && !strings.Contains(text, trouble) {
-		text += " (" + trouble + ")"
+	if trouble := o.trouble(); trouble != "" && !strings.Contains(text, trouble) {
+		text += ": " + trouble
 	}
 	return text
 }

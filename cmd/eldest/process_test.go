@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// asCommand in the environment makes the test binary the command itself.
+const asCommand = "ELDEST_TEST_AS_COMMAND"
+
+// patience bounds every wait of these tests.
+const patience = 20 * time.Second
+
+// The commands run as real processes: this binary, started again. It ends with
+// its parent, whose end of the pipe closes however the parent dies.
+func init() {
+	if os.Getenv(asCommand) == "" {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.NewFile(3, "parent"))
+		os.Exit(125)
+	}()
+	main()
+}
+
+// process is a command that runs.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdout *os.File
+	lines  chan string // closed at the end of stdout
+	done   chan struct{}
+
+	mu     sync.Mutex
+	stderr strings.Builder
+}
+
+// Write takes what the process writes to stderr.
+func (p *process) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stderr.Write(data)
+}
+
+func (p *process) errors() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stderr.String()
+}
+
+// start runs a command line; the process is killed when the test ends.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, lines: make(chan string, 1000), done: make(chan struct{})}
+	p.cmd = exec.Command(os.Args[0], args...)
+	p.cmd.Env = append(os.Environ(), asCommand+"=1")
+	p.cmd.Stderr = p
+	parent, ours, err := os.Pipe()
+	require.NoError(t, err)
+	p.cmd.ExtraFiles = []*os.File{parent}
+	var stdout *os.File
+	p.stdout, stdout, err = os.Pipe()
+	require.NoError(t, err)
+	p.cmd.Stdout = stdout
+	require.NoError(t, p.cmd.Start())
+	_, _ = parent.Close(), stdout.Close()
+
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(p.lines)
+		for r := bufio.NewReader(p.stdout); ; {
+			line, err := r.ReadString('\n')
+			if line != "" {
+				p.lines <- line
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait()
+		_ = ours.Close()
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		reading.Wait()
+		_ = p.stdout.Close()
+		if t.Failed() {
+			t.Logf("stderr of %q:\n%s", args, p.errors())
+		}
+	})
+	return p
+}
+
+// line returns the next line of stdout; "" at its end.
+func (p *process) line() string {
+	p.t.Helper()
+	select {
+	case line := <-p.lines:
+		return line
+	case <-time.After(patience):
+		p.t.Fatalf("no line of %q within %v", p.cmd.Args[1:], patience)
+		return ""
+	}
+}
+
+// object is a line of JSON.
+type object map[string]any
+
+// event returns the next line, which must be the named event.
+func (p *process) event(name string) object {
+	p.t.Helper()
+	line := p.line()
+	var o object
+	require.NoError(p.t, json.Unmarshal([]byte(line), &o), "line %q", line)
+	require.Equal(p.t, name, o["event"], line)
+	at, err := time.Parse(time.RFC3339Nano, o["time"].(string))
+	require.NoError(p.t, err)
+	require.WithinDuration(p.t, time.Now(), at, patience)
+	return o
+}
+
+// says waits until stderr contains the text.
+func (p *process) says(text string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return strings.Contains(p.errors(), text) }, patience, 5*time.Millisecond, text)
+}
+
+// exits waits for the end, after which stdout must hold nothing more.
+func (p *process) exits(code int) {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.t.Fatalf("%q does not end", p.cmd.Args[1:])
+	}
+	require.Equal(p.t, code, p.cmd.ProcessState.ExitCode(), p.errors())
+	for line := range p.lines {
+		p.t.Errorf("one more line of %q: %q", p.cmd.Args[1:], line)
+	}
+}
+
+func (p *process) signal(sig os.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(sig))
+}
+
+// etcdProcess is an etcd that can be stopped and killed.
+type etcdProcess struct {
+	*process
+	endpoint string
+	port     string
+	client   *clientv3.Client
+}
+
+// startEtcdProcess runs "eldest etcd" and sets the environment so that commands of
+// this test find it. A port of 0 is a free one.
+func startEtcdProcess(t *testing.T, port string) *etcdProcess {
+	t.Helper()
+	args := []string{"etcd", "--json"}
+	if port != "0" {
+		args = append(args, "--client-port", port)
+	}
+	e := &etcdProcess{process: start(t, args...)}
+	var up struct{ Endpoints []string }
+	require.NoError(t, json.Unmarshal([]byte(e.line()), &up))
+	e.endpoint = up.Endpoints[0]
+	t.Setenv("ELDEST_ENDPOINTS", e.endpoint)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(e.endpoint, "http://"))
+	require.NoError(t, err)
+	e.port = port
+	e.client, err = clientv3.New(clientv3.Config{Endpoints: up.Endpoints, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = e.client.Close() })
+	return e
+}
+
+// keys returns all keys of etcd.
+func (e *etcdProcess) keys() []string {
+	e.t.Helper()
+	resp, err := e.client.Get(e.bounded(), "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	require.NoError(e.t, err)
+	keys := []string{}
+	for _, kv := range resp.Kvs {
+		keys = append(keys, string(kv.Key))
+	}
+	return keys
+}
+
+func (e *etcdProcess) leases() int {
+	e.t.Helper()
+	resp, err := e.client.Leases(e.bounded())
+	require.NoError(e.t, err)
+	return len(resp.Leases)
+}
+
+func (e *etcdProcess) delete(key string) {
+	e.t.Helper()
+	resp, err := e.client.Delete(e.bounded(), key)
+	require.NoError(e.t, err)
+	require.EqualValues(e.t, 1, resp.Deleted, key)
+}
+
+func (e *etcdProcess) bounded() context.Context { return bounded(e.t) }
+
+func bounded(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// freePort returns a port at which nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+// candidate starts a campaign and returns it with its first event.
+func candidate(t *testing.T, election string, more ...string) (*process, object) {
+	t.Helper()
+	p := start(t, append([]string{"campaign", election, "--json", "--ttl", "2s"}, more...)...)
+	return p, p.event("registered")
+}
+
+// leading starts a campaign and returns it with its win.
+func leading(t *testing.T, election string, more ...string) (*process, object) {
+	t.Helper()
+	p, _ := candidate(t, election, more...)
+	return p, p.event("leader")
+}
+
+// waiting starts a campaign and returns it with its waiting.
+func waiting(t *testing.T, election string, more ...string) (*process, object) {
+	t.Helper()
+	p, _ := candidate(t, election, more...)
+	return p, p.event("waiting")
+}
