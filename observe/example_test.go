@@ -1,0 +1,80 @@
+package observe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// Somebody watches an election in which two candidates stand, one after the other.
+// The candidates are etcd's smallest ones: a key with a lease.
+func Example() {
+	ctx := context.Background()
+	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cluster.Close()
+	client, err := cluster.Dial()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	stand := func(value string) clientv3.LeaseID {
+		lease, err := client.Grant(ctx, 60)
+		if err != nil {
+			log.Fatal(err)
+		}
+		key := fmt.Sprintf("reports/%x", lease.ID)
+		if _, err := client.Put(ctx, key, value, clientv3.WithLease(lease.ID)); err != nil {
+			log.Fatal(err)
+		}
+		return lease.ID
+	}
+
+	_, err = observe.LeaderOf(ctx, client, "reports")
+	fmt.Println("nobody yet:", errors.Is(err, eldest.ErrNoLeader))
+
+	observer, err := observe.New(observe.Config{Election: "reports", KV: client, Watcher: client})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer observer.Close()
+	states := observer.Subscribe()
+	show := func() {
+		state, err := states.Next(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%v %q\n", state.Kind, state.Leader.Value)
+	}
+	show()
+	anna := stand("anna")
+	show()
+	stand("bert")
+	queue, err := observe.Queue(ctx, client, nil, "reports")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i, candidate := range queue {
+		fmt.Println(i, string(candidate.Value))
+	}
+	if _, err := client.Revoke(ctx, anna); err != nil {
+		log.Fatal(err)
+	}
+	show()
+	// Output:
+	// nobody yet: true
+	// nobody ""
+	// led "anna"
+	// 0 anna
+	// 1 bert
+	// led "bert"
+}

@@ -1,0 +1,250 @@
+package observe_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// Row 28 and regression 22: a black hole around the observer. It says that it does
+// not know, and why, and goes on by itself when the network is back.
+func TestBlackHole(t *testing.T) {
+	s := newStage(t)
+	host := s.cluster.Host(t)
+	cli := host.Client(t)
+	o := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
+	sub := o.Subscribe()
+	s.put(1, "before")
+	s.led(sub, 1, "before")
+
+	host.Cut()
+	state := s.is(sub, eldest.Unknown)
+	require.ErrorIs(t, state.Reason, eldest.ErrSilent)
+	require.Equal(t, eldest.Unknown, o.State().Kind, "and does not go on claiming the old leader")
+
+	s.remove(1)
+	s.put(2, "meanwhile")
+	host.Mend()
+	s.led(sub, 2, "meanwhile")
+	s.put(2, "after")
+	s.led(sub, 2, "after")
+}
+
+// A stream that is cut in one direction only: events vanish, the connection stays.
+func TestOneWayCut(t *testing.T) {
+	for name, direction := range map[string]etcdtest.Direction{"requests": etcdtest.Inbound, "answers": etcdtest.Outbound} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			host := s.cluster.Host(t)
+			cli := host.Client(t)
+			o := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
+			sub := o.Subscribe()
+			s.put(1, "v")
+			s.led(sub, 1, "v")
+			host.Drop(direction)
+			s.is(sub, eldest.Unknown)
+			s.put(1, "w")
+			host.Mend()
+			s.led(sub, 1, "w")
+		})
+	}
+}
+
+// Connections that are reset, again and again, cost no change.
+func TestResets(t *testing.T) {
+	s := newStage(t)
+	host := s.cluster.Host(t)
+	cli := host.Client(t)
+	o := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
+	sub := o.Subscribe()
+	for i := range int64(10) {
+		s.put(i+1, "v")
+		if i > 0 {
+			s.remove(i)
+		}
+		s.until(sub, func(state eldest.State) bool { return state.Leader.Lease == i+1 })
+		require.Positive(t, host.Reset())
+	}
+}
+
+// Regression 5: history is compacted while the observer is away, and while it looks
+// on at a quiet election.
+func TestCompaction(t *testing.T) {
+	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{}))
+	host := s.cluster.Host(t)
+	cli := host.Client(t)
+	o := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
+	sub := o.Subscribe()
+	s.put(1, "quiet")
+	s.led(sub, 1, "quiet")
+	compact := func() {
+		_, err := s.admin.Put(s.ctx, "elsewhere", "")
+		require.NoError(t, err)
+		_, err = s.cluster.Compact(s.ctx)
+		require.NoError(t, err)
+	}
+	compact()
+	s.put(1, "after")
+	s.led(sub, 1, "after")
+
+	host.Cut()
+	s.remove(1)
+	s.put(2, "behind the compaction")
+	compact()
+	host.Mend()
+	s.led(sub, 2, "behind the compaction")
+	s.remove(2)
+	s.is(sub, eldest.Nobody)
+}
+
+// The only member is killed and comes back with its data.
+func TestMemberRestart(t *testing.T) {
+	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{}))
+	o := s.observer(quick)
+	sub := o.Subscribe()
+	s.put(1, "before")
+	s.led(sub, 1, "before")
+	require.NoError(t, s.cluster.Member(0).Kill())
+	state := s.is(sub, eldest.Unknown)
+	require.Error(t, state.Reason)
+	require.NoError(t, s.cluster.Restart(s.ctx, 0))
+	s.led(sub, 1, "before")
+	s.put(1, "after")
+	s.led(sub, 1, "after")
+}
+
+// Regression 9: a member that is cut off from the others answers nothing new. Who
+// can ask another one goes on; who cannot says that it does not know.
+func TestMemberWithoutQuorum(t *testing.T) {
+	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{Members: 3}))
+	pinned := s.cluster.ClientTo(t, 0)
+	all := s.cluster.Client(t)
+	alone := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = pinned, pinned })
+	free := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = all, all })
+	subAlone, subFree := alone.Subscribe(), free.Subscribe()
+	s.admin = s.cluster.ClientTo(t, 1)
+	s.put(1, "before")
+	s.led(subAlone, 1, "before")
+	s.led(subFree, 1, "before")
+
+	require.NoError(t, s.cluster.Cut(0))
+	s.until(subAlone, func(state eldest.State) bool { return state.Kind == eldest.Unknown && state.Reason != nil })
+	s.admin = s.cluster.ClientTo(t, 2)
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+		defer cancel()
+		_, err := s.admin.Put(ctx, s.key(1), "during")
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond)
+	s.led(subFree, 1, "during")
+	require.Equal(t, eldest.Unknown, alone.State().Kind)
+	require.NoError(t, s.cluster.Mend(0))
+	s.led(subAlone, 1, "during")
+}
+
+// Close does not wait for an etcd that is silent.
+func TestCloseWhileEtcdIsSilent(t *testing.T) {
+	s := newStage(t)
+	host := s.cluster.Host(t)
+	cli := host.Client(t)
+	o := s.observer(func(cfg *observe.Config) {
+		cfg.KV, cfg.Watcher, cfg.Recheck, cfg.Timeout = cli, cli, 20*time.Millisecond, time.Minute
+	})
+	sub := o.Subscribe()
+	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
+	host.Cut()
+	before := host.Stats().Dropped.Inbound
+	require.Eventually(t, func() bool { return host.Stats().Dropped.Inbound > before }, 20*time.Second, time.Millisecond, "a recheck is under way")
+	closed := make(chan struct{})
+	go func() { o.Close(); close(closed) }()
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "Close waits for the recheck")
+	}
+}
+
+// A client that was closed ends the observer, with a last word.
+func TestClosedClient(t *testing.T) {
+	s := newStage(t)
+	cli := s.cluster.Client(t)
+	o := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
+	sub := o.Subscribe()
+	s.put(1, "v")
+	s.led(sub, 1, "v")
+	require.NoError(t, cli.Close())
+	for {
+		state, err := sub.Next(s.ctx)
+		if err != nil {
+			require.NoError(t, s.ctx.Err())
+			break
+		}
+		require.Equal(t, eldest.Unknown, state.Kind)
+	}
+	require.Equal(t, eldest.Unknown, o.State().Kind)
+}
+
+// A watch that was confirmed and tells nothing is found by asking, and replaced.
+func TestDeafWatchIsReplaced(t *testing.T) {
+	s := newStage(t)
+	w := &deafAtFirst{Watcher: s.cli}
+	o := s.observer(quick, func(cfg *observe.Config) { cfg.Watcher = w })
+	sub := o.Subscribe()
+	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
+	s.put(1, "v")
+	s.is(sub, eldest.Unknown)
+	s.led(sub, 1, "v")
+	require.Equal(t, int64(2), w.opened.Load())
+	s.put(1, "w")
+	s.led(sub, 1, "w")
+}
+
+// A busy election is not taken for a deaf watch: rechecks find an answer that is
+// ahead of the stream all the time.
+func TestBusyElectionIsKnown(t *testing.T) {
+	s := newStage(t)
+	o := s.observer(func(cfg *observe.Config) { cfg.Recheck = time.Millisecond })
+	sub := o.Subscribe()
+	for range 500 {
+		s.put(1, "v")
+	}
+	s.put(1, "last")
+	for {
+		state := s.next(sub)
+		require.NotEqual(t, eldest.Unknown, state.Kind, "%v", state.Reason)
+		if string(state.Leader.Value) == "last" {
+			return
+		}
+	}
+}
+
+// deafAtFirst opens a first watch that is confirmed and then tells nothing.
+type deafAtFirst struct {
+	clientv3.Watcher
+	opened atomic.Int64
+}
+
+func (w *deafAtFirst) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	events := w.Watcher.Watch(ctx, key, opts...)
+	if w.opened.Add(1) > 1 {
+		return events
+	}
+	deaf := make(chan clientv3.WatchResponse, 1)
+	go func() {
+		defer close(deaf)
+		if first, ok := <-events; ok {
+			deaf <- first
+		}
+		for range events { // until ctx ends
+		}
+	}()
+	return deaf
+}
