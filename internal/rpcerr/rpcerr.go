@@ -44,6 +44,21 @@ func Is(err, target error) bool {
 	return errors.As(err, &s) && errors.Is(rpctypes.Error(s.GRPCStatus().Err()), target)
 }
 
+// Restore returns the error that a text stands for, or err itself: the reason for
+// which a server cancels a watch, such as a permission that is missing, reaches us
+// as nothing but the text of a gRPC error.
+func Restore(err error) error {
+	if err == nil || Code(err) != codes.Unknown {
+		return err
+	}
+	if _, desc, ok := strings.Cut(err.Error(), " desc = "); ok {
+		if known := rpctypes.Error(errors.New(desc)); Code(known) != codes.Unknown {
+			return known
+		}
+	}
+	return err
+}
+
 // Permanent reports whether asking again cannot help. ctx is the context of the
 // failed request: a cancellation that it does not explain means that the client
 // was closed, which is permanent. A nil error is not.

@@ -133,3 +133,19 @@ func TestClosed(t *testing.T) {
 	require.False(t, rpcerr.Closed(nil))
 	require.False(t, rpcerr.Closed("what has no context"))
 }
+
+// TestRestore: the reason of a cancelled watch comes as text.
+func TestRestore(t *testing.T) {
+	for _, known := range []struct{ raw, converted error }{
+		{rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrPermissionDenied},
+		{rpctypes.ErrGRPCInvalidAuthToken, rpctypes.ErrInvalidAuthToken},
+		{rpctypes.ErrGRPCNoLeader, rpctypes.ErrNoLeader},
+	} {
+		require.Equal(t, known.converted, rpcerr.Restore(errors.New(known.raw.Error())))
+		require.Equal(t, known.converted, rpcerr.Restore(known.converted))
+		require.Equal(t, known.raw, rpcerr.Restore(known.raw), "what can be read is left alone")
+	}
+	for _, err := range []error{nil, context.Canceled, errors.New("x"), errors.New("rpc error: code = Unknown desc = x"), errors.New(" desc = ")} {
+		require.Equal(t, err, rpcerr.Restore(err))
+	}
+}

@@ -142,7 +142,7 @@ func (f *following) consume(ctx context.Context, o *opened) error {
 				return errEnded
 			}
 			if err := resp.Err(); err != nil {
-				return err
+				return rpcerr.Restore(err)
 			}
 			if f.change(resp.Events) {
 				return errEnough

@@ -13,6 +13,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
 // Source is where watches come from. It must not be copied after first use; all
@@ -87,7 +88,7 @@ func (s *Source) open(ctx context.Context, key string, opts ...clientv3.OpOption
 		return nil, errEnded
 	case resp.Err() != nil:
 		o.close()
-		return nil, resp.Err()
+		return nil, rpcerr.Restore(resp.Err())
 	}
 	o.revision = resp.Header.Revision
 	return o, nil

@@ -1,0 +1,376 @@
+package watch_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/watch"
+)
+
+// patience is how long real etcd may take for anything.
+const patience = 20 * time.Second
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// source is one on real etcd that notices silence quickly.
+func source(cli *clientv3.Client) *watch.Source {
+	return &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: 300 * time.Millisecond, Recheck: 300 * time.Millisecond}
+}
+
+func put(t *testing.T, cli *clientv3.Client, key, value string, opts ...clientv3.OpOption) int64 {
+	t.Helper()
+	resp, err := cli.Put(within(t, patience), key, value, opts...)
+	require.NoError(t, err)
+	return resp.Header.Revision
+}
+
+func prefix(t *testing.T) watch.Target {
+	key := strings.ReplaceAll(t.Name(), "/", "-") + "/"
+	return watch.Target{Key: key, End: clientv3.GetPrefixRangeEnd(key)}
+}
+
+// TestFollowUnderWrites: snapshot and changes together are the store, with writers
+// at work from before the start.
+func TestFollowUnderWrites(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	target := prefix(t)
+	var writers sync.WaitGroup
+	for w := range 4 {
+		writers.Go(func() {
+			for i := range 100 {
+				key := fmt.Sprintf("%s%d-%d", target.Key, w, i%7)
+				var err error
+				if i%5 == 4 {
+					_, err = cli.Delete(within(t, patience), key)
+				} else {
+					_, err = cli.Txn(within(t, patience)).Then(
+						clientv3.OpPut(key, fmt.Sprint(i)), clientv3.OpPut(key+"x", fmt.Sprint(i))).Commit()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var pictures []*picture
+	s := source(cli)
+	for range 3 {
+		pictures = append(pictures, follow(t, s, target))
+	}
+	writers.Wait()
+	last := put(t, cli, target.Key+"last", "1")
+	resp, err := cli.Get(within(t, patience), target.Key, clientv3.WithPrefix())
+	require.NoError(t, err)
+	store := make(map[string]string)
+	for _, kv := range resp.Kvs {
+		store[string(kv.Key)] = string(kv.Value)
+	}
+	for _, p := range pictures {
+		p.until(t, "the last write", func() bool { return p.revision >= last })
+		require.Equal(t, store, p.kvs)
+		require.Equal(t, 1, p.snapshots)
+		require.Empty(t, p.interrupted)
+	}
+}
+
+// TestRegression5CompactionOnEtcd: while the key is quiet, which concerns nobody;
+// and behind the wanted start, which costs a snapshot.
+func TestRegression5CompactionOnEtcd(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{})
+	cli := c.Client(t)
+	target := prefix(t)
+	known := put(t, cli, target.Key+"a", "0")
+	p := follow(t, source(cli), target)
+	for i := range 20 {
+		put(t, cli, "elsewhere", fmt.Sprint(i))
+	}
+	_, err := c.Compact(within(t, patience))
+	require.NoError(t, err)
+	put(t, cli, target.Key+"a", "1")
+	p.shows(t, target.Key+"a", "1")
+
+	target.Known = known
+	_, err = c.Compact(within(t, patience))
+	require.NoError(t, err)
+	late := follow(t, source(cli), target)
+	late.shows(t, target.Key+"a", "1")
+	late.mu.Lock()
+	require.Len(t, late.interrupted, 1)
+	require.ErrorIs(t, late.interrupted[0], rpctypes.ErrCompacted)
+	require.Equal(t, 1, late.snapshots)
+	late.mu.Unlock()
+
+	// The connection breaks while history goes: the client's own resumption
+	// finds its place compacted.
+	h := c.Host(t)
+	behind := follow(t, source(h.Client(t)), watch.Target{Key: target.Key, End: target.End})
+	h.Refuse()
+	h.Reset()
+	for i := range 5 {
+		put(t, cli, target.Key+"a", fmt.Sprint("gone", i))
+	}
+	_, err = c.Compact(within(t, patience))
+	require.NoError(t, err)
+	put(t, cli, target.Key+"a", "2")
+	h.Mend()
+	behind.shows(t, target.Key+"a", "2")
+}
+
+// TestMemberRestartOnEtcd: nothing that was written is missed.
+func TestMemberRestartOnEtcd(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{})
+	cli := c.Client(t)
+	target := prefix(t)
+	p := follow(t, source(cli), target)
+	for i := range 3 {
+		value := fmt.Sprint(i)
+		put(t, cli, target.Key+"before", value)
+		require.NoError(t, c.Member(0).Kill())
+		require.NoError(t, c.Restart(within(t, patience), 0))
+		put(t, cli, target.Key+"after", value)
+		p.shows(t, target.Key+"after", value)
+		p.shows(t, target.Key+"before", value)
+	}
+}
+
+// TestRegression9BlackHoledStream: the member that carries the watch swallows
+// everything, without a word. The recheck finds out through another member, and
+// the watch goes on there.
+func TestRegression9BlackHoledStream(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	writer := c.Client(t)
+	h := c.Host(t)
+	s := source(h.Client(t))
+	s.Recheck = time.Hour // until the carrier is known
+	target := prefix(t)
+	quiet := follow(t, s, target)
+	before := make([]int64, c.Size())
+	for i := range before {
+		before[i] = h.Proxy(i).Stats().Passed.Outbound
+	}
+	put(t, writer, target.Key+"a", "0")
+	quiet.shows(t, target.Key+"a", "0")
+	carrier, most := -1, int64(0)
+	for i := range before {
+		if n := h.Proxy(i).Stats().Passed.Outbound - before[i]; n > most {
+			carrier, most = i, n
+		}
+	}
+	require.GreaterOrEqual(t, carrier, 0)
+
+	// The same stream carries this one, which looks again.
+	s.Recheck = 300 * time.Millisecond
+	p := follow(t, s, target)
+	h.Proxy(carrier).Drop(etcdtest.BothWays)
+	put(t, writer, target.Key+"a", "1")
+	p.shows(t, target.Key+"a", "1")
+	require.Positive(t, h.Proxy(carrier).Stats().Dropped.Outbound, "the fault was not met")
+	p.mu.Lock()
+	require.NotEmpty(t, p.interrupted)
+	require.ErrorIs(t, p.interrupted[0], eldest.ErrSilent)
+	n := len(p.interrupted)
+	p.mu.Unlock()
+	put(t, writer, target.Key+"a", "2")
+	p.shows(t, target.Key+"a", "2")
+	p.mu.Lock()
+	require.Len(t, p.interrupted, n, "it goes on undisturbed")
+	p.mu.Unlock()
+}
+
+// TestMemberWithoutLeader: a member that was cut off from the others says so, and
+// the watch moves on.
+func TestMemberWithoutLeader(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	writer := c.Client(t)
+	s := source(c.Client(t))
+	target := prefix(t)
+	p := follow(t, s, target)
+	for i := range c.Size() {
+		require.NoError(t, c.Cut(i))
+		value := fmt.Sprint(i)
+		require.Eventually(t, func() bool {
+			_, err := writer.Put(within(t, 500*time.Millisecond), target.Key+"a", value)
+			return err == nil
+		}, patience, time.Millisecond)
+		p.shows(t, target.Key+"a", value)
+		require.NoError(t, c.Mend(i))
+		_, err := c.Leader(within(t, patience))
+		require.NoError(t, err)
+	}
+}
+
+// TestGoneOnEtcd: by deletion, by the end of the lease, and by a put from outside.
+func TestGoneOnEtcd(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	s := source(cli)
+	for name, end := range map[string]func(key string, lease clientv3.LeaseID) (int64, error){
+		"deleted": func(key string, _ clientv3.LeaseID) (int64, error) {
+			resp, err := cli.Delete(within(t, patience), key)
+			return resp.Header.Revision, err
+		},
+		"lease revoked": func(_ string, lease clientv3.LeaseID) (int64, error) {
+			resp, err := cli.Revoke(within(t, patience), lease)
+			return resp.Header.Revision, err
+		},
+		"overwritten": func(key string, _ clientv3.LeaseID) (int64, error) { return put(t, cli, key, "mine"), nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, before := range []bool{true, false} {
+				lease, err := cli.Grant(within(t, patience), 60)
+				require.NoError(t, err)
+				key := fmt.Sprintf("%s/%x", t.Name(), lease.ID)
+				token := put(t, cli, key, "v", clientv3.WithLease(lease.ID))
+				life := watch.Life{Key: key, Token: eldest.Token(token), Lease: int64(lease.ID)}
+				if before {
+					life.Known = token // and it ends before anybody looks
+				}
+				result := make(chan outcome, 1)
+				look := func() {
+					revision, err := s.Gone(within(t, patience), life)
+					result <- outcome{revision, err}
+				}
+				if !before {
+					go look()
+				}
+				put(t, cli, key, "w", clientv3.WithLease(lease.ID))
+				ended, err := end(key, lease.ID)
+				require.NoError(t, err)
+				if before {
+					look()
+				}
+				got := <-result
+				if name == "overwritten" {
+					require.ErrorIs(t, got.err, watch.ErrOverwritten)
+					continue
+				}
+				require.NoError(t, got.err)
+				// Not its very revision if the look began after the end.
+				require.GreaterOrEqual(t, got.revision, ended)
+				if before {
+					require.Equal(t, ended, got.revision)
+				}
+			}
+		})
+	}
+}
+
+// TestGoneThenCreatedAnew: a new life under the same key is not the old one.
+func TestGoneThenCreatedAnew(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	s := source(cli)
+	token := put(t, cli, t.Name(), "v")
+	_, err := cli.Delete(within(t, patience), t.Name())
+	require.NoError(t, err)
+	anew := put(t, cli, t.Name(), "v")
+	revision, err := s.Gone(within(t, patience), watch.Life{Key: t.Name(), Token: eldest.Token(token)})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, revision, anew)
+
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, err = s.Gone(ctx, watch.Life{Key: t.Name(), Token: eldest.Token(anew)})
+	require.ErrorIs(t, err, context.DeadlineExceeded, "the new one lives")
+}
+
+// TestRegression16NoScan: a departure right after the watch was opened, on a store
+// with writes, is heard of without waiting for the scan of a tenth of a second.
+func TestRegression16NoScan(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	s := source(cli)
+	ctx, cancel := context.WithCancel(context.Background())
+	writing := start(func() error {
+		for i := 0; ctx.Err() == nil; i++ {
+			if _, err := cli.Put(ctx, "noise", fmt.Sprint(i)); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+		return nil
+	})
+	median := func() time.Duration {
+		var took []time.Duration
+		for i := range 21 {
+			key := fmt.Sprintf("%s/%d", t.Name(), i)
+			token := put(t, cli, key, "v")
+			var rec sync.WaitGroup
+			var heard time.Time
+			rec.Go(func() {
+				_, err := s.Gone(within(t, patience), watch.Life{Key: key, Token: eldest.Token(token)})
+				if err != nil {
+					t.Error(err)
+				}
+				heard = time.Now()
+			})
+			put(t, cli, key, "w") // gives the watch the time of one request
+			begun := time.Now()
+			_, err := cli.Delete(within(t, patience), key)
+			require.NoError(t, err)
+			rec.Wait()
+			took = append(took, heard.Sub(begun))
+		}
+		slices.Sort(took)
+		return took[len(took)/2]
+	}
+	// A machine that is busy with other things may need a second try.
+	var got time.Duration
+	for range 3 {
+		if got = median(); got < 40*time.Millisecond {
+			break
+		}
+	}
+	cancel()
+	require.NoError(t, <-writing)
+	require.Less(t, got, 40*time.Millisecond)
+}
+
+// TestClosedClient ends a watch that is going on, and one that begins.
+func TestClosedClient(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	s := source(cli)
+	token := put(t, cli, t.Name(), "v")
+	life := watch.Life{Key: t.Name(), Token: eldest.Token(token)}
+	result := start(func() error { _, err := s.Gone(within(t, patience), life); return err })
+	put(t, cli, t.Name(), "w")
+	require.NoError(t, cli.Close())
+	for _, err := range []error{<-result, func() error { _, err := s.Gone(within(t, patience), life); return err }()} {
+		require.Error(t, err)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	}
+}
+
+// TestRegression25PermissionDenied: a clear error at once.
+func TestRegression25PermissionDenied(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{})
+	cli := c.Client(t)
+	ctx := within(t, patience)
+	for _, user := range []string{"root", "nobody"} {
+		_, err := cli.UserAdd(ctx, user, "secret")
+		require.NoError(t, err)
+	}
+	_, err := cli.RoleAdd(ctx, "root")
+	require.NoError(t, err)
+	_, err = cli.UserGrantRole(ctx, "root", "root")
+	require.NoError(t, err)
+	_, err = cli.AuthEnable(ctx)
+	require.NoError(t, err)
+
+	nobody := c.Client(t, func(cfg *clientv3.Config) { cfg.Username, cfg.Password = "nobody", "secret" })
+	_, err = source(nobody).Gone(within(t, patience), watch.Life{Key: "k", Token: 1})
+	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+}

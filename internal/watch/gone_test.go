@@ -1,0 +1,143 @@
+package watch_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/watch"
+)
+
+// outcome is what Gone returned.
+type outcome struct {
+	revision int64
+	err      error
+}
+
+func (s *stage) gone(ctx context.Context, l watch.Life) <-chan outcome {
+	return start(func() outcome {
+		revision, err := s.Gone(ctx, l)
+		return outcome{revision, err}
+	})
+}
+
+func with(lease int64, kv *mvccpb.KeyValue) *mvccpb.KeyValue {
+	kv.Lease = lease
+	return kv
+}
+
+// TestGoneTable: the life of "k" with token 5, bound to lease 7 where that counts.
+func TestGoneTable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lease    int64            // that must stay
+		snapshot *mvccpb.KeyValue // nil: absent
+		event    *clientv3.Event  // nil: none is needed
+		want     outcome
+	}{
+		"absent at once":              {0, nil, nil, outcome{revision: 10}},
+		"another life at once":        {0, kv("k", 8, 8), nil, outcome{revision: 10}},
+		"an earlier life at once":     {0, kv("k", 3, 9), nil, outcome{revision: 10}},
+		"deleted":                     {0, kv("k", 5, 5), deleteEvent("k", 12), outcome{revision: 12}},
+		"deleted after a put":         {0, kv("k", 5, 9), deleteEvent("k", 12), outcome{revision: 12}},
+		"created anew":                {0, kv("k", 5, 5), putEvent(kv("k", 13, 13)), outcome{revision: 13}},
+		"own lease, deleted":          {7, kv("k", 5, 5), deleteEvent("k", 12), outcome{revision: 12}},
+		"own lease, created anew":     {7, kv("k", 5, 5), putEvent(kv("k", 13, 13)), outcome{revision: 13}},
+		"overwritten at once":         {7, with(8, kv("k", 5, 9)), nil, outcome{10, watch.ErrOverwritten}},
+		"unbound at once":             {7, with(0, kv("k", 5, 9)), nil, outcome{10, watch.ErrOverwritten}},
+		"overwritten":                 {7, kv("k", 5, 5), putEvent(with(8, kv("k", 5, 12))), outcome{12, watch.ErrOverwritten}},
+		"unbound":                     {7, kv("k", 5, 5), putEvent(with(0, kv("k", 5, 12))), outcome{12, watch.ErrOverwritten}},
+		"another's, whatever's lease": {0, with(0, kv("k", 5, 9)), deleteEvent("k", 12), outcome{revision: 12}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				result := s.gone(t.Context(), watch.Life{Key: "k", Token: 5, Lease: tc.lease})
+				var kvs []*mvccpb.KeyValue
+				if tc.snapshot != nil {
+					kvs = append(kvs, tc.snapshot)
+				}
+				o := s.place(t, 10, kvs...)
+				require.Empty(t, o.op.RangeBytes(), "one key, not a range (G5)")
+				if tc.event != nil {
+					require.Empty(t, result)
+					o.send(tc.event)
+				}
+				require.Equal(t, tc.want, <-result)
+			})
+		})
+	}
+}
+
+// TestGoneGoesOn: a new value in the same life is no end.
+func TestGoneGoesOn(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		for _, lease := range []int64{0, 7} {
+			result := s.gone(t.Context(), watch.Life{Key: "k", Token: 5, Lease: lease})
+			o := s.place(t, 10, kv("k", 5, 9))
+			for revision := range int64(5) {
+				o.send(putEvent(kv("k", 5, 11+revision)))
+			}
+			synctest.Wait()
+			require.Empty(t, result)
+			o.send(deleteEvent("k", 20))
+			require.Equal(t, outcome{revision: 20}, <-result)
+		}
+	})
+}
+
+// TestGoneWhileInterrupted: the key goes, and comes back in another life, while
+// nobody looks.
+func TestGoneWhileInterrupted(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		result := s.gone(t.Context(), watch.Life{Key: "k", Token: 5})
+		close(s.place(t, 10, kv("k", 5, 5)).ch)
+		synctest.Wait()
+		close(s.place(t, 20, kv("k", 5, 15)).ch)
+		s.place(t, 40, kv("k", 30, 30))
+		require.Equal(t, outcome{revision: 40}, <-result)
+	})
+}
+
+// TestGoneOnADeafStream: the recheck finds the key gone, replaced, or bound to
+// another lease, where the stream says nothing.
+func TestGoneOnADeafStream(t *testing.T) {
+	for name, tc := range map[string]struct {
+		now  []*mvccpb.KeyValue
+		want outcome
+	}{
+		"gone":         {nil, outcome{revision: 20}},
+		"another life": {[]*mvccpb.KeyValue{kv("k", 15, 15)}, outcome{revision: 20}},
+		"overwritten":  {[]*mvccpb.KeyValue{with(8, kv("k", 5, 15))}, outcome{20, watch.ErrOverwritten}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(t *testing.T, s *stage) {
+				begun := time.Now()
+				result := s.gone(t.Context(), watch.Life{Key: "k", Token: 5, Lease: 7})
+				s.place(t, 10, kv("k", 5, 5))
+				(<-s.reads).answer(20, tc.now...)
+				again := <-s.watches
+				require.Equal(t, "1", again.stream)
+				again.created(20)
+				(<-s.reads).answer(20, tc.now...)
+				require.Equal(t, tc.want, <-result)
+				require.LessOrEqual(t, time.Since(begun), recheck+timeout+backoff)
+			})
+		})
+	}
+}
+
+func TestGoneEndsWithItsContext(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		result := s.gone(ctx, watch.Life{Key: "k", Token: 5, Known: 5})
+		o := <-s.watches
+		require.EqualValues(t, 6, o.op.Rev())
+		o.created(10)
+		cancel(errEnough)
+		require.Equal(t, outcome{0, errEnough}, <-result)
+	})
+}
