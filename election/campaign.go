@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -130,7 +131,7 @@ func (c *Candidate) register(ctx context.Context, enter entering) (*standing, er
 	last := c.last
 	c.mu.Unlock()
 	if last != nil {
-		if err := wait(ctx, last.disposed); err != nil {
+		if err := retry.Wait(ctx, last.disposed); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/serial"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/txn"
@@ -75,7 +76,7 @@ func (c *Candidate) Close(ctx context.Context) error {
 		}
 	}
 	if err == nil && call != nil {
-		err = wait(ctx, call.done)
+		err = retry.Wait(ctx, call.done)
 	}
 	if err == nil && last != nil {
 		err = last.departed(ctx)

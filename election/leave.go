@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -42,26 +43,11 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 		return c.failed("withdraw", c.notRegistered(last))
 	}
 	// The call that registers tidies up after itself.
-	err := wait(ctx, call.done)
+	err := retry.Wait(ctx, call.done)
 	if err == nil {
 		err = c.cfg.Session.Settled(ctx, c.key)
 	}
 	return c.failed("withdraw", err)
-}
-
-// wait blocks until done is closed, or ctx ends: then it returns its cause.
-func wait(ctx context.Context, done <-chan struct{}) error {
-	select {
-	case <-done:
-		return nil
-	default:
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // leave ends a standing by our own will, the context first, the key after that,

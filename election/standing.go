@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -52,7 +53,7 @@ func (s *standing) gone(err error) {
 
 // departed waits until the key is gone, or ctx ends.
 func (s *standing) departed(ctx context.Context) error {
-	if err := wait(ctx, s.removed); err != nil {
+	if err := retry.Wait(ctx, s.removed); err != nil {
 		return err
 	}
 	return s.removal

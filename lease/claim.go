@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
 // use is what a session knows of one name: that somebody holds it, or that
@@ -45,7 +46,7 @@ func (s *Session) Claim(ctx context.Context, name string) (sweeping bool, err er
 			return sweeping, fmt.Errorf("%w: the session already has a candidate there", eldest.ErrCampaigning)
 		}
 		s.mu.Unlock()
-		err := wait(ctx, u.removed)
+		err := retry.Wait(ctx, u.removed)
 		if err == nil {
 			u.stop()
 			<-u.done
@@ -109,7 +110,7 @@ func (s *Session) Settled(ctx context.Context, name string) error {
 	if u == nil || u.held {
 		return nil
 	}
-	return wait(ctx, u.removed)
+	return retry.Wait(ctx, u.removed)
 }
 
 // waitTenders waits for every tender; their contexts have ended.
@@ -123,25 +124,9 @@ func (s *Session) waitTenders(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	for _, done := range tenders {
-		if err := wait(ctx, done); err != nil {
+		if err := retry.Wait(ctx, done); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// wait blocks until done is closed or ctx ends. Where both are so already, done
-// counts: select would draw.
-func wait(ctx context.Context, done <-chan struct{}) error {
-	select {
-	case <-done:
-		return nil
-	default:
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

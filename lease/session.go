@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/serial"
 )
 
@@ -142,8 +143,11 @@ func (s *Session) Holds(d time.Duration) bool {
 // Close does not need the context under which the session was opened to live,
 // but ctx must: with one that has ended, nothing is waited for.
 func (s *Session) Close(ctx context.Context) error {
+	if ctx == nil {
+		return s.failed("close session", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
+	}
 	s.lose(fmt.Errorf("%w: the session was closed", eldest.ErrClosed), true)
-	if err := wait(ctx, s.done); err != nil {
+	if err := retry.Wait(ctx, s.done); err != nil {
 		return s.failed("close session", err)
 	}
 	// The tenders' context has ended; they are only waited for.

@@ -51,3 +51,19 @@ func Sleep(ctx context.Context, d time.Duration) error {
 		return context.Cause(ctx) // select draws when both are ready
 	}
 }
+
+// Wait blocks until done is closed, or ctx ends; then it returns the context's
+// cause. What is done already counts, even under a context that has ended.
+func Wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	default:
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
