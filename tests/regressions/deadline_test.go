@@ -32,7 +32,11 @@ func TestRegression11_BlackHole(t *testing.T) {
 			host := c.Host(t)
 			t.Cleanup(host.Mend)
 			const granted = 2 * time.Second
-			leader := join(t, host.Client(t), name, ttl(granted)).lead(t)
+			leader := join(t, host.Client(t), name, func(l *lease.Config, _ *election.Config) {
+				l.TTL = granted
+				// No further attempt comes to look at the clock by the way.
+				l.Backoff = func(int) time.Duration { return time.Hour }
+			}).lead(t)
 			result := join(t, c.Client(t), name).queue(t)
 			host.Drop(d)
 			begin := time.Now()

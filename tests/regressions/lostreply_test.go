@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -142,7 +143,8 @@ func TestRegression05_CompactionBeforeTheWatch(t *testing.T) {
 			e.Watcher = &compactingWatcher{Watcher: cli, compact: func() { busy(t, c) }}
 		}
 	}
-	cliA, cliB := c.Client(t), c.Client(t)
+	var recA, recB etcdtest.Recorder
+	cliA, cliB := c.Client(t, recA.Attach), c.Client(t, recB.Attach)
 	leader := join(t, cliA, name, compacting(cliA)).lead(t)
 	waiter := join(t, cliB, name, compacting(cliB))
 	result := waiter.queue(t)
@@ -152,7 +154,11 @@ func TestRegression05_CompactionBeforeTheWatch(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
 	take(t, waiter.waiting, "its wait")
+	// The server says "compacted" when it gets round to it: then both watch again.
+	eventually(t, func() bool { return watches(&recA, leader.Key()) == 2 }, "the leader watches its key again")
+	eventually(t, func() bool { return watches(&recB, waiter.candidate.Key()) == 2 }, "the waiter watches its key again")
 	require.NoError(t, leader.Err())
+	require.Empty(t, result)
 	require.NoError(t, leader.Resign(within(t)))
 	next := wins(t, result)
 	eventually(t, func() bool { return o.State().Leader.Token == next.Token() }, "the observer follows")
@@ -161,6 +167,17 @@ func TestRegression05_CompactionBeforeTheWatch(t *testing.T) {
 	require.NoError(t, err)
 	take(t, next.Done(), "the end of the tenure")
 	require.ErrorIs(t, next.Err(), eldest.ErrDeposed)
+}
+
+// watches counts the requests to watch a key.
+func watches(rec *etcdtest.Recorder, key string) int {
+	n := 0
+	for _, call := range rec.Calls("Watch") {
+		if create := call.Request.(*etcdserverpb.WatchRequest).GetCreateRequest(); string(create.GetKey()) == key {
+			n++
+		}
+	}
+	return n
 }
 
 // Row 5, while waiting on a quiet key: the connection breaks, and the client's watch

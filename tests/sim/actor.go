@@ -98,6 +98,10 @@ func (a *actor) campaign(c Contender) {
 	t, err := c.Campaign(ctx)
 	if err != nil {
 		a.tell(history.Event{Kind: history.Failed, Lost: !c.Usable(), Text: err.Error()})
+		if a.rng != nil && a.rng.IntN(4) == 0 && c.Usable() {
+			// Idle with a live session: time for whatever is left to show.
+			a.rest(a.stage.ttl, a.stage.ttl+20*time.Second)
+		}
 		return
 	}
 	giveUp := make(chan struct{})

@@ -47,6 +47,7 @@ func (a *actor) quitWaiting() bool {
 		return false
 	}
 	a.withdraw = nil
+	a.tell(history.Event{Kind: history.Leaving})
 	if a.byCall = !a.byCall; !a.byCall {
 		cancel()
 		return true
@@ -74,6 +75,7 @@ func (a *actor) leave() {
 	if !started {
 		return
 	}
+	a.tell(history.Event{Kind: history.Leaving})
 	kill()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

@@ -31,7 +31,8 @@ const (
 	crash     verb = "crash"
 	cut       verb = "cut"
 	delay     verb = "delay"
-	fade      verb = "fade" // replies get late, then nothing gets through
+	fade      verb = "fade"    // replies get late, then nothing gets through
+	flicker   verb = "flicker" // joins and withdraws while its requests are under way
 	lose      verb = "lose"
 	reset     verb = "reset"
 	revoke    verb = "revoke"
@@ -58,9 +59,9 @@ type step struct {
 	verb  verb
 	role  role
 	pick  int           // chooses among those in the role
-	way   rig.Way       // cut, delay, fade
-	lasts time.Duration // cut, delay, fade, restart; crash: until a new process comes, 0 never
-	lag   time.Duration // delay, fade
+	way   rig.Way       // cut, delay, fade, flicker
+	lasts time.Duration // cut, delay, fade, flicker, restart; crash: until a new process comes, 0 never
+	lag   time.Duration // delay, fade, flicker
 	reply string        // lose: which reply
 	reset bool          // crash, lose: connections break; cut: they break when it heals
 }
@@ -100,7 +101,7 @@ var menu = []struct {
 	verb   verb
 	weight int
 }{
-	{cut, 6}, {delay, 4}, {fade, 4}, {lose, 4}, {crash, 3}, {resign, 3}, {withdraw, 2},
+	{cut, 6}, {delay, 4}, {fade, 4}, {flicker, 3}, {lose, 4}, {crash, 3}, {resign, 3}, {withdraw, 2},
 	{revoke, 2}, {remove, 2}, {overwrite, 1}, {reset, 1}, {compact, 2}, {restart, 1},
 }
 
@@ -151,6 +152,10 @@ func drawStep(rng *rand.Rand, ttl, at time.Duration) step {
 		s.way = rig.In
 		s.lag = between(rng, ttl/8, 6*ttl/10)
 		s.lasts = between(rng, ttl/2, 3*ttl/2)
+	case flicker:
+		s.way = rig.Out
+		s.lag = between(rng, ttl/20, ttl/4)
+		s.lasts = between(rng, time.Second, 3*time.Second)
 	case lose:
 		s.reply = replies[rng.IntN(len(replies))]
 		s.reset = rng.IntN(2) == 0

@@ -25,7 +25,7 @@ func (r *result) faults() int {
 	n := 0
 	for name, times := range r.struck {
 		switch {
-		case name == string(resign), name == string(withdraw), strings.HasSuffix(name, " bytes"):
+		case name == string(resign), name == string(withdraw), name == string(flicker), strings.HasSuffix(name, " bytes"):
 		default:
 			n += times
 		}

@@ -66,6 +66,13 @@ func (s *show) step(st step, next time.Duration) {
 		s.count(fade, true)
 		s.later(st.lasts, func() { a.host.Cut(rig.Both) })
 		s.later(st.lasts+dark, a.host.Heal)
+	case flicker:
+		s.bother(a, st.lasts+2*st.lag)
+		a.host.Delay(st.way, st.lag)
+		for at := time.Duration(0); at < st.lasts; at += 2 * st.lag / 3 {
+			s.later(at, func() { s.count(flicker, a.quitWaiting()) })
+		}
+		s.later(st.lasts, a.host.Heal)
 	case lose:
 		s.lose(a, st)
 	case reset:
@@ -79,10 +86,10 @@ func (s *show) step(st step, next time.Duration) {
 // lose arms the loss of a reply, and makes the request come if it would not by
 // itself.
 func (s *show) lose(a *actor, st step) {
-	if st.reply != "renewal" || st.reset {
-		s.bother(a, s.ttl)
-	}
 	l := &rig.Loss{Match: replyMatcher(st.reply), Reset: st.reset}
+	if st.reply != "renewal" || st.reset { // one lost renewal must not matter
+		l.Struck = func() { s.bother(a, s.ttl) }
+	}
 	a.host.Lose(l)
 	s.losses = append(s.losses, &armed{reply: st.reply, loss: l})
 	switch st.reply {
@@ -135,8 +142,16 @@ func (s *show) compact() {
 // restart stops the server and starts it with its data after a while.
 func (s *show) restart(st step) {
 	s.note(st, "the server")
-	s.trouble[""] = s.world.Now() + st.lasts + 2*time.Second // and an election
-	s.log.Add(history.Event{Kind: history.Trouble, Until: s.trouble[""]})
+	begun := s.world.Now()
+	until := begun + st.lasts + 2*time.Second // an election
+	s.mu.Lock()
+	s.trouble[""] = until
+	s.mu.Unlock()
+	s.log.Add(history.Event{Kind: history.Trouble, Until: until})
+	defer func() {
+		took := s.world.Now() - begun
+		require.Less(s.world.T, took, st.lasts+10*time.Second, "INVALID: the restart took %v", took)
+	}()
 	s.world.Server.Stop()
 	time.Sleep(st.lasts)
 	require.NoError(s.world.T, s.world.Server.Start())
@@ -174,6 +189,8 @@ func (s *show) up() bool { return s.world.Server.Up() }
 // well reports whether nothing has been wrong with the actor's way to the
 // server for some time.
 func (s *show) well(a *actor) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	now := s.world.Now()
 	for _, name := range []string{"", a.name} {
 		if at, ok := s.trouble[name]; ok && now < at+steady {
@@ -185,6 +202,8 @@ func (s *show) well(a *actor) bool {
 
 // bother notes that something is wrong with the actor's network for a while.
 func (s *show) bother(a *actor, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	until := s.world.Now() + d
 	s.trouble[a.name] = max(s.trouble[a.name], until)
 	s.log.Add(history.Event{Who: a.name, Kind: history.Trouble, Until: until})
@@ -201,6 +220,8 @@ func (s *show) later(d time.Duration, f func()) {
 
 func (s *show) count(v verb, took bool) {
 	if took {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.struck[string(v)]++
 	}
 }

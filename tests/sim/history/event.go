@@ -16,6 +16,7 @@ const (
 	Proven    Kind = "proven"    // of a win: the revision of its proof, where told
 	Held      Kind = "held"      // asked at another's win: still sure to lead
 	LetGo     Kind = "let go"    // asked: no longer sure to lead
+	Leaving   Kind = "leaving"   // is told to withdraw or to end altogether
 	Resigning Kind = "resigning" // is about to give up its tenure
 	Ended     Kind = "ended"     // the tenure told of its end
 	Crashed   Kind = "crashed"   // the process is gone, and tells nothing more

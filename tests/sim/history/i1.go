@@ -4,7 +4,8 @@ package history
 // ends at the first instant at which the holder is no longer sure, gives up or
 // is gone. No win may fall into the interval of another tenure. No pause, clock
 // or network excuses it; only the removal of the key or lease by somebody else
-// does, which no leader can know in advance (I6 says how soon it must know).
+// does, which neither an old leader nor a new one can know before the news reach
+// it (I6 says how soon it must know).
 func I1(h *History) []Violation {
 	var out []Violation
 	all := h.tenures()
@@ -16,7 +17,7 @@ func I1(h *History) []Violation {
 			if a.unsure != nil && (a.unsure.Seq < b.won.Seq || asked(a, b)) {
 				continue
 			}
-			if a.taken != nil && a.taken.Seq < b.won.Seq {
+			if a.taken != nil && a.taken.Seq < b.won.Seq || b.takenBefore() {
 				continue
 			}
 			out = append(out, violated("I1", b.won.At, "%s won (token %d) while %s (token %d) still led%s",

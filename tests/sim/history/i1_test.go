@@ -18,7 +18,8 @@ func TestI1(t *testing.T) {
 		{"resigning is the end", two().is("a", Resigning, 2).is("b", Won, 3).is("a", Ended, 2), 0},
 		{"removed by hand", two().is("admin", Removed, 2).is("b", Won, 3).is("a", Ended, 2), 0},
 		{"removed by hand too late to excuse", two().is("b", Won, 3).is("admin", Removed, 2).is("a", Ended, 2), 1},
-		{"the removal of another's key excuses nothing", two().is("admin", Removed, 3).is("b", Won, 3), 1},
+		{"the removal of a third's key excuses nothing", two().is("admin", Removed, 4).is("b", Won, 3), 1},
+		{"won late, removed by hand meanwhile", two().is("admin", Removed, 3).is("b", Won, 3), 0},
 		{"the same again", two().is("a", Ended, 2).is("a", Won, 5).is("b", Won, 6), 1},
 	})
 }

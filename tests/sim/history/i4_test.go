@@ -17,6 +17,7 @@ func TestI4(t *testing.T) {
 		{"the same token twice", queued().is("a", Won, 2).is("a", Ended, 2).is("a", Won, 2), 1},
 		{"proof at the predecessor's deletion", queued().del(0xa, 2).is("b", Won, 3).at(proven(3, 4)), 0},
 		{"key gone by the time of the win", queued().del(0xa, 2).del(0xb, 3).is("b", Won, 3).at(proven(3, 4)), 0},
+		{"told late, removed by hand meanwhile", queued().is("admin", Removed, 2).del(0xa, 2).is("b", Won, 3).is("a", Won, 2), 0},
 		{"in order", queued().is("a", Won, 2).is("a", Ended, 2).del(0xa, 2).is("b", Won, 3), 0},
 	})
 }

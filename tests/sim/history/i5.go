@@ -8,13 +8,14 @@ type standing struct {
 
 // I5: at quiescence (the first Quiet event) nobody waits while nobody older
 // lives. The oldest key belongs to somebody who leads by it, every key belongs
-// to somebody, and whoever waits or leads has a key.
+// to somebody, and whoever waits or leads has a key. At all times, nobody has a
+// key for long who does not stand (G8).
 func I5(h *History) []Violation {
+	out := ghosts(h)
 	quiet, now := judgement(h)
 	if quiet == nil {
-		return nil
+		return out
 	}
-	var out []Violation
 	q := h.queue()
 	owner := map[int64]string{}
 	for who, s := range now {

@@ -14,11 +14,13 @@ const (
 )
 
 // I7: what is well stays well. Nobody loses a session while nothing was wrong
-// with its host or the server within the TTL (one lost reply is nothing wrong),
-// and whoever becomes the oldest with nothing wrong leads within a tenth of a
-// second.
+// with its host or the server within the TTL (one lost reply is nothing wrong).
+// With a session, nobody gives up a candidacy or tenure unless told to, or unless
+// its key was taken away. And whoever becomes the oldest with nothing wrong leads
+// within a tenth of a second.
 func I7(h *History) []Violation {
-	return append(lostForNothing(h), slow(h)...)
+	out := append(lostForNothing(h), gaveUp(h)...)
+	return append(out, slow(h)...)
 }
 
 func lostForNothing(h *History) []Violation {
@@ -34,6 +36,27 @@ func lostForNothing(h *History) []Violation {
 		case Failed, Ended:
 			if e.Lost && !removed[lease[e.Who]] && !troubled(h, e.Who, e.At-h.TTL, e.At) {
 				out = append(out, violated("I7", e.At, "%s lost its session although nothing was wrong: %s", e.Who, e.Text))
+			}
+		}
+	}
+	return out
+}
+
+func gaveUp(h *History) []Violation {
+	var out []Violation
+	lease := map[string]int64{}
+	told, removed := map[string]bool{}, map[int64]bool{}
+	for _, e := range h.Events {
+		switch e.Kind {
+		case Joined:
+			lease[e.Who], told[e.Who] = e.Lease, false
+		case Leaving, Resigning:
+			told[e.Who] = true
+		case Removed:
+			removed[LeaseOf(e.Key)] = true
+		case Failed, Ended:
+			if !e.Lost && !told[e.Who] && !removed[lease[e.Who]] {
+				out = append(out, violated("I7", e.At, "%s gave up with a live session, unasked: %s", e.Who, e.Text))
 			}
 		}
 	}

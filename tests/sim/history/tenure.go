@@ -59,3 +59,8 @@ func (h *History) tenures() []*tenure {
 	}
 	return all
 }
+
+// takenBefore reports whether the winner's key or lease was taken away by hand
+// before the win was told: true at the revision of its proof, and overtaken while
+// the news were under way.
+func (t *tenure) takenBefore() bool { return t.taken != nil && t.taken.Seq < t.won.Seq }

@@ -27,7 +27,8 @@ type Host struct {
 	mu      sync.Mutex
 	out, in weather
 	trip    time.Duration   // delay of each direction in good weather
-	conns   map[*conn]*conn // client's end to server's end
+	conns   map[*conn]*conn // client's end to server's end, while the client's is open
+	ends    map[*conn]bool  // server's ends that are open
 	changed chan struct{}   // closed and renewed at each change of the weather
 	losses  []*Loss
 	killed  bool
@@ -36,7 +37,7 @@ type Host struct {
 // Host adds a host with a connected client. Dialling is lazy, as always in
 // clientv3: a host can be made while the server is down.
 func (w *World) Host(name string) *Host {
-	h := &Host{Name: name, world: w, conns: map[*conn]*conn{}, changed: make(chan struct{})}
+	h := &Host{Name: name, world: w, conns: map[*conn]*conn{}, ends: map[*conn]bool{}, changed: make(chan struct{})}
 	w.Server.admit(h)
 	var err error
 	h.Client, err = clientv3.New(clientv3.Config{
@@ -87,18 +88,36 @@ func (h *Host) connect(ctx context.Context) (net.Conn, error) {
 		defer h.mu.Unlock()
 		delete(h.conns, client)
 	}
+	server.closed = func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.ends, server)
+	}
 	h.mu.Lock()
-	h.conns[client] = server
+	h.conns[client], h.ends[server] = server, true
 	h.mu.Unlock()
 	select {
 	case l.conn <- server:
 		return client, nil
 	case <-l.done:
-		_ = client.Close()
+		_, _ = client.Close(), server.Close()
 		return nil, syscall.ECONNREFUSED
 	case <-ctx.Done():
-		_ = client.Close()
+		_, _ = client.Close(), server.Close()
 		return nil, ctx.Err()
+	}
+}
+
+// hangUp closes the server's end of the host's connections.
+func (h *Host) hangUp() {
+	h.mu.Lock()
+	var ends []*conn
+	for server := range h.ends {
+		ends = append(ends, server)
+	}
+	h.mu.Unlock()
+	for _, server := range ends {
+		_ = server.Close() // asks for the host's weather
 	}
 }
 

@@ -52,9 +52,6 @@ func (s *lossyStream) SendMsg(m any) error {
 	if l == nil {
 		return s.ServerStream.SendMsg(m)
 	}
-	l.hits.Add(1)
-	if l.Reset {
-		l.host.Reset()
-	}
+	l.hit()
 	return nil
 }

@@ -14,6 +14,9 @@ type Loss struct {
 	// for its own deadline.
 	Reset bool
 
+	// Struck, if set, is called when a reply was lost.
+	Struck func()
+
 	host *Host
 	hits atomic.Int64
 }
@@ -51,10 +54,18 @@ func (h *Host) lossFor(method string, req any) *Loss {
 
 // strike loses the reply: it returns when the caller has given up.
 func (l *Loss) strike(ctx context.Context) error {
+	l.hit()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// hit counts the loss and does what comes with it.
+func (l *Loss) hit() {
 	l.hits.Add(1)
+	if l.Struck != nil {
+		l.Struck()
+	}
 	if l.Reset {
 		l.host.Reset()
 	}
-	<-ctx.Done()
-	return ctx.Err()
 }

@@ -97,6 +97,9 @@ func (s *Server) Stop() {
 		return
 	}
 	_ = l.Close()
+	// As a kernel does for a process that ends. Without this, gRPC first waits for
+	// connections that have not yet said hello, for up to two minutes.
+	s.hangUp()
 	front.Stop()
 	<-served
 	s.Tap.detach()
@@ -104,6 +107,15 @@ func (s *Server) Stop() {
 	s.etcd = nil
 	s.mu.Unlock()
 	etcd.Stop()
+}
+
+// hangUp closes the server's end of every connection.
+func (s *Server) hangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.hosts {
+		h.hangUp()
+	}
 }
 
 func (s *Server) config() config.ServerConfig {
