@@ -16,6 +16,9 @@ type gate struct {
 	// error of one that was. Both run on the goroutine of the caller.
 	before func(ctx context.Context) error
 	after  func(ctx context.Context, err error) error
+	// delayed and done are those of delay.
+	delayed *func()
+	done    chan struct{}
 }
 
 // on sets what happens around the next request that is a transaction, and around
@@ -26,11 +29,29 @@ func (g *gate) on(before func(context.Context) error, after func(context.Context
 	g.before, g.after = before, after
 }
 
+// delay has the next transaction time out before it is sent; send sends it then,
+// and done is closed once it is there.
+func (g *gate) delay(send *func(), done chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.delayed, g.done = send, done
+}
+
 func (g *gate) Txn(ctx context.Context) clientv3.Txn {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	t := &gatedTxn{Txn: g.KV.Txn(ctx), ctx: ctx, before: g.before, after: g.after}
 	g.before, g.after = nil, nil
+	if send := g.delayed; send != nil {
+		g.delayed = nil
+		// The request outlives the context of its sender.
+		t.Txn = g.KV.Txn(context.WithoutCancel(ctx))
+		t.before = func(context.Context) error {
+			*send = func() { _, _ = t.Txn.Commit() }
+			close(g.done)
+			return context.DeadlineExceeded
+		}
+	}
 	return t
 }
 

@@ -145,6 +145,34 @@ func TestLateRegistrationLeavesNoGhost(t *testing.T) {
 	s.queued(0)
 }
 
+// What tidied up after an unknown registration may itself arrive late, when its
+// sender stands again: it must not touch the later life.
+func TestLateSweepLeavesALaterLifeAlone(t *testing.T) {
+	s := newStage(t)
+	session := s.session(s.admin)
+	c, g := s.gated("v", on(session))
+	ctx, cancel := context.WithCancel(s.ctx)
+	var late func() // the delayed request: it is sent when the test says so
+	delayed := make(chan struct{})
+	g.on(func(context.Context) error {
+		cancel()
+		_, err := txn.ByCreateRevision{}.Enter(s.ctx, s.admin, txn.Entry{Election: s.election, Lease: int64(session.ID())})
+		require.NoError(t, err)
+		g.delay(&late, delayed)
+		return context.DeadlineExceeded
+	}, nil)
+	_, err := c.Campaign(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	get(s, delayed)
+	s.queued(0) // swept by the next attempt
+
+	l := s.lead(c)
+	late()
+	require.NoError(t, l.Proclaim(s.ctx, []byte("w")), "the key is there")
+	require.NoError(t, l.Err())
+	require.NoError(t, c.Close(s.ctx))
+}
+
 // A campaign on the key of a late arrival adopts what it finds, and stands once.
 func TestCampaignAfterAnUnknownRegistration(t *testing.T) {
 	s := newStage(t)

@@ -76,12 +76,13 @@ func TestSweepTakesWhateverIsBoundToTheLease(t *testing.T) {
 	other, _ := s.enter("other")
 	s.methods()
 	require.NoError(t, txn.Sweep(s.ctx, s.kv, e))
-	require.Equal(t, []string{"Txn"}, s.methods())
+	require.Equal(t, []string{"Range", "Txn"}, s.methods())
 	_, absent := s.value(e.Key())
 	require.True(t, absent)
 	_, absent = s.value(other.Key())
 	require.False(t, absent)
 	require.NoError(t, txn.Sweep(s.ctx, s.kv, e), "nothing there is a success")
+	require.Equal(t, []string{"Range"}, s.methods())
 
 	// A key of that name under another lease, or none, is not ours.
 	s.put(e.Key(), "by hand")
