@@ -56,6 +56,9 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 func (c *Candidate) leave(ctx context.Context, s *standing, cause error) error {
 	finished := c.finish(s, cause)
 	switch ended := context.Cause(s.ctx); {
+	case errors.Is(ended, eldest.ErrResigned) && !finished, errors.Is(ended, eldest.ErrWithdrawn) && !finished:
+		// Left already, whatever became of the session since.
+		return s.departed(ctx)
 	case errors.Is(ended, eldest.ErrDeposed), c.cfg.Session.Err() != nil:
 		// It ended by itself, or did so just now; the key went, or goes with its
 		// lease.

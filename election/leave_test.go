@@ -51,7 +51,8 @@ func TestWithdrawAfterRegister(t *testing.T) {
 
 func TestResign(t *testing.T) {
 	s := newStage(t)
-	c := s.candidate("v")
+	session := s.session(s.cli)
+	c := s.candidate("v", on(session))
 	l := s.lead(c)
 	require.NoError(t, l.Resign(s.ctx))
 	require.Empty(t, s.queue(), "confirmed when Resign returns")
@@ -63,6 +64,12 @@ func TestResign(t *testing.T) {
 	require.NoError(t, l.Resign(s.ctx))
 	require.NoError(t, again.Err(), "and does not touch a later tenure")
 	require.Len(t, s.queue(), 1)
+
+	require.NoError(t, session.Close(s.ctx))
+	require.NoError(t, l.Resign(s.ctx), "not even after the session")
+	for range 2 {
+		require.ErrorIs(t, again.Resign(s.ctx), eldest.ErrNotLeading, "this one ended with the session")
+	}
 }
 
 // Regression 6: a dead context, then a live one.
