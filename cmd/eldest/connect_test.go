@@ -186,7 +186,7 @@ func TestAuthentication(t *testing.T) {
 		"campaign svc --user stranger":              `user "stranger" needs a role`,
 		"observe svc --user stranger":               `user "stranger" needs a role`,
 		"resign svc --yes --user stranger":          `user "stranger" needs a role`,
-		"list other --user member:of\u00a0nobody":   "check --user and --password",
+		"list other --user member:of-nobody":        "check --user and --password",
 		"campaign other --user member --ttl 1s":     `user "member" needs a role`,
 		"leader other --user member --namespace x/": `user "member" needs a role`,
 	} {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -157,6 +159,37 @@ func TestCommandsThatAskOnceEndWhenEtcdIsAway(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Nothing is refused here; there is just no answer.
+func TestCommandsThatAskOnceEndWhenEtcdIsSilent(t *testing.T) {
+	etcd := startEtcdProcess(t, "0")
+	etcd.signal(syscall.SIGSTOP)
+	for _, line := range []string{"leader svc", "list svc --json", "resign svc --yes"} {
+		began := time.Now()
+		code, stdout, stderr := runLine(t, append(strings.Fields(line), "--command-timeout", "200ms")...)
+		require.Equal(t, exitFailed, code)
+		require.Empty(t, stdout)
+		require.Contains(t, stderr, "no answer from etcd at "+etcd.endpoint)
+		require.Less(t, time.Since(began), 3*time.Second)
+	}
+}
+
+// The removal was sent and the answer did not come: the user is not told that
+// nothing was done.
+func TestResignAdmitsThatItDoesNotKnow(t *testing.T) {
+	etcd := startEtcdProcess(t, "0")
+	_, err := etcd.client.Put(bounded(t), "svc/1f", "")
+	require.NoError(t, err)
+	conn, err := resolved(t, "--endpoints", etcd.endpoint)
+	require.NoError(t, err)
+	plan, err := planRemoval(bounded(t), etcd.client, "svc", "", "")
+	require.NoError(t, err)
+	etcd.signal(syscall.SIGSTOP)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	err = plan.remove(ctx, etcd.client, conn)
+	require.ErrorContains(t, err, "may have been removed")
 }
 
 func TestPrintable(t *testing.T) {

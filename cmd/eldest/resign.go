@@ -77,11 +77,7 @@ func runResign(cmd *cobra.Command, f resignFlags, name, key string) error {
 		}
 	}
 	return f.conn.once(cmd, name, func(ctx context.Context, client *clientv3.Client) error {
-		err := plan.carryOut(ctx, client)
-		if err != nil && silent(err) {
-			return exit(exitFailed, fmt.Errorf("%w. The key may have been removed all the same; eldest list shows it", f.conn.advise(err)))
-		}
-		if err != nil {
+		if err := plan.remove(ctx, client, f.conn); err != nil {
 			return err
 		}
 		return plan.report(cmd.OutOrStdout(), wantsJSON(cmd))
@@ -144,6 +140,15 @@ func (r removal) describe() string {
 		b.WriteString("The leader stays.\n")
 	}
 	return b.String()
+}
+
+// remove is carryOut with a failure that says whether it is certain.
+func (r removal) remove(ctx context.Context, kv clientv3.KV, conn *connFlags) error {
+	err := r.carryOut(ctx, kv)
+	if err != nil && silent(err) {
+		return exit(exitFailed, fmt.Errorf("%w. The key may have been removed all the same; eldest list shows it", conn.advise(err)))
+	}
+	return err
 }
 
 // carryOut deletes the key in one transaction, if it is still in the life that was
