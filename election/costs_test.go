@@ -3,13 +3,19 @@ package election_test
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // watched waits until the recorded client has opened n watches, so that what is
@@ -140,7 +146,17 @@ func TestCostOfADeparture(t *testing.T) {
 func TestThousandElectionsOnOneSession(t *testing.T) {
 	s := newStage(t)
 	const n = 1000
-	s.rec.Reset()
+	var streams atomic.Int64
+	s.cli = etcdtest.Shared(t).Client(t, s.rec.Attach, func(cfg *clientv3.Config) {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				if strings.HasSuffix(method, "/Watch") {
+					streams.Add(1)
+				}
+				return open(ctx, desc, cc, method, opts...)
+			}))
+	})
+	before := runtime.NumGoroutine()
 	session := s.session(s.cli)
 	candidates := make([]*election.Candidate, n)
 	for i := range candidates {
@@ -178,6 +194,11 @@ func TestThousandElectionsOnOneSession(t *testing.T) {
 	require.Equal(t, n, s.rec.Count("Watch"))
 	require.Equal(t, 1, s.rec.Count("LeaseGrant"))
 	require.Zero(t, s.rec.Count("Range"))
+	require.Equal(t, int64(1), streams.Load())
+	// One of ours for each watch, and what etcd's client runs for it.
+	perElection := (runtime.NumGoroutine() - before) / n
+	require.LessOrEqual(t, perElection, 3)
+	t.Logf("%d goroutines for each election", perElection)
 
 	// The end of the session ends them all at once.
 	require.NoError(t, session.Close(s.ctx))
