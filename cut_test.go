@@ -64,7 +64,13 @@ func (y *tally) add(bothWays bool, margin time.Duration) {
 
 // stand opens a session of 2 s and queues; the caller leaves.
 func (l *lane) stand(ctx context.Context, m machine) (*participant, bool) {
-	s, err := lease.Open(ctx, lease.Config{Lease: m.cli, TTL: 2 * time.Second})
+	s, err := lease.Open(ctx, lease.Config{Lease: m.cli, TTL: 2 * time.Second,
+		// Patient enough to take in the delayed replies: those of a second are older
+		// than what the deadline can bear, and must not move it.
+		Renewal: func(ttl time.Duration) lease.Renewal {
+			return lease.Renewal{Every: ttl / 4, Timeout: l.late + ttl/4}
+		},
+	})
 	if !assert.NoError(l.t, err) {
 		return nil, false
 	}
@@ -113,9 +119,9 @@ func (l *lane) round(ctx context.Context, tenure *election.Leadership, host *etc
 	end := make(chan time.Time, 1)
 	defer context.AfterFunc(tenure.Context(), func() { end <- time.Now() })()
 	host.Delay(0, l.late)
-	// The cut meets any phase of a renewal: it comes at a random time within a
-	// renewal's period and its delay. This is no wait for anything.
-	cut := time.NewTimer(time.Duration(l.rand.Int64N(int64(500*time.Millisecond + l.late))))
+	// The cut meets any phase of a renewal: it comes at a random time within two
+	// periods and a reply's delay. This is no wait for anything.
+	cut := time.NewTimer(time.Duration(l.rand.Int64N(int64(time.Second + l.late))))
 	defer cut.Stop()
 	select {
 	case <-cut.C:

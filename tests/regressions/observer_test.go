@@ -186,38 +186,63 @@ func TestRegression23_DeleteAndPutInOneBatch(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := electionOf(t)
 	cli := c.Client(t)
-	_, v := view(t, c.Client(t), name)
+	o, v := view(t, c.Client(t), name)
 	granted, err := cli.Grant(within(t), 60)
 	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = cli.Revoke(within(t), granted.ID) }) // for the next run on this cluster
 	// Keys that are put by hand: a candidate cannot do two things in one revision.
+	const batches = 300
 	key := func(i int) string { return keys.Candidate(name, int64(granted.ID)+int64(i)) }
 	put := func(i int) clientv3.Op { return clientv3.OpPut(key(i), "", clientv3.WithLease(granted.ID)) }
 	resp, err := cli.Txn(within(t)).Then(put(0)).Commit()
 	require.NoError(t, err)
 	v.leader(eldest.Token(resp.Header.Revision))
-	for i := range 50 {
+	// Readers that look all the time, so that no state passes unseen for long.
+	var mu sync.Mutex
+	var states []eldest.State
+	var reading sync.WaitGroup
+	for range 4 {
+		sub := o.Subscribe()
+		reading.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			for {
+				s, err := sub.Next(ctx)
+				if !assert.NoError(t, err) {
+					return
+				}
+				mu.Lock()
+				states = append(states, s)
+				mu.Unlock()
+				if s.Leader.Key == key(batches) {
+					return
+				}
+			}
+		})
+	}
+	for i := range batches {
 		ops := []clientv3.Op{clientv3.OpDelete(key(i)), put(i + 1)}
 		if i%2 == 1 {
 			ops[0], ops[1] = ops[1], ops[0]
 		}
-		resp, err = cli.Txn(within(t)).Then(ops...).Commit()
+		_, err = cli.Txn(within(t)).Then(ops...).Commit()
 		require.NoError(t, err)
 	}
-	v.leader(eldest.Token(resp.Header.Revision))
+	reading.Wait()
+	checked := map[int64]bool{}
 	begin, end := keys.Range(name)
-	for _, s := range v.states {
-		if s.Kind == eldest.Unknown {
+	for _, s := range states {
+		require.NotEqual(t, eldest.Nobody, s.Kind, "nobody reported at %d", s.Revision)
+		if s.Kind == eldest.Unknown || checked[s.Revision] {
 			continue
 		}
+		checked[s.Revision] = true
 		first := append(clientv3.WithFirstCreate(), clientv3.WithRange(end), clientv3.WithRev(s.Revision))
 		was, err := cli.Get(within(t), begin, first...)
 		require.NoError(t, err)
-		if s.Kind == eldest.Nobody {
-			require.Empty(t, was.Kvs, "nobody reported at %d", s.Revision)
-			continue
-		}
 		require.Len(t, was.Kvs, 1)
 		require.Equal(t, string(was.Kvs[0].Key), s.Leader.Key, "reported at revision %d", s.Revision)
 		require.EqualValues(t, was.Kvs[0].CreateRevision, s.Leader.Token)
 	}
+	require.Greater(t, len(checked), batches/10, "the readers missed nearly all")
 }

@@ -166,6 +166,7 @@ func TestRegression18_ForeignKey(t *testing.T) {
 			cli := c.Client(t)
 			_, err := cli.Put(within(t), key, "by hand")
 			require.NoError(t, err)
+			t.Cleanup(func() { _, _ = cli.Delete(within(t), keys.Prefix(name), clientv3.WithPrefix()) })
 			told := make(chan string, 64)
 			o, err := observe.New(observe.Config{Election: name, KV: cli, Watcher: cli, Foreign: func(key string) { told <- key }})
 			require.NoError(t, err)
