@@ -37,7 +37,10 @@ func ours(t *testing.T, cli *clientv3.Client, name string) *contender {
 			}()
 			return done
 		},
-		token:  func() eldest.Token { return won.Token() },
+		token: func() eldest.Token {
+			l := won.Leadership // not known before the win
+			return l.Token()
+		},
 		resign: func() error { return won.Resign(within(t)) },
 	}
 }
