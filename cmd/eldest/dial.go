@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/client/v3/namespace"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/status"
 )
 
@@ -46,6 +47,7 @@ func (f *connFlags) dial(ctx context.Context) (*clientv3.Client, error) {
 	// between our lines helps nobody.
 	cfg.Logger = zap.NewNop()
 	cfg.DialOptions = []grpc.DialOption{
+		grpc.WithConnectParams(reconnecting(f.dialTimeout)),
 		grpc.WithChainUnaryInterceptor(f.remember), grpc.WithChainStreamInterceptor(f.rememberStream),
 	}
 
@@ -67,6 +69,16 @@ func (f *connFlags) dial(ctx context.Context) (*clientv3.Client, error) {
 		client.Lease = namespace.NewLease(client.Lease, f.namespace)
 	}
 	return client, nil
+}
+
+// reconnecting is how attempts to connect follow one another. gRPC's own pauses
+// grow to two minutes: a lease would be lost, and a command would wait, long after
+// etcd is back.
+func reconnecting(attempt time.Duration) grpc.ConnectParams {
+	return grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+		MinConnectTimeout: attempt,
+	}
 }
 
 // remember keeps what was wrong with the connection when an attempt failed. gRPC
