@@ -63,7 +63,7 @@ type step struct {
 	lasts time.Duration // cut, delay, fade, flicker, restart; crash: until a new process comes, 0 never
 	lag   time.Duration // delay, fade, flicker
 	reply string        // lose: which reply
-	reset bool          // crash, lose: connections break; cut: they break when it heals
+	reset bool          // crash, lose: connections break; cut, flicker: they break when it heals
 }
 
 func (s step) String() string {
@@ -156,6 +156,7 @@ func drawStep(rng *rand.Rand, ttl, at time.Duration) step {
 		s.way = rig.Out
 		s.lag = between(rng, ttl/20, ttl/4)
 		s.lasts = between(rng, time.Second, 3*time.Second)
+		s.reset = rng.IntN(3) > 0
 	case lose:
 		s.reply = replies[rng.IntN(len(replies))]
 		s.reset = rng.IntN(2) == 0

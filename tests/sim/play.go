@@ -94,7 +94,10 @@ func (s *show) heal() {
 
 // end lets everybody leave, and looks at what they left behind.
 func (s *show) end() *result {
-	r := &result{plan: s.plan, violations: s.finish(), struck: s.struck, virtual: s.world.Now()}
+	r := &result{plan: s.plan, violations: s.finish(), virtual: s.world.Now()}
+	s.mu.Lock()
+	r.struck = s.struck // counting has ended
+	s.mu.Unlock()
 	for _, l := range s.losses {
 		s.struck["lose "+l.reply] += l.loss.Hits()
 	}

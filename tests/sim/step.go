@@ -72,7 +72,13 @@ func (s *show) step(st step, next time.Duration) {
 		for at := time.Duration(0); at < st.lasts; at += 2 * st.lag / 3 {
 			s.later(at, func() { s.count(flicker, a.quitWaiting()) })
 		}
-		s.later(st.lasts, a.host.Heal)
+		s.later(st.lasts, func() {
+			a.quitWaiting()
+			if st.reset {
+				a.host.Drop() // its last requests arrive when it has long gone on
+			}
+			a.host.Heal()
+		})
 	case lose:
 		s.lose(a, st)
 	case reset:

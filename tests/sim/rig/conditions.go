@@ -54,6 +54,25 @@ func (h *Host) Reset() int {
 	return len(h.conns)
 }
 
+// afterglow is how long after the last bytes the server learns of a drop.
+const afterglow = 50 * time.Millisecond
+
+// Drop breaks every connection of the host at its own end only: what is under
+// way still arrives at the server, late, and is done there, while the client has
+// dialled again and gone on.
+func (h *Host) Drop() {
+	h.mu.Lock()
+	var open []*conn
+	for c := range h.conns {
+		open = append(open, c)
+	}
+	h.mu.Unlock()
+	for _, c := range open {
+		c.in.tear()
+		c.out.endAfter(afterglow)
+	}
+}
+
 // Unplug takes the host off the network for ever without a word to the server,
 // which goes on believing in its connections: power failure. The processes on
 // the host do not notice either; whoever plays them must stop them and then

@@ -150,7 +150,10 @@ func sooner(a, b time.Duration) time.Duration {
 }
 
 // end closes the writer's side: what is queued still arrives.
-func (l *link) end() {
+func (l *link) end() { l.endAfter(0) }
+
+// endAfter lets the end arrive a while after the last of the queue.
+func (l *link) endAfter(d time.Duration) {
 	w := l.weather()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,6 +165,7 @@ func (l *link) end() {
 	if l.endAt.Before(l.last) {
 		l.endAt = l.last
 	}
+	l.endAt = l.endAt.Add(d)
 	l.poke()
 }
 
