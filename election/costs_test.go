@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
@@ -203,7 +204,7 @@ func TestThousandElectionsOnOneSession(t *testing.T) {
 	// The end of the session ends them all at once.
 	require.NoError(t, session.Close(s.ctx))
 	for range n {
-		s.over(get(s, leaders))
+		require.ErrorIs(t, s.over(get(s, leaders)), eldest.ErrClosed)
 	}
 	each(func(c *election.Candidate) error { return c.Close(context.WithoutCancel(s.ctx)) })
 	require.Equal(t, n, s.rec.Count("Txn"), "their keys went with the lease")

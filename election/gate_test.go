@@ -85,14 +85,14 @@ func (t *gatedTxn) Commit() (*clientv3.TxnResponse, error) {
 type deafWatcher struct{ clientv3.Watcher }
 
 func (w *deafWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	real := w.Watcher.Watch(ctx, key, opts...)
+	events := w.Watcher.Watch(ctx, key, opts...)
 	deaf := make(chan clientv3.WatchResponse, 1)
 	go func() {
 		defer close(deaf)
-		if first, ok := <-real; ok {
+		if first, ok := <-events; ok {
 			deaf <- first
 		}
-		for range real { // until ctx ends
+		for range events { // until ctx ends
 		}
 	}()
 	return deaf

@@ -118,7 +118,7 @@ func TestLeadNeverOverlaps(t *testing.T) {
 	}()
 	get(s, entered)
 	s.remove(c.Key())
-	s.over(l)
+	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
 
 	// The next tenure waits; while it waits it can end.
 	next := s.lead(c)

@@ -130,7 +130,7 @@ func TestCloseInEachState(t *testing.T) {
 		{"deposed", func(s *stage, c *election.Candidate) <-chan outcome {
 			l := s.lead(c)
 			s.remove(c.Key())
-			s.over(l)
+			require.ErrorIs(s.t, s.over(l), eldest.ErrDeposed)
 			return nil
 		}},
 		{"resigning in the background", func(s *stage, c *election.Candidate) <-chan outcome {

@@ -1,0 +1,153 @@
+package election_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// lagging is a queue as a member sees it that has not reached a past revision, or
+// has compacted it away.
+type lagging struct {
+	txn.ByCreateRevision
+	err error
+}
+
+func (q lagging) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place, at int64) (txn.Place, error) {
+	if at > 0 {
+		return txn.Place{}, q.err
+	}
+	return q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
+}
+
+// Where the revision of the predecessor's end cannot be read, the newest state is
+// asked for, at once.
+func TestProofWhereThePastCannotBeRead(t *testing.T) {
+	for name, err := range map[string]error{"future": rpctypes.ErrFutureRev, "compacted": rpctypes.ErrCompacted} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			paused := make(chan int, 10)
+			elder, middle := s.lead(s.candidate("elder")), s.candidate("middle")
+			_, merr := middle.Register(s.ctx)
+			require.NoError(t, merr)
+			c := s.candidate("v", func(cfg *election.Config) {
+				cfg.Queue = lagging{err: err}
+				cfg.Backoff = func(attempt int) time.Duration { paused <- attempt; return 0 }
+			})
+			_, cerr := c.Register(s.ctx)
+			require.NoError(t, cerr)
+			require.NoError(t, middle.Withdraw(s.ctx))
+			waiting := make(chan outcome, 1)
+			go func() {
+				l, err := c.Await(s.ctx)
+				waiting <- outcome{l, err}
+			}()
+			require.NoError(t, elder.Resign(s.ctx))
+			require.NoError(t, get(s, waiting).err)
+			require.Empty(t, paused, "without a pause")
+		})
+	}
+}
+
+// A refusal that will not change ends whatever it meets, at once, and leaves
+// nothing behind.
+func TestRefusalsAreFinal(t *testing.T) {
+	denied := rpctypes.ErrPermissionDenied
+	refuse := func(context.Context) error { return denied }
+	t.Run("registration", func(t *testing.T) {
+		s := newStage(t)
+		c, g := s.gated("v")
+		g.on(refuse, nil)
+		_, err := c.Campaign(s.ctx)
+		require.ErrorIs(t, err, denied)
+		require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
+		require.NoError(t, s.lead(c).Err(), "the next one is free")
+	})
+	t.Run("lease gone", func(t *testing.T) {
+		s := newStage(t)
+		c, g := s.gated("v")
+		g.on(func(context.Context) error { return rpctypes.ErrLeaseNotFound }, nil)
+		_, err := c.Campaign(s.ctx)
+		require.ErrorIs(t, err, eldest.ErrSessionLost)
+	})
+	t.Run("question", func(t *testing.T) {
+		s := newStage(t)
+		elder, middle := s.candidate("elder"), s.candidate("middle")
+		s.lead(elder)
+		_, err := middle.Register(s.ctx)
+		require.NoError(t, err)
+		c, g := s.gated("v")
+		_, err = c.Register(s.ctx)
+		require.NoError(t, err)
+		g.on(refuse, nil)
+		require.NoError(t, middle.Withdraw(s.ctx))
+		_, err = c.Await(s.ctx)
+		require.ErrorIs(t, err, denied)
+		s.queued(1)
+	})
+	t.Run("resignation", func(t *testing.T) {
+		s := newStage(t)
+		session := s.session(s.cli)
+		c, g := s.gated("v", on(session))
+		l := s.lead(c)
+		g.on(func(context.Context) error {
+			g.on(refuse, nil) // and once more, in the background
+			return denied
+		}, nil)
+		require.ErrorIs(t, l.Resign(s.ctx), denied)
+		require.ErrorIs(t, l.Resign(s.ctx), denied, "it is not gone, and will not be")
+		require.ErrorIs(t, l.Err(), eldest.ErrResigned)
+		require.Len(t, s.queue(), 1)
+		require.NoError(t, session.Close(s.ctx))
+		require.Empty(t, s.queue(), "but with its lease")
+	})
+	t.Run("watch", func(t *testing.T) {
+		s := newStage(t)
+		c := s.candidate("v", func(cfg *election.Config) { cfg.Watcher = forbidden{cfg.Watcher} })
+		l, err := c.Campaign(s.ctx)
+		if err == nil {
+			err = s.over(l) // without its watch a removal would go unnoticed
+		}
+		require.ErrorIs(t, err, eldest.ErrDeposed)
+		require.ErrorContains(t, err, denied.Error())
+		s.queued(0)
+	})
+}
+
+// forbidden is a watcher without permission.
+type forbidden struct{ clientv3.Watcher }
+
+func (forbidden) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan {
+	ch := make(chan clientv3.WatchResponse, 1)
+	ch <- clientv3.WatchResponse{Canceled: true, CancelReason: rpctypes.ErrPermissionDenied.Error()}
+	close(ch)
+	return ch
+}
+
+// The end of a session is seen at once, even before the watch of the own key has
+// tidied up: no call mistakes an ended tenure for a present one.
+func TestCallsJustAfterTheSession(t *testing.T) {
+	for range 30 {
+		s := newStage(t)
+		session := s.session(s.cli)
+		c := s.candidate("v", on(session))
+		l := s.lead(c)
+		session.Abandon()
+		_, err := c.Campaign(s.ctx)
+		require.ErrorIs(t, err, eldest.ErrClosed)
+		require.NotErrorIs(t, err, eldest.ErrLeading)
+		require.ErrorIs(t, c.Proclaim(s.ctx, nil), eldest.ErrNotRegistered)
+		require.ErrorIs(t, c.Withdraw(s.ctx), eldest.ErrNotRegistered)
+		require.ErrorIs(t, l.Err(), eldest.ErrClosed)
+		_, err = s.admin.Revoke(s.ctx, session.ID())
+		require.NoError(t, err)
+	}
+}
