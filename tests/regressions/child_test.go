@@ -74,9 +74,10 @@ func beChild(role string) {
 	var renewals atomic.Int64
 	s, err := lease.Open(ctx, lease.Config{
 		Lease: cli, TTL: o.TTL,
-		// Patient attempts: a reply that comes late is still waited for.
+		// Patient attempts: a reply that comes late is still waited for, even past
+		// the end of the lease.
 		Renewal: func(granted time.Duration) lease.Renewal {
-			return lease.Renewal{Every: granted / 6, Timeout: granted}
+			return lease.Renewal{Every: granted / 6, Timeout: 10 * granted}
 		},
 		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) { renewals.Add(1) }},
 	})

@@ -41,6 +41,9 @@ func TestRegression06_ResignWithDeadContextFirst(t *testing.T) {
 	host.Hold(etcdtest.Inbound) // nothing in the background can help the first call
 	require.ErrorIs(t, leader.Resign(deadContext()), errMine)
 	require.ErrorIs(t, leader.Err(), eldest.ErrResigned)
+	short, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, leader.Resign(short), context.DeadlineExceeded, "it says it resigned, and cannot know")
 	require.Len(t, queueOf(t, c, name), 1)
 	host.Mend()
 	require.NoError(t, leader.Resign(within(t)))
@@ -268,6 +271,41 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 		require.NoError(t, p.candidate.Close(within(t)))
 		require.NoError(t, rival.candidate.Close(within(t)))
 		eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "nothing is left in round %d", round)
+	}
+}
+
+// Row 24, Close while the registration is under way, lost or late: the campaign ends at
+// once, and when Close returns there is neither key nor tenure. Elsewhere the campaign
+// wins after the Close.
+//
+// Fails when Close does not interrupt the call that registers.
+func TestRegression24_CloseWhileRegistering(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	for what, d := range map[string]etcdtest.Direction{"request held": etcdtest.Inbound, "reply held": etcdtest.Outbound} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			name := electionOf(t)
+			host := c.Host(t)
+			t.Cleanup(host.Mend)
+			p := join(t, host.Client(t), name)
+			host.Hold(d)
+			result := p.campaign(within(t))
+			if d == etcdtest.Outbound {
+				eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is written")
+			} else {
+				eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the registration is under way")
+			}
+			closed := make(chan error, 1)
+			begin := time.Now()
+			go func() { closed <- p.candidate.Close(within(t)) }()
+			o := fails(t, result)
+			require.ErrorIs(t, o.err, eldest.ErrClosed)
+			require.Less(t, o.at.Sub(begin), atOnce)
+			host.Mend()
+			require.NoError(t, take(t, closed, "the end of Close"))
+			eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "nothing is left")
+		})
 	}
 }
 
