@@ -146,7 +146,7 @@ func TestCampaignEndsWhileEtcdIsSilent(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
 	patientOne, _ := leading(t, "svc", "--ttl", "60s", "--command-timeout", "1m")
 	hastyOne, _ := leading(t, "other", "--ttl", "60s", "--command-timeout", "300ms")
-	etcd.signal(syscall.SIGSTOP)
+	etcd.halt()
 
 	hastyOne.signal(os.Interrupt)
 	require.Equal(t, true, hastyOne.event("resigned")["led"], "the end is told at once, not when etcd confirms it")

@@ -51,7 +51,7 @@ func TestObserveTellsLeadersValuesNobodyAndUnknown(t *testing.T) {
 	require.NotContains(t, next, "value_base64")
 	b.event("leader")
 
-	etcd.signal(syscall.SIGSTOP)
+	etcd.halt()
 	unknown := o.event("unknown")
 	require.NotEmpty(t, unknown["reason"])
 	require.NotContains(t, unknown, "token")

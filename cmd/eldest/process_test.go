@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -179,6 +180,8 @@ type etcdProcess struct {
 // this test find it. A port of 0 is a free one.
 func startEtcdProcess(t *testing.T, port string) *etcdProcess {
 	t.Helper()
+	// An etcd that is killed leaves its data behind.
+	t.Setenv("TMPDIR", t.TempDir())
 	args := []string{"etcd", "--json"}
 	if port != "0" {
 		args = append(args, "--client-port", port)
@@ -195,6 +198,18 @@ func startEtcdProcess(t *testing.T, port string) *etcdProcess {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = e.client.Close() })
 	return e
+}
+
+// halt stops etcd without closing its connections, and waits until it is silent.
+func (e *etcdProcess) halt() {
+	e.t.Helper()
+	e.signal(syscall.SIGSTOP)
+	require.Eventually(e.t, func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		_, err := e.client.Get(ctx, "x")
+		return err != nil
+	}, patience, time.Millisecond)
 }
 
 // keys returns all keys of etcd.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -164,7 +163,7 @@ func TestCommandsThatAskOnceEndWhenEtcdIsAway(t *testing.T) {
 // Nothing is refused here; there is just no answer.
 func TestCommandsThatAskOnceEndWhenEtcdIsSilent(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
-	etcd.signal(syscall.SIGSTOP)
+	etcd.halt()
 	for _, line := range []string{"leader svc", "list svc --json", "resign svc --yes"} {
 		began := time.Now()
 		code, stdout, stderr := runLine(t, append(strings.Fields(line), "--command-timeout", "200ms")...)
@@ -185,7 +184,7 @@ func TestResignAdmitsThatItDoesNotKnow(t *testing.T) {
 	require.NoError(t, err)
 	plan, err := planRemoval(bounded(t), etcd.client, "svc", "", "")
 	require.NoError(t, err)
-	etcd.signal(syscall.SIGSTOP)
+	etcd.halt()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	err = plan.remove(ctx, etcd.client, conn)
