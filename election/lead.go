@@ -1,0 +1,85 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eldest-io/eldest"
+)
+
+// Lead runs f while this tenure lasts and resigns when it returns. The context of
+// f carries ctx's values and ends with ctx or the tenure, whichever is first, with
+// that one's cause. Lead waits for f, however long it takes: while f runs the key
+// is kept, so f should return when its context ends. It returns f's error, joined
+// with that of a resignation that failed; the end of the tenure alone is no error.
+//
+// Two calls for one candidate never overlap, not even over different tenures
+// (G7): Lead first waits for an f of an earlier tenure to return, or for this
+// tenure to end, and then returns its cause without calling f.
+func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error) (err error) {
+	if ctx == nil || f == nil {
+		return l.c.failed("lead", fmt.Errorf("%w: the context or the function is nil", eldest.ErrInvalid))
+	}
+	leading, end := l.leading(ctx)
+	defer end()
+	select {
+	case l.c.leads <- struct{}{}:
+	case <-leading.Done():
+		return errors.Join(l.c.failed("lead", context.Cause(leading)), l.resignAfter(ctx))
+	}
+	// Both may have been so: select draws. And of ctx leading learns a moment
+	// later.
+	if ended := errors.Join(context.Cause(ctx), l.Err()); ended != nil {
+		<-l.c.leads
+		return errors.Join(l.c.failed("lead", ended), l.resignAfter(ctx))
+	}
+	// Deferred, so that a panic in f does not keep the key.
+	defer func() {
+		<-l.c.leads
+		err = errors.Join(err, l.resignAfter(ctx))
+	}()
+	return f(leading)
+}
+
+// resignAfter resigns under a context of its own: the caller's has often ended.
+func (l *Leadership) resignAfter(ctx context.Context) error {
+	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.c.cfg.Session.TTL())
+	defer cancel()
+	if err := l.Resign(fresh); err != nil && !errors.Is(err, eldest.ErrNotLeading) {
+		return err
+	}
+	return nil
+}
+
+// leading returns the context of a lead function. It is made from the tenure's, so
+// that it has ended before anything is done that lets another one lead (G3); the
+// end of the caller's reaches it on a goroutine, a moment later, which harms
+// nobody.
+func (l *Leadership) leading(ctx context.Context) (leading context.Context, end func()) {
+	tenure, cancel := context.WithCancelCause(l.s.ctx)
+	detach := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	return withValues{Context: tenure, of: ctx}, func() {
+		detach()
+		cancel(nil)
+	}
+}
+
+// withValues is a context with the values and the deadline of another one.
+type withValues struct {
+	context.Context
+	of context.Context
+}
+
+// Value asks the context itself first: package context finds there what it needs
+// to know of its end.
+func (c withValues) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.of.Value(key)
+}
+
+// Deadline returns the other context's: a tenure has none that is known ahead.
+func (c withValues) Deadline() (time.Time, bool) { return c.of.Deadline() }
