@@ -3,6 +3,7 @@ package watch_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -41,8 +42,13 @@ func put(t *testing.T, cli *clientv3.Client, key, value string, opts ...clientv3
 	return resp.Header.Revision
 }
 
+// fresh is a key of the test's own that does not exist, in whichever round.
+func fresh(t *testing.T) string {
+	return fmt.Sprintf("%s-%x", strings.ReplaceAll(t.Name(), "/", "-"), rand.Uint64())
+}
+
 func prefix(t *testing.T) watch.Target {
-	key := strings.ReplaceAll(t.Name(), "/", "-") + "/"
+	key := fresh(t) + "/"
 	return watch.Target{Key: key, End: clientv3.GetPrefixRangeEnd(key)}
 }
 
@@ -279,17 +285,18 @@ func TestGoneOnEtcd(t *testing.T) {
 func TestGoneThenCreatedAnew(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	s := source(cli)
-	token := put(t, cli, t.Name(), "v")
-	_, err := cli.Delete(within(t, patience), t.Name())
+	key := fresh(t)
+	token := put(t, cli, key, "v")
+	_, err := cli.Delete(within(t, patience), key)
 	require.NoError(t, err)
-	anew := put(t, cli, t.Name(), "v")
-	revision, err := s.Gone(within(t, patience), watch.Life{Key: t.Name(), Token: eldest.Token(token)})
+	anew := put(t, cli, key, "v")
+	revision, err := s.Gone(within(t, patience), watch.Life{Key: key, Token: eldest.Token(token)})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, revision, anew)
 
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	_, err = s.Gone(ctx, watch.Life{Key: t.Name(), Token: eldest.Token(anew)})
+	_, err = s.Gone(ctx, watch.Life{Key: key, Token: eldest.Token(anew)})
 	require.ErrorIs(t, err, context.DeadlineExceeded, "the new one lives")
 }
 
@@ -309,8 +316,8 @@ func TestRegression16NoScan(t *testing.T) {
 	})
 	median := func() time.Duration {
 		var took []time.Duration
-		for i := range 21 {
-			key := fmt.Sprintf("%s/%d", t.Name(), i)
+		for range 21 {
+			key := fresh(t)
 			token := put(t, cli, key, "v")
 			var rec sync.WaitGroup
 			var heard time.Time
@@ -347,10 +354,11 @@ func TestRegression16NoScan(t *testing.T) {
 func TestClosedClient(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	s := source(cli)
-	token := put(t, cli, t.Name(), "v")
-	life := watch.Life{Key: t.Name(), Token: eldest.Token(token)}
+	key := fresh(t)
+	token := put(t, cli, key, "v")
+	life := watch.Life{Key: key, Token: eldest.Token(token)}
 	result := start(func() error { _, err := s.Gone(within(t, patience), life); return err })
-	put(t, cli, t.Name(), "w")
+	put(t, cli, key, "w")
 	require.NoError(t, cli.Close())
 	for _, err := range []error{<-result, func() error { _, err := s.Gone(within(t, patience), life); return err }()} {
 		require.Error(t, err)
