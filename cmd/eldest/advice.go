@@ -19,7 +19,9 @@ import (
 // done.
 var errInterrupted = errors.New("interrupted")
 
-// rpcCode returns the gRPC code behind an error; codes.OK if there is none.
+// rpcCode returns the gRPC code behind an error; codes.OK if there is none. The
+// client hands out three kinds: its own type, bare errors of the context, and raw
+// statuses of the transport.
 func rpcCode(err error) codes.Code {
 	var coded rpctypes.EtcdError
 	var raw interface{ GRPCStatus() *status.Status }
@@ -66,6 +68,7 @@ func (f *connFlags) explain(ctx context.Context, err error) error {
 // advise adds what to do to the text of an error.
 func (f *connFlags) advise(err error) error {
 	text := because(err)
+	// From the special to the general: who asks is settled before what is allowed.
 	switch code := rpcCode(err); {
 	case errors.Is(err, rpctypes.ErrUserEmpty):
 		return fmt.Errorf("%s: etcd wants to know who asks; use --user name:password", text)
@@ -75,6 +78,7 @@ func (f *connFlags) advise(err error) error {
 		return fmt.Errorf("%s: user %q needs a role with access to the election's keys "+
 			"(write for campaign and resign, read for the rest)", text, f.user)
 	case silent(err):
+		// What exactly is wrong cannot be known from here; what to look at can.
 		return fmt.Errorf("no answer from etcd at %s (%s): is it running? Check --endpoints (or ELDEST_ENDPOINTS), "+
 			"and --cacert, --cert and --key if it speaks TLS", f.addresses(), f.why(err))
 	}

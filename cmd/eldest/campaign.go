@@ -76,6 +76,7 @@ func checkCampaign(name, value string, ttl time.Duration) error {
 	return nil
 }
 
+// defaultValue tells candidates apart for people, without being configured.
 func defaultValue() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -86,11 +87,14 @@ func defaultValue() string {
 
 // campaign is one run of the command.
 type campaign struct {
-	cmd    *cobra.Command
-	conn   *connFlags
-	name   string
-	value  string
-	ttl    time.Duration
+	cmd  *cobra.Command
+	conn *connFlags // resolved
+	name string     // of the election
+	// value is what others see; ttl is asked for, the session knows what was
+	// granted.
+	value string
+	ttl   time.Duration
+	// events is where the lines go; set by run.
 	events *campaignEvents
 }
 
@@ -130,6 +134,7 @@ func (c *campaign) run() error {
 		err = c.lead(ctx, candidate)
 	}
 	c.leave(candidate, session, err)
+	// A session can end before there is a candidate in the queue to tell of it.
 	if lost(err) {
 		c.events.lostBeforeStanding(err)
 	}
@@ -147,6 +152,8 @@ func (c *campaign) lead(ctx context.Context, candidate *election.Candidate) erro
 	case <-leadership.Done():
 	case <-ctx.Done():
 	}
+	// Asked rather than taken from the select, which draws when both are over: a
+	// tenure that was lost is lost, whatever was signalled meanwhile.
 	return leadership.Err()
 }
 
@@ -160,6 +167,7 @@ func (c *campaign) leave(candidate *election.Candidate, session *lease.Session, 
 		// nobody gains by waiting for it.
 		limit = min(limit, time.Second)
 	}
+	// The command's context has ended, most often; leaving has one of its own.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.cmd.Context()), limit)
 	defer cancel()
 	ttl := session.TTL()
@@ -174,7 +182,8 @@ func (c *campaign) leave(candidate *election.Candidate, session *lease.Session, 
 	}
 }
 
-// result maps the end of the campaign to the command's.
+// result maps the end of the campaign to the command's. What was lost comes first:
+// whoever runs the command must learn of it even if they were about to end it.
 func (c *campaign) result(ctx context.Context, err error) error {
 	switch {
 	case lost(err):
@@ -197,7 +206,8 @@ func (c *campaign) notice(format string, args ...any) {
 	fmt.Fprintf(c.cmd.ErrOrStderr(), "%s: %s\n", c.cmd.CommandPath(), fmt.Sprintf(format, args...))
 }
 
-// grantWatch tells the user why a lease is not granted yet.
+// grantWatch tells the user why a lease is not granted yet: lease.Open keeps trying
+// without a word. Once there is a lease, the session's own hooks tell.
 type grantWatch struct {
 	clientv3.Lease
 	wait *waitNotice

@@ -44,13 +44,13 @@ type campaignEvents struct {
 	failed func(error)        // told of the first line that could not be written
 
 	mu         sync.Mutex
-	key        string
-	lease      string
-	token      eldest.Token
-	registered bool
-	broken     bool
-	over       bool
-	ended      chan struct{} // closed after the last line
+	key, lease string       // of this run; "" before the session
+	token      eldest.Token // the newest one told of
+	registered bool         // so there will be a last line
+	broken     bool         // the reader is gone, and failed was told
+	// Invariant: over once "lost" or "resigned" was written, and nothing after it.
+	over  bool
+	ended chan struct{} // closed after the last line
 }
 
 func newCampaignEvents(out io.Writer, asJSON bool, name string, why func(error) string, failed func(error)) *campaignEvents {
@@ -64,6 +64,8 @@ func (e *campaignEvents) stand(key string, id int64) {
 	e.key, e.lease = key, hexLease(id)
 }
 
+// sessionHooks report what the session knows. Its end is not reported: it ends the
+// candidate, who tells whether it led.
 func (e *campaignEvents) sessionHooks() lease.Hooks {
 	return lease.Hooks{
 		Jeopardy: func(j lease.JeopardyEvent) {
@@ -127,7 +129,9 @@ func (e *campaignEvents) awaitEnd(limit time.Duration) {
 	}
 }
 
-// write completes an event and writes its line in one piece.
+// write completes an event and writes its line in one piece, unbuffered: a line
+// that waits for the next one is of no use to whoever reacts to it. The time is
+// that of the hook's call, microseconds after the fact.
 func (e *campaignEvents) write(event campaignEvent) {
 	now := time.Now()
 	e.mu.Lock()
@@ -157,7 +161,7 @@ func (e *campaignEvents) write(event campaignEvent) {
 	}
 }
 
-// text renders the event for people.
+// text renders the event for people: the local time, and what changes first.
 func (event campaignEvent) text(now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %-10s  token %d  key %s", now.Format("15:04:05.000"), event.Event, event.Token, printable(event.Key))

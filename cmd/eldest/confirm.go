@@ -14,7 +14,8 @@ import (
 
 var errDeclined = errors.New("nothing was removed")
 
-// onTerminal reports whether somebody can be asked.
+// onTerminal reports whether somebody can be asked: not in a script, a pipe, or a
+// job without a terminal, where a question would hang.
 func onTerminal(in io.Reader) bool {
 	file, ok := in.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
@@ -63,6 +64,8 @@ func askPassword(cmd *cobra.Command, user string) (string, error) {
 		password, err := term.ReadPassword(fd)
 		answer <- typed{password, err}
 	}()
+	// The signal must be heeded here: by default it would kill the process and leave
+	// a terminal that does not show what is typed.
 	select {
 	case a := <-answer:
 		return string(a.password), a.err

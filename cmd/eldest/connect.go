@@ -16,17 +16,22 @@ import (
 // connFlags are the flags with which a command reaches etcd: etcdctl's, by
 // etcdctl's names, so that a shell that is set up for it is set up for us.
 type connFlags struct {
-	endpoints      []string
-	cacert         string
-	cert           string
-	key            string
-	skipVerify     bool
-	user           string
-	password       string
-	dialTimeout    time.Duration
-	commandTimeout time.Duration
-	namespace      string
+	// endpoints are host:port, with a scheme or without; at least one.
+	endpoints []string
+	// cacert, cert and key are PEM files; "" where there is none. cert and key are
+	// both there or neither is.
+	cacert, cert, key string
+	skipVerify        bool
+	// user is a name without a password once it is resolved; "" is nobody.
+	user, password string
+	// dialTimeout bounds one attempt to connect and log in, commandTimeout a
+	// command that asks once, and the clean-up of one that was told to end.
+	// Invariant: both > 0.
+	dialTimeout, commandTimeout time.Duration
+	// namespace is "" or ends in '/'. Keys are read, shown and taken without it.
+	namespace string
 
+	// resolved guards against a second reading: a list that is set twice grows.
 	resolved bool
 	// trouble is the newest failure of a connection, as a string.
 	trouble atomic.Value
@@ -38,7 +43,8 @@ var connFlagNames = []string{
 	"user", "password", "dial-timeout", "command-timeout", "namespace",
 }
 
-// envPrefixes are asked in this order.
+// envPrefixes are asked in this order. etcdctl's come second, so that a shell can
+// point us elsewhere than etcdctl.
 var envPrefixes = []string{"ELDEST_", "ETCDCTL_"}
 
 // connHelp ends the help text of every command that has the flags.
@@ -48,6 +54,7 @@ ELDEST_ENDPOINTS or else ETCDCTL_ENDPOINTS, --dial-timeout from
 ELDEST_DIAL_TIMEOUT or else ETCDCTL_DIAL_TIMEOUT, and so on.`
 
 // addConnFlags gives a command the flags. The values mean something after resolve.
+// The environment is not read here: --help would show secrets as defaults.
 func addConnFlags(cmd *cobra.Command) *connFlags {
 	f := &connFlags{}
 	fl := cmd.Flags()
@@ -77,9 +84,11 @@ func (f *connFlags) resolve(cmd *cobra.Command) error {
 	for i, ep := range f.endpoints {
 		f.endpoints[i] = strings.TrimSpace(ep)
 		if err := checkEndpoint(f.endpoints[i]); err != nil {
+			// One bad address among good ones would show only in a failover.
 			return usageErrorf("--endpoints: %w", err)
 		}
 	}
+	// In the words of the flags, wherever the values came from.
 	switch {
 	case len(f.endpoints) == 0:
 		return usageErrorf("--endpoints: there is none")
@@ -103,6 +112,7 @@ func (f *connFlags) logIn(cmd *cobra.Command) error {
 	case f.user == "" && cmd.Flags().Changed("password"):
 		return usageErrorf("--password without --user")
 	case f.user == "":
+		// A password in the environment may be meant for another command.
 		f.password = ""
 		return nil
 	case inline && !cmd.Flags().Changed("password"):
@@ -134,6 +144,8 @@ func fromEnvironment(fl *pflag.FlagSet) error {
 			if value == "" {
 				continue
 			}
+			// Not through FlagSet.Set, which would mark the flag as given. No
+			// secret is shown: strings cannot fail.
 			if err := flag.Value.Set(value); err != nil {
 				return usageErrorf("environment variable %s=%q: %w", variable, value, err)
 			}

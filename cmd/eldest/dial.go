@@ -51,6 +51,8 @@ func (f *connFlags) dial(ctx context.Context) (*clientv3.Client, error) {
 		grpc.WithChainUnaryInterceptor(f.remember), grpc.WithChainStreamInterceptor(f.rememberStream),
 	}
 
+	// The client's own context: it ends with ctx during the call and is cut loose
+	// from it afterwards.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(ctx, end)
 	cfg.Context = life
@@ -63,6 +65,7 @@ func (f *connFlags) dial(ctx context.Context) (*clientv3.Client, error) {
 		end()
 		return nil, err
 	}
+	// The client keeps its type, so that the library's checks for a nil one hold.
 	if f.namespace != "" {
 		client.KV = namespace.NewKV(client.KV, f.namespace)
 		client.Watcher = namespace.NewWatcher(client.Watcher, f.namespace)
@@ -101,6 +104,8 @@ func (f *connFlags) rememberStream(ctx context.Context, desc *grpc.StreamDesc, c
 	return stream, err
 }
 
+// judge takes the words of gRPC for a missing connection out of a status. A
+// request that got through says that the trouble is over.
 func (f *connFlags) judge(err error) {
 	switch _, trouble, ok := strings.Cut(status.Convert(err).Message(), "latest balancer error: "); {
 	case err == nil:

@@ -34,6 +34,7 @@ nothing is written to stdout.
 			return conn.once(cmd, args[0], func(ctx context.Context, client *clientv3.Client) error {
 				leader, err := observe.LeaderOf(ctx, client, args[0])
 				if errors.Is(err, eldest.ErrNoLeader) {
+					// Not an empty table: scripts test the exit code, people read.
 					return exit(exitNobody, fmt.Errorf("nobody leads %s", printable(args[0])))
 				}
 				if err != nil {
@@ -70,6 +71,7 @@ func (f *connFlags) once(cmd *cobra.Command, name string, ask func(context.Conte
 	if err := f.resolve(cmd); err != nil {
 		return err
 	}
+	// One limit for all of it, logging in included.
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.commandTimeout)
 	defer cancel()
 	client, err := f.dial(ctx)

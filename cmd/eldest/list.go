@@ -61,6 +61,7 @@ func printQueue(w io.Writer, queue []observe.Entry, asJSON bool) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(tw, "KEY\tLEASE\tTOKEN\tTTL\tVALUE")
 	for _, e := range queue {
+		// etcd counts in whole seconds; a lease can go between the two questions.
 		left := e.TTL.String()
 		if e.TTL < 0 {
 			left = "gone"

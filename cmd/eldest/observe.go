@@ -73,6 +73,8 @@ func runObserve(cmd *cobra.Command, conn *connFlags, name string) error {
 	}
 	defer observer.Close()
 
+	// Each state that is read is the newest one: whoever reads our lines slowly
+	// skips states and is never behind.
 	events := observeEvents{name: name, trouble: func() string { return conn.diagnose(ctx, client) }}
 	for states := observer.Subscribe(); ; {
 		state, err := states.Next(ctx)
@@ -123,6 +125,8 @@ type observeEvents struct {
 
 // next returns the event by which state differs from the last one, if it does.
 func (o *observeEvents) next(state eldest.State) (event observeEvent, told bool) {
+	// After "unknown" the leader is told again even if it is the same: the reader
+	// must learn that the silence is over.
 	last, first := o.last, !o.any
 	o.last, o.any = state, true
 
@@ -138,6 +142,7 @@ func (o *observeEvents) next(state eldest.State) (event observeEvent, told bool)
 			return event, last.Leader.ModRevision != l.ModRevision
 		}
 	case eldest.Unknown:
+		// Once per silence: its reasons follow one another every second.
 		if told = first || last.Kind != eldest.Unknown; told {
 			event.Reason = o.reason(state.Reason)
 		}

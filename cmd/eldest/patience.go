@@ -18,7 +18,7 @@ type waitNotice struct {
 	conn *connFlags
 
 	mu   sync.Mutex
-	told time.Time
+	told time.Time // when the last line was written; zero while etcd answers
 }
 
 // repeatNotice is how often the reminder comes.
@@ -42,7 +42,8 @@ func (w *waitNotice) answered(err error) {
 	}
 }
 
-// pause is the time between two attempts to log in.
+// pause is the time between two attempts to log in. Each makes etcd check a
+// password, which is slow on purpose.
 const pause = 500 * time.Millisecond
 
 // dialPatiently is dial, again and again while etcd is away, for commands that
@@ -53,6 +54,7 @@ func (f *connFlags) dialPatiently(ctx context.Context, wait *waitNotice) (*clien
 		if err == nil {
 			return client, nil
 		}
+		// A wrong password does not get better by waiting.
 		if ctx.Err() != nil || !silent(err) {
 			return nil, err
 		}

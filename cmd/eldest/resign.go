@@ -59,6 +59,7 @@ func runResign(cmd *cobra.Command, f resignFlags, name, key string) error {
 	if err := keys.Check(name); err != nil {
 		return exit(exitUsage, err)
 	}
+	// Before anything is sent, so that a script fails at once and not by chance.
 	if !f.yes && !onTerminal(cmd.InOrStdin()) {
 		return usageErrorf("stdin is no terminal, so nobody can be asked; say --yes to remove the key without a question")
 	}
@@ -70,6 +71,7 @@ func runResign(cmd *cobra.Command, f resignFlags, name, key string) error {
 	}); err != nil {
 		return err
 	}
+	// On stderr like the question, so that stdout holds the result alone.
 	fmt.Fprint(cmd.ErrOrStderr(), plan.describe())
 	if !f.yes {
 		if err := confirm(cmd); err != nil {
@@ -84,9 +86,11 @@ func runResign(cmd *cobra.Command, f resignFlags, name, key string) error {
 	})
 }
 
-// removal is what "eldest resign" will do.
+// removal is what "eldest resign" will do, as of the moment it was planned.
 type removal struct {
-	name   string
+	name string // of the election
+	// target is the candidate in the one life that may be removed.
+	// Invariant: target.Token > 0.
 	target eldest.Candidate
 	led    bool
 	ahead  int    // how many stand before the target
@@ -167,6 +171,7 @@ func (r removal) carryOut(ctx context.Context, kv clientv3.KV) error {
 	case resp.Succeeded:
 		return nil
 	}
+	// The guard refused: gone, or there again in another life.
 	found := resp.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 {
 		return exit(exitNobody, fmt.Errorf("%s had left by itself when it was to be removed", printable(guard.Key)))
