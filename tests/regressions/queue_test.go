@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -197,88 +196,6 @@ func TestRegression18_ForeignKey(t *testing.T) {
 			require.Len(t, resp.Kvs, 1, "somebody else's key was removed")
 		})
 	}
-}
-
-// Row 37. 500 candidates at once, then 500 departures one after another. Elsewhere every
-// waiter was woken by every departure, and callers saw "too many requests". Here each
-// waits once, is woken once, and no caller sees anything of the crowd.
-//
-// Fails when waiters watch the range, or when a refusal for overload ends a campaign.
-func TestRegression37_Crowd(t *testing.T) {
-	t.Parallel()
-	const crowd, clients = 500, 20
-	c := etcdtest.Start(t, etcdtest.Config{})
-	name := electionOf(t)
-	var rec etcdtest.Recorder
-	people := make([]*participant, crowd)
-	var joining sync.WaitGroup
-	for i := range clients {
-		cli := c.Client(t, rec.Attach)
-		joining.Go(func() {
-			for j := i; j < crowd; j += clients {
-				people[j] = join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Recheck = -1 })
-			}
-		})
-	}
-	joining.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
-	defer cancel()
-	queued := make(chan struct{})
-	tokens := make(chan eldest.Token, crowd)
-	var campaigns, registering sync.WaitGroup
-	for _, p := range people {
-		registering.Add(1)
-		campaigns.Go(func() {
-			_, err := p.candidate.Register(ctx)
-			registering.Done()
-			if !assert.NoError(t, err) {
-				return
-			}
-			l, err := p.candidate.Await(ctx)
-			if !assert.NoError(t, err) {
-				return
-			}
-			<-queued
-			tokens <- l.Token()
-			assert.NoError(t, l.Resign(ctx))
-		})
-	}
-	registering.Wait()
-	require.Len(t, queueOf(t, c, name), crowd)
-	waits := 0
-	eventually(t, func() bool { // everybody but the first waits
-		waits = 0
-		for _, p := range people {
-			waits += len(p.waiting)
-		}
-		return waits == crowd-1
-	}, "the crowd waits")
-	begin := time.Now()
-	close(queued)
-	campaigns.Wait()
-	t.Logf("%d departures in %v", crowd, time.Since(begin))
-	close(tokens)
-	var last eldest.Token
-	for token := range tokens {
-		require.Greater(t, token, last, "out of order")
-		last = token
-	}
-	events := map[string]int{}
-	for _, ev := range rec.Events() {
-		if ev.Type == clientv3.EventTypeDelete {
-			events[string(ev.Kv.Key)]++
-		}
-	}
-	for _, p := range people {
-		require.LessOrEqual(t, len(p.waiting), 1, "it waited for more than one key")
-		// The successor's, and perhaps its own.
-		require.LessOrEqual(t, events[p.candidate.Key()], 2, "one departure woke many")
-	}
-	var leaving sync.WaitGroup
-	for _, p := range people {
-		leaving.Go(p.leave)
-	}
-	leaving.Wait()
 }
 
 // Row 38. A value larger than the request limit, and values with NUL and 0xFF. Elsewhere

@@ -1,0 +1,162 @@
+package regressions
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Row 37. 500 candidates at once, then 500 departures one after another. Elsewhere every
+// waiter was woken by every departure, and callers saw "too many requests". Here each
+// waits once, is woken once, and no caller sees anything of the crowd.
+//
+// Fails when waiters watch the leader or the range.
+func TestRegression37_Crowd(t *testing.T) {
+	t.Parallel()
+	const crowd, clients = 500, 20
+	c := etcdtest.Start(t, etcdtest.Config{})
+	name := electionOf(t)
+	var rec etcdtest.Recorder
+	people := make([]*participant, crowd)
+	var joining sync.WaitGroup
+	for i := range clients {
+		cli := c.Client(t, rec.Attach)
+		joining.Go(func() {
+			for j := i; j < crowd; j += clients {
+				people[j] = join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Recheck = -1 })
+			}
+		})
+	}
+	joining.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	queued := make(chan struct{})
+	tokens := make(chan eldest.Token, crowd)
+	var campaigns, registering sync.WaitGroup
+	for _, p := range people {
+		registering.Add(1)
+		campaigns.Go(func() {
+			_, err := p.candidate.Register(ctx)
+			registering.Done()
+			if !assert.NoError(t, err) {
+				return
+			}
+			l, err := p.candidate.Await(ctx)
+			if !assert.NoError(t, err) {
+				return
+			}
+			<-queued
+			tokens <- l.Token()
+			assert.NoError(t, l.Resign(ctx))
+		})
+	}
+	registering.Wait()
+	require.Len(t, queueOf(t, c, name), crowd)
+	waits := 0
+	eventually(t, func() bool { // everybody but the first waits
+		waits = 0
+		for _, p := range people {
+			waits += len(p.waiting)
+		}
+		return waits == crowd-1
+	}, "the crowd waits")
+	begin := time.Now()
+	close(queued)
+	campaigns.Wait()
+	t.Logf("%d departures in %v", crowd, time.Since(begin))
+	close(tokens)
+	var last eldest.Token
+	for token := range tokens {
+		require.Greater(t, token, last, "out of order")
+		last = token
+	}
+	events := map[string]int{}
+	for _, ev := range rec.Events() {
+		if ev.Type == clientv3.EventTypeDelete {
+			events[string(ev.Kv.Key)]++
+		}
+	}
+	for _, p := range people {
+		require.LessOrEqual(t, len(p.waiting), 1, "it waited for more than one key")
+		// The successor's, and perhaps its own.
+		require.LessOrEqual(t, events[p.candidate.Key()], 2, "one departure woke many")
+	}
+	var leaving sync.WaitGroup
+	for _, p := range people {
+		leaving.Go(p.leave)
+	}
+	leaving.Wait()
+}
+
+// busyKV refuses every request but each third, as an etcd does that has too many under
+// way. (That takes 5,000, more than a test should send.)
+type busyKV struct {
+	clientv3.KV
+	asked, refused atomic.Int64
+}
+
+func (kv *busyKV) refuse() bool {
+	if kv.asked.Add(1)%3 == 0 {
+		return false
+	}
+	kv.refused.Add(1)
+	return true
+}
+
+func (kv *busyKV) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	if kv.refuse() {
+		return clientv3.OpResponse{}, rpctypes.ErrTooManyRequests
+	}
+	return kv.KV.Do(ctx, op)
+}
+
+func (kv *busyKV) Txn(ctx context.Context) clientv3.Txn { return &busyTxn{Txn: kv.KV.Txn(ctx), kv: kv} }
+
+type busyTxn struct {
+	clientv3.Txn
+	kv *busyKV
+}
+
+func (x *busyTxn) If(cs ...clientv3.Cmp) clientv3.Txn   { x.Txn = x.Txn.If(cs...); return x }
+func (x *busyTxn) Then(ops ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Then(ops...); return x }
+func (x *busyTxn) Else(ops ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Else(ops...); return x }
+
+func (x *busyTxn) Commit() (*clientv3.TxnResponse, error) {
+	if x.kv.refuse() {
+		return nil, rpctypes.ErrTooManyRequests
+	}
+	return x.Txn.Commit()
+}
+
+// Row 37, the overload itself: registration, proof and resignation are each refused for
+// it, and the caller sees nothing of that but the time.
+//
+// Fails when internal/rpcerr.Permanent takes such a refusal for one that lasts.
+func TestRegression37_TooManyRequests(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	cli := c.Client(t)
+	kv := &busyKV{KV: cli}
+	leader := join(t, c.Client(t), name).lead(t)
+	p := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.KV = kv })
+	result := p.queue(t)
+	take(t, p.waiting, "its wait")
+	require.NoError(t, leader.Resign(within(t)))
+	next := wins(t, result)
+	require.NoError(t, next.Resign(within(t)))
+	require.Greater(t, kv.refused.Load(), int64(5))
+	require.Empty(t, queueOf(t, c, name))
+}
