@@ -40,6 +40,16 @@
 //	Alive --renewal overdue--> Jeopardy --renewed--> Alive
 //	Alive, Jeopardy --deadline, lease gone, Close, Abandon--> Lost (for good)
 //
+// # The client
+//
+// A session is as quick as the client it is given. Two defaults of gRPC do not suit
+// leases. After failures it waits up to 120 s before it connects again, longer than
+// most leases live: set grpc.WithConnectParams with a MaxDelay of a second or two in
+// clientv3.Config.DialOptions. And a connection on which nothing arrives any more
+// goes unnoticed without keepalives: set DialKeepAliveTime and
+// DialKeepAliveTimeout (gRPC takes no less than 10 s for the former). The session
+// copes without them, for it bounds each attempt; but attempts are then all it has.
+//
 // A Session's Context ends with the session; its cause says why. Many elections
 // may share one session.
 package lease
