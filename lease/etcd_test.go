@@ -19,8 +19,8 @@ import (
 // patience is how long real etcd may take for anything.
 const patience = 20 * time.Second
 
-// real opens a session on real etcd and closes it with the test.
-func real(t *testing.T, cli *clientv3.Client, cfg lease.Config) *lease.Session {
+// onEtcd opens a session on real etcd and closes it with the test.
+func onEtcd(t *testing.T, cli *clientv3.Client, cfg lease.Config) *lease.Session {
 	t.Helper()
 	cfg.Lease = cli
 	s, err := lease.Open(within(t, patience), cfg)
@@ -50,7 +50,7 @@ func count(t *testing.T, cli *clientv3.Client, key string) int64 {
 // second, and is granted two.
 func TestGrantedTTLIsReported(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{Heartbeat: 100 * time.Millisecond, Election: time.Second})
-	s := real(t, c.Client(t), lease.Config{TTL: time.Second})
+	s := onEtcd(t, c.Client(t), lease.Config{TTL: time.Second})
 	require.Equal(t, 2*time.Second, s.TTL())
 	require.Greater(t, s.Status().Remaining, time.Second)
 	require.NoError(t, s.Close(within(t, patience)))
@@ -64,7 +64,7 @@ func TestHeldForFiveTTLsOnEtcd(t *testing.T) {
 	held := make(chan struct{})
 	var n atomic.Int32
 	begun := time.Now()
-	s := real(t, cli, lease.Config{TTL: time.Second, Hooks: lease.Hooks{
+	s := onEtcd(t, cli, lease.Config{TTL: time.Second, Hooks: lease.Hooks{
 		Renewed: func(lease.RenewedEvent) {
 			if time.Since(begun) > 5*time.Second && n.CompareAndSwap(0, 1) {
 				close(held)
@@ -107,7 +107,7 @@ func TestCloseRemovesKeys(t *testing.T) {
 func TestLeaseRevokedByHand(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
-	s := real(t, cli, lease.Config{TTL: 2 * time.Second})
+	s := onEtcd(t, cli, lease.Config{TTL: 2 * time.Second})
 	_, err := cli.Revoke(within(t, patience), s.ID())
 	require.NoError(t, err)
 	select {
@@ -124,7 +124,7 @@ func TestLeaseRevokedByHand(t *testing.T) {
 // over, and the key stays the same.
 func TestRegression19AbandonAndResume(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
-	first := real(t, cli, lease.Config{TTL: 30 * time.Second})
+	first := onEtcd(t, cli, lease.Config{TTL: 30 * time.Second})
 	key := put(t, cli, first)
 	before, err := cli.Get(within(t, patience), key)
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func TestMemberRestart(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
 	renewed := make(chan struct{}, 1)
-	s := real(t, c.Client(t), lease.Config{TTL: 5 * time.Second, Hooks: lease.Hooks{
+	s := onEtcd(t, c.Client(t), lease.Config{TTL: 5 * time.Second, Hooks: lease.Hooks{
 		Renewed: func(lease.RenewedEvent) {
 			select {
 			case renewed <- struct{}{}:
@@ -220,7 +220,7 @@ func TestRegression11BlackHoleOnEtcd(t *testing.T) {
 	for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
 		h := c.Host(t)
 		cli := h.Client(t)
-		s := real(t, cli, lease.Config{TTL: 2 * time.Second})
+		s := onEtcd(t, cli, lease.Config{TTL: 2 * time.Second})
 		key := put(t, cli, s)
 		h.Delay(0, delay)
 		watching, cancel := context.WithCancel(clientv3.WithRequireLeader(context.Background()))
@@ -246,7 +246,7 @@ func TestLostGrantReply(t *testing.T) {
 	_, err := cli.Get(within(t, patience), "x")
 	require.NoError(t, err)
 	swallow := h.SwallowNextReply(nil)
-	s := real(t, cli, lease.Config{TTL: time.Second})
+	s := onEtcd(t, cli, lease.Config{TTL: time.Second})
 	require.NoError(t, swallow.Wait(within(t, patience)))
 	require.True(t, s.Holds(0))
 	require.NoError(t, s.Close(within(t, patience)))
@@ -257,7 +257,7 @@ func TestLostGrantReply(t *testing.T) {
 func TestCloseOnAClosedClient(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
-	s := real(t, cli, lease.Config{TTL: time.Second})
+	s := onEtcd(t, cli, lease.Config{TTL: time.Second})
 	require.NoError(t, cli.Close())
 	begun := time.Now()
 	require.ErrorIs(t, s.Close(within(t, patience)), eldest.ErrClosed)

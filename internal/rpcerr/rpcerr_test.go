@@ -121,15 +121,16 @@ func TestOwnCancellation(t *testing.T) {
 	require.False(t, rpcerr.ClientClosed(context.Background(), rpctypes.ErrLeaseNotFound))
 }
 
-type client struct{ ctx context.Context }
+// client is one that knows its context.
+type client func() context.Context
 
-func (c client) Ctx() context.Context { return c.ctx }
+func (c client) Ctx() context.Context { return c() }
 
 func TestClosed(t *testing.T) {
 	dead, cancel := context.WithCancel(context.Background())
 	cancel()
-	require.True(t, rpcerr.Closed(client{dead}))
-	require.False(t, rpcerr.Closed(client{context.Background()}))
+	require.True(t, rpcerr.Closed(client(func() context.Context { return dead })))
+	require.False(t, rpcerr.Closed(client(context.Background)))
 	require.False(t, rpcerr.Closed(nil))
 	require.False(t, rpcerr.Closed("what has no context"))
 }

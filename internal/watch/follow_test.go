@@ -159,6 +159,19 @@ func TestOpeningTimesOut(t *testing.T) {
 	})
 }
 
+// TestChannelThatDoesNotClose: a client that looks for a member to go on with may
+// leave the channel of a cancelled watch open. Nobody waits for it.
+func TestChannelThatDoesNotClose(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.stuck = true
+		result, cancel := s.follow(t, s.target(0))
+		<-s.watches
+		time.Sleep(timeout + backoff)
+		require.Equal(t, "1", (<-s.watches).stream)
+		ended(t, result, cancel)
+	})
+}
+
 // TestStreamsAreSharedAndLeftTogether: many watches whose stream fell silent move
 // to one new stream, not to one each.
 func TestStreamsAreSharedAndLeftTogether(t *testing.T) {

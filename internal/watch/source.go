@@ -69,7 +69,14 @@ func (s *Source) open(ctx context.Context, key string, opts ...clientv3.OpOption
 	// context must live on afterwards. So the time-out is a timer that is stopped.
 	timer := time.AfterFunc(s.Timeout, o.close)
 	o.events = s.Watcher.Watch(wctx, key, append(opts, clientv3.WithCreatedNotify())...)
-	resp, ok := <-o.events
+	var resp clientv3.WatchResponse
+	var ok bool
+	select {
+	case resp, ok = <-o.events:
+	case <-wctx.Done():
+		// Not left to the channel's end: while the client looks for a member to
+		// go on with, it does not close the channels of what was cancelled.
+	}
 	timely := timer.Stop()
 	switch {
 	case ctx.Err() != nil:

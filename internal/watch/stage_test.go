@@ -30,6 +30,7 @@ type stage struct {
 	*watch.Source
 	watches chan *opening
 	reads   chan *reading
+	stuck   bool // the channels of watches neither deliver nor close
 
 	mu  sync.Mutex
 	log []string // what the target was told, with times
@@ -80,6 +81,9 @@ func (w fakeWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpO
 		}
 	}()
 	w.s.watches <- o
+	if w.s.stuck {
+		return make(chan clientv3.WatchResponse)
+	}
 	return out
 }
 
