@@ -40,6 +40,9 @@
 //	Alive --renewal overdue--> Jeopardy --renewed--> Alive
 //	Alive, Jeopardy --deadline, lease gone, Close, Abandon--> Lost (for good)
 //
+// A Session's Context ends with the session; its cause says why. Many elections
+// may share one session.
+//
 // # The client
 //
 // A session is as quick as the client it is given. Two defaults of gRPC do not suit
@@ -49,7 +52,4 @@
 // goes unnoticed without keepalives: set DialKeepAliveTime and
 // DialKeepAliveTimeout (gRPC takes no less than 10 s for the former). The session
 // copes without them, for it bounds each attempt; but attempts are then all it has.
-//
-// A Session's Context ends with the session; its cause says why. Many elections
-// may share one session.
 package lease
