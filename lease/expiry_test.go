@@ -68,7 +68,7 @@ func TestRegression12DeadlineCountsFromSending(t *testing.T) {
 					synctest.Wait()
 					require.NoError(t, session.Err(), "lost too early")
 					require.True(t, session.Holds(0))
-					time.Sleep(1)
+					time.Sleep(time.Nanosecond)
 					synctest.Wait()
 					require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
 					require.NoError(t, session.Close(t.Context()))

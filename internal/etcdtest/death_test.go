@@ -76,7 +76,7 @@ func beKilled() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(1) //nolint:gocritic // whoever is to be killed defers nothing that matters
 	}
 	l := left{Dir: c.Dir()}
 	for i := range c.Size() {

@@ -64,7 +64,7 @@ func startProcess(binary string, args []string, logPath string) (*process, error
 	if err != nil {
 		return nil, err
 	}
-	defer logFile.Close() // the child has its own
+	defer func() { _ = logFile.Close() }() // the child has its own
 	p := &process{
 		cmd:     exec.Command(binary, args...),
 		ready:   make(chan readyLine, 1),

@@ -170,7 +170,7 @@ func TestSwallowReplyOfRenewal(t *testing.T) {
 	s := h.SwallowNextReply(nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_, err = cli.Lease.KeepAliveOnce(ctx, lease.ID)
+	_, err = cli.KeepAliveOnce(ctx, lease.ID)
 	require.NoError(t, s.Wait(within(t)))
 	_ = err // the client repeats a renewal by itself
 	require.EqualValues(t, 1, h.Stats().Swallowed)

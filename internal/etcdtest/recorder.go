@@ -103,7 +103,7 @@ func (r *Recorder) received(msg any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, ev := range resp.Events {
-		r.events = append(r.events, Event{Event: (*clientv3.Event)(ev), At: now})
+		r.events = append(r.events, Event{Event: ev, At: now})
 	}
 }
 

@@ -121,13 +121,12 @@ func TestRegression9SilentEtcd(t *testing.T) {
 		result, cancel := s.follow(t, target)
 		s.place(t, 10)
 		s.told()
-		begun := time.Now()
 		lost := <-s.reads
 		<-lost.ctx.Done()
 		(<-s.reads).answer(10) // another member
 		require.Empty(t, s.told())
 
-		begun = time.Now()
+		begun := time.Now()
 		told := make(chan struct{})
 		go func() {
 			for {
