@@ -163,7 +163,7 @@ func TestCutLeader200Times(t *testing.T) {
 	var running sync.WaitGroup
 	for i := range lanes {
 		l := &lane{
-			t: t, name: electionOf(t) + "-" + string(rune('a'+i%26)) + string(rune('a'+i/26)), tally: &sum,
+			t: t, name: electionOf(t), tally: &sum,
 			late: []time.Duration{0, 200 * time.Millisecond, time.Second}[i%3],
 			rand: rand.New(rand.NewPCG(uint64(i), 2)),
 		}

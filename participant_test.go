@@ -2,7 +2,9 @@ package eldest_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,8 +35,14 @@ func eventually(t testing.TB, condition func() bool, what string, args ...any) {
 	require.Eventuallyf(t, condition, patience, 2*time.Millisecond, what, args...)
 }
 
-// electionOf is an election of the test's own, for clusters that are shared.
-func electionOf(t testing.TB) string { return strings.ReplaceAll(t.Name(), "/", "-") }
+// elections counts, so that a test that runs again on a shared cluster (go test -count)
+// does not meet what its first run left there on purpose.
+var elections atomic.Int64
+
+// electionOf is an election of the test's own.
+func electionOf(t testing.TB) string {
+	return fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), elections.Add(1))
+}
 
 // participant is what a program that takes part has: a session and a candidate.
 type participant struct {

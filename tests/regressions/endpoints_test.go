@@ -145,8 +145,8 @@ func TestRegression40_BadInput(t *testing.T) {
 // Row 40, a client that was closed: whatever was going on or begins ends soon, with an
 // error, instead of retrying for ever.
 //
-// Fails when internal/rpcerr.Permanent takes the client's own cancellation for a
-// passing one.
+// Fails when requests are repeated on a client that is closed: its own cancellations
+// look like passing ones.
 func TestRegression40_ClosedClient(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

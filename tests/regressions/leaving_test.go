@@ -106,7 +106,8 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 // Row 20. Proclaim after the loss, twice. Elsewhere the first call says "not leader"
 // and the second one panics, or writes. Here it is the same typed error each time.
 //
-// Fails when Leadership.Proclaim depends on what the last call left behind.
+// Fails when Leadership.Proclaim reports what etcd says of the key, and not why the
+// tenure ended.
 func TestRegression20_ProclaimAfterLoss(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
