@@ -111,7 +111,8 @@ func TestG1OwnKeyGoneWithThePredecessors(t *testing.T) {
 
 // G2: tokens strictly increase from tenure to tenure, whoever leads and however the
 // tenures end, one and the same candidate with one and the same lease included.
-// Fails when a token is taken from the lease or from the key's mod revision.
+// Fails when somebody enters ahead of a live candidate, or when a tenure takes over the
+// token of an earlier life of its key.
 func TestG2TokensRise(t *testing.T) {
 	t.Parallel()
 	wins := churn(t, etcdtest.Shared(t), electionOf(t), 4, 8)
