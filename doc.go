@@ -46,7 +46,9 @@
 //	   departure wakes exactly one waiter.
 //	G6 An observer never reports a token lower than one it has reported. It may
 //	   skip tenures. It does report "nobody" and "I do not know".
-//	G7 The user's lead function never overlaps itself in one process.
+//	G7 The user's lead function never overlaps itself in one process: functions
+//	   under Lead take turns, over all tenures of a Candidate and over all
+//	   candidates that share an election.Turn.
 //	G8 Nothing is left behind: whatever ends a campaign (its context, a lost reply,
 //	   compaction, an error), its key is removed, at the latest with the lease.
 //

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// The sentinel errors. Every error that a room returns wraps at most one of
-// these, inside an *OpError that says which operation on which election and key
-// failed; test with errors.Is.
+// The sentinel errors; test for them with errors.Is. An error may wrap two of them:
+// what was refused, and why (not leading: deposed). Sessions, candidates, observers
+// and guards return them inside an *OpError that says which operation on which
+// election and key failed.
 var (
 	// ErrInvalid is returned for bad input, before anything is sent.
 	ErrInvalid = errors.New("invalid input")

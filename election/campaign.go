@@ -200,7 +200,14 @@ func (c *Candidate) adopt(ctx context.Context, s *standing) error {
 	entry := c.entry
 	c.mu.Unlock()
 	if !bytes.Equal(s.place.Value, entry.Value) {
-		if err := c.proclaim(ctx, s, entry.Value); err != nil {
+		err := c.policy().Until(ctx, func(once context.Context) error {
+			err := c.proclaim(once, s, entry.Value)
+			if settles(err) {
+				return ask.Final(err)
+			}
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -22,8 +22,6 @@ type Candidate struct {
 	hooks  serial.Queue
 	// watches are the watches of own keys; each ends with its standing.
 	watches sync.WaitGroup
-	// leads holds one element while a function runs under Lead (G7).
-	leads chan struct{}
 
 	mu sync.Mutex
 	// entry carries the value that was proclaimed last.
@@ -45,7 +43,7 @@ func New(cfg Config) (*Candidate, error) {
 		return nil, &eldest.OpError{Op: "new candidate", Election: cfg.Election, Err: err}
 	}
 	entry := cfg.entry()
-	return &Candidate{cfg: cfg, key: entry.Key(), source: cfg.source(), entry: entry, leads: make(chan struct{}, 1)}, nil
+	return &Candidate{cfg: cfg, key: entry.Key(), source: cfg.source(), entry: entry}, nil
 }
 
 // Key returns the key with which the candidate stands, whether it does or not.

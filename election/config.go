@@ -44,6 +44,9 @@ type Config struct {
 	// Backoff gives the pause after the n-th failed attempt in a row, from 0.
 	// nil means doubling from 25 ms to 1 s with jitter.
 	Backoff func(attempt int) time.Duration
+	// Turn is shared by candidates whose lead functions must not overlap; see
+	// Leadership.Lead. nil means one of the candidate's own.
+	Turn *Turn
 	// Hooks are told what happens. See Hooks for the calling rules.
 	Hooks Hooks
 }
@@ -64,6 +67,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("%w: Config.KV is nil", eldest.ErrInvalid)
 	case isNil(c.Watcher):
 		return c, fmt.Errorf("%w: Config.Watcher is nil", eldest.ErrInvalid)
+	case c.Turn != nil && c.Turn.taken == nil:
+		return c, fmt.Errorf("%w: Config.Turn was not made by NewTurn", eldest.ErrInvalid)
 	case c.Timeout < 0:
 		return c, fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
 	}
@@ -73,6 +78,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.Value = append([]byte(nil), c.Value...)
 	if c.Queue == nil {
 		c.Queue = txn.ByCreateRevision{}
+	}
+	if c.Turn == nil {
+		c.Turn = NewTurn()
 	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout

@@ -33,7 +33,9 @@ type RegisteredEvent struct {
 	Queue int64
 	// Predecessor is the next older candidate's key; empty if there is none.
 	Predecessor string
-	// Adopted says that the key was there from an attempt whose reply was lost.
+	// Adopted says that the key was there from an attempt whose reply was lost, or
+	// from an earlier life of the session. Queue is then 0 and Predecessor empty:
+	// Waiting tells.
 	Adopted bool
 }
 

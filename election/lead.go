@@ -15,9 +15,14 @@ import (
 // is kept, so f should return when its context ends. It returns f's error, joined
 // with that of a resignation that failed; the end of the tenure alone is no error.
 //
-// Two calls for one candidate never overlap, not even over different tenures
-// (G7): Lead first waits for an f of an earlier tenure to return, or for this
-// tenure to end, and then returns its cause without calling f.
+// When ctx ends while etcd cannot be reached, Lead gives the resignation up after
+// Config.Timeout and says so; the key is then removed in the background, while the
+// session lives.
+//
+// Two calls for one candidate, or for candidates that share a Config.Turn, never
+// overlap, not even over different tenures (G7): Lead first waits for an f of an
+// earlier tenure to return, or for this tenure to end, and then returns its cause
+// without calling f.
 func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	if ctx == nil || f == nil {
 		return l.c.failed("lead", fmt.Errorf("%w: the context or the function is nil", eldest.ErrInvalid))
@@ -25,19 +30,19 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 	leading, end := l.leading(ctx)
 	defer end()
 	select {
-	case l.c.leads <- struct{}{}:
+	case l.c.cfg.Turn.taken <- struct{}{}:
 	case <-leading.Done():
 		return errors.Join(l.c.failed("lead", context.Cause(leading)), l.resignAfter(ctx))
 	}
 	// Both may have been so: select draws. And of ctx leading learns a moment
 	// later.
 	if ended := errors.Join(context.Cause(ctx), l.Err()); ended != nil {
-		<-l.c.leads
+		<-l.c.cfg.Turn.taken
 		return errors.Join(l.c.failed("lead", ended), l.resignAfter(ctx))
 	}
 	// Deferred, so that a panic in f does not keep the key.
 	defer func() {
-		<-l.c.leads
+		<-l.c.cfg.Turn.taken
 		err = errors.Join(err, l.resignAfter(ctx))
 	}()
 	return f(leading)
@@ -45,13 +50,21 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 
 // resignAfter resigns under a context of its own: the caller's has often ended.
 func (l *Leadership) resignAfter(ctx context.Context) error {
-	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.c.cfg.Session.TTL())
+	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.c.cfg.Timeout)
 	defer cancel()
 	if err := l.Resign(fresh); err != nil && !errors.Is(err, eldest.ErrNotLeading) {
 		return err
 	}
 	return nil
 }
+
+// Turn lets one lead function run at a time, over any number of candidates. Make one
+// with NewTurn for each function that must not overlap itself, and share it where a
+// new session, and so a new candidate, follows a lost one.
+type Turn struct{ taken chan struct{} }
+
+// NewTurn returns a turn that nobody has.
+func NewTurn() *Turn { return &Turn{taken: make(chan struct{}, 1)} }
 
 // leading returns the context of a lead function. It is made from the tenure's, so
 // that it has ended before anything is done that lets another one lead (G3); the

@@ -98,7 +98,8 @@ func (l *Leadership) alive() error {
 // Proclaim replaces the leader's value, in one request; the token stays. After
 // the tenure it returns an error that wraps eldest.ErrNotLeading and the cause of
 // the end, each time. If it fails the old value stays, unless the error wraps
-// eldest.ErrOutcomeUnknown.
+// eldest.ErrOutcomeUnknown: then the new one may be there, or come late, even after
+// a later proclaim. Proclaim it again, in doubt.
 func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 	err := l.alive()
 	if err == nil {
@@ -114,8 +115,8 @@ func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 // the successor leads. It blocks until the server has confirmed that, the session
 // has ended, or ctx has; in the last case it returns ctx's cause, the key is
 // removed in the background while the session lives, and Resign may be called
-// again to wait for it. Resigning again is harmless. After a tenure that ended
-// otherwise it returns an error that wraps eldest.ErrNotLeading and the cause.
+// again to wait for it. Resigning again, or after the candidate's Close, is
+// harmless. After a tenure that ended otherwise it returns an error that wraps eldest.ErrNotLeading and the cause.
 //
 // Code that leads should have returned before: what it does after this call may
 // overlap with the successor.
@@ -163,7 +164,7 @@ func (c *Candidate) proclaim(ctx context.Context, s *standing, value []byte) err
 		c.mu.Unlock()
 	case errors.Is(err, eldest.ErrDeposed):
 		c.deposed(s, err)
-	case rpcerr.ClientClosed(once, err):
+	case rpcerr.ClientClosed(once, c.cfg.KV, err):
 		err = fmt.Errorf("%w: the etcd client: %w", eldest.ErrClosed, err)
 	}
 	return err

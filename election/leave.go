@@ -140,6 +140,10 @@ func (c *Candidate) remove(ctx context.Context, token eldest.Token) error {
 // sweep removes the own key whenever it turns up, until ctx ends.
 func (c *Candidate) sweep(ctx context.Context) {
 	ours := func(kv *mvccpb.KeyValue) bool { return kv.Lease == int64(c.cfg.Session.ID()) }
+	absent := func(answer clientv3.OpResponse) bool {
+		kvs := answer.Get().Kvs
+		return len(kvs) == 0 || !ours(kvs[0])
+	}
 	for ctx.Err() == nil {
 		err := c.source.Follow(ctx, watch.Target{
 			Key:      c.key,
@@ -147,6 +151,8 @@ func (c *Candidate) sweep(ctx context.Context) {
 			Change: func(_ int64, events []*clientv3.Event) bool {
 				return events[0].Type == mvccpb.PUT && ours(events[0].Kv)
 			},
+			// Late requests come from networks in which streams fall silent.
+			Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) { return clientv3.OpGet(c.key), absent },
 		})
 		if err != nil || c.remove(ctx, 0) != nil {
 			return

@@ -106,8 +106,11 @@ func New(cfg Config) (*Observer, error) {
 }
 
 // State returns the newest state: Unknown, with a reason, before the first answer
-// of etcd. It never blocks and sends nothing.
+// of etcd and after the observer's end. It never blocks and sends nothing.
 func (o *Observer) State() eldest.State {
+	if err := o.cell.Err(); err != nil {
+		return eldest.State{Reason: err}
+	}
 	if state, ok := o.cell.Get(); ok {
 		return state
 	}
@@ -166,12 +169,14 @@ func (o *Observer) run(ctx context.Context) {
 	o.cell.Close(failed("observe", o.cfg.Election, err))
 }
 
-// probe reads the leader's key, or, where nobody leads, any key of the range. What
+// probe reads the leader's key, or, where nobody leads, what was put last into the
+// range (there may be foreign keys). What
 // the answer shows must be in the picture by the time it is judged.
 func (o *Observer) probe() (clientv3.Op, func(clientv3.OpResponse) bool) {
 	if len(o.picture.line) == 0 {
 		begin, end := keys.Range(o.cfg.Election)
-		return clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(1)), o.shows
+		return clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(1),
+			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend)), o.shows
 	}
 	leader := o.picture.line[0]
 	return clientv3.OpGet(leader.Key, clientv3.WithKeysOnly()), func(answer clientv3.OpResponse) bool {

@@ -8,6 +8,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -20,16 +22,19 @@ type Entry struct {
 }
 
 // LeaderOf asks who leads: one request, unless foreign keys stand in front. It
-// blocks until etcd answers or ctx ends. An empty queue is an error that wraps
-// eldest.ErrNoLeader.
+// blocks until etcd answers, whichever member does, or ctx ends. An empty queue is
+// an error that wraps eldest.ErrNoLeader.
 func LeaderOf(ctx context.Context, kv clientv3.KV, election string) (eldest.Leader, error) {
 	if err := checkQuery(ctx, kv, election); err != nil {
 		return eldest.Leader{}, failed("leader", election, err)
 	}
 	var leader *eldest.Candidate
-	err := eachCandidate(ctx, kv, election, 1, func(c eldest.Candidate) bool {
-		leader = &c
-		return false
+	err := asking(kv).Until(ctx, func(ctx context.Context) error {
+		leader = nil
+		return eachCandidate(ctx, kv, election, 1, func(c eldest.Candidate) bool {
+			leader = &c
+			return false
+		})
 	})
 	if err == nil && leader == nil {
 		err = eldest.ErrNoLeader
@@ -43,26 +48,38 @@ func LeaderOf(ctx context.Context, kv clientv3.KV, election string) (eldest.Lead
 // Queue lists the candidates in their order, the leader first; an empty queue is
 // no error. The queue is read in one request, at one revision. With a non-nil
 // leases the TTL left to each is asked for as well, one request for each candidate.
-// It blocks until etcd has answered or ctx ends.
+// It blocks until etcd has answered, whichever member does, or ctx ends.
 func Queue(ctx context.Context, kv clientv3.KV, leases clientv3.Lease, election string) ([]Entry, error) {
 	if err := checkQuery(ctx, kv, election); err != nil {
 		return nil, failed("queue", election, err)
 	}
 	var queue []Entry
-	err := eachCandidate(ctx, kv, election, 0, func(c eldest.Candidate) bool {
-		queue = append(queue, Entry{Candidate: c, TTL: -1})
-		return true
+	err := asking(kv).Until(ctx, func(ctx context.Context) error {
+		queue = nil
+		return eachCandidate(ctx, kv, election, 0, func(c eldest.Candidate) bool {
+			queue = append(queue, Entry{Candidate: c, TTL: -1})
+			return true
+		})
 	})
 	for i := 0; err == nil && leases != nil && i < len(queue); i++ {
-		var ttl *clientv3.LeaseTimeToLiveResponse
-		if ttl, err = leases.TimeToLive(ctx, clientv3.LeaseID(queue[i].Lease)); err == nil {
-			queue[i].TTL = time.Duration(ttl.TTL) * time.Second
-		}
+		err = asking(leases).Until(ctx, func(ctx context.Context) error {
+			left, err := leases.TimeToLive(ctx, clientv3.LeaseID(queue[i].Lease))
+			if err == nil {
+				queue[i].TTL = time.Duration(left.TTL) * time.Second
+			}
+			return err
+		})
 	}
 	if err != nil {
 		return nil, failed("queue", election, err)
 	}
 	return queue, nil
+}
+
+// asking is how a single question is asked: a member that swallows it costs one
+// attempt.
+func asking(client any) ask.Policy {
+	return ask.Policy{Client: client, Timeout: DefaultTimeout, Backoff: retry.Default()}
 }
 
 // eachCandidate calls f for the candidates, oldest first, until f returns false.

@@ -170,12 +170,11 @@ func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Pl
 	if p.Complete {
 		return aheadOfKnown(ctx, kv, e, p, read)
 	}
-	// Foreign keys may fill a whole answer: then the search goes on below them.
-	for below := int64(p.Token); ; {
-		begin, end := keys.Range(e.Election)
+	begin, end := keys.Range(e.Election)
+	for limit := int64(nearest); ; limit = 0 {
 		older := slices.Concat(read, []clientv3.OpOption{
-			clientv3.WithRange(end), clientv3.WithMaxCreateRev(below - 1),
-			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(nearest),
+			clientv3.WithRange(end), clientv3.WithMaxCreateRev(int64(p.Token) - 1), clientv3.WithLimit(limit),
+			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend),
 		})
 		answers, revision, err := readAll(ctx, kv, []clientv3.Op{clientv3.OpGet(e.Key(), read...), clientv3.OpGet(begin, older...)})
 		if err != nil {
@@ -187,11 +186,12 @@ func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Pl
 		next := Place{Token: p.Token, Revision: revision}
 		found := answers[1].Kvs
 		next.older(e, found)
-		next.Complete = len(found) < nearest
-		if len(next.Ahead) > 0 || next.Complete {
-			return next, nil
+		next.Complete = limit == 0 || int64(len(found)) < limit
+		if next.Unknown() {
+			// Foreign keys filled the whole answer: then everything is read.
+			continue
 		}
-		below = found[len(found)-1].CreateRevision
+		return next, nil
 	}
 }
 

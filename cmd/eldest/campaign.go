@@ -189,7 +189,7 @@ func (c *campaign) result(ctx context.Context, err error) error {
 	case lost(err):
 		return exit(exitLost, errors.New(because(err)))
 	case c.cmd.Context().Err() != nil:
-		return nil // by a signal, as it should
+		return nil //nolint:nilerr // by a signal, as it should
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}

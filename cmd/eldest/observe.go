@@ -44,7 +44,7 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 			}
 			err := runObserve(cmd, conn, args[0])
 			if cmd.Context().Err() != nil {
-				return nil // by a signal, as it should
+				return nil //nolint:nilerr // by a signal, as it should
 			}
 			return conn.explain(cmd.Context(), err)
 		},

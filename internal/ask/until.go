@@ -37,7 +37,7 @@ func (p Policy) Until(ctx context.Context, f func(ctx context.Context) error) er
 		once, cancel := context.WithTimeout(ctx, p.Timeout)
 		err := f(once)
 		// Read before cancel, which would explain any cancellation.
-		permanent, closed := rpcerr.Permanent(once, err), rpcerr.ClientClosed(once, err)
+		permanent, closed := rpcerr.Permanent(err), rpcerr.ClientClosed(once, p.Client, err)
 		cancel()
 		var settled final
 		switch {

@@ -54,6 +54,13 @@ func (c *Cell[T]) Get() (value T, ok bool) {
 	return c.value, c.version > 0
 }
 
+// Err returns the error of Close, or nil before it.
+func (c *Cell[T]) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
 // Reader returns a reader that has seen nothing yet.
 func (c *Cell[T]) Reader() *Reader[T] { return &Reader[T]{cell: c} }
 

@@ -108,7 +108,7 @@ var Rooms = map[string]Room{
 	"observe": {
 		May: map[string]string{
 			".": nouns, "keys": "the range, and whose key it is", "internal/watch": sight, "internal/latest": cell,
-			"internal/retry": pause, "internal/rpcerr": reads, "internal/serial": hooks,
+			"internal/ask": asks, "internal/retry": pause, "internal/rpcerr": reads, "internal/serial": hooks,
 		},
 		Otherwise: "a reader can never hold: it has no lease and no candidacy",
 		MustNot:   map[string]string{grpc: "errors are read in internal/rpcerr"},

@@ -59,10 +59,10 @@ func Restore(err error) error {
 	return err
 }
 
-// Permanent reports whether asking again cannot help. ctx is the context of the
-// failed request: a cancellation that it does not explain means that the client
-// was closed, which is permanent. A nil error is not.
-func Permanent(ctx context.Context, err error) bool {
+// Permanent reports whether asking again cannot help, because a server has refused
+// for good. A nil error is not permanent; a closed client is another matter (see
+// ClientClosed).
+func Permanent(err error) bool {
 	switch Code(err) {
 	case codes.InvalidArgument:
 		// The server says so when its auth store has changed since the client's
@@ -75,8 +75,6 @@ func Permanent(ctx context.Context, err error) bool {
 	case codes.PermissionDenied, codes.NotFound, codes.AlreadyExists,
 		codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
 		return true
-	case codes.Canceled:
-		return ctx.Err() == nil
 	default:
 		return false
 	}
@@ -106,9 +104,14 @@ func Definite(err error) bool {
 // size. gRPC has no other mark for that than the text.
 func unsent(err error) bool { return strings.Contains(err.Error(), "trying to send message larger") }
 
-// ClientClosed reports whether err comes from a client that was closed rather
-// than from the context of the request.
-func ClientClosed(ctx context.Context, err error) bool {
+// ClientClosed reports whether err, of a request through client under ctx, comes
+// from a client that was closed. A client that can tell is believed; of others, a
+// cancellation that ctx does not explain is taken for it. (A server or a proxy may
+// cancel as well.)
+func ClientClosed(ctx context.Context, client any, err error) bool {
+	if _, tells := client.(interface{ Ctx() context.Context }); tells {
+		return err != nil && Closed(client)
+	}
 	return err != nil && ctx.Err() == nil && Code(err) == codes.Canceled
 }
 

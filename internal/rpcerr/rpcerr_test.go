@@ -27,8 +27,8 @@ var verdicts = map[string]struct {
 	"nil":                                 {nil, false, false},
 	"unknown":                             {errors.New("what is this"), false, false},
 	"time-out of the call":                {context.DeadlineExceeded, false, false},
-	"cancelled, but not by the caller":    {context.Canceled, true, false},
-	"closed client":                       {status.Error(codes.Canceled, "grpc: the client connection is closing"), true, false},
+	"cancelled, but not by the caller":    {context.Canceled, false, false},
+	"closed client":                       {status.Error(codes.Canceled, "grpc: the client connection is closing"), false, false},
 	"connection refused":                  {status.Error(codes.Unavailable, "connection refused"), false, false},
 	"reset":                               {status.Error(codes.Unavailable, "error reading from server: EOF"), false, false},
 	"internal":                            {status.Error(codes.Internal, "stream terminated"), false, false},
@@ -66,13 +66,13 @@ var verdicts = map[string]struct {
 func TestVerdicts(t *testing.T) {
 	for name, v := range verdicts {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, v.permanent, rpcerr.Permanent(t.Context(), v.err), "permanent")
+			assert.Equal(t, v.permanent, rpcerr.Permanent(v.err), "permanent")
 			assert.Equal(t, v.definite, rpcerr.Definite(v.err), "definite")
 			if v.err == nil {
 				return
 			}
 			wrapped := fmt.Errorf("outer: %w", fmt.Errorf("inner: %w", v.err))
-			assert.Equal(t, v.permanent, rpcerr.Permanent(t.Context(), wrapped), "permanent when wrapped")
+			assert.Equal(t, v.permanent, rpcerr.Permanent(wrapped), "permanent when wrapped")
 			assert.Equal(t, v.definite, rpcerr.Definite(wrapped), "definite when wrapped")
 			assert.Equal(t, rpcerr.Code(v.err), rpcerr.Code(wrapped))
 		})
@@ -94,7 +94,7 @@ func TestBothForms(t *testing.T) {
 		for _, err := range []error{pair.raw, pair.converted, fmt.Errorf("w: %w", pair.raw), fmt.Errorf("w: %w", pair.converted)} {
 			assert.True(t, rpcerr.Is(err, pair.converted), "%v", err)
 			assert.Equal(t, rpcerr.Code(pair.converted), rpcerr.Code(err), "%v", err)
-			assert.Equal(t, rpcerr.Permanent(t.Context(), pair.converted), rpcerr.Permanent(t.Context(), err), "%v", err)
+			assert.Equal(t, rpcerr.Permanent(pair.converted), rpcerr.Permanent(err), "%v", err)
 			assert.Equal(t, rpcerr.Definite(pair.converted), rpcerr.Definite(err), "%v", err)
 		}
 		assert.False(t, rpcerr.Is(pair.raw, rpctypes.ErrStopped))
@@ -111,14 +111,19 @@ func TestBothForms(t *testing.T) {
 func TestOwnCancellation(t *testing.T) {
 	dead, cancel := context.WithCancel(context.Background())
 	cancel()
+	alive := client(context.Background)
+	closed := client(func() context.Context { return dead })
 	for _, err := range []error{context.Canceled, status.Error(codes.Canceled, "context canceled"), status.FromContextError(context.Canceled).Err()} {
-		require.False(t, rpcerr.Permanent(dead, err))
-		require.False(t, rpcerr.ClientClosed(dead, err))
-		require.True(t, rpcerr.Permanent(context.Background(), err))
-		require.True(t, rpcerr.ClientClosed(context.Background(), err))
+		require.False(t, rpcerr.Permanent(err))
+		require.False(t, rpcerr.ClientClosed(dead, nil, err))
+		require.True(t, rpcerr.ClientClosed(context.Background(), nil, err))
+		// A server or a proxy may cancel as well: a client that can tell is believed.
+		require.False(t, rpcerr.ClientClosed(context.Background(), alive, err))
+		require.True(t, rpcerr.ClientClosed(context.Background(), closed, err))
 	}
-	require.False(t, rpcerr.ClientClosed(context.Background(), nil))
-	require.False(t, rpcerr.ClientClosed(context.Background(), rpctypes.ErrLeaseNotFound))
+	require.False(t, rpcerr.ClientClosed(context.Background(), nil, nil))
+	require.False(t, rpcerr.ClientClosed(context.Background(), closed, nil))
+	require.False(t, rpcerr.ClientClosed(context.Background(), nil, rpctypes.ErrLeaseNotFound))
 }
 
 // client is one that knows its context.

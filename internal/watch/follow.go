@@ -57,7 +57,7 @@ func (s *Source) Follow(ctx context.Context, t Target) error {
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case permanent(ctx, err):
+		case s.permanent(ctx, err):
 			return err
 		}
 		t.Known = 0
@@ -79,8 +79,9 @@ const steady = time.Second
 
 // permanent reports whether following again cannot help. Compaction can be
 // helped: the next snapshot starts behind it.
-func permanent(ctx context.Context, err error) bool {
-	return errors.Is(err, eldest.ErrClosed) || err != nil && rpcerr.Permanent(ctx, err) && !rpcerr.Compacted(err)
+func (s *Source) permanent(ctx context.Context, err error) bool {
+	return errors.Is(err, eldest.ErrClosed) || rpcerr.ClientClosed(ctx, s.KV, err) ||
+		rpcerr.Permanent(err) && !rpcerr.Compacted(err)
 }
 
 // following is one watch, from its opening to its interruption.

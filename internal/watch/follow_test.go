@@ -150,11 +150,38 @@ func TestOpeningTimesOut(t *testing.T) {
 			time.Sleep(timeout)
 			synctest.Wait()
 			require.Error(t, o.ctx.Err())
+			(<-s.reads).answer(9) // etcd is there: the stream is at fault
 		}
 		s.place(t, 10)
 		require.Equal(t, 3*(timeout+backoff), time.Since(begun))
 		silent := "interrupted: " + eldest.ErrSilent.Error() + ": no watch within 1s"
 		require.Equal(t, []string{silent, silent, silent, "snapshot 10 with 0"}, s.told())
+		ended(t, result, cancel)
+	})
+}
+
+// TestStreamIsKeptWhileEtcdIsAway: while nothing is answered at all, the stream is
+// not at fault, and the client, which keeps each stream that it could not open, is
+// not asked for another one.
+func TestStreamIsKeptWhileEtcdIsAway(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		result, cancel := s.follow(t, s.target(0))
+		for range 5 {
+			require.Empty(t, (<-s.watches).stream)
+			<-(<-s.reads).ctx.Done()
+		}
+		ended(t, result, cancel)
+	})
+}
+
+// TestStreamsAreFew: however often streams fall silent, there are four of them.
+func TestStreamsAreFew(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		result, cancel := s.follow(t, s.target(0))
+		for _, stream := range []string{"", "1", "2", "3", "", "1"} {
+			require.Equal(t, stream, (<-s.watches).stream)
+			(<-s.reads).answer(9)
+		}
 		ended(t, result, cancel)
 	})
 }
@@ -166,7 +193,8 @@ func TestChannelThatDoesNotClose(t *testing.T) {
 		s.stuck = true
 		result, cancel := s.follow(t, s.target(0))
 		<-s.watches
-		time.Sleep(timeout + backoff)
+		time.Sleep(timeout)
+		(<-s.reads).answer(9)
 		require.Equal(t, "1", (<-s.watches).stream)
 		ended(t, result, cancel)
 	})
@@ -184,7 +212,10 @@ func TestStreamsAreSharedAndLeftTogether(t *testing.T) {
 		for range 5 {
 			require.Empty(t, (<-s.watches).stream)
 		}
-		time.Sleep(timeout + backoff)
+		time.Sleep(timeout)
+		for range 5 {
+			(<-s.reads).answer(9)
+		}
 		for range 5 {
 			require.Equal(t, "1", (<-s.watches).stream)
 		}

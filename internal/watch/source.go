@@ -29,7 +29,7 @@ type Source struct {
 	// Recheck is the time between two rechecks of a quiet watch.
 	Recheck time.Duration
 
-	// stream counts the streams that fell silent; see fresh.
+	// stream counts the streams that fell silent; see distrust.
 	stream atomic.Int64
 }
 
@@ -37,11 +37,15 @@ type Source struct {
 // ignores it.
 const streamKey = "eldest-stream"
 
+// streams is how many streams there are at most: the client keeps one for as long
+// as it lives if it could never open it.
+const streams = 4
+
 // onStream returns ctx made ready for a watch on the n-th stream: the member must
 // have a leader.
 func onStream(ctx context.Context, n int64) context.Context {
 	ctx = clientv3.WithRequireLeader(ctx)
-	if n > 0 {
+	if n %= streams; n > 0 {
 		ctx = metadata.AppendToOutgoingContext(ctx, streamKey, strconv.FormatInt(n, 10))
 	}
 	return ctx
@@ -84,6 +88,11 @@ func (s *Source) open(ctx context.Context, key string, opts ...clientv3.OpOption
 		return nil, context.Cause(ctx)
 	case !timely:
 		o.close()
+		// Is the stream at fault, or all of etcd away? Only in the first case does
+		// another stream help; in the second each would be one more to come back.
+		if _, err := s.ask(ctx, s.Timeout, clientv3.OpGet(key, clientv3.WithCountOnly())); err != nil {
+			return nil, err
+		}
 		s.distrust(o.stream)
 		return nil, fmt.Errorf("%w: no watch within %v", eldest.ErrSilent, s.Timeout)
 	case !ok:

@@ -79,9 +79,9 @@ func add(sum map[string]int, r *result) {
 	sum["acknowledged writes"] += r.acked
 }
 
-func report(t *testing.T, scenarios int, sum map[string]int, virtual, real time.Duration) {
+func report(t *testing.T, scenarios int, sum map[string]int, virtual, took time.Duration) {
 	t.Logf("%d scenarios, %v of virtual time in %v, %v each",
-		scenarios, virtual.Round(time.Second), real.Round(time.Millisecond), (real / time.Duration(scenarios)).Round(100*time.Microsecond))
+		scenarios, virtual.Round(time.Second), took.Round(time.Millisecond), (took / time.Duration(scenarios)).Round(100*time.Microsecond))
 	for _, name := range slices.Sorted(maps.Keys(sum)) {
 		t.Logf("%7d %s", sum[name], name)
 	}

@@ -113,11 +113,11 @@ func (s *show) byHand(a *actor, v verb, next time.Duration) {
 		if history.LeaseOf(k.Key) != a.lease() || !s.up() {
 			continue
 		}
-		clear := next > time.Second && s.well(a)
-		e := history.Event{Who: "admin", Kind: history.Removed, Token: k.Create, Key: k.Key, Lease: k.Lease, Clear: clear, Text: string(v)}
+		unimpeded := next > time.Second && s.well(a)
+		e := history.Event{Who: "admin", Kind: history.Removed, Token: k.Create, Key: k.Key, Lease: k.Lease, Clear: unimpeded, Text: string(v)}
 		var err error
 		switch {
-		case v == overwrite && !clear:
+		case v == overwrite && !unimpeded:
 			// A put without a lease makes a key that nobody but its owner would
 			// ever remove, so it must be there to do so. Here the lease stays.
 			_, err = s.admin.Client.Put(ctx, k.Key, "by hand", clientv3.WithIgnoreLease())

@@ -1,6 +1,6 @@
 package history
 
-// I1: one leader by real time. The interval of a tenure begins with the win and
+// I1 checks: one leader by real time. The interval of a tenure begins with the win and
 // ends at the first instant at which the holder is no longer sure, gives up or
 // is gone. No win may fall into the interval of another tenure. No pause, clock
 // or network excuses it; only the removal of the key or lease by somebody else

@@ -1,6 +1,6 @@
 package history
 
-// I2: a guarded write of token r that commits at revision v found the key with
+// I2 checks: a guarded write of token r that commits at revision v found the key with
 // create revision r at v-1, r was the oldest there, and nobody newer had been
 // elected at or before v. No exception at all.
 func I2(h *History) []Violation {

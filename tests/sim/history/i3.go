@@ -2,7 +2,7 @@ package history
 
 import "time"
 
-// I3: in the order of mod revisions the tokens of committed writes never
+// I3 checks: in the order of mod revisions the tokens of committed writes never
 // decrease; an acknowledged write is there exactly once, a refused one never,
 // an unclear one (or one whose writer died) at most once.
 func I3(h *History) []Violation {

@@ -1,6 +1,6 @@
 package history
 
-// I4: at the revision of the winning proof the winner's key was alive and the
+// I4 checks: at the revision of the winning proof the winner's key was alive and the
 // oldest, and tenures start in create-revision order. Where an implementation
 // does not tell the revision of its proof, there must be at least one revision
 // between its campaign's start and its win at which that was so.

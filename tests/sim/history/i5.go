@@ -6,7 +6,7 @@ type standing struct {
 	token int64 // 0: waits
 }
 
-// I5: at quiescence (the first Quiet event) nobody waits while nobody older
+// I5 checks: at quiescence (the first Quiet event) nobody waits while nobody older
 // lives. The oldest key belongs to somebody who leads by it, every key belongs
 // to somebody, and whoever waits or leads has a key. At all times, nobody has a
 // key for long who does not stand (G8).

@@ -6,7 +6,7 @@ import "time"
 // way. The event takes microseconds; the second is for a renewal's answer.
 const soon = time.Second
 
-// I6: candidate, leader, end. A campaign ends once, in an error or a win; a
+// I6 checks: candidate, leader, end. A campaign ends once, in an error or a win; a
 // tenure ends once; and the end is told in time: before the key is gone
 // whenever the server removed it (expiry), and soon after it is gone when
 // somebody else removed it and the network was well.

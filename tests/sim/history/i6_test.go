@@ -7,7 +7,7 @@ import (
 
 func TestI6(t *testing.T) {
 	led := func() *story { return tell().join("a", 0xa).put(0xa).is("a", Won, 2) }
-	byHand := func(clear bool) Event { return Event{Who: "admin", Kind: Removed, Token: 2, Clear: clear} }
+	byHand := func(unimpeded bool) Event { return Event{Who: "admin", Kind: Removed, Token: 2, Clear: unimpeded} }
 	ended := Event{Who: "a", Kind: Ended, Token: 2}
 	try(t, I6, []tried{
 		{"told after the expiry", led().del(0xa, 2).at(ended), 1},

@@ -13,7 +13,7 @@ const (
 	recovery = 8 * time.Second
 )
 
-// I7: what is well stays well. Nobody loses a session while nothing was wrong
+// I7 checks: what is well stays well. Nobody loses a session while nothing was wrong
 // with its host or the server within the TTL (one lost reply is nothing wrong).
 // With a session, nobody gives up a candidacy or tenure unless told to, or unless
 // its key was taken away. And whoever becomes the oldest with nothing wrong leads

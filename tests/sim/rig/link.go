@@ -82,7 +82,7 @@ func (l *link) write(p []byte) (int, error) {
 // the deadline passed.
 func (l *link) read(p []byte) (int, error) {
 	for {
-		n, err, wait := l.tryRead(p)
+		n, wait, err := l.tryRead(p)
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -101,44 +101,44 @@ func (l *link) read(p []byte) (int, error) {
 
 // tryRead returns bytes or an error if there is one now, or else how long to
 // wait for the next thing to happen by itself; 0 means until woken.
-func (l *link) tryRead(p []byte) (n int, err error, wait time.Duration) {
+func (l *link) tryRead(p []byte) (n int, wait time.Duration, err error) {
 	w := l.weather()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	switch {
 	case l.deaf:
-		return 0, net.ErrClosed, 0
+		return 0, 0, net.ErrClosed
 	case l.broken:
-		return 0, syscall.ECONNRESET, 0
+		return 0, 0, syscall.ECONNRESET
 	}
 	if !l.deadline.IsZero() {
 		if !now.Before(l.deadline) {
-			return 0, os.ErrDeadlineExceeded, 0
+			return 0, 0, os.ErrDeadlineExceeded
 		}
 		wait = l.deadline.Sub(now)
 	}
 	if w.held || w.dead {
-		return 0, nil, wait
+		return 0, wait, nil
 	}
 	if len(l.queue) > 0 {
 		head := &l.queue[0]
 		if now.Before(head.at) {
-			return 0, nil, sooner(wait, head.at.Sub(now))
+			return 0, sooner(wait, head.at.Sub(now)), nil
 		}
 		n = copy(p, head.data)
 		if head.data = head.data[n:]; len(head.data) == 0 {
 			l.queue = l.queue[1:]
 		}
-		return n, nil, 0
+		return n, 0, nil
 	}
 	if l.ended {
 		if now.Before(l.endAt) {
-			return 0, nil, sooner(wait, l.endAt.Sub(now))
+			return 0, sooner(wait, l.endAt.Sub(now)), nil
 		}
-		return 0, io.EOF, 0
+		return 0, 0, io.EOF
 	}
-	return 0, nil, wait
+	return 0, wait, nil
 }
 
 // sooner returns the smaller of two waits, of which 0 is "for ever".

@@ -131,7 +131,8 @@ func parse(stat string) (parent, pid int, ok bool) {
 	text := string(data)
 	fields := strings.Fields(text[strings.LastIndex(text, ")")+1:])
 	parent, err1 := strconv.Atoi(fields[1])
-	pid, err2 := strconv.Atoi(text[:strings.Index(text, " ")])
+	first, _, _ := strings.Cut(text, " ")
+	pid, err2 := strconv.Atoi(first)
 	return parent, pid, err1 == nil && err2 == nil && fields[0] != "Z" && fields[0] != "X"
 }
 

@@ -100,7 +100,7 @@ func TestSenderMayGiveUp(t *testing.T) {
 	f.set([]Link{{From: "m1", To: "m2"}})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err := get(ctx, cli, "http://"+peerHost+"/raft")
+	_, err := get(ctx, cli, "http://"+peerHost+"/raft") //nolint:bodyclose // there is none
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
