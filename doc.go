@@ -36,9 +36,10 @@
 //	G2 Tokens of one election strictly increase from tenure to tenure.
 //	G3 In a running process the leading context ends before the server can expire
 //	   the lease. This assumes that the rates of the two clocks differ by less
-//	   than margin / TTL, and never that clocks agree. After SIGSTOP, a pause of
-//	   the virtual machine or a suspend of the system it holds at the next use
-//	   (Holds).
+//	   than margin / TTL, and never that clocks agree. After SIGSTOP and, on
+//	   Linux, a suspend of the system it holds at the next use (Holds); after a
+//	   pause of the virtual machine only where its clock goes on meanwhile, which
+//	   many hypervisors prevent: there only the guard and the token help.
 //	G4 A guarded operation commits only inside its tenure. If it does not commit,
 //	   the caller can tell lost leadership, its own compare failing, and an
 //	   unknown outcome apart.

@@ -140,6 +140,15 @@ func (c *Candidate) register(ctx context.Context, enter entering) (*standing, er
 		return nil, err
 	}
 	place, unsure, err := c.enter(ctx, enter)
+	if err == nil && place.Adopted && last != nil && place.Token <= last.token {
+		// The key of an earlier standing, whose removal etcd refused. Its token
+		// must not come back to life: the key goes, and we enter anew (G2).
+		if err = c.remove(ctx, place.Token); err == nil {
+			var again bool
+			place, again, err = c.enter(ctx, enter)
+			unsure = unsure || again
+		}
+	}
 	unsure = unsure || inherited
 	if err != nil {
 		if unsure {

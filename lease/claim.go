@@ -20,30 +20,29 @@ type use struct {
 	// stop ends what the tender does after that; done is closed when it has.
 	stop context.CancelFunc
 	done chan struct{}
-	// sweeping says that there is more than removing to do.
-	sweeping bool
 }
 
 // Claim reserves name among the users of the session in this process: two
 // candidates that share a lease in one election would share a key. It returns
 // eldest.ErrCampaigning while name is held, and the session's cause once it has
 // ended. While a tender removes what the last holder left, Claim blocks until
-// that is done or ctx ends. A sweep is stopped, and sweeping reported: it is the
-// claimant's then. The claim ends with Release or Tend.
+// that is done or ctx ends. A sweep is stopped: sweeping reports that name was ever
+// tended with one, so that the claimant must do so again. The claim ends with
+// Release or Tend.
 func (s *Session) Claim(ctx context.Context, name string) (sweeping bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
 		if s.state == Lost {
-			return sweeping, context.Cause(s.ctx)
+			return false, context.Cause(s.ctx)
 		}
 		u := s.uses[name]
 		switch {
 		case u == nil:
 			s.uses[name] = &use{held: true}
-			return sweeping, nil
+			return s.swept[name], nil
 		case u.held:
-			return sweeping, fmt.Errorf("%w: the session already has a candidate there", eldest.ErrCampaigning)
+			return false, fmt.Errorf("%w: the session already has a candidate there", eldest.ErrCampaigning)
 		}
 		s.mu.Unlock()
 		err := retry.Wait(ctx, u.removed)
@@ -53,9 +52,8 @@ func (s *Session) Claim(ctx context.Context, name string) (sweeping bool, err er
 		}
 		s.mu.Lock()
 		if err != nil {
-			return sweeping, err
+			return false, err
 		}
-		sweeping = sweeping || u.sweeping
 	}
 }
 
@@ -82,8 +80,11 @@ func (s *Session) Tend(name string, remove, sweep func(context.Context)) bool {
 		return false
 	}
 	ctx, stop := context.WithCancel(s.ctx)
-	u := &use{removed: make(chan struct{}), stop: stop, done: make(chan struct{}), sweeping: sweep != nil}
+	u := &use{removed: make(chan struct{}), stop: stop, done: make(chan struct{})}
 	s.uses[name] = u
+	if sweep != nil {
+		s.swept[name] = true
+	}
 	go func() {
 		defer close(u.done)
 		defer stop()

@@ -26,7 +26,9 @@
 //
 // Deadlines are read on a clock that goes on while the machine sleeps
 // (CLOCK_BOOTTIME on Linux). Go's monotonic clock stops there, so a laptop that
-// wakes up after an hour would believe that its lease is fresh. The deadline is
+// wakes up after an hour would believe that its lease is fresh. What no clock of a
+// virtual machine shows is a pause during which the hypervisor stops that clock too;
+// against it there are only the guard and the token. The deadline is
 // checked at each use (Holds, Status) and by a timer, not by polling.
 //
 // # Sessions

@@ -66,6 +66,7 @@ type Session struct {
 	timer    *time.Timer // fires at the deadline, or just before and is set again
 	cleanup  bool        // whether the lease is to be revoked when the session ends
 	uses     map[string]*use
+	swept    map[string]bool // names that were ever tended with a sweep
 
 	hooks serial.Queue
 	done  chan struct{} // closed when the renewing goroutine has ended
@@ -83,8 +84,8 @@ func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration) *
 		cfg: cfg, id: id, ctx: ctx, end: end,
 		rhythm: r, deadline: deadlineAfter(sent, r.ttl, r.margin),
 		cleanup: true,
-		uses:    make(map[string]*use),
-		done:    make(chan struct{}),
+		uses:    make(map[string]*use), swept: make(map[string]bool),
+		done: make(chan struct{}),
 	}
 	s.revoking, s.noRevoke = context.WithCancel(context.Background())
 	s.mu.Lock()
@@ -138,7 +139,8 @@ func (s *Session) Holds(d time.Duration) bool {
 // has confirmed, the lease has certainly expired, or ctx ends; in the last case
 // it returns ctx's error and the revocation goes on in the background, for at
 // most one TTL, and Close may be called again to wait for it. A lease that is
-// gone already is a success, and so is every further Close after one.
+// gone already is a success, and so is every further Close after one. Close also
+// waits for hooks to return, as long as ctx lasts.
 //
 // Close does not need the context under which the session was opened to live,
 // but ctx must: with one that has ended, nothing is waited for.

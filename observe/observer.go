@@ -123,7 +123,8 @@ var errNotYet = fmt.Errorf("%w yet", eldest.ErrSilent)
 // goroutine and no clean-up, and sends nothing to etcd.
 func (o *Observer) Subscribe() *Subscription { return &Subscription{reader: o.cell.Reader()} }
 
-// Close ends the observer and waits for its goroutines. Subscribers still get the
+// Close ends the observer and waits for its goroutines, Config.Foreign included: it
+// must return. Subscribers still get the
 // newest state and then an error that wraps eldest.ErrClosed. Closing again is
 // harmless.
 func (o *Observer) Close() {

@@ -24,12 +24,17 @@ type picture struct {
 	foreign  func(key string)
 }
 
-// reset takes a snapshot.
+// reset takes a snapshot, in which each key is there once.
 func (p *picture) reset(revision int64, kvs []*mvccpb.KeyValue) {
 	p.revision, p.line = revision, p.line[:0]
 	for _, kv := range kvs {
-		p.put(kv)
+		if c, ok := p.candidate(kv); ok {
+			p.line = append(p.line, c)
+		}
 	}
+	slices.SortFunc(p.line, func(a, b eldest.Candidate) int {
+		return cmp.Or(cmp.Compare(a.Token, b.Token), strings.Compare(a.Key, b.Key))
+	})
 }
 
 // change takes all events of one revision.
@@ -38,32 +43,32 @@ func (p *picture) change(revision int64, events []*clientv3.Event) {
 	for _, ev := range events {
 		if ev.Type == mvccpb.DELETE {
 			p.remove(string(ev.Kv.Key))
-		} else {
-			p.put(ev.Kv)
+		} else if c, ok := p.candidate(ev.Kv); ok {
+			p.put(c)
 		}
 	}
 }
 
-func (p *picture) put(kv *mvccpb.KeyValue) {
+// candidate reads a key; ok is false for a foreign one, which is reported.
+func (p *picture) candidate(kv *mvccpb.KeyValue) (c eldest.Candidate, ok bool) {
 	key := string(kv.Key)
 	lease, err := keys.Parse(p.election, key)
 	if err != nil {
 		p.foreign(key)
-		return
+		return c, false
 	}
-	c := eldest.Candidate{
+	return eldest.Candidate{
 		Key: key, Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision, Value: kv.Value,
-	}
-	at, present := p.find(c.Token, key)
-	if present {
-		p.line[at] = c
+	}, true
+}
+
+func (p *picture) put(c eldest.Candidate) {
+	at, present := p.find(c.Token, c.Key)
+	if !present {
+		p.line = slices.Insert(p.line, at, c)
 		return
 	}
-	// A key whose deletion and return fell between two snapshots has a new token:
-	// its former life must not stay.
-	p.remove(key)
-	at, _ = p.find(c.Token, key)
-	p.line = slices.Insert(p.line, at, c)
+	p.line[at] = c
 }
 
 func (p *picture) remove(key string) {

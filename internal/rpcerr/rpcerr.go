@@ -86,9 +86,10 @@ func Permanent(err error) bool {
 func Definite(err error) bool {
 	switch Code(err) {
 	case codes.ResourceExhausted:
-		// A reply too large for the client has this code as well, and comes after
-		// the request was carried out.
-		return Is(err, rpctypes.ErrTooManyRequests) || Is(err, rpctypes.ErrNoSpace) || unsent(err)
+		// Two others have this code and may come after the request was carried out:
+		// a reply too large for the client, and ErrNoSpace: the request that
+		// oversteps the quota is applied and then refused.
+		return Is(err, rpctypes.ErrTooManyRequests) || unsent(err)
 	case codes.InvalidArgument, codes.Unauthenticated, codes.PermissionDenied,
 		codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
 		return true

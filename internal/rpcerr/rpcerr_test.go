@@ -35,7 +35,7 @@ var verdicts = map[string]struct {
 	"aborted":                             {status.Error(codes.Aborted, "?"), false, false},
 	"data loss":                           {rpctypes.ErrCorrupt, false, false},
 	"too many requests":                   {rpctypes.ErrTooManyRequests, false, true},
-	"no space":                            {rpctypes.ErrNoSpace, true, true},
+	"no space":                            {rpctypes.ErrNoSpace, true, false},
 	"no leader":                           {rpctypes.ErrNoLeader, false, true},
 	"leader changed":                      {rpctypes.ErrLeaderChanged, false, false},
 	"not leader":                          {rpctypes.ErrNotLeader, true, true},
