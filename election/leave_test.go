@@ -286,7 +286,8 @@ func TestEverythingAtOnceConcurrentSafe(t *testing.T) {
 		})
 		all.Wait()
 		require.NoError(t, c.Close(s.ctx))
-		require.Empty(t, s.queue())
+		// A registration that timed out may have arrived a moment ago: it is swept.
+		s.until("the queue is empty", func() bool { return len(s.queue()) == 0 })
 	}
 	require.NoError(t, session.Close(s.ctx))
 }

@@ -90,7 +90,7 @@ func TestTend(t *testing.T) {
 		<-swept
 		require.NoError(t, s.Settled(t.Context(), "a"), "nothing is left to wait for while it is held")
 		s.Release("a")
-		require.False(t, claim(t, s, "a"), "inherited once")
+		require.True(t, claim(t, s, "a"), "what may turn up late may do so for as long as the session lives")
 	})
 }
 
@@ -106,7 +106,7 @@ func TestTendEndsByItself(t *testing.T) {
 			func(context.Context) { order = append(order, "sweep") }))
 		synctest.Wait()
 		require.Equal(t, []string{"remove", "remove", "sweep"}, order)
-		require.False(t, claim(t, s, "a"), "the sweep had ended")
+		require.True(t, claim(t, s, "a"), "that a sweep ended does not mean that nothing turns up")
 	})
 }
 
