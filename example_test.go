@@ -65,7 +65,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	err = leadership.Lead(ctx, func(ctx context.Context) error {
-		// ctx ends before anybody else can win. The write is refused by etcd
+		// ctx ends with the tenure, and before the lease can expire. The write is refused by etcd
 		// once the tenure is over, whatever this process believes.
 		if _, err := leadership.KV().Put(ctx, "state", "written by the leader"); err != nil {
 			return err

@@ -86,7 +86,8 @@ func (c *Candidate) Await(ctx context.Context) (*Leadership, error) {
 
 // Try leads at once or not at all: if any candidate stands it returns an error
 // that wraps eldest.ErrNotElected and has not queued. One request on a healthy
-// cluster. It blocks only for etcd's answers, and fails like Campaign.
+// cluster. (Where foreign keys are in the range it has to stand for a moment to find
+// out, and leaves again.) It blocks only for etcd's answers, and fails like Campaign.
 func (c *Candidate) Try(ctx context.Context) (*Leadership, error) {
 	l, err := c.during(ctx, true, func(ctx context.Context) (*Leadership, error) {
 		s, err := c.register(ctx, c.cfg.Queue.EnterAlone)
@@ -140,7 +141,8 @@ func (c *Candidate) register(ctx context.Context, enter entering) (*standing, er
 		return nil, err
 	}
 	place, unsure, err := c.enter(ctx, enter)
-	if err == nil && place.Adopted && last != nil && place.Token <= last.token {
+	stale := err == nil && place.Adopted && last != nil && place.Token <= last.token
+	if stale {
 		// The key of an earlier standing, whose removal etcd refused. Its token
 		// must not come back to life: the key goes, and we enter anew (G2).
 		if err = c.remove(ctx, place.Token); err == nil {
@@ -151,8 +153,8 @@ func (c *Candidate) register(ctx context.Context, enter entering) (*standing, er
 	}
 	unsure = unsure || inherited
 	if err != nil {
-		if unsure {
-			c.tendKey(0, true, nil)
+		if unsure || stale {
+			c.tendKey(0, unsure, nil)
 		} else {
 			c.cfg.Session.Release(c.key)
 		}
@@ -253,6 +255,7 @@ func (c *Candidate) foreign(p txn.Place) {
 func (c *Candidate) uninterrupted(ctx context.Context, s *standing) error {
 	c.mu.Lock()
 	err := context.Cause(ctx)
+	_ = c.cfg.Session.Holds(0) // reads the clock: what has passed ends the standing
 	if s.ended() {
 		err = context.Cause(s.ctx)
 	}

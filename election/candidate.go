@@ -57,7 +57,8 @@ func (c *Candidate) Election() string { return c.cfg.Election }
 // goes on in the background, hooks included. It blocks until that is done, the
 // session has ended, or ctx has; in the last case it returns ctx's error, the key
 // is removed in the background while the session lives, and Close may be called
-// again. The session stays open: it belongs to the caller.
+// again. The session stays open: it belongs to the caller; if a registration may
+// still arrive late, it goes on watching for that.
 func (c *Candidate) Close(ctx context.Context) error {
 	if ctx == nil {
 		return c.failed("close candidate", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
@@ -75,6 +76,9 @@ func (c *Candidate) Close(ctx context.Context) error {
 	}
 	if err == nil && call != nil {
 		err = retry.Wait(ctx, call.done)
+		c.mu.Lock()
+		last = c.last // the call may have stood for a moment
+		c.mu.Unlock()
 	}
 	if err == nil && last != nil {
 		err = last.departed(ctx)
@@ -108,6 +112,7 @@ func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.C
 	if ctx == nil {
 		return nil, nil, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
 	}
+	over := c.cfg.Session.Err() // reads the clock
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reap()
@@ -124,8 +129,8 @@ func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.C
 	case s == nil && !register:
 		return nil, nil, c.notRegistered(c.last)
 	}
-	if err := c.cfg.Session.Err(); err != nil && register {
-		return nil, nil, err
+	if over != nil && register {
+		return nil, nil, over
 	}
 	attempt, abort := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(c.cfg.Session.Context(), func() { abort(c.cfg.Session.Err()) })

@@ -39,7 +39,7 @@ type Config struct {
 	// this much, then another one is asked. 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Recheck is the time between two checks that a watch is not deaf: a read of
-	// one key. 0 means half the session's TTL; negative means none.
+	// one key. 0 means half the session's TTL, at most 5 s; negative means none.
 	Recheck time.Duration
 	// Backoff gives the pause after the n-th failed attempt in a row, from 0.
 	// nil means doubling from 25 ms to 1 s with jitter.
@@ -86,7 +86,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Timeout = DefaultTimeout
 	}
 	if c.Recheck == 0 {
-		c.Recheck = c.Session.TTL() / 2
+		c.Recheck = min(c.Session.TTL()/2, 5*time.Second)
 	}
 	if c.Backoff == nil {
 		c.Backoff = retry.Default()

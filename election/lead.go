@@ -48,11 +48,15 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 	return f(leading)
 }
 
-// resignAfter resigns under a context of its own: the caller's has often ended.
+// resignAfter resigns. The caller's context has often ended; then it does so under
+// one of its own.
 func (l *Leadership) resignAfter(ctx context.Context) error {
-	fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.c.cfg.Timeout)
-	defer cancel()
-	if err := l.Resign(fresh); err != nil && !errors.Is(err, eldest.ErrNotLeading) {
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), l.c.cfg.Timeout)
+		defer cancel()
+	}
+	if err := l.Resign(ctx); err != nil && !errors.Is(err, eldest.ErrNotLeading) {
 		return err
 	}
 	return nil

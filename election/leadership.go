@@ -64,7 +64,10 @@ func (l *Leadership) Context() context.Context { return l.s.ctx }
 func (l *Leadership) Done() <-chan struct{} { return l.s.ctx.Done() }
 
 // Err returns nil during the tenure, then why it ended; always the same.
-func (l *Leadership) Err() error { return context.Cause(l.s.ctx) }
+func (l *Leadership) Err() error {
+	_ = l.c.cfg.Session.Holds(0) // reads the clock: what has passed ends the tenure
+	return context.Cause(l.s.ctx)
+}
 
 // Holds reports whether nobody else can lead for another d: whether an action
 // that takes at most d from now is over in time. It reads the clock, sends

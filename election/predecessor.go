@@ -5,6 +5,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -42,6 +43,12 @@ func (c *Candidate) await(ctx context.Context, s *standing) (*Leadership, error)
 		}
 		c.foreign(next)
 		place = next
+		if place.Unknown() {
+			// Only a custom queue answers so; it is not to be hammered.
+			if err := retry.Sleep(waiting, c.cfg.Backoff(0)); err != nil {
+				return nil, c.drop(ctx, s, err)
+			}
+		}
 	}
 	return c.win(ctx, s, place)
 }

@@ -28,7 +28,8 @@ type Config struct {
 	// Invariant: 0 <= Margin < TTL.
 	Margin time.Duration
 
-	// Clock is read for every deadline. nil means Boot().
+	// Clock is read for every deadline. nil means Boot(). Clock and Renewal are
+	// called under the session's lock: they must not call the session.
 	Clock Clock
 
 	// Renewal gives the rhythm for a granted TTL; it is asked again when the

@@ -113,8 +113,13 @@ func (s *Session) Context() context.Context { return s.ctx }
 // Done returns a channel that is closed when the session ends.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
-// Err returns nil while the session lives, then why it ended.
-func (s *Session) Err() error { return context.Cause(s.ctx) }
+// Err reads the clock and returns nil while the session lives, then why it ended.
+func (s *Session) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checked()
+	return context.Cause(s.ctx)
+}
 
 // Status reads the clock and returns what is certain at this moment.
 func (s *Session) Status() Status {
@@ -124,8 +129,9 @@ func (s *Session) Status() Status {
 	return Status{State: s.state, Remaining: left, Cause: context.Cause(s.ctx)}
 }
 
-// Holds reports whether the lease certainly lives for another d: whether an
-// action that takes at most d from now is over before anybody else can win. It
+// Holds reports whether the lease certainly lives for another d: whether, unless
+// somebody revokes it, an action that takes at most d from now is over before etcd
+// can expire it. It
 // reads the clock and sends nothing. After the process or the machine was
 // stopped, the first call already tells the truth (G3).
 func (s *Session) Holds(d time.Duration) bool {
@@ -136,7 +142,7 @@ func (s *Session) Holds(d time.Duration) bool {
 
 // Close ends the session and revokes its lease, so that its keys go at once. The
 // session's context ends before anything is sent. Close blocks until the server
-// has confirmed, the lease has certainly expired, or ctx ends; in the last case
+// has confirmed, the granted TTL has passed, or ctx ends; in the last case
 // it returns ctx's error and the revocation goes on in the background, for at
 // most one TTL, and Close may be called again to wait for it. A lease that is
 // gone already is a success, and so is every further Close after one. Close also
@@ -165,7 +171,9 @@ func (s *Session) Close(ctx context.Context) error {
 
 // Abandon ends the session on this side only: renewing stops, nothing is sent,
 // and the lease lives on until it expires, for Resume or for nobody. A revocation
-// that is under way, after a loss or a Close, is given up. Abandon waits for the
+// that is under way, after a loss or a Close, is given up, and so is the removal of
+// a key whose candidate or leader has left without etcd's confirmation: if Resume
+// brings that session back, the key, and its token, is still there. Abandon waits for the
 // session's goroutines, which end at once, but not for hooks. Closing an abandoned
 // session is harmless and sends nothing.
 func (s *Session) Abandon() {

@@ -49,7 +49,7 @@ var envPrefixes = []string{"ELDEST_", "ETCDCTL_"}
 
 // connHelp ends the help text of every command that has the flags.
 const connHelp = `
-A flag that is not given is read from the environment: --endpoints from
+A connection flag that is not given is read from the environment: --endpoints from
 ELDEST_ENDPOINTS or else ETCDCTL_ENDPOINTS, --dial-timeout from
 ELDEST_DIAL_TIMEOUT or else ETCDCTL_DIAL_TIMEOUT, and so on.`
 

@@ -104,7 +104,7 @@ func partition(ctx context.Context, s *stage) error {
 	}
 	s.isCut[member] = false
 	s.aside("%s stands again: a new process, a new lease, a new key, and therefore the end of the queue", leader.actor)
-	_, err = s.stand(ctx, leader.actor, member)
+	err = s.stand(ctx, leader.actor, member)
 	return err
 }
 

@@ -39,7 +39,7 @@ func (s *stage) process(c *candidacy) *actor {
 func (s *stage) fill(ctx context.Context) error {
 	for len(s.queue()) < s.cfg.Candidates {
 		s.named++
-		if _, err := s.stand(ctx, fmt.Sprintf("c%d", s.named), s.memberFor(s.named)); err != nil {
+		if err := s.stand(ctx, fmt.Sprintf("c%d", s.named), s.memberFor(s.named)); err != nil {
 			return err
 		}
 	}

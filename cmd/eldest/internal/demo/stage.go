@@ -148,13 +148,13 @@ func (s *stage) client() *clientv3.Client {
 
 // stand starts a candidate's process that talks to the given member only, and
 // blocks until it waits or leads.
-func (s *stage) stand(ctx context.Context, name string, member int) (*actor, error) {
+func (s *stage) stand(ctx context.Context, name string, member int) error {
 	a := &actor{name: name, member: member, through: s.cluster.Members()[member].Name}
 	cmd := exec.Command(s.cfg.Executable, "campaign", electionName, name, "--json",
 		"--ttl", s.cfg.TTL.String(), "--endpoints", s.cluster.Endpoints()[member])
 	begin := time.Now()
 	if err := launch(s.spawner, a, cmd, s.tell); err != nil {
-		return nil, err
+		return err
 	}
 	s.actors = append(s.actors, a)
 	err := s.await(ctx, fmt.Sprintf("%s stands", name), s.cfg.limits().Expiry, func(facts []Fact) bool {
@@ -164,7 +164,7 @@ func (s *stage) stand(ctx context.Context, name string, member int) (*actor, err
 	if err == nil && a.gone() {
 		err = fmt.Errorf("%s ended before it stood: %s", name, a.complaint)
 	}
-	return a, err
+	return err
 }
 
 // await blocks until cond holds. When that takes longer than the limit it returns
