@@ -104,6 +104,6 @@ func printCluster(w io.Writer, c *devcluster.Cluster, asJSON bool) error {
 	for _, m := range c.Members() {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", m.Name, m.ID, m.ClientURL, m.PeerURL, m.DataDir)
 	}
-	fmt.Fprintf(tw, "\nexport ELDEST_ENDPOINTS=%s\n", strings.Join(c.Endpoints(), ","))
+	fmt.Fprintf(tw, "\nRunning until Ctrl-C. For the other terminals:\n\nexport ELDEST_ENDPOINTS=%s\n", strings.Join(c.Endpoints(), ","))
 	return tw.Flush()
 }

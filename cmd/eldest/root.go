@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
@@ -69,6 +70,8 @@ func newRootCmd(started *bool) *cobra.Command {
 			return unknownCommand(cmd, args[0])
 		},
 	}
+	root.Version = version()
+	root.SetVersionTemplate("eldest {{.Version}}\n")
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().Bool("json", false, "write JSON for programs instead of tables for people")
@@ -105,4 +108,20 @@ func markStart(cmd *cobra.Command, started *bool) {
 	for _, sub := range cmd.Commands() {
 		markStart(sub, started)
 	}
+}
+
+// version says what was built, and with which etcd.
+func version() string {
+	built, etcd := "(devel)", "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Version != "" {
+			built = info.Main.Version
+		}
+		for _, module := range info.Deps {
+			if module.Path == "go.etcd.io/etcd/server/v3" {
+				etcd = module.Version
+			}
+		}
+	}
+	return fmt.Sprintf("%s (etcd %s)", built, etcd)
 }

@@ -169,3 +169,9 @@ func TestEtcdPrintsTableAndShellLine(t *testing.T) {
 	startEtcd(t, read, "--data-dir", dir)
 	startEtcd(t, read, "--data-dir", dir)
 }
+
+func TestVersion(t *testing.T) {
+	code, stdout, _ := runLine(t, "--version")
+	require.Equal(t, 0, code)
+	require.Regexp(t, `^eldest \S+ \(etcd \S+\)\n$`, stdout)
+}
