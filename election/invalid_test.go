@@ -31,6 +31,7 @@ func TestNewRefusesBadInput(t *testing.T) {
 		"no watcher":        func(cfg *election.Config) { cfg.Watcher = nil },
 		"nil client":        func(cfg *election.Config) { cfg.Watcher = none },
 		"negative time-out": func(cfg *election.Config) { cfg.Timeout = -time.Second },
+		"turn by hand":      func(cfg *election.Config) { cfg.Turn = &election.Turn{} },
 		"large value":       func(cfg *election.Config) { cfg.Value = make([]byte, election.MaxValue+1) },
 	} {
 		t.Run(name, func(t *testing.T) {

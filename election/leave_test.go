@@ -72,6 +72,17 @@ func TestResign(t *testing.T) {
 	}
 }
 
+// Close has resigned already: whoever resigns after it wants what is so.
+func TestResignAfterClose(t *testing.T) {
+	s := newStage(t)
+	c := s.candidate("v")
+	l := s.lead(c)
+	require.NoError(t, c.Close(s.ctx))
+	require.NoError(t, l.Resign(s.ctx))
+	require.ErrorIs(t, l.Err(), eldest.ErrClosed)
+	require.Empty(t, s.queue())
+}
+
 // Regression 6: a dead context, then a live one.
 func TestResignWithADeadContextAndThenAgain(t *testing.T) {
 	s := newStage(t)

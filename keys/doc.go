@@ -30,4 +30,8 @@
 // candidates from foreign keys; Eldest ignores foreign keys and reports them.
 // Not guaranteed: that others do. To etcd's concurrency package any key in the
 // range is a candidate, so its candidates wait behind a foreign key.
+//
+// A key of a candidate's shape that somebody put by hand, without a lease, is no
+// foreign key: it is a candidate to everybody and blocks the queue until it is
+// removed (eldest resign ELECTION KEY).
 package keys

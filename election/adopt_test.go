@@ -1,0 +1,110 @@
+package election_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// Adopting a key under another value takes a second request. A passing error of it
+// must not cost the place, nor, after a Resume, the leadership.
+//
+// Broken by proclaiming once in adopt, without the policy's Until.
+func TestAdoptingOutlastsAPassingError(t *testing.T) {
+	s := newStage(t)
+	session := s.session(s.admin)
+	before := s.lead(s.candidate("before", on(session)))
+	session.Abandon()
+	resumed, err := lease.Resume(s.ctx, lease.Config{Lease: s.admin}, session.ID())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, resumed.Close(s.ctx)) }()
+
+	c, g := s.gated("after", on(resumed))
+	met := make(chan struct{})
+	g.on(nil, func(_ context.Context, err error) error { // the registration: it finds the key
+		g.on(func(context.Context) error { close(met); return rpctypes.ErrLeaderChanged }, nil)
+		return err
+	})
+	l := s.lead(c)
+	get(s, met)
+	require.Equal(t, before.Token(), l.Token(), "the same tenure")
+	require.Equal(t, "after", string(s.value(c.Key())))
+}
+
+// denying is a KV whose transactions are refused while a role is being changed.
+type denying struct {
+	clientv3.KV
+	now atomic.Bool
+	n   atomic.Int64 // refused so far
+}
+
+func (r *denying) Txn(ctx context.Context) clientv3.Txn {
+	return &gatedTxn{Txn: r.KV.Txn(ctx), ctx: ctx, before: func(context.Context) error {
+		if !r.now.Load() {
+			return nil
+		}
+		r.n.Add(1)
+		return rpctypes.ErrPermissionDenied
+	}}
+}
+
+// resignedInVain is a candidate on kv whose tenure has ended while its key is
+// still there: etcd refused both removals, the caller's and that in the background.
+func (s *stage) resignedInVain(r *denying, kv clientv3.KV) (*election.Candidate, *election.Leadership) {
+	s.t.Helper()
+	c := s.candidate("v", on(s.session(s.admin)), func(cfg *election.Config) { cfg.KV = kv })
+	l := s.lead(c)
+	r.now.Store(true)
+	require.ErrorIs(s.t, l.Resign(s.ctx), rpctypes.ErrPermissionDenied)
+	s.until("the background was refused as well", func() bool { return r.n.Load() == 2 })
+	r.now.Store(false)
+	require.Equal(s.t, []string{c.Key()}, s.queue())
+	return c, l
+}
+
+// G2 and G4: the key of an earlier tenure is there when the candidate campaigns
+// again. Adopted, it would bring the old token back, and with it the guarded
+// writes of the first tenure that are still on their way.
+//
+// Broken by register adopting whatever it finds, without a look at the last token.
+func TestKeyOfAnEndedTenureIsNotAdopted(t *testing.T) {
+	s := newStage(t)
+	r := &denying{KV: s.cli}
+	c, first := s.resignedInVain(r, r)
+	second := s.lead(c)
+	require.Greater(t, second.Token(), first.Token())
+	require.Equal(t, []string{c.Key()}, s.queue())
+
+	late := txn.Guard{Election: s.election, Key: first.Key(), Token: first.Token()}
+	_, err := late.KV(s.admin).Put(s.ctx, t.Name(), "of the first tenure")
+	require.ErrorIs(t, err, eldest.ErrDeposed)
+	require.NoError(t, second.Err())
+}
+
+// G8: the caller gives up just when that old key is to be removed. Nobody stands
+// then, so it goes in the background.
+//
+// Broken by tending only a registration whose outcome is unknown.
+func TestKeyOfAnEndedTenureGoesThoughItsCandidateGivesUp(t *testing.T) {
+	s := newStage(t)
+	r := &denying{KV: s.cli}
+	g := &gate{KV: r}
+	c, _ := s.resignedInVain(r, g)
+	ctx, cancel := context.WithCancel(s.ctx)
+	g.on(nil, func(_ context.Context, err error) error { // the registration: it finds the key
+		g.on(func(context.Context) error { cancel(); return context.Canceled }, nil)
+		return err
+	})
+	_, err := c.Campaign(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	s.queued(0)
+}

@@ -1,0 +1,46 @@
+package election_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// G1, where keys were put by hand: an elder that came in one transaction with more
+// foreign keys than an answer holds shares their create revision. Whoever searches
+// on below that revision misses it, and leads beside it.
+//
+// Broken by Queue.Ahead paging by revision behind an answer of foreign keys only.
+func TestElderAmongForeignKeysOfItsTransaction(t *testing.T) {
+	s := newStage(t)
+	elder := keys.Candidate(s.election, 0x7fffffff)
+	ops := []clientv3.Op{clientv3.OpPut(elder, "by hand")}
+	for i := range 40 {
+		ops = append(ops, clientv3.OpPut(fmt.Sprintf("%s!%02d", keys.Prefix(s.election), i), "foreign"))
+	}
+	_, err := s.admin.Txn(s.ctx).Then(ops...).Commit()
+	require.NoError(t, err)
+	t.Cleanup(func() { // they have no lease
+		_, err := s.admin.Delete(s.ctx, keys.Prefix(s.election), clientv3.WithPrefix())
+		require.NoError(t, err)
+	})
+
+	waits := make(chan election.WaitingEvent, 10)
+	c := s.candidate("v", func(cfg *election.Config) {
+		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
+	})
+	campaign := s.campaigning(s.ctx, c)
+	select {
+	case e := <-waits:
+		require.Equal(t, elder, e.Predecessor.Key)
+	case won := <-campaign:
+		require.Fail(t, "it leads beside an elder", "%v", won.err)
+	}
+	s.remove(elder)
+	require.NoError(t, get(s, campaign).err)
+}

@@ -1,0 +1,58 @@
+package election_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// jumping is a clock on which the machine can be asleep.
+type jumping struct {
+	lease.Clock
+	by atomic.Int64
+}
+
+func (j *jumping) Now() time.Duration { return j.Clock.Now() + time.Duration(j.by.Load()) }
+
+// G3: after a suspend Go's timers are as late as the sleep was long; nothing has
+// ended the tenure yet. Whatever is called first reads the clock and tells the truth.
+//
+// Broken by any of these asking the session's context only.
+func TestFirstCallAfterASuspend(t *testing.T) {
+	for name, first := range map[string]func(s *stage, c *election.Candidate, l *election.Leadership) error{
+		"lead": func(s *stage, _ *election.Candidate, l *election.Leadership) error {
+			return l.Lead(s.ctx, func(context.Context) error {
+				s.t.Error("the function was called")
+				return nil
+			})
+		},
+		"leadership error": func(_ *stage, _ *election.Candidate, l *election.Leadership) error { return l.Err() },
+		"proclaim": func(s *stage, _ *election.Candidate, l *election.Leadership) error {
+			return l.Proclaim(s.ctx, nil)
+		},
+		"register": func(s *stage, c *election.Candidate, _ *election.Leadership) error {
+			_, err := c.Register(s.ctx)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			clock := &jumping{Clock: lease.Boot()}
+			session := s.session(s.admin, func(cfg *lease.Config) { cfg.Clock = clock })
+			c, idle := s.candidate("v", on(session)), s.candidate("v", on(session), func(cfg *election.Config) {
+				cfg.Election += " other"
+			})
+			l := s.lead(c)
+			clock.by.Store(int64(time.Hour))
+			require.ErrorIs(t, first(s, idle, l), eldest.ErrSessionLost)
+			require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
+		})
+	}
+}

@@ -1,0 +1,118 @@
+package observe_test
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// G6: the queue is empty but for an old foreign key, and the stream is deaf. A
+// recheck must find the candidate that comes: it looks for what is newest.
+//
+// Broken by rechecking an empty queue with the first key of the range, which is
+// the foreign one and as old as the picture.
+func TestRecheckSeesPastAForeignKey(t *testing.T) {
+	s := newStage(t)
+	_, err := s.admin.Put(s.ctx, keys.Prefix(s.election)+"!notes", "foreign")
+	require.NoError(t, err)
+	w := &deafAtFirst{Watcher: s.cli}
+	o := s.observer(quick, func(cfg *observe.Config) { cfg.Watcher = w })
+	sub := o.Subscribe()
+	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
+	s.put(1, "v")
+	s.led(sub, 1, "v")
+}
+
+// G6: a closed observer does not go on naming a leader.
+//
+// Broken by leaving the newest state in place when the observer ends.
+func TestStateAfterClose(t *testing.T) {
+	s := newStage(t)
+	o := s.observer()
+	s.put(1, "v")
+	s.led(o.Subscribe(), 1, "v")
+	o.Close()
+	state := o.State()
+	require.Equal(t, eldest.Unknown, state.Kind)
+	require.ErrorIs(t, state.Reason, eldest.ErrClosed)
+	require.Zero(t, state.Leader)
+}
+
+// streams counts the watch streams that etcd's clients keep in this process.
+func streams() int {
+	stacks := make([]byte, 1<<20)
+	for {
+		if n := runtime.Stack(stacks, true); n < len(stacks) {
+			return bytes.Count(stacks[:n], []byte("watchGRPCStream).run("))
+		}
+		stacks = make([]byte, 2*len(stacks))
+	}
+}
+
+// etcd's client keeps a watch stream that it could not open, with its goroutines,
+// for as long as the client lives. However long etcd is away, there are few.
+//
+// Broken by taking another stream after each attempt that timed out, whoever is
+// to blame: this outage then costs one for each.
+func TestFewWatchStreamsWhileEtcdIsAway(t *testing.T) {
+	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{}))
+	require.Eventually(t, func() bool { return streams() == 0 }, 20*time.Second, time.Millisecond, "of earlier tests")
+	var failures atomic.Int64
+	o := s.observer(func(cfg *observe.Config) {
+		cfg.Timeout, cfg.Recheck = 50*time.Millisecond, 50*time.Millisecond
+		cfg.Backoff = func(int) time.Duration { failures.Add(1); return time.Millisecond }
+	})
+	sub := o.Subscribe()
+	s.is(sub, eldest.Nobody)
+	require.NoError(t, s.cluster.Member(0).Kill())
+	s.is(sub, eldest.Unknown)
+	already := failures.Load()
+	require.Eventually(t, func() bool { return failures.Load() >= already+40 }, 20*time.Second, time.Millisecond)
+	require.LessOrEqual(t, streams(), 4)
+
+	require.NoError(t, s.cluster.Restart(s.ctx, 0))
+	s.is(sub, eldest.Nobody)
+	s.put(1, "v")
+	s.led(sub, 1, "v")
+	require.LessOrEqual(t, streams(), 4)
+}
+
+// One member of three swallows what it is sent; the client does not notice. A
+// question that meets it costs one time-out and is answered by another one.
+//
+// Broken by asking without a time-out for each attempt: every third question then
+// hangs for as long as its caller has patience.
+func TestQueriesWhereOneMemberIsSilent(t *testing.T) {
+	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{Members: 3}))
+	s.put(1, "v")
+	host := s.cluster.Host(t)
+	cli := host.Client(t)
+	for range 6 { // be connected to all of them
+		_, err := cli.Get(s.ctx, s.election)
+		require.NoError(t, err)
+	}
+	host.Proxy(0).Drop(etcdtest.BothWays)
+	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second)
+	defer cancel()
+	before := host.Stats().Dropped.Inbound
+	for host.Stats().Dropped.Inbound == before { // until the silent member was asked
+		leader, err := observe.LeaderOf(ctx, cli, s.election)
+		require.NoError(t, err)
+		require.Equal(t, int64(1), leader.Lease)
+	}
+	for range 3 {
+		queue, err := observe.Queue(ctx, cli, nil, s.election)
+		require.NoError(t, err)
+		require.Len(t, queue, 1)
+	}
+}
