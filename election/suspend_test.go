@@ -26,13 +26,16 @@ func (j *jumping) Now() time.Duration { return j.Clock.Now() + time.Duration(j.b
 //
 // Broken by any of these asking the session's context only.
 func TestFirstCallAfterASuspend(t *testing.T) {
-	for name, first := range map[string]func(s *stage, c *election.Candidate, l *election.Leadership) error{
+	type call func(s *stage, idle *election.Candidate, l *election.Leadership) error
+	var session *lease.Session
+	for name, first := range map[string]call{
 		"lead": func(s *stage, _ *election.Candidate, l *election.Leadership) error {
 			return l.Lead(s.ctx, func(context.Context) error {
 				s.t.Error("the function was called")
 				return nil
 			})
 		},
+		"session error":    func(*stage, *election.Candidate, *election.Leadership) error { return session.Err() },
 		"leadership error": func(_ *stage, _ *election.Candidate, l *election.Leadership) error { return l.Err() },
 		"proclaim": func(s *stage, _ *election.Candidate, l *election.Leadership) error {
 			return l.Proclaim(s.ctx, nil)
@@ -45,7 +48,7 @@ func TestFirstCallAfterASuspend(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			clock := &jumping{Clock: lease.Boot()}
-			session := s.session(s.admin, func(cfg *lease.Config) { cfg.Clock = clock })
+			session = s.session(s.admin, func(cfg *lease.Config) { cfg.Clock = clock })
 			c, idle := s.candidate("v", on(session)), s.candidate("v", on(session), func(cfg *election.Config) {
 				cfg.Election += " other"
 			})
