@@ -117,8 +117,9 @@ func TestRegression22_Observer(t *testing.T) {
 // kept for a reader.
 //
 // Fails when a subscription is a queue, or when the observer waits for its readers.
+//
+// Not parallel: it measures the heap, which is everybody's.
 func TestRegression22_SlowReader(t *testing.T) {
-	t.Parallel()
 	const updates, size = 10_000, 4096
 	c := etcdtest.Start(t, etcdtest.Config{})
 	name := electionOf(t)
