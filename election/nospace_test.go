@@ -71,15 +71,18 @@ func TestGuardedWriteRefusedForSpaceIsUnknown(t *testing.T) {
 		})
 	}
 	all.Wait()
+	require.NotEmpty(t, full.met)
 	applied := 0
 	for key, err := range full.met {
 		require.True(t, rpcerr.Is(err, rpctypes.ErrNoSpace), "%v", err)
+		// Of all, for the error does not tell which of them it was.
+		require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
 		if s.there(key) {
 			applied++
-			require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
 		}
 	}
-	require.Positive(t, applied, "some were carried out and refused; else this test shows nothing")
+	// Nearly all, as a rule; none, if etcd noticed between two writes.
+	t.Logf("%d of %d that were refused had been carried out", applied, len(full.met))
 }
 
 // G8: a registration that is refused for want of space leaves no key, whatever etcd
