@@ -26,6 +26,9 @@ type taking struct {
 	stream uint32
 	unary  bool // the request ended its side of the stream
 	begun  bool // the reply has begun to arrive
+	// complete says that all of the reply has come. Frames that the proxy had read
+	// before the reset may follow; they must not complete it again.
+	complete bool
 }
 
 // Containing matches requests whose message contains the given bytes, such as a key
@@ -122,7 +125,8 @@ func (c *conn) filter(d Direction, fr *frame) (pass bool, complete *Swallow) {
 	// Nothing passes any more: the reply's headers have changed the state of
 	// the connection's header compression, so the client could not read what
 	// follows anyway.
-	if fr.stream == t.stream && (fr.ends() || !t.unary && fr.kind == frameData) {
+	if !t.complete && fr.stream == t.stream && (fr.ends() || !t.unary && fr.kind == frameData) {
+		t.complete = true
 		c.proxy.stats.Swallowed++
 		return false, t.Swallow
 	}
