@@ -168,7 +168,7 @@ func (c *Candidate) proclaim(ctx context.Context, s *standing, value []byte) err
 	case errors.Is(err, eldest.ErrDeposed):
 		c.deposed(s, err)
 	case rpcerr.ClientClosed(once, c.cfg.KV, err):
-		err = fmt.Errorf("%w: the etcd client: %w", eldest.ErrClosed, err)
+		err = fmt.Errorf("%w: the etcd client, during the request: %w", eldest.ErrClosed, err)
 	}
 	return err
 }

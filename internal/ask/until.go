@@ -46,6 +46,11 @@ func (p Policy) Until(ctx context.Context, f func(ctx context.Context) error) er
 		case errors.As(err, &settled):
 			return settled.error
 		case closed:
+			if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+				// The end of the attempt, not of the caller's context, for which
+				// it would be taken.
+				return errClientClosed
+			}
 			return fmt.Errorf("%w: %w", errClientClosed, err)
 		case permanent:
 			return err
