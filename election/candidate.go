@@ -28,6 +28,8 @@ type Candidate struct {
 	entry txn.Entry
 	// call is the one that registers or waits; nil while there is none.
 	call *calling
+	// previous is the last one that returned.
+	previous *calling
 	// standing is the present candidacy or tenure; nil when idle.
 	// Invariant: at most one, and its session claim is held.
 	standing *standing
@@ -96,12 +98,15 @@ func (c *Candidate) Close(ctx context.Context) error {
 // calling is a call that registers or waits.
 type calling struct {
 	abort context.CancelCauseFunc
-	done  chan struct{} // closed when it has returned, all but
+	// withdrawn says that Withdraw ended it, or tried to.
+	withdrawn bool
+	done      chan struct{} // closed when it has returned, all but
 }
 
-// interrupt ends the call, if there is one.
+// interrupt ends the call, if there is one. The caller holds the candidate's mu.
 func (c *calling) interrupt(cause error) {
 	if c != nil {
+		c.withdrawn = errors.Is(cause, eldest.ErrWithdrawn)
 		c.abort(cause)
 	}
 }
@@ -144,6 +149,7 @@ func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.C
 		if c.call == call {
 			c.call = nil
 		}
+		c.previous = call
 		close(call.done)
 	}, nil
 }

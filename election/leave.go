@@ -27,6 +27,7 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 	c.mu.Lock()
 	c.reap()
 	s, last, call := c.standing, c.last, c.call
+	again := c.previous != nil && c.previous.withdrawn
 	if s == nil || !s.won() {
 		call.interrupt(eldest.ErrWithdrawn)
 	}
@@ -39,6 +40,8 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 	case call != nil:
 	case last != nil && errors.Is(context.Cause(last.ctx), eldest.ErrWithdrawn):
 		return c.failed("withdraw", last.departed(ctx))
+	case again: // a registration that never stood
+		return c.failed("withdraw", c.cfg.Session.Settled(ctx, c.key))
 	default:
 		return c.failed("withdraw", c.notRegistered(last))
 	}

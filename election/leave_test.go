@@ -302,3 +302,18 @@ func TestEverythingAtOnceConcurrentSafe(t *testing.T) {
 	}
 	require.NoError(t, session.Close(s.ctx))
 }
+
+// Withdrawing again is harmless also where the first time met a registration on its
+// way, of which nothing ever stood.
+func TestWithdrawARegistrationTwice(t *testing.T) {
+	s := newStage(t)
+	c, g := s.gated("v")
+	sent := make(chan struct{})
+	g.on(func(ctx context.Context) error { close(sent); <-ctx.Done(); return context.Cause(ctx) }, nil)
+	waiting := s.campaigning(s.ctx, c)
+	get(s, sent)
+	require.NoError(t, c.Withdraw(s.ctx))
+	require.ErrorIs(t, get(s, waiting).err, eldest.ErrWithdrawn)
+	require.NoError(t, c.Withdraw(s.ctx))
+	require.Empty(t, s.queue())
+}
