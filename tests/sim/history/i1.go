@@ -14,7 +14,7 @@ func I1(h *History) []Violation {
 			if b == a || b.won.Seq < a.won.Seq {
 				continue
 			}
-			if a.unsure != nil && (a.unsure.Seq < b.won.Seq || asked(a, b)) {
+			if a.unsure != nil && (a.unsure.Seq < b.won.Seq || asked(a, b) || lapsed(h, a, b)) {
 				continue
 			}
 			if a.taken != nil && a.taken.Seq < b.won.Seq || b.takenBefore() {
@@ -33,6 +33,23 @@ func I1(h *History) []Violation {
 // Held in place of LetGo, and a's interval would end later.)
 func asked(a, b *tenure) bool {
 	return a.unsure.Kind == LetGo && a.unsure.At == b.won.At
+}
+
+// lapsed reports whether a's session ended by itself at the very instant of b's win
+// and only the telling came after it: without distances a holder that lets its lease
+// go, and the server that hears of it, are one instant, in which the log's order is
+// that of the scheduler. Had a still been sure when it was asked at the win, the log
+// would have Held.
+func lapsed(h *History, a, b *tenure) bool {
+	if a.unsure.Kind != Ended || !a.unsure.Lost || a.unsure.At != b.won.At {
+		return false
+	}
+	for _, e := range h.Events {
+		if e.Kind == Held && e.Who == a.who && e.Token == a.token && e.Seq > b.won.Seq {
+			return false
+		}
+	}
+	return true
 }
 
 // until says when an interval ended, for the text of a violation.
