@@ -49,10 +49,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if err := checkQuery(context.Background(), c.KV, c.Election); err != nil {
+	if err := checkTarget(c.KV, c.Election); err != nil {
 		return c, err
 	}
-	if client, ok := c.Watcher.(*clientv3.Client); c.Watcher == nil || ok && client == nil {
+	if missing(c.Watcher) {
 		return c, fmt.Errorf("%w: Config.Watcher is nil", eldest.ErrInvalid)
 	}
 	if c.Timeout < 0 {

@@ -111,13 +111,24 @@ func eachCandidate(ctx context.Context, kv clientv3.KV, election string, limit i
 	return nil
 }
 
-// checkQuery refuses bad input before anything is sent.
+// checkQuery refuses bad input of a single question before anything is sent.
 func checkQuery(ctx context.Context, kv clientv3.KV, election string) error {
 	if ctx == nil {
 		return fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
 	}
-	if client, ok := kv.(*clientv3.Client); kv == nil || ok && client == nil {
+	return checkTarget(kv, election)
+}
+
+// checkTarget refuses what can neither be asked nor observed.
+func checkTarget(kv clientv3.KV, election string) error {
+	if missing(kv) {
 		return fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
 	}
 	return keys.Check(election)
+}
+
+// missing catches a nil client in an interface as well as no interface at all.
+func missing(rpc any) bool {
+	client, ok := rpc.(*clientv3.Client)
+	return rpc == nil || ok && client == nil
 }
