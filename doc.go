@@ -21,10 +21,24 @@
 //	election  one campaign: register, wait, win, lead, leave
 //	observe   who leads now, for anyone
 //
+// and a service of which one instance leads stands on
+//
+//	elector   stands again and again, and says what this node is
+//	curator   a gRPC server that serves while it leads and forwards while it follows
+//	identity  what a node tells of itself in its key's value
+//	resolver  leads gRPC clients to the leader
+//
+// Beside them
+//
+//	hooks     several hooks told at once, and a logger; metrics (Prometheus) and
+//	          traces (OpenTelemetry) are modules of their own
+//	compat/concurrency  etcd's concurrency API by this protocol: a program changes one import
+//	bench     what failover and fan-out cost, ours beside others', in one run
+//
 // Facts flow up (etcd to watch to election and observe), commands flow down. Which
 // room may import which is a test (internal/layers). A program that leads opens a
 // lease.Session, makes an election.Candidate with it and calls Campaign; one that
-// only looks uses observe.
+// wants to lead for ever uses elector; one that only looks uses observe.
 //
 // # Guarantees
 //

@@ -81,7 +81,7 @@ func TestKeyOfAnEndedTenureIsNotAdopted(t *testing.T) {
 	r := &denying{KV: s.cli}
 	c, first := s.resignedInVain(r, r)
 	second := s.lead(c)
-	require.Greater(t, second.Token(), first.Token())
+	require.Greater(t, second.Token(), first.Token(), "the token of an earlier life")
 	require.Equal(t, []string{c.Key()}, s.queue())
 
 	late := txn.Guard{Election: s.election, Key: first.Key(), Token: first.Token()}

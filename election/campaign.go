@@ -109,7 +109,7 @@ func (c *Candidate) Try(ctx context.Context) (*Leadership, error) {
 			}
 			return nil, err
 		}
-		return c.win(ctx, s, s.place)
+		return c.win(ctx, s)
 	})
 	return l, c.failed("try", err)
 }
@@ -222,19 +222,14 @@ func (c *Candidate) adopt(ctx context.Context, s *standing) error {
 			return err
 		}
 	}
-	place, err := c.ahead(ctx, s.place, 0)
-	if err != nil {
-		return err
-	}
-	s.place = place
-	c.foreign(place)
-	return nil
+	return c.look(ctx, s, 0)
 }
 
 // registered tells the hooks of a place. The caller holds mu.
 func (c *Candidate) registered(s *standing) {
 	event := RegisteredEvent{
-		Election: c.cfg.Election, Key: c.key, Token: s.token, Queue: s.place.Queue, Adopted: s.place.Adopted,
+		Candidate: c, Election: c.cfg.Election, Key: c.key, Token: s.token, Queue: s.place.Queue, Adopted: s.place.Adopted,
+		At: s.since,
 	}
 	if len(s.place.Ahead) > 0 {
 		event.Predecessor = s.place.Ahead[0].Key

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/retry"
@@ -45,7 +46,13 @@ func New(cfg Config) (*Candidate, error) {
 		return nil, &eldest.OpError{Op: "new candidate", Election: cfg.Election, Err: err}
 	}
 	entry := cfg.entry()
-	return &Candidate{cfg: cfg, key: entry.Key(), source: cfg.source(), entry: entry}, nil
+	c := &Candidate{cfg: cfg, key: entry.Key(), source: cfg.source(), entry: entry}
+	if cfg.Hooks.Interrupted != nil {
+		c.source.Interrupted = func(key string, reason error) {
+			call(c, cfg.Hooks.Interrupted, InterruptedEvent{Election: cfg.Election, Key: key, Reason: reason, At: time.Now()})
+		}
+	}
+	return c, nil
 }
 
 // Key returns the key with which the candidate stands, whether it does or not.

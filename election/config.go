@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/absent"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/keys"
@@ -56,24 +57,32 @@ type Config struct {
 // answers in milliseconds.
 const DefaultTimeout = 2 * time.Second
 
-func (c Config) withDefaults() (Config, error) {
+// Check refuses what New would refuse, other than a missing Session, KV or Watcher:
+// for whoever fills those in later. The error wraps eldest.ErrInvalid.
+func (c Config) Check() error {
 	if err := keys.Check(c.Election); err != nil {
+		return err
+	}
+	switch {
+	case c.Turn != nil && c.Turn.taken == nil:
+		return fmt.Errorf("%w: Config.Turn was not made by NewTurn", eldest.ErrInvalid)
+	case c.Timeout < 0:
+		return fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
+	}
+	return checkValue(c.Value)
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if err := c.Check(); err != nil {
 		return c, err
 	}
 	switch {
 	case c.Session == nil:
 		return c, fmt.Errorf("%w: Config.Session is nil", eldest.ErrInvalid)
-	case isNil(c.KV):
+	case absent.Client(c.KV):
 		return c, fmt.Errorf("%w: Config.KV is nil", eldest.ErrInvalid)
-	case isNil(c.Watcher):
+	case absent.Client(c.Watcher):
 		return c, fmt.Errorf("%w: Config.Watcher is nil", eldest.ErrInvalid)
-	case c.Turn != nil && c.Turn.taken == nil:
-		return c, fmt.Errorf("%w: Config.Turn was not made by NewTurn", eldest.ErrInvalid)
-	case c.Timeout < 0:
-		return c, fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
-	}
-	if err := checkValue(c.Value); err != nil {
-		return c, err
 	}
 	c.Value = append([]byte(nil), c.Value...)
 	if c.Queue == nil {
@@ -103,12 +112,6 @@ func (c Config) source() *watch.Source {
 
 func (c Config) entry() txn.Entry {
 	return txn.Entry{Election: c.Election, Lease: int64(c.Session.ID()), Value: c.Value}
-}
-
-// isNil catches a nil client in an interface as well as no interface at all.
-func isNil(v any) bool {
-	client, ok := v.(*clientv3.Client)
-	return v == nil || ok && client == nil
 }
 
 func checkValue(value []byte) error {

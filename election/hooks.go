@@ -9,8 +9,9 @@ import (
 // Hooks are told what happens to a candidate. Each may be nil. They are called
 // one at a time, in order, on a goroutine of their own, so a hook may block or
 // call back into the library; later calls wait for it, and past a thousand
-// waiting ones they are dropped. They report the past: when a hook runs, the
-// candidate may be further on. A hook must not call Close.
+// waiting ones they are dropped, which Candidate.Dropped counts. They report the past:
+// when a hook runs, the candidate may be further on. A hook must not call Close. Package
+// hooks has several told at once, and a logger.
 type Hooks struct {
 	// Registered: the candidate stands in the queue.
 	Registered func(RegisteredEvent)
@@ -23,10 +24,16 @@ type Hooks struct {
 	// Foreign: a key in the election's range is not a candidate's and was
 	// ignored. Candidates of etcd's own package wait behind it.
 	Foreign func(ForeignEvent)
+	// Interrupted: the watch of the own key or of a predecessor broke, or was found to
+	// be deaf, and is opened again. Until it is, the news of that key may be late.
+	Interrupted func(InterruptedEvent)
 }
 
 // RegisteredEvent tells of a place in the queue.
 type RegisteredEvent struct {
+	// Candidate is the candidate itself, for Status and Dropped. What it says when the
+	// hook runs is newer than the event.
+	Candidate     *Candidate
 	Election, Key string
 	Token         eldest.Token
 	// Queue is the number of keys in the election's range, the own one included.
@@ -37,6 +44,8 @@ type RegisteredEvent struct {
 	// from an earlier life of the session. Queue is then 0 and Predecessor empty:
 	// Waiting tells.
 	Adopted bool
+	// At is when the candidate knew of it; the hook runs later.
+	At time.Time
 }
 
 // WaitingEvent tells for whom the candidate waits.
@@ -44,6 +53,8 @@ type WaitingEvent struct {
 	Election, Key string
 	Token         eldest.Token
 	Predecessor   eldest.Candidate
+	// At is when the candidate knew of it; the hook runs later.
+	At time.Time
 }
 
 // WonEvent tells of a win.
@@ -52,6 +63,12 @@ type WonEvent struct {
 	Token         eldest.Token
 	// Revision is the etcd revision of the proof.
 	Revision int64
+	// Waited is the time from the place in the queue (RegisteredEvent.At) to the win.
+	Waited time.Duration
+	// Proof is the last part of it, from the news that the last predecessor was gone to
+	// the win: what this side and etcd's answer took of the hand-over. 0 if there was
+	// no predecessor to wait for.
+	Proof time.Duration
 	// At is when the win was decided; the hook runs later.
 	At time.Time
 }
@@ -71,6 +88,15 @@ type EndedEvent struct {
 // ForeignEvent tells of a foreign key.
 type ForeignEvent struct {
 	Election, Key string
+}
+
+// InterruptedEvent tells of a watch that is opened again.
+type InterruptedEvent struct {
+	Election, Key string
+	// Reason is why the old one ended.
+	Reason error
+	// At is when that was known; the hook runs later.
+	At time.Time
 }
 
 // call hands an event to a hook, if there is one.

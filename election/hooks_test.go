@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -172,11 +173,15 @@ func TestHookCallsBack(t *testing.T) {
 func TestHooksOrderUnderRaces(t *testing.T) {
 	s := newStage(t)
 	session := s.session(s.cli)
-	for range 40 {
+	raced := 0
+	for round := range 40 {
 		j := &journal{}
 		c := s.candidate("v", on(session), j.hooks)
 		closed := make(chan error, 1)
 		waiting := s.campaigning(s.ctx, c)
+		if round%2 == 1 { // or Close comes first, nearly always
+			s.until("it stands", func() bool { return len(j.all()) > 0 })
+		}
 		go func() { closed <- c.Close(s.ctx) }()
 		get(s, waiting)
 		require.NoError(t, get(s, closed))
@@ -184,7 +189,19 @@ func TestHooksOrderUnderRaces(t *testing.T) {
 		if len(lines) == 0 {
 			continue // closed before it began
 		}
+		raced++
 		require.Contains(t, lines[0], "registered")
 		require.Contains(t, lines[len(lines)-1], "ended")
+		registered, ended := 0, 0
+		for _, line := range lines {
+			if strings.HasPrefix(line, "registered") {
+				registered++
+			}
+			if strings.HasPrefix(line, "ended") {
+				ended++
+			}
+		}
+		require.Equal(t, registered, ended, "%q", lines)
 	}
+	require.GreaterOrEqual(t, raced, 20, "INVALID: nothing was raced with")
 }

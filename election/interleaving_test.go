@@ -161,7 +161,7 @@ func TestSessionLostWhileTheReplyIsOnItsWay(t *testing.T) {
 		return err
 	})
 	_, err := c.Campaign(s.ctx)
-	require.ErrorIs(t, err, eldest.ErrClosed)
+	require.ErrorIs(t, err, eldest.ErrClosed, "a win after the end of the session")
 	_, err = c.Campaign(s.ctx)
 	require.ErrorIs(t, err, eldest.ErrClosed)
 	require.NotErrorIs(t, err, eldest.ErrLeading)

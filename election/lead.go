@@ -36,7 +36,7 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 	}
 	// Both may have been so: select draws. And of ctx leading learns a moment
 	// later.
-	if ended := errors.Join(context.Cause(ctx), l.Err()); ended != nil {
+	if ended := errors.Join(context.Cause(ctx), reason(l.Err())); ended != nil {
 		<-l.c.cfg.Turn.taken
 		return errors.Join(l.c.failed("lead", ended), l.resignAfter(ctx))
 	}
@@ -70,20 +70,18 @@ type Turn struct{ taken chan struct{} }
 // NewTurn returns a turn that nobody has.
 func NewTurn() *Turn { return &Turn{taken: make(chan struct{}, 1)} }
 
-// leading returns the context of a lead function. It is made from the tenure's, so
-// that it has ended before anything is done that lets another one lead (G3); the
-// end of the caller's reaches it on a goroutine, a moment later, which harms
-// nobody.
-func (l *Leadership) leading(ctx context.Context) (leading context.Context, end func()) {
-	tenure, cancel := context.WithCancelCause(l.s.ctx)
-	detach := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	return withValues{Context: tenure, of: ctx}, func() {
-		detach()
-		cancel(nil)
+// WithValues is Context with the values of another context. Neither the end nor the
+// deadline of that one is passed on: it ends with the tenure and, being made from the
+// tenure's own context, has ended before anything is done that lets another candidate
+// lead (G3). nil has no values.
+func (l *Leadership) WithValues(of context.Context) context.Context {
+	if of == nil {
+		return l.s.ctx
 	}
+	return withValues{Context: l.s.ctx, of: of}
 }
 
-// withValues is a context with the values and the deadline of another one.
+// withValues is a context with the values of another one.
 type withValues struct {
 	context.Context
 	of context.Context
@@ -98,5 +96,23 @@ func (c withValues) Value(key any) any {
 	return c.of.Value(key)
 }
 
+// leading returns the context of a lead function. The end of the caller's reaches it
+// on a goroutine, a moment later, which harms nobody.
+func (l *Leadership) leading(ctx context.Context) (leading context.Context, end func()) {
+	leading, cancel := context.WithCancelCause(l.WithValues(ctx))
+	detach := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	return withDeadline{Context: leading, of: ctx}, func() {
+		detach()
+		cancel(nil)
+	}
+}
+
+// withDeadline is a context that reports the deadline of another one, which must end it:
+// package context sets no timers for children of a context that ends sooner.
+type withDeadline struct {
+	context.Context
+	of context.Context
+}
+
 // Deadline returns the other context's: a tenure has none that is known ahead.
-func (c withValues) Deadline() (time.Time, bool) { return c.of.Deadline() }
+func (c withDeadline) Deadline() (time.Time, bool) { return c.of.Deadline() }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -165,3 +166,27 @@ func TestLeadResignsWhenItsFunctionPanics(t *testing.T) {
 	get(s, gone)
 	require.Empty(t, s.queue())
 }
+
+// A context with another one's values ends with the tenure, and not at the other one's
+// deadline, so it reports none: package context would trust that, and set no timers for
+// its children.
+func TestWithValuesHasNoDeadline(t *testing.T) {
+	s := newStage(t)
+	l, err := s.candidate("v").Campaign(s.ctx)
+	require.NoError(t, err)
+	of, cancel := context.WithTimeout(context.WithValue(s.ctx, valueKey{}, "value"), time.Nanosecond)
+	defer cancel()
+	ctx := l.WithValues(of)
+	require.Equal(t, "value", ctx.Value(valueKey{}))
+	_, ok := ctx.Deadline()
+	require.False(t, ok)
+	require.NoError(t, ctx.Err())
+	child, cancel := context.WithTimeout(ctx, time.Millisecond)
+	defer cancel()
+	<-child.Done()
+	require.NoError(t, l.Resign(s.ctx))
+	require.Error(t, ctx.Err())
+	require.Nil(t, l.WithValues(nil).Value(valueKey{})) //nolint:staticcheck // nil on purpose
+}
+
+type valueKey struct{}

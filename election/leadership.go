@@ -22,13 +22,13 @@ type Leadership struct {
 	s *standing
 }
 
-// win makes a proven place a tenure. The proof is a fact about etcd; here it is
-// met with what this side knows: the standing has not ended, and the lease is
-// certain at this moment.
+// win makes a standing a tenure whose place is the proof. That is a fact about etcd;
+// here it is met with what this side knows: the standing has not ended, and the lease
+// is certain at this moment.
 //
 // From the moment at which it is decided, under mu, Withdraw and Close meet a
 // leader; before it, they end the call.
-func (c *Candidate) win(ctx context.Context, s *standing, proof txn.Place) (*Leadership, error) {
+func (c *Candidate) win(ctx context.Context, s *standing) (*Leadership, error) {
 	if !c.cfg.Session.Holds(0) {
 		return nil, c.drop(ctx, s, c.cfg.Session.Err())
 	}
@@ -39,8 +39,21 @@ func (c *Candidate) win(ctx context.Context, s *standing, proof txn.Place) (*Lea
 	}
 	defer c.mu.Unlock()
 	s.led.Store(true)
-	call(c, c.cfg.Hooks.Won, WonEvent{Election: c.cfg.Election, Key: c.key, Token: s.token, Revision: proof.Revision, At: time.Now()})
+	call(c, c.cfg.Hooks.Won, c.winning(s))
 	return &Leadership{c: c, s: s}, nil
+}
+
+// winning is what the hooks are told of a win.
+func (c *Candidate) winning(s *standing) WonEvent {
+	now := time.Now()
+	won := WonEvent{
+		Election: c.cfg.Election, Key: c.key, Token: s.token, Revision: s.place.Revision,
+		Waited: now.Sub(s.since), At: now,
+	}
+	if !s.news.IsZero() {
+		won.Proof = now.Sub(s.news)
+	}
+	return won
 }
 
 // Election returns the election's name.
@@ -108,6 +121,9 @@ func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 	if err == nil {
 		err = l.c.proclaim(ctx, l.s, value)
 		if ended := l.alive(); err != nil && ended != nil {
+			if errors.Is(err, eldest.ErrOutcomeUnknown) {
+				ended = fmt.Errorf("%w: %w", ended, err)
+			}
 			err = ended
 		}
 	}
@@ -127,6 +143,7 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	if ctx == nil {
 		return l.c.failed("resign", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
 	}
+	_ = l.c.cfg.Session.Holds(0) // reads the clock: what has passed has ended the tenure
 	return l.c.failed("resign", l.c.leave(ctx, l.s, eldest.ErrResigned))
 }
 

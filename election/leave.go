@@ -24,6 +24,7 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 	if ctx == nil {
 		return c.failed("withdraw", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
 	}
+	_ = c.cfg.Session.Holds(0) // reads the clock: what has passed has ended the candidacy
 	c.mu.Lock()
 	c.reap()
 	s, last, call := c.standing, c.last, c.call
@@ -36,7 +37,11 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 	case s != nil && s.won():
 		return c.failed("withdraw", eldest.ErrLeading)
 	case s != nil:
-		return c.failed("withdraw", c.leave(ctx, s, eldest.ErrWithdrawn))
+		err := c.leave(ctx, s, eldest.ErrWithdrawn)
+		if errors.Is(err, eldest.ErrNotLeading) {
+			err = c.notRegistered(s)
+		}
+		return c.failed("withdraw", err)
 	case call != nil:
 	case last != nil && errors.Is(context.Cause(last.ctx), eldest.ErrWithdrawn):
 		return c.failed("withdraw", last.departed(ctx))
@@ -68,13 +73,17 @@ func (c *Candidate) leave(ctx context.Context, s *standing, cause error) error {
 		if finished {
 			c.tend(s)
 		}
+		if finished && errors.Is(ended, cause) {
+			return nil // we were first, and the session ended in the same moment
+		}
 		return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(ended))
 	case !finished:
 		return s.departed(ctx)
 	}
-	// Without its watch our own deletion is an event for nobody but the
-	// successor.
-	<-s.watched
+	// The end of the standing ends the watch of the own key. Etcd hears of that before it
+	// has agreed on the deletion, nearly always; where it does not, we are told of our
+	// own deletion, and nobody listens. To wait for the end of the watch would keep the
+	// successor waiting.
 	live, done := c.withSession(ctx)
 	err := c.remove(live, s.token)
 	done()
@@ -147,8 +156,10 @@ func (c *Candidate) sweep(ctx context.Context) {
 		kvs := answer.Get().Kvs
 		return len(kvs) == 0 || !ours(kvs[0])
 	}
-	for ctx.Err() == nil {
-		err := c.source.Follow(ctx, watch.Target{
+	late := func() error {
+		watching, release := context.WithCancel(ctx)
+		defer release()
+		return c.source.Follow(watching, watch.Target{
 			Key:      c.key,
 			Snapshot: func(resp *clientv3.GetResponse) bool { return len(resp.Kvs) > 0 && ours(resp.Kvs[0]) },
 			Change: func(_ int64, events []*clientv3.Event) bool {
@@ -157,7 +168,9 @@ func (c *Candidate) sweep(ctx context.Context) {
 			// Late requests come from networks in which streams fall silent.
 			Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) { return clientv3.OpGet(c.key), absent },
 		})
-		if err != nil || c.remove(ctx, 0) != nil {
+	}
+	for ctx.Err() == nil {
+		if late() != nil || c.remove(ctx, 0) != nil {
 			return
 		}
 	}

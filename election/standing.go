@@ -20,11 +20,16 @@ import (
 // changes afterwards.
 type standing struct {
 	token eldest.Token
-	// place is where the candidate entered; only the call that registers and
-	// waits uses it.
+	// place is where the candidate stands; only the call that registers and waits
+	// uses it.
 	place txn.Place
-	ctx   context.Context
-	end   context.CancelCauseFunc
+	// since is when the place was known, and news when the last predecessor's end was;
+	// zero where nobody was waited for. news belongs to the waiting call, as place does.
+	since, news time.Time
+	ctx         context.Context
+	end         context.CancelCauseFunc
+	// waiter ends the call that waits for the win; nil before there was one.
+	waiter context.CancelCauseFunc
 	// led is set once the win is proven.
 	led atomic.Bool
 	// unsure says that a registration was sent whose outcome is unknown, and
@@ -36,8 +41,6 @@ type standing struct {
 	removal error
 	// disposed is closed when the claim on the key has been given up.
 	disposed chan struct{}
-	// watched is closed when the watch of the own key has ended.
-	watched chan struct{}
 }
 
 func (s *standing) won() bool { return s.led.Load() }
@@ -62,27 +65,25 @@ func (s *standing) departed(ctx context.Context) error {
 // stand starts the life of a key that the queue has confirmed.
 func (c *Candidate) stand(p txn.Place, unsure bool) *standing {
 	s := &standing{
-		token: p.Token, place: p, unsure: unsure,
-		removed: make(chan struct{}), disposed: make(chan struct{}), watched: make(chan struct{}),
+		token: p.Token, place: p, unsure: unsure, since: time.Now(),
+		removed: make(chan struct{}), disposed: make(chan struct{}),
 	}
 	s.ctx, s.end = context.WithCancelCause(c.cfg.Session.Context())
 	c.mu.Lock()
 	c.standing, c.last = s, s
 	c.registered(s) // before anything can end it
 	c.mu.Unlock()
-	c.watches.Go(func() {
-		defer close(s.watched)
-		c.watchOwn(s, p.Revision)
-	})
+	c.watches.Go(func() { c.watchOwn(s, p.Revision) })
 	return s
 }
 
 // watchOwn ends the standing when its key is gone, replaced, or no longer bound
 // to the session's lease (etcd would then keep it after the session).
 func (c *Candidate) watchOwn(s *standing, known int64) {
-	_, err := c.source.Gone(s.ctx, watch.Life{
+	_, release, err := c.source.Gone(s.ctx, watch.Life{
 		Key: c.key, Token: s.token, Lease: int64(c.cfg.Session.ID()), Known: known,
 	})
+	defer release()
 	switch {
 	case s.ctx.Err() != nil:
 		c.lost(s, context.Cause(s.ctx))
@@ -117,8 +118,9 @@ func (c *Candidate) deposed(s *standing, cause error) {
 	}
 }
 
-// finish ends the standing's context and makes the candidate idle. It reports
-// whether this call did so: whoever finishes a standing disposes of its claim.
+// finish ends the standing's context, and with it that of the call that waits, and
+// makes the candidate idle. It reports whether this call did so: whoever finishes a
+// standing disposes of its claim.
 func (c *Candidate) finish(s *standing, cause error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,6 +129,9 @@ func (c *Candidate) finish(s *standing, cause error) bool {
 	}
 	c.standing = nil
 	s.end(c.failed("candidate", cause))
+	if s.waiter != nil {
+		s.waiter(context.Cause(s.ctx))
+	}
 	call(c, c.cfg.Hooks.Ended, EndedEvent{
 		Election: c.cfg.Election, Key: c.key, Token: s.token, Led: s.won(), Cause: context.Cause(s.ctx), At: time.Now(),
 	})

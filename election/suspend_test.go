@@ -40,6 +40,17 @@ func TestFirstCallAfterASuspend(t *testing.T) {
 		"proclaim": func(s *stage, _ *election.Candidate, l *election.Leadership) error {
 			return l.Proclaim(s.ctx, nil)
 		},
+		"resign": func(s *stage, _ *election.Candidate, l *election.Leadership) error {
+			return l.Resign(s.ctx)
+		},
+		"withdraw": func(s *stage, c *election.Candidate, _ *election.Leadership) error {
+			err := c.Withdraw(s.ctx)
+			require.ErrorIs(s.t, err, eldest.ErrNotRegistered)
+			require.NotErrorIs(s.t, err, eldest.ErrWithdrawn)
+			again := c.Withdraw(s.ctx)
+			require.EqualError(s.t, again, err.Error(), "the same each time")
+			return err
+		},
 		"register": func(s *stage, c *election.Candidate, _ *election.Leadership) error {
 			_, err := c.Register(s.ctx)
 			return err
@@ -53,6 +64,10 @@ func TestFirstCallAfterASuspend(t *testing.T) {
 				cfg.Election += " other"
 			})
 			l := s.lead(c)
+			if name == "withdraw" {
+				_, err := idle.Register(s.ctx)
+				require.NoError(t, err)
+			}
 			clock.by.Store(int64(time.Hour))
 			require.ErrorIs(t, first(s, idle, l), eldest.ErrSessionLost)
 			require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)

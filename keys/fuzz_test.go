@@ -1,12 +1,15 @@
 package keys_test
 
 import (
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -47,26 +50,89 @@ func slowEnd(prefix string) string {
 	return best
 }
 
-// FuzzParse: whatever Parse accepts is a key that Candidate makes, and whatever
-// Candidate makes is accepted.
-func FuzzParse(f *testing.F) {
-	f.Add("svc", "svc/2a", int64(42))
-	f.Add("svc", "svc/2A", int64(1))
-	f.Add("svc", "svc/-1", int64(-1))
-	f.Add("\xff", "\xff/7fffffffffffffff", int64(1)<<62)
-	f.Add("", "/1", int64(0))
+// FuzzRange: of all keys that there can be, the range of an election holds those of its
+// own candidates and of no other election's; whatever else lies in it is foreign. And
+// what Candidate makes, Parse takes back.
+func FuzzRange(f *testing.F) {
+	for _, seed := range []struct {
+		election, key string
+		lease         int64
+	}{
+		{"svc", "svc/2a", 42},
+		{"svc", "svc/2A", 1},             // not as it is written
+		{"svc", "svc/a/2a", 1},           // nested: nobody's
+		{"svc", "svc0/2a", 0x30},         // the next election but for a byte
+		{"svc", "svc", 7},                // the name alone
+		{"svc", "svc/", 7},               // the prefix alone
+		{"svc", "svc0", 7},               // the end of the range
+		{"svc", "svc/\xff\xff", 1 << 40}, // the far end of it
+		{"\xff", "\xff/7fffffffffffffff", 1 << 62},
+		{"\xff", "\xff/8000000000000000", 1}, // more than a lease can be
+		{"\xff\xff", "\xff/1", 1},
+		{"", "/1", 0},
+		{"a/b", "a/b/1", 1},
+		{"\x1b[31m", "\x1b[31m/1", 1}, // a name that a terminal would obey
+		{"\u202e", "\u202e/1", 1},     // and one that turns what follows
+		{strings.Repeat("n", keys.MaxName+1), "n/1", 1},
+	} {
+		f.Add(seed.election, seed.key, seed.lease)
+	}
 	f.Fuzz(func(t *testing.T, election, key string, lease int64) {
-		if parsed, err := keys.Parse(election, key); err == nil {
-			require.Positive(t, parsed)
-			require.Equal(t, key, keys.Candidate(election, parsed))
-		}
-		if lease <= 0 || keys.Check(election) != nil {
+		if err := keys.Check(election); err != nil {
+			require.ErrorIs(t, err, eldest.ErrInvalid)
+			requirePlain(t, err)
+			require.True(t, election == "" || len(election) > keys.MaxName || strings.Contains(election, "/"))
 			return
 		}
-		back, err := keys.Parse(election, keys.Candidate(election, lease))
-		require.NoError(t, err)
-		require.Equal(t, lease, back)
+		begin, end := keys.Range(election)
+		in := begin <= key && key < end
+		require.Equal(t, strings.HasPrefix(key, election+"/"), in, "%q in [%q, %q)", key, begin, end)
+		owner, holder, candidate := ownerOf(key)
+		if candidate {
+			require.Equal(t, owner == election, in, "%q, a candidate of %q, in the range of %q", key, owner, election)
+		}
+		parsed, err := keys.Parse(election, key)
+		if candidate && owner == election {
+			require.NoError(t, err)
+			require.Equal(t, holder, parsed)
+			require.Equal(t, key, keys.Candidate(election, parsed))
+		} else {
+			require.ErrorIs(t, err, eldest.ErrForeignKey)
+			require.Zero(t, parsed)
+			requirePlain(t, err)
+		}
+		if lease > 0 {
+			back, err := keys.Parse(election, keys.Candidate(election, lease))
+			require.NoError(t, err)
+			require.Equal(t, lease, back)
+		}
 	})
+}
+
+// ownerOf reads a key as its definition has it, without what is tested: a name, the
+// first slash, and a positive number as %x writes it.
+func ownerOf(key string) (election string, lease int64, ok bool) {
+	election, id, ok := strings.Cut(key, "/")
+	if !ok || election == "" || len(election) > keys.MaxName || len(id) == 0 || len(id) > 16 || id[0] == '0' {
+		return "", 0, false
+	}
+	for i := range len(id) {
+		digit := strings.IndexByte("0123456789abcdef", id[i])
+		if digit < 0 || lease > math.MaxInt64>>4 {
+			return "", 0, false
+		}
+		lease = lease<<4 | int64(digit)
+	}
+	return election, lease, true
+}
+
+// requirePlain holds that an error can be shown: it may quote what it refuses, whatever
+// that would do to a terminal.
+func requirePlain(t *testing.T, err error) {
+	t.Helper()
+	for _, r := range err.Error() {
+		require.True(t, strconv.IsPrint(r), "%q in %q", r, err)
+	}
 }
 
 // FuzzRegression17NamesDoNotCollide: no election sees a key of another.

@@ -30,6 +30,9 @@ type use struct {
 // tended with one, so that the claimant must do so again. The claim ends with
 // Release or Tend.
 func (s *Session) Claim(ctx context.Context, name string) (sweeping bool, err error) {
+	if ctx == nil {
+		return false, s.failed("claim", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
@@ -105,6 +108,9 @@ func (s *Session) Tend(name string, remove, sweep func(context.Context)) bool {
 // Settled blocks until the last holder of name left nothing that is known of, or
 // ctx ends; then it returns the context's cause.
 func (s *Session) Settled(ctx context.Context, name string) error {
+	if ctx == nil {
+		return s.failed("settle", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
+	}
 	s.mu.Lock()
 	u := s.uses[name]
 	s.mu.Unlock()

@@ -112,7 +112,9 @@ func TestCloseIsBounded(t *testing.T) {
 		session := open(t, s.config(0))
 		for range 2 {
 			err := session.Close(context.Background())
-			require.ErrorContains(t, err, "eldest: close session lease 2a: revoke: no answer within the TTL of 10s")
+			require.ErrorContains(t, err, "eldest: close session lease 2a: revoke: etcd does not answer: no answer within the TTL of 10s")
+			require.ErrorIs(t, err, eldest.ErrSilent)
+			require.NotErrorIs(t, err, context.DeadlineExceeded, "no context of the caller has ended")
 		}
 		require.LessOrEqual(t, time.Since(s.begun), 10*time.Second+time.Second)
 	})
@@ -195,6 +197,29 @@ func TestLossRevokes(t *testing.T) {
 	})
 }
 
+// TestSharedLeaseIsLeftAlone: what one of several sessions on a lease has lost may be kept
+// by another; only Close revokes it.
+func TestSharedLeaseIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{fail(errAway)}, []reply{ok(0)}
+		cfg := s.config(0)
+		cfg.Shared = true
+		session := open(t, cfg)
+		<-session.Done()
+		time.Sleep(time.Minute)
+		require.NoError(t, session.Close(t.Context()))
+		require.Empty(t, s.requests("revoke"))
+
+		s = newServer()
+		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+		cfg = s.config(0)
+		cfg.Shared = true
+		require.NoError(t, open(t, cfg).Close(t.Context()))
+		require.Len(t, s.requests("revoke"), 1)
+	})
+}
+
 func TestAbandonSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -264,5 +289,29 @@ func TestSessionConcurrentSafe(t *testing.T) {
 			}
 		}
 		require.Equal(t, 1, lost)
+	})
+}
+
+// TestForfeitIsALoss: an owner that gives up before the deadline has lost the session, as
+// far as everybody else can tell.
+func TestForfeitIsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+		cfg := s.config(0)
+		told := make(chan error, 2)
+		cfg.Hooks.Lost = func(e lease.LostEvent) { told <- e.Cause }
+		session := open(t, cfg)
+		why := errors.New("the work had to stop")
+		session.Forfeit(why)
+		require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
+		require.ErrorIs(t, session.Err(), why)
+		session.Forfeit(nil)
+		require.ErrorIs(t, session.Err(), why, "it was lost once")
+		require.ErrorIs(t, <-told, why)
+		synctest.Wait()
+		require.Len(t, s.requests("revoke"), 1, "the next one need not wait")
+		require.NoError(t, session.Close(t.Context()))
+		require.Empty(t, told)
 	})
 }

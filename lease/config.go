@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/absent"
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
@@ -14,8 +15,14 @@ import (
 // It is copied by Open and Resume; changing it afterwards has no effect.
 type Config struct {
 	// Lease is the RPC surface: a *clientv3.Client, a namespaced or a fake one.
-	// Used are Grant, KeepAliveOnce and Revoke, each with a context that ends.
+	// Used are Grant, KeepAliveOnce and Revoke (and see Majority), each with a context that ends.
 	Lease clientv3.Lease
+
+	// Majority confirms that a renewal was answered by etcd's leader and not by one
+	// that had been replaced without knowing (see the package comment). nil means
+	// Lease, if it can, as a *clientv3.Client does; else, and where replies carry no
+	// Raft term (gRPC proxies), renewals are believed as they are.
+	Majority Majority
 
 	// TTL is the wanted time to live: 0 means DefaultTTL; parts of a second round
 	// up; negative ones and those over MaxTTL are refused. The server may grant
@@ -36,6 +43,16 @@ type Config struct {
 	// server changes the TTL. nil means DefaultRenewal.
 	Renewal func(granted time.Duration) Renewal
 
+	// Pulse, if not nil, must be beating for the session to be opened and renewed: the
+	// application's own sign of life. While it is silent, attempts fail with
+	// eldest.ErrUnresponsive as if etcd had refused them; nothing is sent.
+	Pulse *Pulse
+
+	// Shared says that others may renew the lease as well: a session that is lost then
+	// leaves it alone, to live or to expire, where it would else have it revoked. Close
+	// of one that lives still revokes.
+	Shared bool
+
 	// Backoff gives the pause after the n-th failed attempt in a row, from 0, of
 	// granting, renewing and revoking. nil means doubling from 25 ms to 1 s with
 	// jitter.
@@ -51,8 +68,8 @@ type Renewal struct {
 	// pause is shortened by up to a tenth of it, at random.
 	// Invariant: 0 < Every < TTL - margin.
 	Every time.Duration
-	// Timeout bounds a single attempt. After one that failed it is doubled, up to
-	// half of the time left.
+	// Timeout bounds a single attempt, and each of the two in which the majority may
+	// confirm it. After one that failed it is doubled, up to a quarter of the time left.
 	// Invariant: 0 < Timeout.
 	Timeout time.Duration
 }
@@ -64,11 +81,25 @@ func DefaultRenewal(granted time.Duration) Renewal {
 	return Renewal{Every: granted / 4, Timeout: granted / 12}
 }
 
+// Check refuses what Open would refuse before it sends anything, other than a missing
+// Lease: for whoever fills that in later. The error wraps eldest.ErrInvalid.
+func (c Config) Check() error {
+	_, err := c.filled().wanted()
+	return err
+}
+
 // withDefaults fills in what was left out and refuses what cannot work for any
 // TTL.
 func (c Config) withDefaults() (Config, error) {
-	if client, ok := c.Lease.(*clientv3.Client); c.Lease == nil || ok && client == nil {
+	if absent.Client(c.Lease) {
 		return c, fmt.Errorf("%w: Config.Lease is nil", eldest.ErrInvalid)
+	}
+	return c.filled(), nil
+}
+
+func (c Config) filled() Config {
+	if c.Majority == nil {
+		c.Majority = majority(c.Lease)
 	}
 	if c.Clock == nil {
 		c.Clock = Boot()
@@ -79,13 +110,16 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Backoff == nil {
 		c.Backoff = retry.Default()
 	}
-	return c, nil
+	return c
 }
 
 // wanted returns the TTL to ask for, in seconds, and refuses one for which the
 // margin or the rhythm cannot work.
 func (c Config) wanted() (int64, error) {
 	ttl, err := seconds(c.TTL)
+	if err == nil {
+		err = c.Pulse.check()
+	}
 	if err == nil {
 		_, err = c.rhythm(time.Duration(ttl) * time.Second)
 	}

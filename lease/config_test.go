@@ -68,6 +68,12 @@ func TestBadArguments(t *testing.T) {
 		require.ErrorContains(t, err, "is not positive")
 	}
 	require.Empty(t, s.sent)
+	s.grant = []reply{ok(10)}
+	session := open(t, cfg)
+	defer session.Abandon()
+	_, err = session.Claim(nil, "name") //nolint:staticcheck // the nil context is what is tested
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+	require.ErrorIs(t, session.Settled(nil, "name"), eldest.ErrInvalid) //nolint:staticcheck // as above
 }
 
 // TestAskedTTL: what is asked for is what was wanted, rounded up; what counts is
@@ -115,4 +121,14 @@ func TestClocksGoOn(t *testing.T) {
 		}
 		require.Greater(t, c.Now(), before)
 	}
+}
+
+// Check says of a config without a client what Open would say of one with it.
+func TestCheck(t *testing.T) {
+	require.NoError(t, lease.Config{}.Check())
+	require.NoError(t, lease.Config{TTL: 3 * time.Second, Margin: time.Second}.Check())
+	require.ErrorIs(t, lease.Config{TTL: -1}.Check(), eldest.ErrInvalid)
+	require.ErrorIs(t, lease.Config{TTL: time.Second, Margin: time.Second}.Check(), eldest.ErrInvalid)
+	slow := func(time.Duration) lease.Renewal { return lease.Renewal{Every: time.Hour, Timeout: time.Second} }
+	require.ErrorIs(t, lease.Config{Renewal: slow}.Check(), eldest.ErrInvalid)
 }

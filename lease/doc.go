@@ -22,6 +22,15 @@
 //
 // The arithmetic is in deadline.go, free of I/O and clocks.
 //
+// # The majority
+//
+// etcd's leader answers renewals by itself, even when it was stopped, has been
+// replaced and does not know it yet; its successor then expires the lease earlier than
+// the answer says. So after each answer the session asks for the list of members, which
+// only a majority can give, and counts the renewal if that is of no later Raft term
+// (confirm.go). Through a gRPC proxy there is no such question, and the answer is
+// believed.
+//
 // # The clock
 //
 // Deadlines are read on a clock that goes on while the machine sleeps
@@ -45,13 +54,23 @@
 // A Session's Context ends with the session; its cause says why. Many elections
 // may share one session.
 //
+// # The application's pulse
+//
+// The session renews for as long as the process runs. An application that may hang
+// while its network is fine gives the session a Pulse, and beats where it makes
+// progress; without beats the session stops renewing, and the lease ends by itself.
+//
 // # The client
 //
-// A session is as quick as the client it is given. Two defaults of gRPC do not suit
-// leases. After failures it waits up to 120 s before it connects again, longer than
-// most leases live: set grpc.WithConnectParams with a MaxDelay of a second or two in
-// clientv3.Config.DialOptions. And a connection on which nothing arrives any more
-// goes unnoticed without keepalives: set DialKeepAliveTime and
-// DialKeepAliveTimeout (gRPC takes no less than 10 s for the former). The session
-// copes without them, for it bounds each attempt; but attempts are then all it has.
+// A session is as quick as the client it is given. A connection on which nothing
+// arrives any more goes unnoticed without keepalives: set DialKeepAliveTime and
+// DialKeepAliveTimeout in clientv3.Config (gRPC takes no less than 10 s for the
+// former). The session copes without them, for it bounds each attempt; but attempts are
+// then all it has.
+//
+// After failures gRPC waits up to 120 s before it connects again, longer than most
+// leases live. So after each attempt of its own that failed, a session has a
+// *clientv3.Client connect at once; the pauses are then those of Config.Backoff. For
+// clients of other kinds set grpc.WithConnectParams with a MaxDelay of a second or two
+// in clientv3.Config.DialOptions.
 package lease

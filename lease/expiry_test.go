@@ -216,3 +216,29 @@ func TestClockSlowerThanTimers(t *testing.T) {
 		require.NoError(t, session.Close(t.Context()))
 	})
 }
+
+// TestLookSetsTheTimerRight: the timer was set before the machine slept for less than the
+// lease. Whoever looks at the session after that need not look again: its context ends at
+// the deadline, and not later by the length of the sleep.
+func TestLookSetsTheTimerRight(t *testing.T) {
+	for name, look := range map[string]func(*lease.Session){
+		"status": func(s *lease.Session) { _ = s.Status() },
+		"err":    func(s *lease.Session) { _ = s.Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{hole}, []reply{ok(0)}
+				cfg := s.config(0)
+				clock := &manual{Clock: lease.Monotonic()}
+				cfg.Clock = clock
+				session := open(t, cfg)
+				clock.jump(8 * time.Second)
+				look(session)
+				woke := time.Now()
+				<-session.Done()
+				require.Less(t, time.Since(woke), 1100*time.Millisecond, "of 9 s there was 1 s left")
+			})
+		})
+	}
+}

@@ -5,8 +5,11 @@ import "time"
 // Hooks are told what happens to a session. Each may be nil. They are called one
 // at a time, in order, on a goroutine of their own: a hook may block or call back
 // into the session, but then later calls wait for it, and past a thousand waiting
-// ones they are dropped. A hook must not call Close or wait for it.
+// ones they are dropped, which Session.Dropped counts. A hook must not call Close or
+// wait for it. Package hooks has several told at once, and a logger.
 type Hooks struct {
+	// Opened is called first, once, when the session has its lease.
+	Opened func(OpenedEvent)
 	// Renewed is called after each renewal that the server confirmed in time.
 	Renewed func(RenewedEvent)
 	// Jeopardy is called when the first of a row of renewals fails.
@@ -15,6 +18,13 @@ type Hooks struct {
 	Recovered func(RenewedEvent)
 	// Lost is called once, when the session ends, Close and Abandon included.
 	Lost func(LostEvent)
+}
+
+// OpenedEvent tells of a session that has its lease.
+type OpenedEvent struct {
+	// Session is the session itself. What it says when the hook runs is newer than
+	// the event: it may have ended.
+	Session *Session
 }
 
 // RenewedEvent tells of a confirmed renewal.

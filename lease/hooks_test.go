@@ -61,6 +61,49 @@ func TestHookUsesTheSession(t *testing.T) {
 		session = open(t, cfg)
 		<-session.Done()
 		require.NoError(t, session.Close(t.Context()))
-		require.Equal(t, []lease.State{lease.Alive, lease.Jeopardy, lease.Alive, lease.Alive, lease.Lost}, seen)
+		require.Equal(t, []lease.State{lease.Alive, lease.Jeopardy, lease.Alive, lease.Alive, lease.Lost}, seen, "what the hooks saw")
+	})
+}
+
+// TestOpenedIsToldFirst: with the session itself, and before anything else.
+func TestOpenedIsToldFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+		var told []string
+		var opened *lease.Session
+		cfg := s.config(0)
+		cfg.Hooks = lease.Hooks{
+			Opened:  func(e lease.OpenedEvent) { opened = e.Session; told = append(told, "opened") },
+			Renewed: func(lease.RenewedEvent) { told = append(told, "renewed") },
+			Lost:    func(lease.LostEvent) { told = append(told, "lost") },
+		}
+		session := open(t, cfg)
+		time.Sleep(4 * time.Second)
+		require.NoError(t, session.Close(t.Context()))
+		require.Same(t, session, opened)
+		require.Equal(t, []string{"opened", "renewed", "lost"}, told)
+	})
+}
+
+// TestDroppedCallsAreCounted: behind a hook that blocks a thousand calls wait; how many
+// more there were can be asked, also while it blocks.
+func TestDroppedCallsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+		release := make(chan struct{})
+		cfg := s.config(0)
+		cfg.Hooks.Opened = func(lease.OpenedEvent) { <-release }
+		cfg.Hooks.Renewed = func(lease.RenewedEvent) {}
+		session := open(t, cfg)
+		time.Sleep(10 * time.Minute)
+		require.Zero(t, session.Dropped())
+		time.Sleep(50 * time.Minute)
+		require.Positive(t, session.Dropped())
+		renewed := len(s.requests("renew"))
+		require.Equal(t, renewed-session.Dropped(), 1024, "what waits and what was dropped is all there was")
+		close(release)
+		require.NoError(t, session.Close(t.Context()))
 	})
 }

@@ -21,7 +21,8 @@ const attemptTimeout = 2 * time.Second
 // trying with back-off. ctx bounds the grant alone; the session lives on.
 //
 // On failure there is no session, and the error is an *eldest.OpError: of
-// eldest.ErrInvalid for a bad Config, before anything is sent; of
+// eldest.ErrInvalid for a bad Config and eldest.ErrUnresponsive for a silent
+// Config.Pulse, before anything is sent; of
 // eldest.ErrClosed for a closed client; of ctx's error; or of what the server
 // refused. A grant whose reply was lost leaves a lease without keys that nobody
 // renews and that ends by itself.
@@ -63,7 +64,7 @@ func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, err
 		return nil, opening("resume session", id, err)
 	}
 	s, err := acquire(ctx, cfg, func(ctx context.Context) (clientv3.LeaseID, int64, error) {
-		resp, err := keepAlive(ctx, cfg.Lease, id)
+		resp, err := cfg.keepAlive(ctx, id, attemptTimeout)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -107,6 +108,12 @@ func acquire(ctx context.Context, cfg Config, grant func(context.Context) (clien
 func checked(ctx context.Context, cfg Config) (Config, error) {
 	if ctx == nil {
 		return cfg, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
+	}
+	if err := cfg.Pulse.check(); err != nil {
+		return cfg, err
+	}
+	if err := cfg.Pulse.Err(); err != nil {
+		return cfg, err
 	}
 	return cfg.withDefaults()
 }

@@ -56,21 +56,24 @@ func (s *Session) pause(failures int) time.Duration {
 	return retry.Spread(every, every/10)
 }
 
-// patience returns the time-out of an attempt. After failures it grows, for the
-// replies may not be lost but slow; but no attempt may take more than half of the
-// time that is left, so that there is always another one.
-func (s *Session) patience(failures int) time.Duration {
+// patience returns the time-outs of a request and of an attempt, which is up to three
+// of them. That of a request grows after failures, for the replies may not be lost but
+// slow; but no attempt may take more than half of the time that is left, so that
+// there is always another one, and no request more than half of that, so that one that
+// is swallowed does not cost the attempt.
+func (s *Session) patience(failures int) (request, attempt time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	timeout := s.rhythm.renewal.Timeout
 	limit := s.checked() / 2
 	for range failures {
-		if timeout >= limit {
+		if timeout >= limit/2 {
 			break
 		}
 		timeout *= 2
 	}
-	return max(s.rhythm.renewal.Timeout, min(timeout, limit))
+	request = max(s.rhythm.renewal.Timeout, min(timeout, limit/2))
+	return request, max(2*request, limit)
 }
 
 // renew makes one attempt, after so many failed ones in a row, and takes its
@@ -81,10 +84,8 @@ func (s *Session) renew(failures int) error {
 	if !s.Holds(0) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.patience(failures))
-	defer cancel()
 	sent := s.cfg.Clock.Now()
-	resp, err := keepAlive(ctx, s.cfg.Lease, s.id)
+	resp, err := s.ask(failures)
 	received := s.cfg.Clock.Now()
 
 	s.mu.Lock()
@@ -102,9 +103,23 @@ func (s *Session) renew(failures int) error {
 		return nil
 	case err != nil:
 		s.overdue(left, err)
+		if !errors.Is(err, eldest.ErrUnresponsive) {
+			ask.Reconnect(s.cfg.Lease)
+		}
 		return err
 	}
 	return s.renewed(sent, received, time.Duration(resp.TTL)*time.Second)
+}
+
+// ask sends the renewal, if the application is alive.
+func (s *Session) ask(failures int) (*clientv3.LeaseKeepAliveResponse, error) {
+	if err := s.cfg.Pulse.Err(); err != nil {
+		return nil, err
+	}
+	request, attempt := s.patience(failures)
+	ctx, cancel := context.WithTimeout(s.ctx, attempt)
+	defer cancel()
+	return s.cfg.keepAlive(ctx, s.id, request)
 }
 
 // renewed takes in a confirmed renewal. The caller holds mu; the session lives.
@@ -151,10 +166,11 @@ func (s *Session) overdue(left time.Duration, err error) {
 	}
 }
 
-// keepAlive renews once. It returns errGone when the server says that the lease
-// does not exist: as an error, or, as other clients report it, as a TTL of 0.
-func keepAlive(ctx context.Context, l clientv3.Lease, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
-	resp, err := l.KeepAliveOnce(ctx, id)
+// keepAlive renews once, and has the answer confirmed; each request takes timeout at
+// most. It returns errGone when the server says that the lease does not exist: as an
+// error, or, as other clients report it, as a TTL of 0.
+func (c Config) keepAlive(ctx context.Context, id clientv3.LeaseID, timeout time.Duration) (*clientv3.LeaseKeepAliveResponse, error) {
+	resp, err := c.keepAliveOnce(ctx, id, timeout)
 	switch {
 	case rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
 		return nil, errGone
@@ -163,7 +179,16 @@ func keepAlive(ctx context.Context, l clientv3.Lease, id clientv3.LeaseID) (*cli
 	case resp == nil || resp.TTL <= 0:
 		return nil, errGone
 	}
+	if err := c.confirm(ctx, resp, timeout); err != nil {
+		return nil, err
+	}
 	return resp, nil
+}
+
+func (c Config) keepAliveOnce(ctx context.Context, id clientv3.LeaseID, timeout time.Duration) (*clientv3.LeaseKeepAliveResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return c.Lease.KeepAliveOnce(ctx, id)
 }
 
 // revoke removes the lease and with it its keys. It tries until the server
@@ -186,8 +211,12 @@ func (s *Session) revoke() error {
 	switch {
 	case err == nil:
 		return nil
+	case s.revoking.Err() != nil:
+		return nil // given up by Abandon: the lease is to live on
 	case ctx.Err() != nil:
-		return fmt.Errorf("revoke: no answer within the TTL of %v: %w", ttl, err)
+		// The context is our own: its error would tell the caller of an end that was
+		// none of theirs.
+		return fmt.Errorf("revoke: %w: no answer within the TTL of %v; the lease has expired by itself (%s)", eldest.ErrSilent, ttl, err.Error())
 	default:
 		return fmt.Errorf("revoke: %w; the lease expires by itself within %v", err, ttl)
 	}

@@ -83,9 +83,12 @@ func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration) *
 	s := &Session{
 		cfg: cfg, id: id, ctx: ctx, end: end,
 		rhythm: r, deadline: deadlineAfter(sent, r.ttl, r.margin),
-		cleanup: true,
+		cleanup: !cfg.Shared,
 		uses:    make(map[string]*use), swept: make(map[string]bool),
 		done: make(chan struct{}),
+	}
+	if opened := cfg.Hooks.Opened; opened != nil {
+		s.hooks.Do(func() { opened(OpenedEvent{Session: s}) })
 	}
 	s.revoking, s.noRevoke = context.WithCancel(context.Background())
 	s.mu.Lock()
@@ -117,7 +120,7 @@ func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.checked()
+	s.looked()
 	return context.Cause(s.ctx)
 }
 
@@ -125,7 +128,7 @@ func (s *Session) Err() error {
 func (s *Session) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := s.checked()
+	left := s.looked()
 	return Status{State: s.state, Remaining: left, Cause: context.Cause(s.ctx)}
 }
 
@@ -140,11 +143,16 @@ func (s *Session) Holds(d time.Duration) bool {
 	return s.checked() > d && s.state != Lost
 }
 
+// Dropped returns how many calls of Config.Hooks were dropped so far, because a
+// thousand waited behind a hook that blocks.
+func (s *Session) Dropped() int { return s.hooks.Dropped() }
+
 // Close ends the session and revokes its lease, so that its keys go at once. The
 // session's context ends before anything is sent. Close blocks until the server
 // has confirmed, the granted TTL has passed, or ctx ends; in the last case
 // it returns ctx's error and the revocation goes on in the background, for at
-// most one TTL, and Close may be called again to wait for it. A lease that is
+// most one TTL, and Close may be called again to wait for it. If etcd did not answer
+// for the TTL, the error wraps eldest.ErrSilent, and the lease has expired by itself. A lease that is
 // gone already is a success, and so is every further Close after one. Close also
 // waits for hooks to return, as long as ctx lasts.
 //
@@ -183,6 +191,23 @@ func (s *Session) Abandon() {
 	_ = s.waitTenders(context.Background())
 }
 
+// Forfeit ends the session as lost, before its deadline: for an owner whose work takes
+// time to stop, and was stopped because renewals failed. The cause wraps
+// eldest.ErrSessionLost and reason; all that follows is what follows a loss, the
+// revocation in the background included. It does not block, and a session that has ended
+// already keeps its cause. A nil reason says nothing more.
+func (s *Session) Forfeit(reason error) {
+	cause := eldest.ErrSessionLost
+	if reason != nil {
+		cause = fmt.Errorf("%w: %w", cause, reason)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != Lost {
+		s.loseLocked(cause)
+	}
+}
+
 // checkDeadline is the timer's function.
 func (s *Session) checkDeadline() {
 	s.mu.Lock()
@@ -200,10 +225,25 @@ func (s *Session) checked() time.Duration {
 	}
 	now := s.cfg.Clock.Now()
 	if s.deadline.passed(now) {
-		s.loseLocked(fmt.Errorf("%w: no renewal was confirmed before the deadline", eldest.ErrSessionLost))
+		cause := fmt.Errorf("%w: no renewal was confirmed before the deadline", eldest.ErrSessionLost)
+		if err := s.cfg.Pulse.Err(); err != nil {
+			cause = fmt.Errorf("%w: %w", cause, err)
+		}
+		s.loseLocked(cause)
 		return 0
 	}
 	return s.deadline.left(now)
+}
+
+// looked is checked, and sets the timer right: one that was set before the machine slept,
+// or that fired while the process was stopped, goes off late by that time. The caller
+// holds mu.
+func (s *Session) looked() time.Duration {
+	left := s.checked()
+	if s.state != Lost {
+		s.timer.Reset(left)
+	}
+	return left
 }
 
 // lose ends the session, once. Whether the lease is revoked is for the first

@@ -20,7 +20,7 @@ func TestHistoryThatGoesBackIsUnknown(t *testing.T) {
 	require.ErrorIs(t, o.State().Reason, eldest.ErrSilent)
 	require.Equal(t, eldest.Token(7), led(7).Leader.Token)
 	back := led(5)
-	require.Equal(t, eldest.Unknown, back.Kind)
+	require.Equal(t, eldest.Unknown, back.Kind, "a token went back")
 	require.ErrorContains(t, back.Reason, "5 after 7")
 	o.publish(eldest.State{Kind: eldest.Nobody, Revision: 6})
 	require.Equal(t, eldest.Nobody, o.State().Kind)

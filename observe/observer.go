@@ -3,11 +3,13 @@ package observe
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/absent"
 	"github.com/eldest-io/eldest/internal/latest"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/serial"
@@ -46,17 +48,31 @@ type Config struct {
 	// Foreign, if set, is called for each change of a key in the election's range
 	// that is not a candidate's; in order, on a goroutine of its own.
 	Foreign func(key string)
+	// Hooks are told what happens. See Hooks for the calling rules.
+	Hooks Hooks
+}
+
+// Check refuses what New would refuse, other than a missing KV or Watcher: for whoever
+// fills those in later. The error wraps eldest.ErrInvalid.
+func (c Config) Check() error {
+	if err := keys.Check(c.Election); err != nil {
+		return err
+	}
+	if c.Timeout < 0 {
+		return fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
+	}
+	return nil
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if err := checkTarget(c.KV, c.Election); err != nil {
+	if err := c.Check(); err != nil {
 		return c, err
 	}
-	if missing(c.Watcher) {
+	switch {
+	case absent.Client(c.KV):
+		return c, fmt.Errorf("%w: Config.KV is nil", eldest.ErrInvalid)
+	case absent.Client(c.Watcher):
 		return c, fmt.Errorf("%w: Config.Watcher is nil", eldest.ErrInvalid)
-	}
-	if c.Timeout < 0 {
-		return c, fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
 	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
@@ -79,6 +95,9 @@ type Observer struct {
 	hooks  serial.Queue
 	stop   context.CancelFunc
 	done   chan struct{}
+	// queue is the length of the picture's line, -1 while there is no picture.
+	queue         atomic.Int64
+	subscriptions atomic.Int64
 
 	// The rest belongs to the observing goroutine.
 	picture picture
@@ -101,6 +120,8 @@ func New(cfg Config) (*Observer, error) {
 		done:   make(chan struct{}),
 	}
 	o.picture = picture{election: cfg.Election, foreign: o.foreign}
+	o.queue.Store(-1)
+	tell(o, cfg.Hooks.Started, StartedEvent{Observer: o})
 	go o.run(ctx)
 	return o, nil
 }
@@ -121,10 +142,13 @@ var errNotYet = fmt.Errorf("%w yet", eldest.ErrSilent)
 
 // Subscribe returns a subscription that has seen nothing yet. It needs no
 // goroutine and no clean-up, and sends nothing to etcd.
-func (o *Observer) Subscribe() *Subscription { return &Subscription{reader: o.cell.Reader()} }
+func (o *Observer) Subscribe() *Subscription {
+	o.subscriptions.Add(1)
+	return &Subscription{election: o.cfg.Election, reader: o.cell.Reader()}
+}
 
-// Close ends the observer and waits for its goroutines, Config.Foreign included: it
-// must return. Subscribers still get the
+// Close ends the observer and waits for its goroutines, Config.Foreign and Config.Hooks
+// included: they must return. Subscribers still get the
 // newest state and then an error that wraps eldest.ErrClosed. Closing again is
 // harmless.
 func (o *Observer) Close() {
@@ -135,14 +159,22 @@ func (o *Observer) Close() {
 
 // Subscription reads an observer's states. It is for one goroutine at a time;
 // many subscriptions of one observer are independent.
-type Subscription struct{ reader *latest.Reader[eldest.State] }
+type Subscription struct {
+	election string
+	reader   *latest.Reader[eldest.State]
+}
 
 // Next returns the newest state if this subscription has not returned it yet,
 // else blocks for a newer one; the first call returns the present state. States
 // that came and went in between are skipped. It ends with ctx (its cause; nothing
 // is lost, and Next may be called again) and after the observer's end with an
 // error: eldest.ErrClosed, or why etcd refused for good.
-func (s *Subscription) Next(ctx context.Context) (eldest.State, error) { return s.reader.Next(ctx) }
+func (s *Subscription) Next(ctx context.Context) (eldest.State, error) {
+	if ctx == nil {
+		return eldest.State{}, failed("observe", s.election, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
+	}
+	return s.reader.Next(ctx)
+}
 
 func (o *Observer) run(ctx context.Context) {
 	defer close(o.done)
@@ -159,7 +191,7 @@ func (o *Observer) run(ctx context.Context) {
 			o.publish(o.picture.state())
 			return false
 		},
-		Interrupted: func(reason error) { o.unknown(reason) },
+		Interrupted: o.interrupted,
 		Probe:       o.probe,
 	})
 	if ctx.Err() != nil {
@@ -167,7 +199,10 @@ func (o *Observer) run(ctx context.Context) {
 	} else {
 		o.unknown(err)
 	}
-	o.cell.Close(failed("observe", o.cfg.Election, err))
+	o.queue.Store(-1)
+	err = failed("observe", o.cfg.Election, err)
+	o.cell.Close(err)
+	tell(o, o.cfg.Hooks.Ended, EndedEvent{Observer: o, Cause: err})
 }
 
 // probe reads the leader's key, or, where nobody leads, what was put last into the
@@ -214,6 +249,7 @@ func (o *Observer) publish(state eldest.State) {
 		}
 		o.newest = state.Leader.Token
 	}
+	o.queue.Store(int64(len(o.picture.line)))
 	if last, ok := o.cell.Get(); ok && last.Kind == state.Kind &&
 		last.Leader.Token == state.Leader.Token && last.Leader.ModRevision == state.Leader.ModRevision {
 		return
@@ -221,7 +257,14 @@ func (o *Observer) publish(state eldest.State) {
 	o.cell.Set(state)
 }
 
+// interrupted is told that the watch is not in place, and why.
+func (o *Observer) interrupted(reason error) {
+	o.unknown(reason)
+	tell(o, o.cfg.Hooks.Interrupted, InterruptedEvent{Election: o.cfg.Election, Reason: reason, At: time.Now()})
+}
+
 func (o *Observer) unknown(reason error) {
+	o.queue.Store(-1)
 	o.cell.Set(eldest.State{Reason: failed("observe", o.cfg.Election, reason)})
 }
 

@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/absent"
 	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/keys"
@@ -61,7 +62,7 @@ func Queue(ctx context.Context, kv clientv3.KV, leases clientv3.Lease, election 
 			return true
 		})
 	})
-	for i := 0; err == nil && leases != nil && i < len(queue); i++ {
+	for i := 0; err == nil && !absent.Client(leases) && i < len(queue); i++ {
 		err = asking(leases).Until(ctx, func(ctx context.Context) error {
 			left, err := leases.TimeToLive(ctx, clientv3.LeaseID(queue[i].Lease))
 			if err == nil {
@@ -121,14 +122,8 @@ func checkQuery(ctx context.Context, kv clientv3.KV, election string) error {
 
 // checkTarget refuses what can neither be asked nor observed.
 func checkTarget(kv clientv3.KV, election string) error {
-	if missing(kv) {
+	if absent.Client(kv) {
 		return fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
 	}
 	return keys.Check(election)
-}
-
-// missing catches a nil client in an interface as well as no interface at all.
-func missing(rpc any) bool {
-	client, ok := rpc.(*clientv3.Client)
-	return rpc == nil || ok && client == nil
 }

@@ -168,4 +168,16 @@ func TestBadInput(t *testing.T) {
 		})
 	}
 	require.Zero(t, s.rec.Count())
+
+	o, err := observe.New(observe.Config{Election: "e", KV: s.cli, Watcher: s.cli})
+	require.NoError(t, err)
+	defer o.Close()
+	_, err = o.Subscribe().Next(nil) //nolint:staticcheck // nil on purpose
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+	require.ErrorContains(t, err, `"e"`)
+	s.put(7, "v")
+	queue, err := observe.Queue(s.ctx, s.cli, none, s.election)
+	require.NoError(t, err, "no client for leases: their TTLs are not asked for")
+	require.Len(t, queue, 1)
+	require.Negative(t, queue[0].TTL)
 }

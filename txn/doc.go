@@ -35,5 +35,10 @@
 // unknown outcome (G4). This is where split brain ends: whatever a deposed leader
 // still sends, the compare is false, and nothing is applied.
 //
+// # Arguments
+//
+// Names, leases and values are taken for checked, as package election does, and a nil
+// client panics; only the guard, which is in users' hands, checks.
+//
 // A room of functions: nothing here waits, watches, retries or keeps time.
 package txn

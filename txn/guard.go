@@ -8,12 +8,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/absent"
 	"github.com/eldest-io/eldest/keys"
 )
 
 // Guard lets operations through only while one tenure lasts: while Key has the
 // create revision Token. It is a plain value, good for as long as one likes; when
-// the tenure is over it refuses (G4). Safe for concurrent use.
+// the tenure is over it refuses (G4). It cannot tell a leader's key from a waiter's:
+// take it from a Leadership, or from a token that has won. Safe for concurrent use.
 type Guard struct {
 	// Election is the election's name, Key the leader's key, Token its create
 	// revision.
@@ -101,7 +103,7 @@ func (t *guardedTxn) Commit() (*clientv3.TxnResponse, error) {
 // do sends one operation behind the guard. With an error nothing is known but
 // what the error says.
 func (g Guard) do(ctx context.Context, kv clientv3.KV, op clientv3.Op) (*etcdserverpb.ResponseOp, *etcdserverpb.ResponseHeader, error) {
-	if client, ok := kv.(*clientv3.Client); kv == nil || ok && client == nil {
+	if absent.Client(kv) {
 		return nil, nil, g.failed(fmt.Errorf("%w: the client is nil", eldest.ErrInvalid))
 	}
 	if err := g.check(ctx, op); err != nil {

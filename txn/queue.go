@@ -72,7 +72,7 @@ type Queue interface {
 	EnterAlone(ctx context.Context, kv clientv3.KV, e Entry) (Place, error)
 	// Ahead finds who of the candidates is still older than this
 	// one, whose token p.Token and known elders p.Ahead (all of them, if
-	// p.Complete) are. If at is positive the answer is the state at revision at,
+	// p.Complete; else any number, or none) are. If at is positive the answer is the state at revision at,
 	// else the newest. A candidate that is itself no longer there, in the life
 	// that p.Token names, is an error that wraps eldest.ErrDeposed: an answer
 	// without anybody ahead is therefore the proof of a win (G1). One request,

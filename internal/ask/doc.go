@@ -7,7 +7,7 @@
 //   - a refusal that will not change ends it (internal/rpcerr), as does a client
 //     that was closed, which etcd's client does not always admit;
 //   - between attempts there is a pause that grows and carries jitter
-//     (internal/retry);
+//     (internal/retry), and gRPC's own, which is far longer, is cut short;
 //   - the caller's context ends it, with its cause and the last answer in the
 //     error.
 //

@@ -55,6 +55,7 @@ func (p Policy) Until(ctx context.Context, f func(ctx context.Context) error) er
 		case permanent:
 			return err
 		}
+		Reconnect(p.Client)
 		if cause := retry.Sleep(ctx, p.Backoff(attempt)); cause != nil {
 			return fmt.Errorf("%w (last answer: %w)", cause, err)
 		}

@@ -122,6 +122,24 @@ func (c *Cluster) Compact(ctx context.Context) (int64, error) {
 	return rev, err
 }
 
+// Defragment has every running member rewrite its store, one after another, and blocks
+// until that is done. A member answers nobody meanwhile.
+func (c *Cluster) Defragment(ctx context.Context) error {
+	for _, m := range c.members {
+		if !m.Running() {
+			continue
+		}
+		cli, err := c.admin(m)
+		if err != nil {
+			return err
+		}
+		if _, err := cli.Defragment(ctx, m.Endpoint); err != nil {
+			return fmt.Errorf("etcdtest: defragmenting %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
 // admin returns the cluster's own client to member m, or to all members for nil. It
 // is closed with the cluster.
 func (c *Cluster) admin(m *Member) (*clientv3.Client, error) {

@@ -31,6 +31,13 @@ type Config struct {
 	TokenTTL time.Duration
 	// Debug has the members log at debug level.
 	Debug bool
+	// Command is the command line that runs a member, to which its flags are
+	// appended: "eldest etcd member", for whoever is eldest. nil has the member's
+	// binary built from this repository.
+	Command []string
+	// Replaceable lets Replace work at any time. Otherwise etcd refuses to change
+	// its members until all of them have been in touch for five seconds.
+	Replaceable bool
 }
 
 // How long the parts of a cluster may take on a machine that is overloaded.
@@ -38,6 +45,9 @@ const (
 	startTimeout = 60 * time.Second
 	callTimeout  = 10 * time.Second
 )
+
+// scratch is the name of Scratch in the cluster's directory; no member has it.
+const scratch = "scratch"
 
 // errInUse means that somebody took a port between its choice and its use.
 var errInUse = errors.New("address already in use")
@@ -75,12 +85,15 @@ func New(ctx context.Context, cfg Config) (*Cluster, error) {
 	if cfg.Election == 0 {
 		cfg.Election = 10 * cfg.Heartbeat
 	}
-	binary, err := memberBinary()
-	if err != nil {
-		return nil, err
+	if len(cfg.Command) == 0 {
+		binary, err := memberBinary()
+		if err != nil {
+			return nil, err
+		}
+		cfg.Command = []string{binary}
 	}
 	for {
-		c, err := start(ctx, binary, cfg)
+		c, err := start(ctx, cfg)
 		if err == nil || !errors.Is(err, errInUse) || ctx.Err() != nil {
 			return c, err
 		}
@@ -106,7 +119,7 @@ func Start(t testing.TB, cfg Config) *Cluster {
 	return c
 }
 
-func start(ctx context.Context, binary string, cfg Config) (c *Cluster, err error) {
+func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	c = &Cluster{cfg: cfg, cut: make([]Direction, cfg.Members), clients: make(map[string]*clientv3.Client)}
 	defer func() {
 		if err != nil {
@@ -120,6 +133,9 @@ func start(ctx context.Context, binary string, cfg Config) (c *Cluster, err erro
 	if c.dir, err = newDataDir(); err != nil {
 		return c, err
 	}
+	if err = os.Mkdir(c.Scratch(), 0o700); err != nil {
+		return c, err
+	}
 	token := fmt.Sprintf("%x", rand.Uint64())
 	for i := range cfg.Members {
 		c.members = append(c.members, &Member{
@@ -127,14 +143,13 @@ func start(ctx context.Context, binary string, cfg Config) (c *Cluster, err erro
 			Name:     fmt.Sprintf("m%d", i),
 			Endpoint: fmt.Sprintf("http://127.0.0.1:%d", c.ports.ports[2*i]),
 			cluster:  c,
-			binary:   binary,
 			host:     fmt.Sprintf("192.0.2.%d:2380", i+1),
 			real:     fmt.Sprintf("127.0.0.1:%d", c.ports.ports[2*i+1]),
 			log:      filepath.Join(c.dir.path, fmt.Sprintf("m%d.log", i)),
 		})
 	}
 	for _, m := range c.members {
-		m.args = m.arguments(token)
+		m.token = token
 	}
 	return c, c.restart(ctx, c.members...)
 }
@@ -154,6 +169,10 @@ func (c *Cluster) Endpoints() []string {
 	}
 	return eps
 }
+
+// Scratch is a directory for the caller's files. It is removed with the cluster, and
+// if this process dies.
+func (c *Cluster) Scratch() string { return filepath.Join(c.dir.path, scratch) }
 
 // Restart brings members that were killed back with their data and blocks until
 // they serve requests or ctx ends. Members that can only form a majority together

@@ -29,7 +29,8 @@
 // # Members
 //
 // A member's faults are those of a process: Kill (SIGKILL), Stop and Cont (SIGSTOP,
-// SIGCONT), Restart with its data on the same ports. The members reach each other
+// SIGCONT), Restart with its data on the same ports; and Replace, which puts a new
+// member without data in its place. The members reach each other
 // through a fabric inside the member processes, so that Cluster.Cut, CutOneWay and
 // Mend separate everything that members say to each other, the forwarded renewals of
 // leases included. Held counts what did not get through.
@@ -55,5 +56,6 @@
 // The members of a process that dies, however it dies, die with it: they end with
 // their stdin, the kernel kills them where it can, and a tiny watchman removes the
 // data directory. The member binary stays in the user's cache directory, under a
-// name made from the sources it was built from; older ones are removed.
+// name made from the sources it was built from; older ones are removed. Whoever has the
+// command that runs a member names it in Config.Command and builds nothing.
 package etcdtest

@@ -27,14 +27,14 @@ type Member struct {
 	Endpoint string
 
 	cluster    *Cluster
-	binary     string
-	args       []string
+	token      string // the cluster's
 	host, real string // ip:port, as the members say and as it is
 	log        string
 
 	mu      sync.Mutex
 	proc    *process // nil while dead
 	stopped bool     // by SIGSTOP
+	life    int      // how often it was replaced
 	id      uint64   // 0 before it was first ready
 }
 
@@ -108,7 +108,7 @@ func (m *Member) start() error {
 	if m.proc != nil {
 		return fmt.Errorf("%w: start %s, which runs", ErrState, m.Name)
 	}
-	p, err := startProcess(m.binary, m.args, m.log)
+	p, err := startProcess(m.cluster.cfg.Command, m.arguments(), m.log)
 	if err != nil {
 		return err
 	}
@@ -156,21 +156,28 @@ func (m *Member) running() *process {
 }
 
 // arguments are the flags of the member's process. Members of one-member clusters
-// need no fabric, but a cluster that is set up in one way only is simpler.
-func (m *Member) arguments(token string) []string {
+// need no fabric, but a cluster that is set up in one way only is simpler. The caller
+// holds m.mu.
+func (m *Member) arguments() []string {
 	c := m.cluster
 	args := []string{
 		"--name", m.Name,
-		"--data-dir", filepath.Join(c.dir.path, m.Name),
+		"--data-dir", m.dataDir(),
 		"--client-url", m.Endpoint,
 		"--peer-url", "http://" + m.host,
 		"--peer-listen", "http://" + m.real,
-		"--token", token,
+		"--token", m.token,
 		"--heartbeat", strconv.FormatInt(c.cfg.Heartbeat.Milliseconds(), 10),
 		"--election", strconv.FormatInt(c.cfg.Election.Milliseconds(), 10),
 		"--quota", strconv.FormatInt(c.cfg.Quota, 10),
 		"--token-ttl", strconv.FormatInt(int64(c.cfg.TokenTTL/time.Second), 10),
 		"--unsafe-no-fsync",
+	}
+	if m.life > 0 {
+		args = append(args, "--existing")
+	}
+	if c.cfg.Replaceable {
+		args = append(args, "--replaceable")
 	}
 	if c.cfg.Debug {
 		args = append(args, "--debug")
@@ -181,6 +188,15 @@ func (m *Member) arguments(token string) []string {
 		args = append(args, "--route", peer.Name+","+peer.host+","+peer.real)
 	}
 	return append(args, "--initial-cluster", strings.Join(initial, ","))
+}
+
+// dataDir is of this life only: a member that replaces another knows nothing.
+func (m *Member) dataDir() string {
+	name := m.Name
+	if m.life > 0 {
+		name = fmt.Sprintf("%s.%d", m.Name, m.life)
+	}
+	return filepath.Join(m.cluster.dir.path, name)
 }
 
 // awaitStopped blocks until the kernel says that the process stands still, where

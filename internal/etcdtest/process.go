@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -57,16 +58,16 @@ type reply struct {
 // errGone is returned for requests to a process that has ended.
 var errGone = errors.New("etcdtest: the member's process has ended")
 
-// startProcess starts the binary and reads its lines until it ends. All its output
+// startProcess starts a command with further args and reads its lines until it ends. All its output
 // but those lines goes to logPath, appended.
-func startProcess(binary string, args []string, logPath string) (*process, error) {
+func startProcess(command, args []string, logPath string) (*process, error) {
 	logFile, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = logFile.Close() }() // the child has its own
 	p := &process{
-		cmd:     exec.Command(binary, args...),
+		cmd:     exec.Command(command[0], slices.Concat(command[1:], args)...),
 		ready:   make(chan readyLine, 1),
 		done:    make(chan struct{}),
 		waiting: make(map[int64]chan reply),

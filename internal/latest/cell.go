@@ -3,63 +3,80 @@ package latest
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // Cell holds the newest value. The zero value is an empty cell; it must not be
 // copied after first use. All methods are safe for concurrent use.
+//
+// Readers take no lock: when a value comes, all of them look at once, and in a queue for
+// a lock the last of thousands would hear of it late.
 type Cell[T any] struct {
-	mu      sync.Mutex
+	writing sync.Mutex
+	now     atomic.Pointer[moment[T]] // nil: empty, and nobody has waited yet
+}
+
+// moment is what a cell holds from one change to the next.
+//
+// Invariant: but for over, it never changes. over is closed after the next moment has
+// become the cell's; it is nil if there will be none.
+type moment[T any] struct {
 	value   T
 	version uint64 // counts the values; 0: none yet
 	err     error  // why no further value comes
-	changed chan struct{}
+	over    chan struct{}
 }
 
 // Set makes value the newest one and wakes whoever waits. It never blocks. After
 // Close it does nothing.
 func (c *Cell[T]) Set(value T) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
-		return
-	}
-	c.value = value
-	c.version++
-	c.wake()
+	c.change(func(next *moment[T]) {
+		next.value = value
+		next.version++
+	})
 }
 
 // Close says that no further value comes, and why; err must not be nil. Readers
 // still get the newest value, if they have not seen it, and then err. Only the
 // first Close counts.
 func (c *Cell[T]) Close(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err == nil {
-		c.err = err
-		c.wake()
-	}
+	c.change(func(last *moment[T]) {
+		last.err = err
+		last.over = nil
+	})
 }
 
-func (c *Cell[T]) wake() {
-	if c.changed != nil {
-		close(c.changed)
-		c.changed = nil
+// change replaces the moment by an edited copy, unless it is the last one.
+func (c *Cell[T]) change(edit func(next *moment[T])) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	old := c.moment()
+	if old.err != nil {
+		return
 	}
+	next := &moment[T]{value: old.value, version: old.version, over: make(chan struct{})}
+	edit(next)
+	c.now.Store(next)
+	close(old.over)
+}
+
+// moment returns the present one; there is one from the first call on.
+func (c *Cell[T]) moment() *moment[T] {
+	if m := c.now.Load(); m != nil {
+		return m
+	}
+	c.now.CompareAndSwap(nil, &moment[T]{over: make(chan struct{})})
+	return c.now.Load()
 }
 
 // Get returns the newest value; ok is false while there is none. It never blocks.
 func (c *Cell[T]) Get() (value T, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.value, c.version > 0
+	m := c.moment()
+	return m.value, m.version > 0
 }
 
 // Err returns the error of Close, or nil before it.
-func (c *Cell[T]) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
-}
+func (c *Cell[T]) Err() error { return c.moment().err }
 
 // Reader returns a reader that has seen nothing yet.
 func (c *Cell[T]) Reader() *Reader[T] { return &Reader[T]{cell: c} }
@@ -78,31 +95,24 @@ func (r *Reader[T]) Next(ctx context.Context) (T, error) {
 	return r.NextWhere(ctx, func(T) bool { return true })
 }
 
-// NextWhere is Next for values that want accepts; others are skipped. want must
-// be quick: it runs under the cell's lock.
+// NextWhere is Next for values that want accepts; others are skipped. want is called
+// without any lock, so it may take its time, call the cell, and even panic.
 func (r *Reader[T]) NextWhere(ctx context.Context, want func(T) bool) (T, error) {
-	c := r.cell
 	for {
-		c.mu.Lock()
-		if c.version > r.seen {
-			r.seen = c.version
-			if want(c.value) {
-				defer c.mu.Unlock()
-				return c.value, nil
+		m := r.cell.moment()
+		switch {
+		case m.version > r.seen:
+			r.seen = m.version
+			if want(m.value) {
+				return m.value, nil
 			}
-		}
-		if c.err != nil {
-			defer c.mu.Unlock()
+			continue // there may be a newer one by now
+		case m.err != nil:
 			var none T
-			return none, c.err
+			return none, m.err
 		}
-		if c.changed == nil {
-			c.changed = make(chan struct{})
-		}
-		changed := c.changed
-		c.mu.Unlock()
 		select {
-		case <-changed:
+		case <-m.over:
 		case <-ctx.Done():
 			var none T
 			return none, context.Cause(ctx)

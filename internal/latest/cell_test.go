@@ -112,6 +112,23 @@ func TestNextWhere(t *testing.T) {
 	})
 }
 
+// TestFilterMayDoAnything: want runs without a lock.
+func TestFilterMayDoAnything(t *testing.T) {
+	var c latest.Cell[int]
+	c.Set(1)
+	r := c.Reader()
+	require.Panics(t, func() { _, _ = r.NextWhere(t.Context(), func(int) bool { panic("a bug") }) })
+	c.Set(2)
+	v, err := r.NextWhere(t.Context(), func(v int) bool {
+		if v < 5 {
+			c.Set(v + 1)
+		}
+		return v == 5
+	})
+	require.NoError(t, err)
+	require.Equal(t, 5, v)
+}
+
 // TestClose: the last value, then the reason, for everybody and for good.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -6,7 +6,7 @@
 // later read blocks for a value newer than the one before. Values are handed out
 // as they are, so they should be immutable.
 //
-// A cell costs a lock and, while somebody waits, one channel, however many wait:
+// A cell costs a pointer and, for each value, one channel, however many wait:
 // ten thousand readers are woken by one close. A reader costs a version number
 // and no goroutine.
 package latest

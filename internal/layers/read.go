@@ -22,7 +22,9 @@ type Package struct {
 	Imports []string
 	// Goroutines are the positions of go statements outside tests.
 	Goroutines []string
-	// Lines is the length of each file, tests included.
+	// Generated are those of Imports that only generated files have.
+	Generated []string
+	// Lines is the length of each file, tests included and generated files excluded.
 	Lines map[string]int
 	// Documented: there is a doc.go with a package comment, or a main.go.
 	Documented bool
@@ -70,8 +72,9 @@ func Read(root string) (map[string]*Package, error) {
 
 // add takes one file in.
 func (p *Package) add(file string, source []byte) error {
-	p.Lines[file] = bytes.Count(source, []byte("\n"))
+	lines := bytes.Count(source, []byte("\n"))
 	if strings.HasSuffix(file, "_test.go") {
+		p.Lines[file] = lines
 		return nil
 	}
 	set := token.NewFileSet()
@@ -79,16 +82,19 @@ func (p *Package) add(file string, source []byte) error {
 	if err != nil {
 		return err
 	}
+	generated := ast.IsGenerated(tree)
+	if !generated {
+		p.Lines[file] = lines
+	}
 	for _, spec := range tree.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
-		if !slices.Contains(p.Imports, imported) {
-			p.Imports = append(p.Imports, imported)
-		}
+		p.imports(imported, generated)
 	}
 	slices.Sort(p.Imports)
+	slices.Sort(p.Generated)
 	ast.Inspect(tree, func(n ast.Node) bool {
 		if g, ok := n.(*ast.GoStmt); ok {
 			p.Goroutines = append(p.Goroutines, set.Position(g.Pos()).String())
@@ -100,4 +106,18 @@ func (p *Package) add(file string, source []byte) error {
 		p.Documented = true
 	}
 	return nil
+}
+
+// imports takes one import in.
+func (p *Package) imports(imported string, generated bool) {
+	switch known, by := slices.Contains(p.Imports, imported), slices.Index(p.Generated, imported); {
+	case known && by >= 0 && !generated:
+		p.Generated = slices.Delete(p.Generated, by, by+1)
+	case known:
+	default:
+		p.Imports = append(p.Imports, imported)
+		if generated {
+			p.Generated = append(p.Generated, imported)
+		}
+	}
 }

@@ -22,7 +22,9 @@
 // intervals Follow asks with a plain request, which the client sends to whichever
 // member answers. When the answer contradicts the stream or does not come, the
 // watch is opened anew, on another stream: one key in the metadata of the request
-// differs, which makes the client open a stream of its own, to the next member.
+// differs, which makes the client open a stream of its own, to the next member. The
+// same is done when a server that asks for authentication refuses a watch because the
+// token of the stream, which is that of its opening, has expired.
 //
 // Everything is bounded by the context that the caller passes in; there is no
 // goroutine that outlives the call.

@@ -253,7 +253,7 @@ func TestGoneOnEtcd(t *testing.T) {
 				}
 				result := make(chan outcome, 1)
 				look := func() {
-					revision, err := s.Gone(within(t, patience), life)
+					revision, _, err := s.Gone(within(t, patience), life)
 					result <- outcome{revision, err}
 				}
 				if !before {
@@ -290,13 +290,13 @@ func TestGoneThenCreatedAnew(t *testing.T) {
 	_, err := cli.Delete(within(t, patience), key)
 	require.NoError(t, err)
 	anew := put(t, cli, key, "v")
-	revision, err := s.Gone(within(t, patience), watch.Life{Key: key, Token: eldest.Token(token)})
+	revision, _, err := s.Gone(within(t, patience), watch.Life{Key: key, Token: eldest.Token(token)})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, revision, anew)
 
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	_, err = s.Gone(ctx, watch.Life{Key: key, Token: eldest.Token(anew)})
+	_, _, err = s.Gone(ctx, watch.Life{Key: key, Token: eldest.Token(anew)})
 	require.ErrorIs(t, err, context.DeadlineExceeded, "the new one lives")
 }
 
@@ -322,7 +322,7 @@ func TestRegression16NoScan(t *testing.T) {
 			var rec sync.WaitGroup
 			var heard time.Time
 			rec.Go(func() {
-				_, err := s.Gone(within(t, patience), watch.Life{Key: key, Token: eldest.Token(token)})
+				_, _, err := s.Gone(within(t, patience), watch.Life{Key: key, Token: eldest.Token(token)})
 				if err != nil {
 					t.Error(err)
 				}
@@ -357,10 +357,10 @@ func TestClosedClient(t *testing.T) {
 	key := fresh(t)
 	token := put(t, cli, key, "v")
 	life := watch.Life{Key: key, Token: eldest.Token(token)}
-	result := start(func() error { _, err := s.Gone(within(t, patience), life); return err })
+	result := start(func() error { _, _, err := s.Gone(within(t, patience), life); return err })
 	put(t, cli, key, "w")
 	require.NoError(t, cli.Close())
-	for _, err := range []error{<-result, func() error { _, err := s.Gone(within(t, patience), life); return err }()} {
+	for _, err := range []error{<-result, func() error { _, _, err := s.Gone(within(t, patience), life); return err }()} {
 		require.Error(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	}
@@ -383,6 +383,6 @@ func TestRegression25PermissionDenied(t *testing.T) {
 	require.NoError(t, err)
 
 	nobody := c.Client(t, func(cfg *clientv3.Config) { cfg.Username, cfg.Password = "nobody", "secret" })
-	_, err = source(nobody).Gone(within(t, patience), watch.Life{Key: "k", Token: 1})
+	_, _, err = source(nobody).Gone(within(t, patience), watch.Life{Key: "k", Token: 1})
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -36,6 +37,9 @@ type Target struct {
 	// Change is given all changes made at one revision, which is greater than
 	// that of the last snapshot and of every change before.
 	Change func(revision int64, events []*clientv3.Event) (enough bool)
+	// Header is given what etcd says of itself with each change, right before Change. It
+	// may be nil; what it is given must not be changed.
+	Header func(*etcdserverpb.ResponseHeader)
 	// Interrupted is told why the picture is no longer kept up. The next call is
 	// Snapshot. May be nil.
 	Interrupted func(reason error)
@@ -48,27 +52,54 @@ type Target struct {
 // Follow keeps a target informed until ctx ends (it returns the cause), the
 // target has seen enough (nil), or etcd refuses for good, for want of permission
 // or because the client was closed (that error).
+//
+// When the target has seen enough, its watch stays open until ctx ends, which the
+// caller sees to. Taking leave of etcd would delay the request with which most callers
+// act on what they have seen: both go through the same client to the same member.
 func (s *Source) Follow(ctx context.Context, t Target) error {
+	f := following{source: s, target: t}
+	_, err := f.follow(ctx)
+	return err
+}
+
+// follow does the work of Follow; release closes the watch that stayed open, if any.
+func (f *following) follow(ctx context.Context) (release context.CancelFunc, err error) {
+	s := f.source
 	for failures := 0; ; failures++ {
-		f := following{source: s, target: t, revision: t.Known}
-		err := f.run(ctx)
-		switch {
-		case errors.Is(err, errEnough):
-			return nil
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case s.permanent(ctx, err):
-			return err
+		f.revision, f.inPlace = f.target.Known, time.Time{}
+		o, err := f.start(ctx)
+		release = func() {}
+		if o != nil {
+			release = o.close
 		}
-		t.Known = 0
-		if t.Interrupted != nil {
-			t.Interrupted(err)
+		if err == nil {
+			// Not from within start: most goroutines here spend their lives waiting for
+			// a change, and each frame below them is memory that they keep.
+			f.inPlace = time.Now()
+			err = f.consume(ctx, o)
+		}
+		if errors.Is(err, errEnough) {
+			return release, nil
+		}
+		release()
+		switch {
+		case ctx.Err() != nil:
+			return release, context.Cause(ctx)
+		case s.permanent(ctx, err):
+			return release, err
+		}
+		f.target.Known = 0
+		if s.Interrupted != nil {
+			s.Interrupted(f.target.Key, err)
+		}
+		if f.target.Interrupted != nil {
+			f.target.Interrupted(err)
 		}
 		if !f.inPlace.IsZero() && time.Since(f.inPlace) > steady {
 			failures = 0
 		}
 		if err := retry.Sleep(ctx, s.Backoff(failures)); err != nil {
-			return err
+			return release, err
 		}
 	}
 }
@@ -84,9 +115,11 @@ func (s *Source) permanent(ctx context.Context, err error) bool {
 		rpcerr.Permanent(err) && !rpcerr.Compacted(err)
 }
 
-// following is one watch, from its opening to its interruption.
+// following is the work of one Follow: one watch after the other, each from its
+// opening to its interruption.
 //
-// Invariant: the target knows everything up to revision, and nothing after it.
+// Invariant: while a watch is consumed, the target knows everything up to revision,
+// and nothing after it.
 type following struct {
 	source   *Source
 	target   Target
@@ -94,7 +127,9 @@ type following struct {
 	inPlace  time.Time
 }
 
-func (f *following) run(ctx context.Context) error {
+// start opens the watch and hands the first picture over. The caller closes what is
+// opened, on errors too.
+func (f *following) start(ctx context.Context) (*opened, error) {
 	var span []clientv3.OpOption
 	if f.target.End != "" {
 		span = append(span, clientv3.WithRange(f.target.End))
@@ -109,30 +144,45 @@ func (f *following) run(ctx context.Context) error {
 		read = append(read, clientv3.WithKeysOnly())
 	}
 	o, err := f.source.open(ctx, f.target.Key, start...)
-	if err != nil {
-		return err
+	var none *noWatchError
+	if errors.As(err, &none) {
+		// Is the stream at fault, or all of etcd away? Only in the first case does
+		// another stream help; in the second each would be one more to come back. And
+		// where something on the way lets all streams hang, asking now and then must do:
+		// a waiter that is never told would hold up the whole queue.
+		if unanswered := f.snapshot(ctx, read); unanswered != nil {
+			return nil, unanswered
+		}
+		f.source.distrust(none.lane)
 	}
-	defer o.close()
+	if err != nil {
+		return nil, err
+	}
 	if f.target.Known == 0 {
 		// Linearizable, so not older than the revision at which the watch was
 		// put in place: nothing can fall between the two.
-		answer, err := f.source.ask(ctx, f.source.patience(), clientv3.OpGet(f.target.Key, read...))
-		if err != nil {
-			return err
-		}
-		f.revision = answer.Get().Header.Revision
-		if f.target.Snapshot(answer.Get()) {
-			return errEnough
-		}
+		err = f.snapshot(ctx, read)
 	}
-	f.inPlace = time.Now()
-	return f.consume(ctx, o)
+	return o, err
+}
+
+// snapshot reads the range and hands it over.
+func (f *following) snapshot(ctx context.Context, read []clientv3.OpOption) error {
+	answer, err := f.source.ask(ctx, f.source.patience(), clientv3.OpGet(f.target.Key, read...))
+	if err != nil {
+		return err
+	}
+	f.revision = answer.Get().Header.Revision
+	if f.target.Snapshot(answer.Get()) {
+		return errEnough
+	}
+	return nil
 }
 
 // consume hands changes over until the watch ends or turns out to be deaf.
 // Rechecks run beside it, so that a slow one delays no change.
 func (f *following) consume(ctx context.Context, o *opened) error {
-	r := newRecheck(ctx, f.source, f.target.Probe)
+	r := newRecheck(f.source, f.target.Probe)
 	defer r.stop()
 	for {
 		select {
@@ -142,21 +192,32 @@ func (f *following) consume(ctx context.Context, o *opened) error {
 			if !ok {
 				return errEnded
 			}
-			if err := resp.Err(); err != nil {
-				return rpcerr.Restore(err)
-			}
-			if f.change(resp.Events) {
-				return errEnough
+			if err := f.received(o, &resp); err != nil {
+				return err
 			}
 		case <-r.due():
-			r.ask()
+			r.ask(ctx)
 		case a := <-r.answers:
 			if err := r.judge(a); err != nil {
-				f.source.distrust(o.stream)
+				f.source.distrust(o.lane)
 				return err
 			}
 		}
 	}
+}
+
+// received takes in what the watch delivers.
+func (f *following) received(o *opened, resp *clientv3.WatchResponse) error {
+	if err := resp.Err(); err != nil {
+		return f.source.refused(o.lane, err)
+	}
+	if f.target.Header != nil {
+		f.target.Header(resp.Header)
+	}
+	if f.change(resp.Events) {
+		return errEnough
+	}
+	return nil
 }
 
 // change hands over what is new among events, revision by revision.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -81,17 +82,40 @@ func TestChangesByRevision(t *testing.T) {
 	})
 }
 
+// TestHeaders: a target is told what etcd says of itself, before the change that it said
+// it with.
+func TestHeaders(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		target := s.target(0)
+		target.Header = func(h *etcdserverpb.ResponseHeader) { s.note("member %d at %d", h.MemberId, h.Revision) }
+		result, cancel := s.follow(t, target)
+		o := s.place(t, 10)
+		s.told()
+		o.ch <- clientv3.WatchResponse{
+			Header: &etcdserverpb.ResponseHeader{MemberId: 7, Revision: 12},
+			Events: []*clientv3.Event{putEvent(kv("k/a", 11, 11)), deleteEvent("k/a", 12)},
+		}
+		require.Equal(t, []string{"member 7 at 12", "change 11 with 1", "change 12 with 1"}, s.told())
+		ended(t, result, cancel)
+	})
+}
+
+// TestEnough: the watch outlives Follow, and ends with its context.
 func TestEnough(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		result, _ := s.follow(t, s.target(10))
+		result, cancel := s.follow(t, s.target(10))
 		o := s.place(t, 10)
 		require.NoError(t, <-result, "enough at the snapshot")
+		require.NoError(t, o.ctx.Err())
+		cancel(context.Canceled)
 		require.Error(t, o.ctx.Err())
 
-		result, _ = s.follow(t, s.target(12))
+		result, cancel = s.follow(t, s.target(12))
 		o = s.place(t, 10)
 		o.send(putEvent(kv("k/a", 11, 11)), putEvent(kv("k/b", 12, 12)), putEvent(kv("k/c", 13, 13)))
 		require.NoError(t, <-result, "enough at a change")
+		require.NoError(t, o.ctx.Err())
+		cancel(context.Canceled)
 		require.Error(t, o.ctx.Err())
 		require.Equal(t, []string{"snapshot 10 with 0", "snapshot 10 with 0", "change 11 with 1", "change 12 with 1"}, s.told())
 	})
@@ -155,7 +179,8 @@ func TestOpeningTimesOut(t *testing.T) {
 		s.place(t, 10)
 		require.Equal(t, 3*(timeout+backoff), time.Since(begun))
 		silent := "interrupted: " + eldest.ErrSilent.Error() + ": no watch within 1s"
-		require.Equal(t, []string{silent, silent, silent, "snapshot 10 with 0"}, s.told())
+		seen := "snapshot 9 with 0" // what the question showed: better than nothing
+		require.Equal(t, []string{seen, silent, seen, silent, seen, silent, "snapshot 10 with 0"}, s.told())
 		ended(t, result, cancel)
 	})
 }
@@ -171,6 +196,23 @@ func TestStreamIsKeptWhileEtcdIsAway(t *testing.T) {
 			<-(<-s.reads).ctx.Done()
 		}
 		ended(t, result, cancel)
+	})
+}
+
+// TestWithoutAnyWatch: where no stream ever opens, but questions are answered, the
+// target learns by them.
+func TestWithoutAnyWatch(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		target := s.target(7)
+		asked := 0
+		target.Snapshot = func(*clientv3.GetResponse) bool { asked++; return asked == 3 }
+		result, cancel := s.follow(t, target)
+		defer cancel(nil)
+		for range 3 {
+			<-s.watches
+			(<-s.reads).answer(9)
+		}
+		require.NoError(t, <-result)
 	})
 }
 

@@ -29,8 +29,9 @@ type Life struct {
 // Gone blocks until the life has ended and returns a revision at which the key
 // was certainly absent or in another life: that of its deletion, unless the watch
 // was interrupted just then. On error (ctx's cause, ErrOverwritten, a permanent
-// refusal of etcd) nothing is known.
-func (s *Source) Gone(ctx context.Context, l Life) (revision int64, err error) {
+// refusal of etcd) nothing is known. The watch stays open until release, which must be
+// called, or until ctx ends; see Source.Follow for why.
+func (s *Source) Gone(ctx context.Context, l Life) (revision int64, release context.CancelFunc, err error) {
 	over := func(kv *mvccpb.KeyValue) bool {
 		switch {
 		case kv == nil || kv.CreateRevision != int64(l.Token):
@@ -41,7 +42,7 @@ func (s *Source) Gone(ctx context.Context, l Life) (revision int64, err error) {
 		}
 		return false
 	}
-	ferr := s.Follow(ctx, Target{
+	f := following{source: s, target: Target{
 		Key:   l.Key,
 		Known: l.Known,
 		// Only a put can change the lease; what ends a life is a deletion.
@@ -65,11 +66,12 @@ func (s *Source) Gone(ctx context.Context, l Life) (revision int64, err error) {
 				return kv != nil && kv.CreateRevision == int64(l.Token) && (l.Lease == 0 || kv.Lease == l.Lease)
 			}
 		},
-	})
+	}}
+	release, ferr := f.follow(ctx)
 	if ferr != nil {
-		return 0, ferr
+		return 0, release, ferr
 	}
-	return revision, err
+	return revision, release, err
 }
 
 func only(kvs []*mvccpb.KeyValue) *mvccpb.KeyValue {

@@ -21,7 +21,7 @@ type outcome struct {
 
 func (s *stage) gone(ctx context.Context, l watch.Life) <-chan outcome {
 	return start(func() outcome {
-		revision, err := s.Gone(ctx, l)
+		revision, _, err := s.Gone(ctx, l)
 		return outcome{revision, err}
 	})
 }
@@ -128,6 +128,23 @@ func TestGoneOnADeafStream(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestGoneKeepsItsWatch until it is released, so that the news is acted on first.
+func TestGoneKeepsItsWatch(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		released := start(func() context.CancelFunc {
+			_, release, err := s.Gone(t.Context(), watch.Life{Key: "k", Token: 5})
+			require.NoError(t, err)
+			return release
+		})
+		o := s.place(t, 10, kv("k", 5, 5))
+		o.send(deleteEvent("k", 11))
+		release := <-released
+		require.NoError(t, o.ctx.Err())
+		release()
+		require.Error(t, o.ctx.Err())
+	})
 }
 
 func TestGoneEndsWithItsContext(t *testing.T) {

@@ -15,15 +15,16 @@ var errStale = fmt.Errorf("%w: the watch missed a change", eldest.ErrSilent)
 
 // recheck asks etcd, now and then, whether a stream still tells everything. It
 // belongs to one following; only the request runs on a goroutine of its own.
+// Between two requests, most of the time that is, it holds a timer and no more.
 type recheck struct {
-	source  *Source
-	probe   func() (clientv3.Op, func(clientv3.OpResponse) bool)
-	ctx     context.Context
-	cancel  context.CancelFunc
-	timer   *time.Timer // nil: no rechecks
-	answers chan answer
-	// asking says that a goroutine will send an answer.
-	asking bool
+	source *Source
+	probe  func() (clientv3.Op, func(clientv3.OpResponse) bool)
+	timer  *time.Timer // nil: no rechecks
+	// answers delivers what is to be judged; nil between two requests.
+	answers chan *answer
+	// cancel ends the request that is under way, whose goroutine will send an
+	// answer; nil if there is none.
+	cancel context.CancelFunc
 	// doubted is an answer that contradicted the stream; nil if none does.
 	doubted *answer
 }
@@ -35,9 +36,8 @@ type answer struct {
 	confirmed func(clientv3.OpResponse) bool
 }
 
-func newRecheck(ctx context.Context, s *Source, probe func() (clientv3.Op, func(clientv3.OpResponse) bool)) *recheck {
-	r := &recheck{source: s, probe: probe, answers: make(chan answer, 1)}
-	r.ctx, r.cancel = context.WithCancel(ctx)
+func newRecheck(s *Source, probe func() (clientv3.Op, func(clientv3.OpResponse) bool)) recheck {
+	r := recheck{source: s, probe: probe}
 	if probe != nil && s.Recheck > 0 {
 		r.timer = time.NewTimer(retry.Spread(s.Recheck, s.Recheck/10))
 	}
@@ -53,23 +53,27 @@ func (r *recheck) due() <-chan time.Time {
 }
 
 // ask sends a probe, or hands a doubted answer in for the second time.
-func (r *recheck) ask() {
+func (r *recheck) ask(ctx context.Context) {
+	s, answers := r.source, make(chan *answer, 1)
+	r.answers = answers
 	if r.doubted != nil {
-		r.answers <- *r.doubted
+		answers <- r.doubted
 		return
 	}
 	op, confirmed := r.probe()
-	r.asking = true
+	asking, cancel := context.WithCancel(ctx)
+	r.cancel = cancel
 	go func() {
-		resp, err := r.source.ask(r.ctx, r.source.patience(), op)
-		r.answers <- answer{resp, err, confirmed}
+		resp, err := s.ask(asking, s.patience(), op)
+		answers <- &answer{resp, err, confirmed}
 	}()
 }
 
 // judge takes an answer in. One that contradicts the stream is judged again after
 // a moment: by then, what the stream had under way has arrived.
-func (r *recheck) judge(a answer) error {
-	r.asking = false
+func (r *recheck) judge(a *answer) error {
+	r.release()
+	r.answers = nil
 	if a.err != nil {
 		return a.err
 	}
@@ -80,7 +84,7 @@ func (r *recheck) judge(a answer) error {
 	case r.doubted != nil:
 		return errStale
 	default:
-		r.doubted = &a
+		r.doubted = a
 		next = min(next, r.source.Timeout)
 	}
 	r.timer.Reset(retry.Spread(next, next/10))
@@ -89,11 +93,20 @@ func (r *recheck) judge(a answer) error {
 
 // stop ends the recheck and waits for its goroutine.
 func (r *recheck) stop() {
-	r.cancel()
 	if r.timer != nil {
 		r.timer.Stop()
 	}
-	if r.asking {
+	if r.release() {
 		<-r.answers
 	}
+}
+
+// release gives up the request that is under way, and reports whether there was one.
+func (r *recheck) release() bool {
+	if r.cancel == nil {
+		return false
+	}
+	r.cancel()
+	r.cancel = nil
+	return true
 }

@@ -3,10 +3,10 @@ package watch
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
 
@@ -28,9 +28,13 @@ type Source struct {
 	Timeout time.Duration
 	// Recheck is the time between two rechecks of a quiet watch.
 	Recheck time.Duration
+	// Interrupted, if set, is told of each watch that ended or was not to be had, and
+	// is tried again: its key, and why. It must not block.
+	Interrupted func(key string, reason error)
 
-	// stream counts the streams that fell silent; see distrust.
-	stream atomic.Int64
+	// silent counts the streams that fell silent, and expired those whose token did;
+	// see distrust.
+	silent, expired atomic.Int64
 }
 
 // streamKey is the metadata by which the client tells streams apart. The server
@@ -41,34 +45,61 @@ const streamKey = "eldest-stream"
 // as it lives if it could never open it.
 const streams = 4
 
-// onStream returns ctx made ready for a watch on the n-th stream: the member must
-// have a leader.
-func onStream(ctx context.Context, n int64) context.Context {
-	ctx = clientv3.WithRequireLeader(ctx)
-	if n %= streams; n > 0 {
-		ctx = metadata.AppendToOutgoingContext(ctx, streamKey, strconv.FormatInt(n, 10))
+// leaderRequired is the metadata of nearly every watch: the member must have a leader.
+// All of them share it, so nobody may change it.
+var leaderRequired = metadata.Pairs(rpctypes.MetadataRequireLeaderKey, rpctypes.MetadataHasLeader)
+
+// lane says on which stream a watch is put: how many had failed by then.
+type lane struct{ silent, expired int64 }
+
+func (s *Source) lane() lane { return lane{silent: s.silent.Load(), expired: s.expired.Load()} }
+
+// on returns ctx made ready for a watch on the lane's stream: the member must have a
+// leader. Silent streams are used again in turn. Those that were refused never are: they
+// were open, so the client drops each when its last watch ends.
+func (l lane) on(ctx context.Context) context.Context {
+	if _, callers := metadata.FromOutgoingContext(ctx); callers {
+		ctx = clientv3.WithRequireLeader(ctx) // which keeps what the caller put there
+	} else {
+		ctx = metadata.NewOutgoingContext(ctx, leaderRequired)
+	}
+	switch n := l.silent % streams; {
+	case l.expired > 0:
+		return metadata.AppendToOutgoingContext(ctx, streamKey, fmt.Sprintf("%d.%d", n, l.expired))
+	case n > 0:
+		return metadata.AppendToOutgoingContext(ctx, streamKey, fmt.Sprint(n))
 	}
 	return ctx
 }
 
-// distrust makes later watches use another stream than one opened when the
-// counter stood at seen. Many watches on a stream that fell silent move together.
-func (s *Source) distrust(seen int64) { s.stream.CompareAndSwap(seen, seen+1) }
+// distrust makes later watches use another stream than one of the given lane, which
+// fell silent. Many watches on one stream move together.
+func (s *Source) distrust(l lane) { s.silent.CompareAndSwap(l.silent, l.silent+1) }
+
+// refused is told why a watch on the given lane was ended by the server. A stream keeps
+// the token with which it was opened, and once that has expired nothing can be added to
+// it; a new one gets a new token.
+func (s *Source) refused(l lane, err error) error {
+	err = rpcerr.Restore(err)
+	if rpcerr.Is(err, rpctypes.ErrInvalidAuthToken) || rpcerr.Is(err, rpctypes.ErrAuthOldRevision) {
+		s.expired.CompareAndSwap(l.expired, l.expired+1)
+	}
+	return err
+}
 
 // opened is a watch that the server has confirmed.
 type opened struct {
-	events   clientv3.WatchChan
-	revision int64 // of the store when the watch was put in place
-	stream   int64
-	close    context.CancelFunc
+	events clientv3.WatchChan
+	lane   lane
+	close  context.CancelFunc
 }
 
 // open starts a watch and blocks until the server has confirmed it, Timeout has
 // passed, or ctx ends. The caller must call close.
 func (s *Source) open(ctx context.Context, key string, opts ...clientv3.OpOption) (*opened, error) {
-	o := &opened{stream: s.stream.Load()}
+	o := &opened{lane: s.lane()}
 	var wctx context.Context
-	wctx, o.close = context.WithCancel(onStream(ctx, o.stream))
+	wctx, o.close = context.WithCancel(o.lane.on(ctx))
 	// Watch blocks until the server answers and has no time-out of its own; the
 	// context must live on afterwards. So the time-out is a timer that is stopped.
 	timer := time.AfterFunc(s.Timeout, o.close)
@@ -88,13 +119,7 @@ func (s *Source) open(ctx context.Context, key string, opts ...clientv3.OpOption
 		return nil, context.Cause(ctx)
 	case !timely:
 		o.close()
-		// Is the stream at fault, or all of etcd away? Only in the first case does
-		// another stream help; in the second each would be one more to come back.
-		if _, err := s.ask(ctx, s.Timeout, clientv3.OpGet(key, clientv3.WithCountOnly())); err != nil {
-			return nil, err
-		}
-		s.distrust(o.stream)
-		return nil, fmt.Errorf("%w: no watch within %v", eldest.ErrSilent, s.Timeout)
+		return nil, &noWatchError{lane: o.lane, within: s.Timeout}
 	case !ok:
 		o.close()
 		// A closed client ends watches without a word; a request says why.
@@ -104,11 +129,22 @@ func (s *Source) open(ctx context.Context, key string, opts ...clientv3.OpOption
 		return nil, errEnded
 	case resp.Err() != nil:
 		o.close()
-		return nil, rpcerr.Restore(resp.Err())
+		return nil, s.refused(o.lane, resp.Err())
 	}
-	o.revision = resp.Header.Revision
 	return o, nil
 }
+
+// noWatchError is returned when a watch was not confirmed in time.
+type noWatchError struct {
+	lane   lane
+	within time.Duration
+}
+
+func (e *noWatchError) Error() string {
+	return fmt.Sprintf("%v: no watch within %v", eldest.ErrSilent, e.within)
+}
+
+func (e *noWatchError) Unwrap() error { return eldest.ErrSilent }
 
 // patience is how long a question may stay unanswered, by one member after
 // another, before etcd counts as silent.

@@ -1,0 +1,60 @@
+package etcdtest_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// The new member has the old one's place and the others' data, and it is a voter: with
+// it, and without one of the old ones, there is a majority.
+func TestReplace(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Replaceable: true})
+	ctx := within(t)
+	_, err := c.Client(t).Put(ctx, "k", "v")
+	require.NoError(t, err)
+	before := c.Member(1).ID()
+	for range 2 {
+		require.NoError(t, c.Replace(ctx, 1))
+	}
+	require.NotEqual(t, before, c.Member(1).ID())
+	// Linearizable, from the new member's own store; a fresh member catches up first.
+	got, err := c.ClientTo(t, 1).Get(ctx, "k")
+	require.NoError(t, err)
+	require.Equal(t, "v", string(got.Kvs[0].Value))
+
+	require.NoError(t, c.Member(0).Kill())
+	_, err = c.Leader(ctx)
+	require.NoError(t, err)
+	_, err = c.ClientTo(t, 1).Put(ctx, "k", "w")
+	require.NoError(t, err)
+
+	// It restarts with its data like any other, and knows its links.
+	require.NoError(t, c.Member(0).Restart(ctx))
+	require.NoError(t, c.Member(1).Kill())
+	require.NoError(t, c.Member(1).Restart(ctx))
+	require.NoError(t, c.Cut(1))
+	_, err = c.ClientTo(t, 2).Put(ctx, "k", "x")
+	require.NoError(t, err)
+	got, err = c.ClientTo(t, 1).Get(ctx, "k", clientv3.WithSerializable())
+	require.NoError(t, err)
+	require.Equal(t, "w", string(got.Kvs[0].Value))
+	held, err := c.Held(1)
+	require.NoError(t, err)
+	require.Positive(t, held)
+}
+
+func TestScratchGoesWithTheCluster(t *testing.T) {
+	c, err := etcdtest.New(within(t), etcdtest.Config{})
+	require.NoError(t, err)
+	file := filepath.Join(c.Scratch(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, c.Defragment(within(t)))
+	require.NoError(t, c.Close())
+	require.NoFileExists(t, file)
+}

@@ -1,0 +1,28 @@
+package lease
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// Row 14: the clock that is read where the user names none is the one that goes on in
+// suspend. That it jumps cannot be shown without a suspend, but which one it is can:
+// CLOCK_BOOTTIME counts from the boot, Go's monotonic clock from the program's start.
+//
+// Fails when Boot, or the default, is Go's monotonic clock.
+func TestRegression14ClockOfSuspend(t *testing.T) {
+	read := func() time.Duration {
+		var ts unix.Timespec
+		require.NoError(t, unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts))
+		return time.Duration(ts.Nano())
+	}
+	for what, clock := range map[string]Clock{"Boot": Boot(), "the default": Config{}.filled().Clock} {
+		before := read()
+		now := clock.Now()
+		require.GreaterOrEqual(t, now, before, what)
+		require.LessOrEqual(t, now, read(), what)
+	}
+}

@@ -1,0 +1,228 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// members is a lease server whose replies bear a Raft term, and the majority that
+// is asked about them.
+type members struct {
+	*server
+	term    uint64 // of the renewals
+	answers []majorityAnswer
+	asked   atomic.Int32
+}
+
+type majorityAnswer func(ctx context.Context) (term uint64, err error)
+
+func (m *members) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	resp, err := m.server.KeepAliveOnce(ctx, id)
+	if err == nil {
+		resp.ResponseHeader = &etcdserverpb.ResponseHeader{RaftTerm: m.term}
+	}
+	return resp, err
+}
+
+func (m *members) MemberList(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.MemberListResponse, error) {
+	if len(opts) > 0 {
+		panic("a majority is asked without options: one of them is not to ask it")
+	}
+	n := int(m.asked.Add(1))
+	term, err := m.answers[min(n, len(m.answers))-1](ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &clientv3.MemberListResponse{Header: &etcdserverpb.ResponseHeader{RaftTerm: term}}, nil
+}
+
+func isTerm(term uint64) majorityAnswer {
+	return func(context.Context) (uint64, error) { return term, nil }
+}
+
+func majorityFails(context.Context) (uint64, error) { return 0, errors.New("no quorum") }
+
+func majorityHangs(ctx context.Context) (uint64, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+// TestRenewalsNeedAMajority: a renewal prolongs the session if and only if a majority
+// knows of no later term than the reply's.
+func TestRenewalsNeedAMajority(t *testing.T) {
+	for name, tc := range map[string]struct {
+		term    uint64
+		answers []majorityAnswer
+		lives   bool
+		asked   int32 // at least
+	}{
+		"the same term":                      {7, []majorityAnswer{isTerm(7)}, true, 1},
+		"an older term, of one that lags":    {7, []majorityAnswer{isTerm(6)}, true, 1},
+		"a later term, for good":             {7, []majorityAnswer{isTerm(8)}, false, 2},
+		"no majority":                        {7, []majorityAnswer{majorityFails}, false, 4},
+		"a majority at the second attempt":   {7, []majorityAnswer{majorityFails, isTerm(7)}, true, 2},
+		"one that swallows, then a majority": {7, []majorityAnswer{majorityHangs, isTerm(7)}, true, 2},
+		"nothing but silence":                {7, []majorityAnswer{majorityHangs}, false, 2},
+		"replies without a term":             {0, []majorityAnswer{isTerm(8)}, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &members{server: newServer(), term: tc.term, answers: tc.answers}
+				s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+				cfg := s.config(10 * time.Second)
+				cfg.Lease = s
+				session := open(t, cfg)
+				time.Sleep(8999 * time.Millisecond)
+				synctest.Wait()
+				require.True(t, session.Holds(0), "lost before the deadline of the grant")
+				time.Sleep(time.Millisecond)
+				synctest.Wait()
+				require.Equal(t, tc.lives, session.Holds(0), "after the deadline of the grant")
+				require.GreaterOrEqual(t, s.asked.Load(), tc.asked)
+				if tc.asked == 0 {
+					require.Zero(t, s.asked.Load())
+				}
+				require.NotEmpty(t, s.requests("renew"))
+				require.NoError(t, session.Close(t.Context()))
+			})
+		})
+	}
+}
+
+// A lease is not resumed on the word of a member that a majority has replaced.
+func TestResumeNeedsAMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &members{server: newServer(), term: 7, answers: []majorityAnswer{isTerm(8)}}
+		s.renew, s.revoke = []reply{ok(10)}, []reply{ok(0)}
+		cfg := s.config(10 * time.Second)
+		cfg.Lease = s
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		_, err := lease.Resume(ctx, cfg, leaseID)
+		require.ErrorContains(t, err, "its Raft term is 7, the majority's 8")
+	})
+}
+
+// A client put together from parts may have nobody to ask.
+func TestClientWithoutMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &members{server: newServer(), term: 7}
+		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+		cfg := s.config(10 * time.Second)
+		client := clientv3.NewCtxClient(t.Context())
+		client.Lease = s
+		cfg.Lease = client
+		session := open(t, cfg)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		require.True(t, session.Holds(0))
+		require.NoError(t, session.Close(t.Context()))
+	})
+}
+
+// overtaken is a client that notes the replies to renewals which came from before an
+// etcd leader that is known to have been elected already.
+type overtaken struct {
+	*clientv3.Client
+	elected atomic.Uint64 // term of the successor
+	stale   atomic.Int32
+}
+
+func (o *overtaken) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	elected := o.elected.Load()
+	resp, err := o.Client.KeepAliveOnce(ctx, id)
+	if err == nil && resp.RaftTerm < elected {
+		o.stale.Add(1)
+	}
+	return resp, err
+}
+
+// TestRenewedByAnEtcdLeaderThatWasStopped: etcd's leader is stopped, replaced, and goes
+// on; the session's client knows only that member, and loses it with the next
+// confirmed renewal. The session must end before the successor lets the lease expire.
+// Without the majority's word it outlives the lease by half a second (G3).
+func TestRenewedByAnEtcdLeaderThatWasStopped(t *testing.T) {
+	const ttl, rounds = 2 * time.Second, 10
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	everybody := c.Client(t)
+	var stale int32
+	for round := 0; round < rounds && stale < 2; round++ {
+		stopped, err := c.Leader(within(t, patience))
+		require.NoError(t, err)
+		host := c.Host(t, stopped)
+		client := &overtaken{Client: host.Client(t)}
+		resumed := make(chan struct{})
+		var session *lease.Session
+		cfg := lease.Config{Lease: client, TTL: ttl}
+		cfg.Hooks.Renewed = func(lease.RenewedEvent) {
+			select {
+			case <-resumed:
+				host.Cut()
+			default:
+			}
+		}
+		session, err = lease.Open(within(t, patience), cfg)
+		require.NoError(t, err)
+		key := bound(t, everybody, session)
+		gone := everybody.Watch(within(t, patience), key, clientv3.WithFilterPut())
+
+		require.NoError(t, c.Member(stopped).Stop())
+		client.elected.Store(successorsTerm(t, c, stopped))
+		require.Eventually(t, func() bool { return session.Status().Remaining < ttl/4 }, patience, time.Millisecond)
+		close(resumed)
+		require.NoError(t, c.Member(stopped).Cont())
+
+		for len((<-gone).Events) == 0 { // the client's own news
+		}
+		held := session.Holds(0)
+		require.False(t, held, "the session outlives its lease (round %d)", round)
+		require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
+		session.Abandon()
+		host.Mend()
+		stale += client.stale.Load()
+	}
+	require.NotZero(t, stale, "INVALID: the stopped leader never answered for its successor")
+}
+
+// bound is put on a cluster that may not have settled since the last round.
+func bound(t *testing.T, cli *clientv3.Client, s *lease.Session) string {
+	t.Helper()
+	key := fmt.Sprintf("%s/%x", t.Name(), int64(s.ID()))
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := cli.Put(ctx, key, "v", clientv3.WithLease(s.ID()))
+		return err == nil
+	}, patience, time.Millisecond)
+	return key
+}
+
+// successorsTerm waits until the others have elected a leader and returns its term.
+func successorsTerm(t *testing.T, c *etcdtest.Cluster, stopped int) (term uint64) {
+	t.Helper()
+	other := c.ClientTo(t, (stopped+1)%3)
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		// A linearizable answer, so that it is of the successor.
+		resp, err := other.Get(ctx, "x")
+		if err == nil {
+			term = resp.Header.RaftTerm
+		}
+		return err == nil
+	}, patience, time.Millisecond)
+	return term
+}

@@ -1,0 +1,88 @@
+package lease_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// TestRegression36StuckApplication: the network is fine and the process runs, but the
+// application does not beat. The session ends at the deadline of the last renewal made
+// while it was alive, says why, and no further one is opened or resumed until it beats.
+// (Pulses count real time, so this test does too.)
+func TestRegression36StuckApplication(t *testing.T) {
+	const within, ttl = 300 * time.Millisecond, time.Second
+	s := newServer()
+	s.grant, s.renew, s.revoke = []reply{ok(1)}, []reply{ok(1)}, []reply{ok(0)}
+	var r record
+	pulse := lease.NewPulse(within)
+	cfg := s.config(ttl)
+	cfg.Pulse, cfg.Hooks, cfg.Backoff = pulse, r.hooks(), func(int) time.Duration { return 10 * time.Millisecond }
+	session := open(t, cfg)
+
+	beats := time.NewTicker(within / 10)
+	defer beats.Stop()
+	for begun := time.Now(); time.Since(begun) < 2*ttl; <-beats.C {
+		pulse.Beat()
+	}
+	require.NoError(t, session.Err(), "lost although the application is alive")
+	alive := len(s.requests("renew"))
+	require.GreaterOrEqual(t, alive, 4)
+
+	<-session.Done()
+	require.Error(t, pulse.Err(), "INVALID: not stuck")
+	require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
+	require.ErrorIs(t, session.Err(), eldest.ErrUnresponsive)
+	require.LessOrEqual(t, len(s.requests("renew")), alive+2, "renewed for an application that is stuck")
+	require.NoError(t, session.Close(t.Context()))
+	require.Contains(t, r.names(), "jeopardy")
+
+	sent := len(s.requests("grant")) + len(s.requests("renew"))
+	_, err := lease.Open(t.Context(), cfg)
+	require.ErrorIs(t, err, eldest.ErrUnresponsive)
+	_, err = lease.Resume(t.Context(), cfg, leaseID)
+	require.ErrorIs(t, err, eldest.ErrUnresponsive)
+	require.Equal(t, sent, len(s.requests("grant"))+len(s.requests("renew")))
+
+	pulse.Beat()
+	open(t, cfg).Abandon()
+}
+
+// An application that comes back before the deadline keeps its lease.
+func TestPulseRecovers(t *testing.T) {
+	const within, ttl = 200 * time.Millisecond, 2 * time.Second
+	s := newServer()
+	s.grant, s.renew, s.revoke = []reply{ok(2)}, []reply{ok(2)}, []reply{ok(0)}
+	var r record
+	pulse := lease.NewPulse(within)
+	cfg := s.config(ttl)
+	cfg.Pulse, cfg.Hooks, cfg.Backoff = pulse, r.hooks(), func(int) time.Duration { return 5 * time.Millisecond }
+	session := open(t, cfg)
+	defer session.Abandon()
+	require.Eventually(t, func() bool { return session.Status().State == lease.Jeopardy }, ttl, time.Millisecond)
+	pulse.Beat()
+	require.Eventually(t, func() bool { return session.Status().State == lease.Alive }, ttl, time.Millisecond)
+	require.Equal(t, []string{"jeopardy", "renewed", "recovered"}, r.names()[:3])
+}
+
+func TestPulseThatNeverLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		cfg := s.config(time.Second)
+		for _, within := range []time.Duration{0, -time.Second} {
+			cfg.Pulse = lease.NewPulse(within)
+			require.ErrorIs(t, cfg.Check(), eldest.ErrInvalid)
+		}
+		cfg.Pulse = new(lease.Pulse)
+		require.ErrorIs(t, cfg.Check(), eldest.ErrInvalid)
+		_, err := lease.Open(t.Context(), cfg)
+		require.ErrorIs(t, err, eldest.ErrInvalid)
+		_, err = lease.Resume(t.Context(), cfg, leaseID)
+		require.ErrorIs(t, err, eldest.ErrInvalid)
+	})
+}

@@ -1,0 +1,87 @@
+package txn_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// errSent is what becomes of a transaction that the guard lets out.
+var errSent = errors.New("it was sent")
+
+// outbox is an etcd that takes transactions and does nothing with them.
+type outbox struct{ clientv3.KV }
+
+func (outbox) Txn(context.Context) clientv3.Txn { return &outgoing{} }
+
+type outgoing struct{ clientv3.Txn }
+
+func (o *outgoing) If(...clientv3.Cmp) clientv3.Txn      { return o }
+func (o *outgoing) Then(...clientv3.Op) clientv3.Txn     { return o }
+func (o *outgoing) Else(...clientv3.Op) clientv3.Txn     { return o }
+func (*outgoing) Commit() (*clientv3.TxnResponse, error) { return nil, errSent }
+
+// FuzzGuardKeepsOut: no put and no delete, of a key or of any range, alone or nested,
+// reaches a key of the election under its own guard; and none is refused that reaches
+// none of them.
+func FuzzGuardKeepsOut(f *testing.F) {
+	for _, seed := range []struct{ election, key, end string }{
+		{"svc", "svc/1", ""}, {"svc", "svc/", ""}, {"svc", "svc0", ""}, {"svc", "svc.", ""},
+		{"svc", "svc", "svc/"}, {"svc", "svc", "svc/\x00"}, {"svc", "svc0", "\x00"}, {"svc", "a", "\x00"},
+		{"svc", "", "\x00"}, {"svc", "\x00", "\x00"}, {"svc", "a", "z"}, {"svc", "svc/b", "svc/a"}, {"svc", "svc/\xff", "svc0"},
+		{"\xff", "\xff/", "\x00"}, {"\xff\xff", "\xff0", "\x00"}, {"\x00", "\x00/1", ""},
+	} {
+		f.Add(seed.election, seed.key, seed.end)
+	}
+	f.Fuzz(func(t *testing.T, election, key, end string) {
+		if keys.Check(election) != nil || key == "" {
+			return // etcd has no empty key
+		}
+		begin, stop := keys.Range(election)
+		// The smallest key of the election's that a range from key on can reach.
+		first := max(key, begin)
+		covered := first < stop // and it is no shorter than the prefix, as begin is in it
+		switch end {
+		case "": // one key
+			covered = strings.HasPrefix(key, begin)
+		case "\x00": // to the end of all keys
+		default:
+			covered = covered && first < end
+		}
+		guard := txn.Guard{Election: election, Key: keys.Candidate(election, 1), Token: 1}
+		try := func(op clientv3.Op) bool {
+			_, err := guard.Txn(t.Context(), outbox{}).Then(op).Commit()
+			if errors.Is(err, errSent) {
+				return true
+			}
+			require.ErrorIs(t, err, eldest.ErrInvalid)
+			return false
+		}
+		nested := func(op clientv3.Op) clientv3.Op {
+			return clientv3.OpTxn(nil, nil, []clientv3.Op{clientv3.OpTxn(nil, []clientv3.Op{op}, nil)})
+		}
+		remove := clientv3.OpDelete(key)
+		if end != "" {
+			remove = clientv3.OpDelete(key, clientv3.WithRange(end))
+		}
+		sent := try(remove)
+		if covered {
+			require.False(t, sent, "[%q, %q) is deleted, which has %q of %q in it", key, end, first, election)
+		} else if end == "" || end == "\x00" || key < end { // of a range upside down nothing is said
+			require.True(t, sent, "[%q, %q) is refused, which has nothing of %q in it", key, end, election)
+		}
+		require.Equal(t, sent, try(nested(remove)))
+		put := clientv3.OpPut(key, "x")
+		require.Equal(t, !strings.HasPrefix(key, begin), try(put))
+		require.Equal(t, !strings.HasPrefix(key, begin), try(nested(put)))
+		require.True(t, try(clientv3.OpGet(key)), "reading is free")
+	})
+}
