@@ -1,0 +1,102 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// Log returns hooks that write a line to logger for each event, with the name of the
+// election. Lines come where the hooks are called: off the protocol's goroutine, so a
+// slow logger costs lines, not leadership. nil writes nothing.
+func Log(logger *slog.Logger, election string) Set {
+	if logger == nil {
+		return Set{}
+	}
+	l := log{logger.With("election", election)}
+	return Set{Session: l.session(), Candidate: l.candidate(), Observer: l.observer()}
+}
+
+type log struct{ to *slog.Logger }
+
+func (l log) session() lease.Hooks {
+	return lease.Hooks{
+		Opened: func(e lease.OpenedEvent) {
+			l.write(slog.LevelInfo, "session opened", "lease", hex(int64(e.Session.ID())), "ttl", e.Session.TTL())
+		},
+		Renewed: func(e lease.RenewedEvent) {
+			l.write(slog.LevelDebug, "lease renewed", "latency", e.Latency, "ttl", e.TTL, "slack", e.Slack)
+		},
+		Jeopardy: func(e lease.JeopardyEvent) {
+			l.write(slog.LevelWarn, "lease in jeopardy", "remaining", e.Remaining, "reason", e.Err)
+		},
+		Recovered: func(e lease.RenewedEvent) {
+			l.write(slog.LevelInfo, "lease recovered", "latency", e.Latency, "slack", e.Slack)
+		},
+		Lost: func(e lease.LostEvent) {
+			l.write(unasked(e.Cause), "session ended", "reason", e.Cause)
+		},
+	}
+}
+
+func (l log) candidate() election.Hooks {
+	return election.Hooks{
+		Registered: func(e election.RegisteredEvent) {
+			l.write(slog.LevelInfo, "candidate registered", "key", e.Key, "token", int64(e.Token),
+				"queue", e.Queue, "predecessor", e.Predecessor, "adopted", e.Adopted)
+		},
+		Waiting: func(e election.WaitingEvent) {
+			l.write(slog.LevelInfo, "candidate waits", "key", e.Key, "token", int64(e.Token), "predecessor", e.Predecessor.Key)
+		},
+		Won: func(e election.WonEvent) {
+			l.write(slog.LevelInfo, "leadership won", "key", e.Key, "token", int64(e.Token),
+				"revision", e.Revision, "waited", e.Waited, "proof", e.Proof)
+		},
+		Ended: func(e election.EndedEvent) {
+			what := "candidacy ended"
+			if e.Led {
+				what = "leadership ended"
+			}
+			l.write(unasked(e.Cause), what, "key", e.Key, "token", int64(e.Token), "reason", e.Cause)
+		},
+		Foreign: func(e election.ForeignEvent) {
+			l.write(slog.LevelWarn, "foreign key ignored", "key", e.Key)
+		},
+		Interrupted: func(e election.InterruptedEvent) {
+			l.write(slog.LevelWarn, "candidate's watch interrupted", "key", e.Key, "reason", e.Reason)
+		},
+	}
+}
+
+func (l log) observer() observe.Hooks {
+	return observe.Hooks{
+		Started: func(observe.StartedEvent) { l.write(slog.LevelDebug, "observer started") },
+		Interrupted: func(e observe.InterruptedEvent) {
+			l.write(slog.LevelWarn, "observer's watch interrupted", "reason", e.Reason)
+		},
+		Ended: func(e observe.EndedEvent) { l.write(slog.LevelDebug, "observer ended", "reason", e.Cause) },
+	}
+}
+
+func (l log) write(level slog.Level, what string, attrs ...any) {
+	l.to.Log(context.Background(), level, what, attrs...)
+}
+
+// unasked is the level for an end: a warning, unless somebody here asked for it.
+func unasked(cause error) slog.Level {
+	for _, asked := range []error{eldest.ErrResigned, eldest.ErrWithdrawn, eldest.ErrClosed, context.Canceled} {
+		if errors.Is(cause, asked) {
+			return slog.LevelInfo
+		}
+	}
+	return slog.LevelWarn
+}
+
+// hex writes a lease as keys have it.
+func hex(lease int64) string { return fmt.Sprintf("%x", lease) }

@@ -1,0 +1,192 @@
+package hooks_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/hooks"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// paper keeps what a logger writes.
+type paper struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (p *paper) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.Buffer.Write(data)
+}
+
+// lines returns the lines so far.
+func (p *paper) lines(t *testing.T) (lines []map[string]any) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, line := range bytes.Split(bytes.TrimSpace(p.Bytes()), []byte("\n")) {
+		if len(line) == 0 {
+			continue
+		}
+		var attrs map[string]any
+		require.NoError(t, json.Unmarshal(line, &attrs))
+		lines = append(lines, attrs)
+	}
+	return lines
+}
+
+// find returns the first line with a message.
+func (p *paper) find(t *testing.T, message string) map[string]any {
+	t.Helper()
+	for _, line := range p.lines(t) {
+		if line["msg"] == message {
+			return line
+		}
+	}
+	return nil
+}
+
+func logger(p *paper) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(p, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// A tenure from its beginning to its end against real etcd: each line is there, at its
+// level, with what one searches for.
+func TestLogOfATenure(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var p paper
+	told := hooks.Log(logger(&p), t.Name())
+	session, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: time.Second, Hooks: told.Session})
+	require.NoError(t, err)
+	candidate, err := election.New(election.Config{Election: t.Name(), Session: session, KV: cli, Watcher: cli, Hooks: told.Candidate})
+	require.NoError(t, err)
+	observer, err := observe.New(observe.Config{Election: t.Name(), KV: cli, Watcher: cli, Hooks: told.Observer})
+	require.NoError(t, err)
+	_, err = cli.Put(ctx, t.Name()+"/not-a-candidate", "")
+	require.NoError(t, err)
+	l, err := candidate.Campaign(ctx)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return p.find(t, "lease renewed") != nil }, 10*time.Second, time.Millisecond)
+	_, err = cli.Delete(ctx, l.Key())
+	require.NoError(t, err)
+	<-l.Done()
+	observer.Close()
+	require.NoError(t, candidate.Close(ctx))
+	require.NoError(t, session.Close(ctx))
+
+	token := float64(l.Token())
+	for message, want := range map[string]map[string]any{
+		"session opened":       {"level": "INFO", "lease": fmt.Sprintf("%x", int64(session.ID()))},
+		"lease renewed":        {"level": "DEBUG"},
+		"candidate registered": {"level": "INFO", "key": l.Key(), "token": token, "queue": 2.0},
+		"foreign key ignored":  {"level": "WARN", "key": t.Name() + "/not-a-candidate"},
+		"leadership won":       {"level": "INFO", "token": token},
+		"leadership ended":     {"level": "WARN", "token": token},
+		"observer started":     {"level": "DEBUG"},
+		"observer ended":       {"level": "DEBUG"},
+		"session ended":        {"level": "INFO"},
+	} {
+		line := p.find(t, message)
+		require.NotNil(t, line, "%s\n%v", message, p.lines(t))
+		require.Equal(t, t.Name(), line["election"], message)
+		for attr, value := range want {
+			require.Equal(t, value, line[attr], "%s: %s", message, attr)
+		}
+	}
+	require.Contains(t, p.find(t, "leadership ended")["reason"], eldest.ErrDeposed.Error())
+}
+
+// What is no everyday event: each hook writes its line, with the reason.
+func TestLogOfTrouble(t *testing.T) {
+	var p paper
+	told := hooks.Log(logger(&p), "e")
+	why := fmt.Errorf("%w: for a test", eldest.ErrSessionLost)
+	told.Session.Jeopardy(lease.JeopardyEvent{Remaining: 3 * time.Second, Err: why})
+	told.Session.Recovered(lease.RenewedEvent{Slack: time.Second})
+	told.Session.Lost(lease.LostEvent{Cause: why})
+	told.Candidate.Waiting(election.WaitingEvent{Predecessor: eldest.Candidate{Key: "e/1"}})
+	told.Candidate.Interrupted(election.InterruptedEvent{Key: "e/2", Reason: why})
+	told.Candidate.Ended(election.EndedEvent{Cause: why})
+	told.Candidate.Ended(election.EndedEvent{Led: true, Cause: eldest.ErrResigned})
+	told.Observer.Interrupted(observe.InterruptedEvent{Reason: why})
+	for message, level := range map[string]string{
+		"lease in jeopardy": "WARN", "lease recovered": "INFO", "session ended": "WARN", "candidate waits": "INFO",
+		"candidate's watch interrupted": "WARN", "candidacy ended": "WARN", "leadership ended": "INFO",
+		"observer's watch interrupted": "WARN",
+	} {
+		line := p.find(t, message)
+		require.NotNil(t, line, message)
+		require.Equal(t, level, line["level"], message)
+		if level == "WARN" {
+			require.Contains(t, line["reason"], "for a test")
+		}
+	}
+	require.Equal(t, float64(3*time.Second), p.find(t, "lease in jeopardy")["remaining"])
+	require.Zero(t, hooks.Log(nil, "e"), "without a logger nothing is called")
+}
+
+// A logger that hangs costs lines, not leadership: renewals go on, and what was dropped
+// is counted.
+func TestLoggerThatHangsCostsNoLeadership(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	release := make(chan struct{})
+	told := hooks.Log(slog.New(slog.NewTextHandler(hung(release), nil)), t.Name())
+	renewed := make(chan time.Duration, 1000)
+	session, err := lease.Open(ctx, lease.Config{Lease: counting{cli, renewed}, TTL: time.Second, Hooks: told.Session})
+	require.NoError(t, err)
+	candidate, err := election.New(election.Config{Election: t.Name(), Session: session, KV: cli, Watcher: cli, Hooks: told.Candidate})
+	require.NoError(t, err)
+	l, err := candidate.Campaign(ctx)
+	require.NoError(t, err)
+	for range 8 { // two TTLs
+		select {
+		case <-renewed:
+		case <-ctx.Done():
+			require.FailNow(t, "no renewal")
+		}
+	}
+	require.NoError(t, l.Err())
+	close(release)
+	require.NoError(t, candidate.Close(ctx))
+	require.NoError(t, session.Close(ctx))
+}
+
+// hung is a writer that blocks until it is closed.
+type hung chan struct{}
+
+func (h hung) Write(data []byte) (int, error) {
+	<-h
+	return len(data), nil
+}
+
+// counting tells of each renewal.
+type counting struct {
+	clientv3.Lease
+	renewed chan<- time.Duration
+}
+
+func (c counting) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	resp, err := c.Lease.KeepAliveOnce(ctx, id)
+	if err == nil {
+		c.renewed <- time.Duration(resp.TTL) * time.Second
+	}
+	return resp, err
+}

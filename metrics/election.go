@@ -1,0 +1,167 @@
+package metrics
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// Election is the collector of one participant in one election. Made by New. All methods
+// are safe for concurrent use, and none blocks.
+type Election struct {
+	// What counts is told by hooks.
+	sessions, jeopardies, campaigns, wins, foreign prometheus.Counter
+	gone, left, ended, restarts                    *prometheus.CounterVec
+	latency, slack, wait, proof                    prometheus.Histogram
+	// What is computed at scrape.
+	state, token, leader, remaining, ttl, queue, watching, readers, dropped *prometheus.Desc
+
+	mu sync.Mutex
+	// session and candidate are the newest that the hooks told of; nil before.
+	session   *lease.Session
+	candidate *election.Candidate
+	observers map[*observe.Observer]bool
+	node      Node
+	// retired are the dropped calls, and subscribed the subscriptions, of those that
+	// are not looked at any more.
+	retired    int
+	subscribed int64
+}
+
+// New makes the collector of a participant in the named election. It shows nothing but
+// zeros until its Hooks are called. Labels are text: what is no UTF-8 in the name is shown
+// as U+FFFD.
+func New(election string) *Election {
+	of := prometheus.Labels{"election": strings.ToValidUTF8(election, "\ufffd")}
+	return &Election{
+		sessions: sessionsDef.one(of), jeopardies: jeopardyDef.one(of), campaigns: campaignsDef.one(of),
+		wins: winsDef.one(of), foreign: foreignDef.one(of),
+		gone: goneDef.counters(of), left: leftDef.counters(of), ended: endedDef.counters(of), restarts: restartsDef.counters(of),
+		latency: latencyDef.histogram(of), slack: slackDef.histogram(of), wait: waitDef.histogram(of), proof: proofDef.histogram(of),
+		state: stateDef.desc(of), token: tokenDef.desc(of), leader: leaderDef.desc(of), remaining: remainingDef.desc(of),
+		ttl: ttlDef.desc(of), queue: queueDef.desc(of), watching: observersDef.desc(of), readers: readersDef.desc(of),
+		dropped:   droppedDef.desc(of),
+		observers: make(map[*observe.Observer]bool),
+	}
+}
+
+// Node is who knows what a node is: an *elector.Elector or a *curator.Curator.
+type Node interface{ Status() elector.Status }
+
+// Attach has the state and the leader's token computed from a node's status, from now on.
+// It differs from what the candidate says where a node drains: it is neither, while its
+// key still stands.
+func (e *Election) Attach(n Node) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.node = n
+}
+
+// AttachCandidate has the gauges computed from a session and a candidate, from now on. The
+// hooks do the same when the session opens and the candidate registers, a moment later,
+// and not where a hook that is called before them blocks. Either may be nil.
+func (e *Election) AttachCandidate(s *lease.Session, c *election.Candidate) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s != nil {
+		e.use(s)
+	}
+	if c != nil {
+		e.stand(c)
+	}
+}
+
+// use makes a session the one that is looked at. The caller holds mu.
+func (e *Election) use(s *lease.Session) {
+	if e.session != nil && e.session != s {
+		e.retired += e.session.Dropped()
+	}
+	e.session = s
+}
+
+// stand makes a candidate the one that is looked at. The caller holds mu.
+func (e *Election) stand(c *election.Candidate) {
+	if e.candidate != nil && e.candidate != c {
+		e.retired += e.candidate.Dropped()
+	}
+	e.candidate = c
+}
+
+// counting are the parts that are collectors themselves.
+func (e *Election) counting() []prometheus.Collector {
+	return []prometheus.Collector{
+		e.sessions, e.jeopardies, e.campaigns, e.wins, e.foreign, e.gone, e.left, e.ended, e.restarts,
+		e.latency, e.slack, e.wait, e.proof,
+	}
+}
+
+// Describe is for the registry.
+func (e *Election) Describe(to chan<- *prometheus.Desc) {
+	for _, c := range e.counting() {
+		c.Describe(to)
+	}
+	for _, d := range []*prometheus.Desc{e.state, e.token, e.leader, e.remaining, e.ttl, e.queue, e.watching, e.readers, e.dropped} {
+		to <- d
+	}
+}
+
+// Collect is for the registry: it reads the clock, and sends nothing.
+func (e *Election) Collect(to chan<- prometheus.Metric) {
+	for _, c := range e.counting() {
+		c.Collect(to)
+	}
+	now := e.look()
+	number := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, kind, value, labels...)
+	}
+	for _, role := range roles {
+		number(e.state, prometheus.GaugeValue, one(role == now.role.String()), role)
+	}
+	number(e.token, prometheus.GaugeValue, float64(now.token))
+	number(e.leader, prometheus.GaugeValue, float64(now.leader))
+	number(e.remaining, prometheus.GaugeValue, now.remaining.Seconds())
+	number(e.ttl, prometheus.GaugeValue, now.ttl.Seconds())
+	if now.queued {
+		number(e.queue, prometheus.GaugeValue, float64(now.queue))
+	}
+	number(e.watching, prometheus.GaugeValue, float64(now.observers))
+	number(e.readers, prometheus.CounterValue, float64(now.subscriptions))
+	number(e.dropped, prometheus.CounterValue, float64(now.dropped))
+}
+
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// standing copies what is looked at, so that nothing of it is asked under the lock.
+func (e *Election) standing() (s *lease.Session, c *election.Candidate, n Node, observers map[*observe.Observer]bool, dropped int, subscribed int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for o := range e.observers {
+		if errors.Is(o.State().Reason, eldest.ErrClosed) {
+			e.retire(o) // whose end was not told of, or not yet
+		}
+	}
+	return e.session, e.candidate, e.node, maps.Clone(e.observers), e.retired, e.subscribed
+}
+
+// retire takes leave of an observer. The caller holds mu.
+func (e *Election) retire(o *observe.Observer) {
+	if e.observers[o] {
+		delete(e.observers, o)
+		e.retired += o.Dropped()
+		e.subscribed += o.Subscriptions()
+	}
+}

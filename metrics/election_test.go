@@ -1,0 +1,272 @@
+package metrics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/hooks"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/metrics"
+)
+
+// A hand-over between two participants, as a scrape of each shows it.
+func TestHandOver(t *testing.T) {
+	ctx, cli := context20(t), etcdtest.Shared(t).Client(t)
+	a, b := join(ctx, t, cli, t.Name()), join(ctx, t, cli, t.Name())
+	require.Equal(t, "neither", a.state())
+	la, err := a.candidate.Campaign(ctx)
+	require.NoError(t, err)
+	b.observer(cli)
+	place, err := b.candidate.Register(ctx)
+	require.NoError(t, err)
+
+	a.becomes("eldest_wins_total", 1)
+	require.Equal(t, "leading", a.state())
+	b.becomes("eldest_queue_length", 2)
+	require.Equal(t, "following", b.state())
+	now := scrape(t, b.registry)
+	require.Equal(t, float64(place.Token), now["eldest_token"])
+	require.Equal(t, float64(la.Token()), now["eldest_leader_token"])
+	require.Equal(t, 2.0, now["eldest_session_ttl_seconds"])
+	require.Positive(t, now["eldest_session_remaining_seconds"])
+	require.LessOrEqual(t, now["eldest_session_remaining_seconds"], 2.0)
+	require.Equal(t, 1.0, now["eldest_observers"])
+	require.Equal(t, 1.0, now["eldest_campaigns_total"])
+
+	won := make(chan error, 1)
+	go func() {
+		_, err := b.candidate.Await(ctx)
+		won <- err
+	}()
+	b.becomes("eldest_watch_restarts_total{watch=\"candidate\"}", 0)
+	require.NoError(t, la.Resign(ctx))
+	require.NoError(t, <-won)
+	require.Equal(t, "neither", a.state())
+	require.Equal(t, "leading", b.state())
+	a.becomes(`eldest_tenures_ended_total{cause="resigned"}`, 1)
+	b.becomes("eldest_wins_total", 1)
+	b.becomes("eldest_handover_wait_seconds", 1)
+	b.becomes("eldest_handover_proof_seconds", 1)
+	require.Zero(t, scrape(t, a.registry)["eldest_handover_proof_seconds"], "a waited for nobody")
+	b.becomes("eldest_leader_token", float64(place.Token))
+	b.becomes("eldest_renewal_latency_seconds", 2)
+	require.GreaterOrEqual(t, scrape(t, b.registry)["eldest_renewal_slack_ratio"], 2.0)
+
+	_, err = cli.Delete(ctx, b.candidate.Key())
+	require.NoError(t, err)
+	b.becomes(`eldest_tenures_ended_total{cause="deposed"}`, 1)
+	require.Equal(t, "neither", b.state())
+	require.NoError(t, b.session.Close(ctx))
+	b.becomes(`eldest_sessions_ended_total{cause="closed"}`, 1)
+	require.Zero(t, scrape(t, b.registry)["eldest_session_remaining_seconds"])
+}
+
+// A waiter that leaves ends a candidacy, not a tenure.
+func TestWithdrawnCandidacy(t *testing.T) {
+	ctx, cli := context20(t), etcdtest.Shared(t).Client(t)
+	p := join(ctx, t, cli, t.Name())
+	_, err := p.candidate.Register(ctx)
+	require.NoError(t, err)
+	require.NoError(t, p.candidate.Withdraw(ctx))
+	p.becomes(`eldest_candidacies_ended_total{cause="withdrawn"}`, 1)
+	require.Zero(t, scrape(t, p.registry)[`eldest_tenures_ended_total{cause="withdrawn"}`])
+}
+
+// wound is a clock that a test puts forward, as a machine's suspension does.
+type wound struct {
+	lease.Clock
+	ahead atomic.Int64
+}
+
+func (w *wound) Now() time.Duration { return w.Clock.Now() + time.Duration(w.ahead.Load()) }
+
+// What a scrape shows is true when it is scraped: past the deadline nobody leads and no
+// time is left, although no timer has fired and no hook can run.
+func TestScrapeReadsTheClock(t *testing.T) {
+	ctx, cli := context20(t), etcdtest.Shared(t).Client(t)
+	clock := &wound{Clock: lease.Boot()}
+	release, blocked := make(chan struct{}), make(chan struct{})
+	p := join(ctx, t, cli, t.Name(), func(cfg *lease.Config) {
+		cfg.Clock, cfg.TTL = clock, 60*time.Second
+		cfg.Hooks = hooks.Tee(cfg.Hooks, lease.Hooks{Opened: func(lease.OpenedEvent) { close(blocked); <-release }})
+	})
+	defer close(release)
+	<-blocked
+	_, err := p.candidate.Campaign(ctx)
+	require.NoError(t, err)
+	p.becomes("eldest_wins_total", 1)
+	before := scrape(t, p.registry)["eldest_session_remaining_seconds"]
+	require.Greater(t, before, 40.0)
+	clock.ahead.Store(int64(10 * time.Second))
+	require.InDelta(t, before-10, scrape(t, p.registry)["eldest_session_remaining_seconds"], 5)
+	require.Equal(t, "leading", p.state())
+	clock.ahead.Store(int64(61 * time.Second))
+	require.Equal(t, "neither", p.state())
+	now := scrape(t, p.registry)
+	require.Zero(t, now["eldest_session_remaining_seconds"])
+	require.Zero(t, now["eldest_token"])
+	require.Zero(t, now[`eldest_sessions_ended_total{cause="session_lost"}`], "the hook that says so waits behind the one that blocks")
+}
+
+// Where a hook before ours blocks, who attaches the candidate sees the truth all the same.
+func TestAttachedCandidateNeedsNoHooks(t *testing.T) {
+	ctx, cli := context20(t), etcdtest.Shared(t).Client(t)
+	p := join(ctx, t, cli, t.Name(), func(cfg *lease.Config) { cfg.Hooks = lease.Hooks{} })
+	deaf := &participant{Election: metrics.New(t.Name()), t: t, registry: prometheus.NewPedanticRegistry()}
+	deaf.registry.MustRegister(deaf.Election)
+	l, err := p.candidate.Campaign(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "neither", deaf.state())
+	deaf.AttachCandidate(p.session, p.candidate)
+	require.Equal(t, "leading", deaf.state())
+	require.Positive(t, scrape(t, deaf.registry)["eldest_session_remaining_seconds"])
+	require.NoError(t, l.Resign(ctx))
+	require.Equal(t, "neither", deaf.state())
+}
+
+// Dropped calls show while the hook still blocks, and stay counted with the next session.
+func TestDroppedHooksAreCounted(t *testing.T) {
+	ctx, cli := context20(t), etcdtest.Shared(t).Client(t)
+	release := make(chan struct{})
+	p := join(ctx, t, cli, t.Name(), func(cfg *lease.Config) {
+		cfg.Hooks = hooks.Tee(cfg.Hooks, lease.Hooks{Opened: func(lease.OpenedEvent) { <-release }})
+		cfg.Renewal = func(time.Duration) lease.Renewal {
+			return lease.Renewal{Every: 100 * time.Microsecond, Timeout: 500 * time.Millisecond}
+		}
+	})
+	require.Eventually(t, func() bool { return scrape(t, p.registry)["eldest_hooks_dropped_total"] > 10 }, 15*time.Second, 10*time.Millisecond)
+	p.session.Abandon()
+	close(release)
+	dropped := float64(p.session.Dropped())
+	p.becomes(`eldest_sessions_ended_total{cause="closed"}`, 0) // the news was dropped as well
+	next, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: 2 * time.Second, Hooks: p.Hooks().Session})
+	require.NoError(t, err)
+	p.becomes("eldest_sessions_total", 2)
+	require.Equal(t, dropped, scrape(t, p.registry)["eldest_hooks_dropped_total"])
+	require.NoError(t, next.Close(ctx))
+}
+
+// A node that is attached says itself what it is: neither, while its lead function drains
+// and its key still stands.
+func TestAttachedElector(t *testing.T) {
+	ctx, cli := context20(t), etcdtest.Shared(t).Client(t)
+	numbers := metrics.New(t.Name())
+	p := &participant{Election: numbers, t: t, registry: prometheus.NewPedanticRegistry()}
+	p.registry.MustRegister(numbers)
+	cfg := elector.Config{Election: t.Name(), NodeID: "n1", Source: elector.Always(elector.Client(cli))}
+	cfg.Session = lease.Config{TTL: 2 * time.Second, Hooks: numbers.Hooks().Session}
+	cfg.Candidate.Hooks, cfg.Observer.Hooks = numbers.Hooks().Candidate, numbers.Hooks().Observer
+	e, err := elector.New(cfg)
+	require.NoError(t, err)
+	numbers.Attach(e)
+	require.Equal(t, "neither", p.state())
+	leading, draining, drained := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	running, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		done <- e.Run(running, func(ctx context.Context, _ *elector.Leadership) error {
+			close(leading)
+			<-ctx.Done()
+			close(draining)
+			<-drained
+			return nil
+		})
+	}()
+	<-leading
+	require.Equal(t, "leading", p.state())
+	_, token, _ := e.Status().Own()
+	p.becomes("eldest_leader_token", float64(token))
+	stop()
+	<-draining
+	p.becomes(`eldest_state{state="neither"}`, 1)
+	require.Equal(t, float64(token), scrape(t, p.registry)["eldest_token"], "the key is kept meanwhile")
+	close(drained)
+	require.ErrorIs(t, <-done, context.Canceled)
+	p.becomes(`eldest_sessions_ended_total{cause="closed"}`, 1)
+	p.becomes("eldest_observers", 0)
+	require.Zero(t, scrape(t, p.registry)["eldest_token"])
+}
+
+// Slack counts as a part of the TTL: the bucket that the alert looks at is a third of any.
+func TestSlackIsARatio(t *testing.T) {
+	numbers := metrics.New("e")
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(numbers)
+	renewed := numbers.Hooks().Session.Renewed
+	renewed(lease.RenewedEvent{Slack: 19 * time.Second, TTL: 60 * time.Second})
+	renewed(lease.RenewedEvent{Slack: 39 * time.Second, TTL: 60 * time.Second})
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() != "eldest_renewal_slack_ratio" {
+			continue
+		}
+		for _, bucket := range family.GetMetric()[0].GetHistogram().GetBucket() {
+			want := uint64(0)
+			for _, ratio := range []float64{19.0 / 60, 39.0 / 60} {
+				if ratio <= bucket.GetUpperBound() {
+					want++
+				}
+			}
+			require.Equal(t, want, bucket.GetCumulativeCount(), bucket.GetUpperBound())
+		}
+		return
+	}
+	require.Fail(t, "no slack")
+}
+
+func TestCauses(t *testing.T) {
+	for want, err := range map[string]error{
+		"session_lost": fmt.Errorf("%w: %w", eldest.ErrSessionLost, eldest.ErrClosed),
+		"deposed":      &eldest.OpError{Op: "x", Err: eldest.ErrDeposed},
+		"resigned":     eldest.ErrResigned,
+		"withdrawn":    eldest.ErrWithdrawn,
+		"closed":       eldest.ErrClosed,
+		"canceled":     fmt.Errorf("x: %w", context.DeadlineExceeded),
+		"other":        errors.New("x"),
+	} {
+		require.Equal(t, want, metrics.CauseOf(err))
+	}
+	require.Equal(t, "canceled", metrics.CauseOf(context.Canceled))
+}
+
+// Scrapes and hooks do not get in each other's way.
+func TestCollectConcurrentSafe(t *testing.T) {
+	ctx, cli := context20(t), etcdtest.Shared(t).Client(t)
+	p := join(ctx, t, cli, t.Name())
+	scraping, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for scraping.Err() == nil {
+				if _, err := p.registry.Gather(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 20 {
+		o := p.observer(cli)
+		o.Subscribe()
+		l, err := p.candidate.Campaign(ctx)
+		require.NoError(t, err)
+		require.NoError(t, l.Resign(ctx))
+		o.Close()
+	}
+	stop()
+	all.Wait()
+	p.becomes("eldest_wins_total", 20)
+	p.becomes("eldest_observer_subscriptions_total", 20)
+	p.becomes("eldest_observers", 0)
+}

@@ -1,0 +1,101 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/hooks"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// Hooks returns what feeds the collector. They return at once.
+func (e *Election) Hooks() hooks.Set {
+	return hooks.Set{Session: e.sessionHooks(), Candidate: e.candidateHooks(), Observer: e.observerHooks()}
+}
+
+func (e *Election) sessionHooks() lease.Hooks {
+	return lease.Hooks{
+		Opened: func(event lease.OpenedEvent) {
+			e.sessions.Inc()
+			e.AttachCandidate(event.Session, nil)
+		},
+		Renewed: func(event lease.RenewedEvent) {
+			e.latency.Observe(event.Latency.Seconds())
+			e.slack.Observe(event.Slack.Seconds() / event.TTL.Seconds())
+		},
+		Jeopardy: func(lease.JeopardyEvent) { e.jeopardies.Inc() },
+		Lost: func(event lease.LostEvent) {
+			is := sessionLost
+			if errors.Is(event.Cause, eldest.ErrClosed) {
+				is = closed
+			}
+			e.gone.WithLabelValues(is).Inc()
+		},
+	}
+}
+
+func (e *Election) candidateHooks() election.Hooks {
+	return election.Hooks{
+		Registered: func(event election.RegisteredEvent) {
+			e.campaigns.Inc()
+			e.AttachCandidate(nil, event.Candidate)
+		},
+		Won: func(event election.WonEvent) {
+			e.wins.Inc()
+			e.wait.Observe(event.Waited.Seconds())
+			if event.Proof > 0 {
+				e.proof.Observe(event.Proof.Seconds())
+			}
+		},
+		Ended: func(event election.EndedEvent) {
+			if event.Led {
+				e.ended.WithLabelValues(cause(event.Cause)).Inc()
+			} else {
+				e.left.WithLabelValues(cause(event.Cause)).Inc()
+			}
+		},
+		Foreign:     func(election.ForeignEvent) { e.foreign.Inc() },
+		Interrupted: func(election.InterruptedEvent) { e.restarts.WithLabelValues("candidate").Inc() },
+	}
+}
+
+func (e *Election) observerHooks() observe.Hooks {
+	return observe.Hooks{
+		Started: func(event observe.StartedEvent) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.observers[event.Observer] = true
+		},
+		Interrupted: func(observe.InterruptedEvent) { e.restarts.WithLabelValues("observer").Inc() },
+		Ended: func(event observe.EndedEvent) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.retire(event.Observer)
+		},
+	}
+}
+
+// cause names why a candidacy or a tenure ended. What came from outside counts first: an
+// error may wrap several.
+func cause(err error) string {
+	for _, known := range []struct {
+		err  error
+		name string
+	}{
+		{eldest.ErrSessionLost, sessionLost},
+		{eldest.ErrDeposed, deposed},
+		{eldest.ErrResigned, resigned},
+		{eldest.ErrWithdrawn, withdrawn},
+		{eldest.ErrClosed, closed},
+		{context.Canceled, canceled},
+		{context.DeadlineExceeded, canceled},
+	} {
+		if errors.Is(err, known.err) {
+			return known.name
+		}
+	}
+	return other
+}

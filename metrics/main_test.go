@@ -1,0 +1,114 @@
+package metrics_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/metrics"
+	"github.com/eldest-io/eldest/observe"
+)
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
+// participant is one that is measured, with a registry of its own.
+type participant struct {
+	*metrics.Election
+	t         *testing.T
+	registry  *prometheus.Registry
+	session   *lease.Session
+	candidate *election.Candidate
+}
+
+func join(ctx context.Context, t *testing.T, cli *clientv3.Client, name string, change ...func(*lease.Config)) *participant {
+	t.Helper()
+	p := &participant{Election: metrics.New(name), t: t, registry: prometheus.NewPedanticRegistry()}
+	p.registry.MustRegister(p.Election)
+	cfg := lease.Config{Lease: cli, TTL: 2 * time.Second, Hooks: p.Hooks().Session}
+	for _, f := range change {
+		f(&cfg)
+	}
+	var err error
+	p.session, err = lease.Open(ctx, cfg)
+	require.NoError(t, err)
+	p.candidate, err = election.New(election.Config{Election: name, Session: p.session, KV: cli, Watcher: cli, Hooks: p.Hooks().Candidate})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = p.candidate.Close(ctx)
+		_ = p.session.Close(ctx)
+	})
+	return p
+}
+
+func (p *participant) observer(cli *clientv3.Client) *observe.Observer {
+	p.t.Helper()
+	o, err := observe.New(observe.Config{Election: p.candidate.Election(), KV: cli, Watcher: cli, Hooks: p.Hooks().Observer})
+	require.NoError(p.t, err)
+	p.t.Cleanup(o.Close)
+	return o
+}
+
+// scrape returns the series of a registry, by name and the labels beside election, as
+// name{label="value"}. Of a histogram it returns the count.
+func scrape(t *testing.T, g prometheus.Gatherer) map[string]float64 {
+	t.Helper()
+	families, err := g.Gather()
+	require.NoError(t, err)
+	series := make(map[string]float64)
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			name := family.GetName()
+			for _, label := range m.GetLabel() {
+				if label.GetName() != "election" {
+					name += "{" + label.GetName() + "=" + `"` + label.GetValue() + `"}`
+				}
+			}
+			switch {
+			case m.GetGauge() != nil:
+				series[name] = m.GetGauge().GetValue()
+			case m.GetCounter() != nil:
+				series[name] = m.GetCounter().GetValue()
+			default:
+				series[name] = float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return series
+}
+
+// becomes waits until a scrape shows a value.
+func (p *participant) becomes(name string, want float64) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return scrape(p.t, p.registry)[name] == want }, 15*time.Second, 5*time.Millisecond,
+		"%s never was %v", name, want)
+}
+
+// state returns what a scrape shows the participant to be: exactly one thing.
+func (p *participant) state() string {
+	p.t.Helper()
+	is := ""
+	for name, value := range scrape(p.t, p.registry) {
+		if of, ok := strings.CutPrefix(name, `eldest_state{state="`); ok && value == 1 {
+			require.Empty(p.t, is, "two states at once")
+			is = strings.TrimSuffix(of, `"}`)
+		}
+	}
+	return is
+}
+
+func context20(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,145 @@
+package traces_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/codes"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/traces"
+)
+
+// stand opens a session and makes a candidate whose campaigns r writes down.
+func stand(ctx context.Context, t *testing.T, r *recorder) *election.Candidate {
+	t.Helper()
+	cli := etcdtest.Shared(t).Client(t)
+	told := traces.Hooks(r, t.Name())
+	session, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: 5 * time.Second, Hooks: told.Session})
+	require.NoError(t, err)
+	c, err := election.New(election.Config{Election: t.Name(), Session: session, KV: cli, Watcher: cli, Hooks: told.Candidate})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = c.Close(ctx)
+		_ = session.Close(ctx)
+	})
+	return c
+}
+
+// A hand-over: the campaign and the tenure of the one who waited, from real etcd.
+func TestSpansOfACampaign(t *testing.T) {
+	ctx := context20(t)
+	first, r := newRecorder(t), newRecorder(t)
+	a, b := stand(ctx, t, first), stand(ctx, t, r)
+	la, err := a.Campaign(ctx)
+	require.NoError(t, err)
+	place, err := b.Register(ctx)
+	require.NoError(t, err)
+	won := make(chan *election.Leadership, 1)
+	go func() {
+		l, err := b.Await(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		won <- l
+	}()
+	require.Empty(t, r.GetSpans(), "nothing has ended yet")
+	require.NoError(t, la.Resign(ctx))
+	lb := <-won
+	require.NotNil(t, lb)
+
+	campaign := r.ended("eldest.campaign", 1)[0]
+	require.Equal(t, []string{"registered", "waiting", "won"}, events(campaign))
+	require.Equal(t, t.Name(), attr(campaign.Attributes, "eldest.election"))
+	require.Equal(t, int64(place.Token), attr(campaign.Attributes, "eldest.token"))
+	require.Equal(t, b.Key(), attr(campaign.Attributes, "eldest.key"))
+	require.Equal(t, a.Key(), attr(campaign.Attributes, "eldest.predecessor"))
+	require.Equal(t, int64(2), attr(campaign.Attributes, "eldest.queue"))
+	require.Equal(t, a.Key(), attr(campaign.Events[1].Attributes, "eldest.predecessor"))
+	require.Positive(t, attr(campaign.Events[2].Attributes, "eldest.proof_seconds"))
+	require.Equal(t, codes.Unset, campaign.Status.Code)
+	require.Equal(t, campaign.EndTime, campaign.Events[2].Time, "it ends when the win was decided, not when the hook ran")
+	require.False(t, campaign.Parent.IsValid())
+
+	require.NoError(t, lb.Resign(ctx))
+	tenure := r.ended("eldest.tenure", 1)[0]
+	require.Equal(t, []string{"ended"}, events(tenure))
+	require.Equal(t, campaign.SpanContext.TraceID(), tenure.SpanContext.TraceID())
+	require.Equal(t, campaign.SpanContext.SpanID(), tenure.Parent.SpanID())
+	require.Equal(t, campaign.EndTime, tenure.StartTime)
+	require.Equal(t, int64(place.Token), attr(tenure.Attributes, "eldest.token"))
+	require.Contains(t, attr(tenure.Events[0].Attributes, "eldest.cause"), eldest.ErrResigned.Error())
+	require.Equal(t, codes.Unset, tenure.Status.Code, "it was given up")
+	require.NotEqual(t, campaign.SpanContext.TraceID(), first.ended("eldest.tenure", 1)[0].SpanContext.TraceID())
+}
+
+// What nobody asked for is an error: a key that was removed by hand.
+func TestSpanOfADeposedLeader(t *testing.T) {
+	ctx := context20(t)
+	r := newRecorder(t)
+	c := stand(ctx, t, r)
+	l, err := c.Campaign(ctx)
+	require.NoError(t, err)
+	_, err = etcdtest.Shared(t).Client(t).Delete(ctx, c.Key())
+	require.NoError(t, err)
+	<-l.Done()
+	tenure := r.ended("eldest.tenure", 1)[0]
+	require.Equal(t, codes.Error, tenure.Status.Code)
+	require.Contains(t, tenure.Status.Description, eldest.ErrDeposed.Error())
+}
+
+// A candidacy without a win has one span, which ends with it.
+func TestSpanOfAWithdrawal(t *testing.T) {
+	ctx := context20(t)
+	r := newRecorder(t)
+	c := stand(ctx, t, r)
+	_, err := c.Register(ctx)
+	require.NoError(t, err)
+	require.NoError(t, c.Withdraw(ctx))
+	campaign := r.ended("eldest.campaign", 1)[0]
+	require.Equal(t, []string{"registered", "ended"}, events(campaign))
+	require.Equal(t, codes.Unset, campaign.Status.Code)
+	require.Len(t, r.GetSpans(), 1)
+}
+
+// What endangers a tenure is told in its span.
+func TestDangersAreInTheSpan(t *testing.T) {
+	r := newRecorder(t)
+	told := traces.Hooks(r, "e")
+	now := time.Now()
+	told.Candidate.Registered(election.RegisteredEvent{Key: "e/1", Token: 7, At: now})
+	told.Candidate.Won(election.WonEvent{Key: "e/1", Token: 7, At: now})
+	told.Session.Jeopardy(lease.JeopardyEvent{Remaining: 3 * time.Second, Err: errors.New("silence")})
+	told.Session.Recovered(lease.RenewedEvent{Slack: time.Second})
+	told.Candidate.Interrupted(election.InterruptedEvent{Key: "e/1", Reason: errors.New("reset"), At: now})
+	told.Candidate.Ended(election.EndedEvent{Key: "e/1", Token: 7, Led: true, Cause: eldest.ErrSessionLost, At: now.Add(time.Second)})
+	tenure := r.ended("eldest.tenure", 1)[0]
+	require.Equal(t, []string{"lease in jeopardy", "lease recovered", "watch interrupted", "ended"}, events(tenure))
+	require.Equal(t, 3.0, attr(tenure.Events[0].Attributes, "eldest.remaining_seconds"))
+	require.Equal(t, codes.Error, tenure.Status.Code)
+	require.Equal(t, time.Second, tenure.EndTime.Sub(tenure.StartTime))
+}
+
+// Ends that were never told of do not pile up, and what comes without its beginning does
+// no harm.
+func TestSpansAreNotKeptForever(t *testing.T) {
+	r := newRecorder(t)
+	told := traces.Hooks(r, "e")
+	told.Candidate.Won(election.WonEvent{Token: 1})
+	told.Candidate.Ended(election.EndedEvent{Token: 2, Cause: eldest.ErrResigned})
+	require.Empty(t, r.GetSpans())
+	for token := range eldest.Token(100) {
+		told.Candidate.Registered(election.RegisteredEvent{Token: token + 1, At: time.Now()})
+	}
+	forgotten := r.ended("eldest.campaign", 92)
+	require.Equal(t, int64(1), attr(forgotten[0].Attributes, "eldest.token"), "the oldest goes first")
+	require.Equal(t, codes.Error, forgotten[0].Status.Code)
+}
