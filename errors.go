@@ -36,6 +36,12 @@ var (
 	ErrCampaigning = errors.New("already campaigning")
 	// ErrLeading is returned for a campaign of a candidate that leads.
 	ErrLeading = errors.New("already leading")
+	// ErrStuck is returned when a lead function did not return although its context
+	// had ended.
+	ErrStuck = errors.New("the lead function ignores the end of its context")
+	// ErrUnresponsive is why a session with a pulse is not renewed or not opened: the
+	// application has stopped beating.
+	ErrUnresponsive = errors.New("the application has given no sign of life")
 	// ErrClosed is returned by a handle after its Close.
 	ErrClosed = errors.New("closed")
 	// ErrOutcomeUnknown is returned when a request may or may not have been
@@ -44,6 +50,9 @@ var (
 	// ErrForeignKey is returned when a key in an election's range is not a
 	// candidate's.
 	ErrForeignKey = errors.New("not a candidate key")
+	// ErrForeignValue is returned when a candidate's value cannot be read: it was
+	// written by a program that puts something else there.
+	ErrForeignValue = errors.New("the value is not one of ours")
 	// ErrSilent is the reason of an unknown state when etcd stopped answering.
 	ErrSilent = errors.New("etcd does not answer")
 )
@@ -69,10 +78,10 @@ func (e *OpError) Error() string {
 	b.WriteString("eldest: ")
 	b.WriteString(e.Op)
 	if e.Election != "" {
-		fmt.Fprintf(&b, " election %q", e.Election)
+		fmt.Fprintf(&b, " election %s", quoted(e.Election))
 	}
 	if e.Key != "" {
-		fmt.Fprintf(&b, " key %q", e.Key)
+		fmt.Fprintf(&b, " key %s", quoted(e.Key))
 	}
 	if e.Lease != 0 {
 		fmt.Fprintf(&b, " lease %x", e.Lease)
@@ -80,6 +89,16 @@ func (e *OpError) Error() string {
 	b.WriteString(": ")
 	b.WriteString(e.Err.Error())
 	return b.String()
+}
+
+// quoted quotes a name. No valid one is longer than what is shown of it; the others
+// come from outside, and nobody wants a log line of a megabyte.
+func quoted(name string) string {
+	const most = 1100
+	if len(name) > most {
+		return fmt.Sprintf("%q… (%d bytes)", name[:most], len(name))
+	}
+	return fmt.Sprintf("%q", name)
 }
 
 // Unwrap returns the cause, for errors.Is and errors.As.

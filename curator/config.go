@@ -1,0 +1,172 @@
+package curator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"reflect"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+)
+
+// Defaults of Config.
+const (
+	// DefaultWait bounds the wait for a leader.
+	DefaultWait = 10 * time.Second
+	// DefaultGrace is how long a handler may take to give its own answer.
+	DefaultGrace = time.Second
+)
+
+// Config says what is served, where, and who stands for it. Elector, Listener and
+// Services are required. It is copied by New.
+type Config struct {
+	// Elector says how the node stands. An empty Address means the listener's, which
+	// then must be one that other nodes can dial.
+	Elector elector.Config
+	// Listener is where callers and other nodes connect to. Run closes it.
+	Listener net.Listener
+
+	// Services registers what the leader serves, afresh for each tenure, so that no
+	// state of one tenure is seen in another. It is called at the beginning of a tenure
+	// and should be quick: calls wait meanwhile. An error ends the tenure, and so does a
+	// registration that cannot be served, also one that comes later. ctx and l end with
+	// the tenure.
+	Services func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error
+	// Background, if set, runs while this node leads, beside the calls. When it returns,
+	// with or without an error, leadership is given up. It must return when ctx ends.
+	// nil means to lead until leadership is lost.
+	Background func(ctx context.Context, l *elector.Leadership) error
+	// Local, if set, registers services that every node answers itself in every state,
+	// such as reflection. It is called once, by New. r lists what was registered, as
+	// *grpc.Server does (GetServiceInfo).
+	Local func(r grpc.ServiceRegistrar)
+
+	// Wait bounds how long a call waits for a leader while none is known, or the known
+	// one cannot be connected to; an earlier deadline of its own ends it sooner. 0 means
+	// DefaultWait. A leader that died is known until its lease expires: where Wait is
+	// longer than that, calls outlast a fail-over.
+	Wait time.Duration
+	// Grace is how long a handler whose tenure was lost may take to give its own answer;
+	// how long a tenure that is given up of one's own accord is prolonged for the unary
+	// calls that are under way; how long the connection to a leader outlasts its tenure
+	// while calls are in flight there; and how long the server, at the end of Run, lets
+	// calls finish. 0 means DefaultGrace.
+	Grace time.Duration
+
+	// ServerCredentials are the listener's. nil means plain text.
+	ServerCredentials credentials.TransportCredentials
+	// PeerCredentials returns the credentials of connections to a leader. They should
+	// accept nobody but that leader: its node id is what its certificate is to say. nil
+	// means plain text.
+	PeerCredentials func(leader elector.Leader) credentials.TransportCredentials
+	// PeerOptions are added to those of connections to leaders. What a leader answers has no
+	// limit unless one is among these (grpc.MaxCallRecvMsgSize); an answer over it ends the
+	// call as a broken connection does.
+	PeerOptions []grpc.DialOption
+	// VerifyHop, if set, is asked of each call that says that a node has forwarded it,
+	// before anything is done with the call: whether it does come from that node. ctx is
+	// the call's, with the connection's credentials (peer.FromContext), node the id that it
+	// gives. An error refuses the call, with the error's own status or PERMISSION_DENIED.
+	// It must be quick, and safe for concurrent use. NodeCertificate is one, for mutual
+	// TLS. nil means that everybody is believed.
+	VerifyHop func(ctx context.Context, node string) error
+
+	// MaxMessage bounds each message that comes to this node from a caller or another
+	// node, in bytes and without compression; answers are their senders' business. 0 means
+	// DefaultMaxMessage.
+	MaxMessage int
+	// MaxMetadata bounds what comes beside the messages of a call, in bytes as HTTP/2
+	// counts them: 32 more than there are for each value. Of a forwarded call some hundred
+	// bytes are the curators' own. 0 means DefaultMaxMetadata.
+	MaxMetadata int
+	// MaxStreams bounds the calls that are under way on one connection; further ones wait
+	// where they come from. A follower forwards all its calls on one connection. The
+	// number of connections is for Listener to bound. 0 means DefaultMaxStreams.
+	MaxStreams int
+
+	// ServerOptions are added to the server's, after the limits. Its stream interceptors are called around
+	// every call, at each node that the call comes to, and see messages that are not
+	// decoded. A codec and an unknown-service handler have no effect.
+	ServerOptions []grpc.ServerOption
+	// Unary and Stream, if set, are called around the handlers of Services, at the
+	// leader, and see messages.
+	Unary  grpc.UnaryServerInterceptor
+	Stream grpc.StreamServerInterceptor
+
+	// Logger is told of where calls go, of leaders that cannot be reached, and, where Elector has no logger of its
+	// own, of what that one is told. nil means nobody.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case isNil(c.Listener):
+		return c, invalid("Config.Listener is nil")
+	case c.Services == nil:
+		return c, invalid("Config.Services is nil")
+	case c.ServerCredentials != nil && c.PeerCredentials == nil && len(c.PeerOptions) == 0:
+		return c, invalid("Config.ServerCredentials are set and PeerCredentials are not: followers would call leaders in plain text (insecure.NewCredentials() says that this is meant)")
+	case c.Wait < 0, c.Grace < 0:
+		return c, invalid("Config.Wait %v or Grace %v is negative", c.Wait, c.Grace)
+	}
+	c, err := c.limited()
+	if err != nil {
+		return c, err
+	}
+	if c.Elector.Address == "" {
+		address, err := reachable(c.Listener.Addr())
+		if err != nil {
+			return c, err
+		}
+		c.Elector.Address = address
+	}
+	if c.Wait == 0 {
+		c.Wait = DefaultWait
+	}
+	if c.Grace == 0 {
+		c.Grace = DefaultGrace
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Elector.Logger == nil {
+		c.Elector.Logger = c.Logger
+	}
+	return c, nil
+}
+
+// reachable returns a listener's address as gRPC dials it.
+func reachable(addr net.Addr) (string, error) {
+	switch a := addr.(type) {
+	case *net.TCPAddr:
+		if a.IP.IsUnspecified() {
+			return "", invalid("Config.Elector.Address is empty, and Config.Listener's, %v, is not one that others can dial", addr)
+		}
+	case *net.UnixAddr:
+		if !filepath.IsAbs(a.Name) {
+			return "", invalid("Config.Elector.Address is empty, and Config.Listener's, %q, is not an absolute path", a.Name)
+		}
+		return "unix://" + a.Name, nil
+	}
+	return addr.String(), nil
+}
+
+// isNil catches a nil pointer in an interface as well as no interface at all.
+func isNil(l net.Listener) bool {
+	if l == nil {
+		return true
+	}
+	v := reflect.ValueOf(l)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{eldest.ErrInvalid}, args...)...)
+}

@@ -1,0 +1,128 @@
+package curator
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+)
+
+// Bad input is refused by New, before anything is done with it.
+func TestBadConfig(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close(), "New has not touched it") }()
+	everywhere, err := net.Listen("tcp", ":0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, everywhere.Close()) }()
+	register := func(services ...string) func(grpc.ServiceRegistrar) {
+		return func(r grpc.ServiceRegistrar) {
+			for _, s := range services {
+				r.RegisterService(describe(s), &script{})
+			}
+		}
+	}
+	var typed *net.TCPListener
+	for name, change := range map[string]func(*Config){
+		"no listener":            func(cfg *Config) { cfg.Listener = nil },
+		"a nil listener":         func(cfg *Config) { cfg.Listener = typed },
+		"no services":            func(cfg *Config) { cfg.Services = nil },
+		"a negative wait":        func(cfg *Config) { cfg.Wait = -1 },
+		"a negative grace":       func(cfg *Config) { cfg.Grace = -time.Second },
+		"no address to dial":     func(cfg *Config) { cfg.Listener = everywhere },
+		"no election":            func(cfg *Config) { cfg.Elector.Election = "" },
+		"an election not UTF-8":  func(cfg *Config) { cfg.Elector.Election = "\xff" },
+		"no node id":             func(cfg *Config) { cfg.Elector.NodeID = "" },
+		"no source":              func(cfg *Config) { cfg.Elector.Source = nil },
+		"a local service twice":  func(cfg *Config) { cfg.Local = register("test.A", "test.B", "test.A") },
+		"the curator's own":      func(cfg *Config) { cfg.Local = register("eldest.curator.v1.Curator") },
+		"the health service":     func(cfg *Config) { cfg.Local = register("grpc.health.v1.Health") },
+		"a service without name": func(cfg *Config) { cfg.Local = register("") },
+	} {
+		cfg := Config{
+			Elector:  elector.Config{Election: "test", NodeID: "n", Source: elector.Always(elector.Clients{})},
+			Listener: listener,
+			Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
+		}
+		_, err := New(cfg)
+		require.NoError(t, err, name)
+		change(&cfg)
+		c, err := New(cfg)
+		require.Nil(t, c, name)
+		require.ErrorIs(t, err, eldest.ErrInvalid, name)
+		var op *eldest.OpError
+		require.ErrorAs(t, err, &op, name)
+	}
+}
+
+// What cannot be served in a tenure is refused, and nothing of the service is registered.
+func TestBadServices(t *testing.T) {
+	nothing := describe("test.Nothing")
+	nothing.Methods[0].Handler = nil
+	silent := describe("test.Silent")
+	silent.Streams[0].Handler = nil
+	twice := describe("test.Twice")
+	twice.Streams[0].StreamName = "Unary"
+	strict := describe("test.Strict")
+	strict.HandlerType = (*interface{ Missing() })(nil)
+	for name, desc := range map[string]*grpc.ServiceDesc{
+		"no service":           nil,
+		"registered before":    describe("test.Script"),
+		"a local one":          describe("test.Local"),
+		"no name":              describe(""),
+		"no handler":           nothing,
+		"no stream handler":    silent,
+		"a method twice":       twice,
+		"not the service's":    strict,
+		"the same, once again": describe("test.Script"),
+	} {
+		s := newServices(map[string]bool{"test.Local": true}, func(error) { require.Fail(t, "it is not late") })
+		s.RegisterService(describe("test.Script"), &script{})
+		s.RegisterService(desc, &script{})
+		s.RegisterService(describe("test.Fine"), &script{})
+		methods, err := s.close()
+		require.ErrorIs(t, err, eldest.ErrInvalid, name)
+		require.Len(t, methods, 8, name)
+	}
+	var late error
+	s := newServices(nil, func(err error) { late = err })
+	_, err := s.close()
+	require.NoError(t, err)
+	s.RegisterService(describe("test.Script"), &script{})
+	require.ErrorIs(t, late, eldest.ErrInvalid)
+	require.ErrorContains(t, late, "after Config.Services had returned")
+}
+
+// A listener on a path of the file system is one that others on the machine can dial.
+func TestUnixListener(t *testing.T) {
+	t.Chdir(t.TempDir())
+	at := func(path string) *net.UnixListener {
+		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+		require.NoError(t, err)
+		return listener
+	}
+	relative := at("here")
+	defer func() { require.NoError(t, relative.Close()) }()
+	_, err := New(Config{
+		Elector:  elector.Config{Election: "test", NodeID: "n", Source: elector.Always(elector.Clients{})},
+		Listener: relative,
+		Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
+	})
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+
+	absolute := at(t.TempDir() + "/there")
+	leader := newNode(t, "leader", func(cfg *Config) { cfg.Listener = absolute })
+	leader.leads(7, &script{unary: echo})
+	follower := newNode(t, "follower")
+	to := leader.as(7)
+	to.Address = leader.cfg.Elector.Address
+	follower.front.router.follow(to)
+	_, err = follower.unary(before(t, soon), "")
+	require.NoError(t, err)
+}

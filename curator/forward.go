@@ -1,0 +1,177 @@
+package curator
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// forwarder relays calls to the leader: any method, known to this process or not, as a
+// stream of frames in either direction.
+//
+//	caller ──frames──▶ requests ──frames──▶ leader
+//	caller ◀──frames── answers  ◀──frames── leader
+//
+// Each direction is one loop that holds one message at a time, and receives the next
+// when the last has been taken: so the flow control of either side reaches the other.
+// The two loops end like this, whatever comes first:
+//
+//	the caller half-closes     requests half-closes the leader's side and ends; answers goes on
+//	the caller goes away       its context ends, and with it the call to the leader; both loops end
+//	the deadline passes        the same, on all three nodes
+//	a message cannot be read   that is the answer, and the call to the leader is cancelled
+//	the leader answers early   answers ends, and so does the caller's stream; then requests does
+//	the leader, or the way     gRPC makes up a status for answers, which is told from one of
+//	there, dies                the leader's own (see ended)
+//
+// Nothing is ever sent a second time by us: what has left may have been carried out.
+// (gRPC itself may send a call again of which it has proof that it never reached any
+// handler.)
+type forwarder struct {
+	election, node string
+	logger         *slog.Logger
+	// pumps are the loops of requests. They end a moment after their calls do, because
+	// what they wait for ends with the call.
+	pumps *sync.WaitGroup
+}
+
+// relay is one call on its way to the leader.
+type relay struct {
+	*forwarder
+	name   string
+	caller *pushback
+	leader *peer
+	link   *link
+	// until is when the call must have left.
+	until time.Time
+}
+
+// forward relays the call and returns how it ended. It blocks until then. The error is an
+// *unsentError if the call has not left this node; then all that the caller sent can be
+// received once more.
+func (r relay) forward() error {
+	if r.leader.unary.knows(r.name) {
+		return r.exchange()
+	}
+	ctx, cancel := context.WithCancelCause(r.caller.Context())
+	// Whatever ends this call must end the one to the leader, or its resources and the
+	// leader's handler would stay until the connection is closed.
+	defer cancel(nil)
+	there, err := r.open(ctx, cancel, anyStream)
+	if err != nil {
+		return r.unsent(status.Convert(err))
+	}
+	r.pumps.Go(func() { requests(r.caller, there, cancel) })
+	err = r.answers(there)
+	if unread := context.Cause(ctx); unread != nil && !errors.Is(unread, errPatience) && r.caller.Context().Err() == nil {
+		return unread // neither the leader's end nor the caller's
+	}
+	return err
+}
+
+var (
+	// anyStream may carry any number of messages in both directions, as far as we know.
+	anyStream = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
+	// oneEach carries one message in each.
+	oneEach = &grpc.StreamDesc{}
+)
+
+// open opens the call to the leader. It blocks until there is a connection and, where the
+// leader limits their number, a stream. If it fails the call has not left this node.
+func (r relay) open(ctx context.Context, cancel context.CancelCauseFunc, desc *grpc.StreamDesc) (grpc.ClientStream, error) {
+	options := make([]grpc.CallOption, 1, 2)
+	options[0] = grpc.ForceCodecV2(rawCodec{}) // frames, under the caller's name for what is in them
+	if sub := subtype(ctx); sub != "" {
+		options = append(options, grpc.CallContentSubtype(sub))
+	}
+	md := toLeader(ctx, hop{token: r.leader.leader.Token, from: r.node})
+	patience := time.AfterFunc(time.Until(r.until), func() { cancel(errPatience) })
+	defer patience.Stop()
+	return r.link.NewStream(metadata.NewOutgoingContext(ctx, md), desc, r.name, options...)
+}
+
+// requests moves what the caller sends, until it has sent all or either side has ended.
+// What the end means is for answers to find out, on the leader's stream.
+func requests(caller grpc.ServerStream, leader grpc.ClientStream, cancel context.CancelCauseFunc) {
+	var f frame
+	for {
+		switch err := caller.RecvMsg(&f); {
+		case err == nil:
+		case errors.Is(err, io.EOF):
+			_ = leader.CloseSend()
+			return
+		default:
+			cancel(err)
+			return
+		}
+		err := leader.SendMsg(&f)
+		f.free()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// answers moves what the leader sends, and returns how it ended the call. The header
+// goes first and alone, because the leader may have sent it long before a message; where
+// there was none the caller gets none, either.
+func (r relay) answers(leader grpc.ClientStream) error {
+	header, err := leader.Header()
+	if err == nil && header != nil {
+		if err := r.caller.SendHeader(toCaller(header)); err != nil {
+			return err
+		}
+	}
+	var f frame
+	for {
+		if err := leader.RecvMsg(&f); errors.Is(err, io.EOF) {
+			return r.ended(leader.Trailer(), status.New(codes.OK, ""))
+		} else if err != nil {
+			return r.ended(leader.Trailer(), status.Convert(err))
+		}
+		err := r.caller.SendMsg(&f)
+		f.free()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// exchange relays a call that is one message each way, as the leader has said of the
+// method. It does what the two loops do, for less than half of what they cost: it takes
+// turns instead of goroutines, and what goes together on the wire stays together.
+func (r relay) exchange() error {
+	var in, out frame
+	defer in.free()
+	defer out.free()
+	if err := only(r.caller, &in); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(r.caller.Context())
+	defer cancel(nil)
+	there, err := r.open(ctx, cancel, oneEach)
+	if err != nil {
+		r.caller.unread(&in)
+		return r.unsent(status.Convert(err))
+	}
+	if err = there.SendMsg(&in); err == nil {
+		err = there.RecvMsg(&out)
+	}
+	if header, _ := there.Header(); header != nil { // it is here by now, or never
+		if err := r.caller.SetHeader(toCaller(header)); err != nil {
+			return err
+		}
+	}
+	if err := r.ended(there.Trailer(), status.Convert(err)); err != nil {
+		return err
+	}
+	return r.caller.SendMsg(&out)
+}

@@ -1,0 +1,118 @@
+package curator
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest"
+)
+
+// The metadata of a forwarded call. It travels between two nodes and is seen by neither
+// the caller nor the service.
+const (
+	// hopKey is the token of the tenure that the call is meant for. Whoever finds it
+	// serves the call in that tenure or refuses it: it is not forwarded again.
+	hopKey = "eldest-hop"
+	// fromKey is the id of the node that forwarded, escaped as in a URL.
+	fromKey = "eldest-from"
+	// agentKey and authorityKey are what the caller had sent as "user-agent" and
+	// ":authority", in whose places gRPC puts those of the hop.
+	agentKey     = "eldest-user-agent"
+	authorityKey = "eldest-authority"
+	// servedKey is in the trailer of every answer that a curator gives to a forwarded
+	// call. An answer without it was made up by a connection that broke, or by somebody
+	// who is no curator.
+	servedKey = "eldest-served"
+	// unaryKey is in that trailer if the method is unary: one message each way.
+	unaryKey = "eldest-unary"
+)
+
+// hop is what a forwarded call says of itself. The zero hop is that of a call that
+// comes from a caller.
+type hop struct {
+	token eldest.Token // > 0: forwarded
+	from  string
+}
+
+// hopOf reads the hop from the metadata of an incoming call. What cannot have been
+// written by a curator is refused.
+func hopOf(ctx context.Context) (hop, error) {
+	values := metadata.ValueFromIncomingContext(ctx, hopKey)
+	if len(values) == 0 {
+		return hop{}, nil
+	}
+	token, err := strconv.ParseInt(values[0], 10, 64)
+	// Parsing is more liberal than printing, and a curator prints.
+	if len(values) > 1 {
+		return hop{}, status.Errorf(codes.InvalidArgument, "eldest: metadata %s is there %d times: a call is forwarded once", hopKey, len(values))
+	}
+	if err != nil || token <= 0 || strconv.FormatInt(token, 10) != values[0] {
+		return hop{}, status.Errorf(codes.InvalidArgument, "eldest: metadata %s is %.64q, not the token of one tenure", hopKey, values[0])
+	}
+	h := hop{token: eldest.Token(token)}
+	if values := metadata.ValueFromIncomingContext(ctx, fromKey); len(values) > 0 {
+		if h.from, err = url.PathUnescape(values[0]); err != nil {
+			h.from = values[0]
+		}
+	}
+	return h, nil
+}
+
+// served is the trailer that tells an answer of ours from one that was made up.
+func (h hop) served() metadata.MD {
+	return metadata.Pairs(servedKey, strconv.FormatInt(int64(h.token), 10))
+}
+
+// toLeader returns the metadata of the call to the leader: all that the caller sent, as
+// it sent it, and the hop.
+func toLeader(ctx context.Context, h hop) metadata.MD {
+	md, _ := metadata.FromIncomingContext(ctx) // a copy
+	if md == nil {
+		md = make(metadata.MD, 4)
+	}
+	move(md, "user-agent", agentKey)
+	move(md, ":authority", authorityKey)
+	// gRPC writes these two anew for the hop.
+	delete(md, "content-type")
+	delete(md, "grpc-accept-encoding")
+	delete(md, servedKey)
+	md[hopKey] = []string{strconv.FormatInt(int64(h.token), 10)}
+	md[fromKey] = []string{url.PathEscape(h.from)}
+	return md
+}
+
+// fromCaller returns ctx with the metadata that the caller sent: as if there had been
+// no hop.
+func fromCaller(ctx context.Context) context.Context {
+	md, _ := metadata.FromIncomingContext(ctx) // a copy
+	move(md, agentKey, "user-agent")
+	move(md, authorityKey, ":authority")
+	delete(md, hopKey)
+	delete(md, fromKey)
+	return metadata.NewIncomingContext(ctx, md)
+}
+
+func move(md metadata.MD, from, to string) {
+	values, ok := md[from]
+	delete(md, from)
+	if ok {
+		md[to] = values
+	} else {
+		delete(md, to)
+	}
+}
+
+// toCaller removes from a header or a trailer of the leader's what is not the
+// service's: what gRPC writes anew, or else the caller would have it twice.
+func toCaller(md metadata.MD) metadata.MD {
+	delete(md, "content-type")
+	delete(md, "grpc-status-details-bin")
+	delete(md, servedKey)
+	delete(md, unaryKey)
+	return md
+}

@@ -1,0 +1,54 @@
+package curator
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/eldest-io/eldest/elector"
+)
+
+// roleHandler answers a load balancer's question whether this node has a role.
+type roleHandler struct {
+	want     elector.Role
+	me       self
+	statuses statuses
+}
+
+// roleAnswer is the body of an answer.
+type roleAnswer struct {
+	// Role is that of this node: "leading", "following" or "neither".
+	Role string `json:"role"`
+	// Node is the ID of this node.
+	Node string `json:"node"`
+	// Leader is the ID of the node that leads, and Address where it takes requests;
+	// Token names its tenure. Empty and 0 while this node is neither.
+	Leader  string `json:"leader"`
+	Address string `json:"address"`
+	Token   int64  `json:"token"`
+}
+
+// ServeHTTP answers GET and HEAD, on any path, from the status at this moment. It never
+// blocks. The answer is for this moment only, so nobody may keep it.
+func (h roleHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		header.Set("Allow", "GET, HEAD")
+		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
+		return
+	}
+	s := h.statuses.Status()
+	tell := h.me.response(s)
+	// Texts and a number: it cannot fail.
+	body, _ := json.Marshal(roleAnswer{
+		Role: s.Role().String(), Node: tell.GetThisNodeId(),
+		Leader: tell.GetLeaderNodeId(), Address: tell.GetLeaderAddress(), Token: tell.GetToken(),
+	})
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "no-store")
+	code := http.StatusServiceUnavailable
+	if s.Role() == h.want {
+		code = http.StatusOK
+	}
+	w.WriteHeader(code)
+	_, _ = w.Write(append(body, '\n')) // who hung up needs no answer
+}

@@ -1,0 +1,136 @@
+package kv_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator/kv"
+	"github.com/eldest-io/eldest/curator/kv/kvpb"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// everything calls each method once and returns the errors.
+func everything(s *stage, server *kv.Server) map[string]error {
+	_, put := server.Put(s.ctx, put("late-1", "a", "x"))
+	_, appended := server.Append(s.ctx, &kvpb.AppendRequest{RequestId: "late-2", Key: "a", Value: []byte("x")})
+	_, deleted := server.Delete(s.ctx, &kvpb.DeleteRequest{RequestId: "late-3", Key: "a"})
+	_, got := server.Get(s.ctx, &kvpb.GetRequest{Key: "a"})
+	return map[string]error{"put": put, "append": appended, "delete": deleted, "get": got}
+}
+
+// The tenure has ended in etcd, and the leader has not heard of it: its client is asked
+// about nothing but transactions. Only the guard can refuse, and it refuses reads too.
+func TestADeposedLeaderIsRefusedByEtcd(t *testing.T) {
+	s := newStage(t)
+	l, server := s.leader(s.admin, func(cfg *election.Config) {
+		cfg.Watcher, cfg.Recheck = deaf{s.admin}, time.Hour
+	})
+	_, err := server.Put(s.ctx, put("r1", "a", "1"))
+	require.NoError(t, err)
+
+	_, err = s.admin.Delete(s.ctx, l.Key())
+	require.NoError(t, err)
+	require.NoError(t, l.Err(), "it believes that it leads")
+	before := s.revision()
+	for method, err := range everything(s, server) {
+		var refused *txn.GuardError
+		require.ErrorAs(t, err, &refused, method)
+		require.Equal(t, l.Token(), refused.Wanted)
+		require.Zero(t, refused.Found)
+	}
+	require.ErrorIs(t, second(kv.New(s.ctx, l)), eldest.ErrDeposed)
+	require.Equal(t, before, s.revision(), "nothing was applied")
+	require.Equal(t, []string{"", "r1"}, s.ids())
+
+	// With a successor too.
+	_, next := s.leader(s.admin)
+	_, err = next.Put(s.ctx, put("r2", "a", "2"))
+	require.NoError(t, err)
+	before = s.revision()
+	for method, err := range everything(s, server) {
+		require.ErrorIs(t, err, eldest.ErrDeposed, method)
+	}
+	require.Equal(t, before, s.revision(), "nothing was applied")
+}
+
+// Where the leader knows, nothing is even sent.
+func TestAfterTheTenureNothingIsSent(t *testing.T) {
+	s := newStage(t)
+	rec := &etcdtest.Recorder{}
+	l, server := s.leader(etcdtest.Shared(t).Client(t, rec.Attach))
+	require.NoError(t, l.Resign(s.ctx))
+	sent := rec.Count("Txn", "Range", "Put", "DeleteRange")
+	for method, err := range everything(s, server) {
+		require.ErrorIs(t, err, eldest.ErrNotLeading, method)
+		require.ErrorIs(t, err, eldest.ErrResigned, method)
+	}
+	require.ErrorIs(t, second(kv.New(s.ctx, l)), eldest.ErrNotLeading)
+	require.Equal(t, sent, rec.Count("Txn", "Range", "Put", "DeleteRange"))
+}
+
+// A reply is lost: the caller is told that the outcome is unknown, and that it is not to
+// be sent again; the trail knows.
+func TestALostReply(t *testing.T) {
+	s := newStage(t)
+	host := etcdtest.Shared(t).Host(t)
+	_, server := s.leader(host.Client(t))
+	swallow := host.SwallowNextReply(etcdtest.Containing("the-value"))
+	_, err := server.Put(s.ctx, put("r1", "a", "the-value"))
+	require.NoError(t, swallow.Wait(s.ctx))
+	require.Equal(t, codes.Unknown, status.Code(err))
+	require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
+	require.Equal(t, []string{"", "r1"}, s.ids())
+}
+
+// The caller's deadline and its going away stay what they are, while etcd is silent.
+func TestTheCallersOwnEnd(t *testing.T) {
+	s := newStage(t)
+	host := etcdtest.Shared(t).Host(t)
+	_, server := s.leader(host.Client(t))
+	host.Cut()
+	ctx, cancel := context.WithTimeout(s.ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err := server.Put(ctx, put("r1", "a", "1"))
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
+	_, err = server.Get(ctx, &kvpb.GetRequest{Key: "a"})
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
+
+	ctx, cancel = context.WithCancel(s.ctx)
+	time.AfterFunc(50*time.Millisecond, cancel)
+	_, err = server.Put(ctx, put("r2", "a", "1"))
+	require.Equal(t, codes.Canceled, status.Code(err), "%v", err)
+	require.True(t, errors.Is(err, context.Canceled))
+	require.Positive(t, host.Stats().Dropped.Inbound, "the fault was met")
+	host.Mend()
+	require.NotContains(t, s.ids(), "r1")
+}
+
+// deaf delivers no events: news of the end of a tenure does not reach the leader.
+type deaf struct{ clientv3.Watcher }
+
+func (d deaf) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	out := make(chan clientv3.WatchResponse)
+	go func() {
+		defer close(out)
+		for resp := range d.Watcher.Watch(ctx, key, opts...) {
+			resp.Events = nil
+			select {
+			case out <- resp:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return out
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -1,0 +1,186 @@
+package curator
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	grpcpeer "google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/elector"
+)
+
+// authority signs certificates for nodes, by their ids.
+type authority struct {
+	t    testing.TB
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+	pool *x509.CertPool
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	a := &authority{t: t, pool: x509.NewCertPool()}
+	a.key, a.cert = a.sign(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
+	a.pool.AddCert(a.cert)
+	return a
+}
+
+func (a *authority) sign(template, parent *x509.Certificate, by *ecdsa.PrivateKey) (*ecdsa.PrivateKey, *x509.Certificate) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(a.t, err)
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	template.Subject = pkix.Name{CommonName: "eldest test"}
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	if parent == nil {
+		parent, by = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
+	require.NoError(a.t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(a.t, err)
+	return key, cert
+}
+
+// node returns the certificate of a node: for its id, as a server and as a client.
+func (a *authority) node(id string) tls.Certificate {
+	a.t.Helper()
+	key, cert := a.sign(&x509.Certificate{
+		DNSNames: []string{id}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, a.cert, a.key)
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+}
+
+// secure has a node prove that it is id, and ask the same of leaders and of callers.
+func (a *authority) secure(id string) func(*Config) {
+	own := a.node(id)
+	return func(cfg *Config) {
+		cfg.ServerCredentials = credentials.NewTLS(&tls.Config{
+			Certificates: []tls.Certificate{own}, ClientCAs: a.pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
+		})
+		cfg.PeerCredentials = func(l elector.Leader) credentials.TransportCredentials {
+			return credentials.NewTLS(&tls.Config{
+				Certificates: []tls.Certificate{own}, RootCAs: a.pool, ServerName: l.NodeID, MinVersion: tls.VersionTLS13,
+			})
+		}
+	}
+}
+
+// caller connects a caller that is somebody to a node.
+func (a *authority) caller(n *node, id string) {
+	a.t.Helper()
+	n.conn = dialTo(a.t, n.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{a.node("caller")}, RootCAs: a.pool, ServerName: id, MinVersion: tls.VersionTLS13,
+	})))
+}
+
+// Row 50: TLS with certificates of one's own, for the listener and for the hop.
+func TestRequirement50TLSBetweenNodes(t *testing.T) {
+	a := newAuthority(t)
+	leader, follower := newNode(t, "leader", a.secure("leader")), newNode(t, "follower", a.secure("follower"))
+	leader.leads(7, &script{unary: func(ctx context.Context, in *message) (*message, error) {
+		p, _ := grpcpeer.FromContext(ctx)
+		if _, ok := p.AuthInfo.(credentials.TLSInfo); !ok {
+			return nil, status.Error(codes.Unauthenticated, "who is it?")
+		}
+		return in, nil
+	}})
+	follower.front.router.follow(leader.as(7))
+	a.caller(leader, "leader")
+	a.caller(follower, "follower")
+	for _, n := range []*node{leader, follower} {
+		out, err := n.unary(before(t, soon), "hello")
+		require.NoError(t, err)
+		require.Equal(t, "hello", out)
+	}
+
+	// Not over a connection in plain text.
+	plain := newNode(t, "plain", func(cfg *Config) { cfg.Wait = 10 * time.Millisecond })
+	plain.front.router.follow(leader.as(7))
+	_, err := plain.unary(before(t, soon), "")
+	require.True(t, requireRetry(t, err).GetNothingApplied())
+}
+
+// Row 50: whoever listens at the leader's address and is somebody else is not asked.
+func TestRequirement50LeaderWithAnotherNodesCertificate(t *testing.T) {
+	a := newAuthority(t)
+	leader, follower := newNode(t, "leader", a.secure("impostor")), newNode(t, "follower", a.secure("follower"))
+	leader.leads(7, &script{unary: echo})
+	follower.front.router.follow(leader.as(7))
+	a.caller(follower, "follower")
+	begun := time.Now()
+	_, err := follower.unary(before(t, soon), "")
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Less(t, time.Since(begun), DefaultWait, "nobody waits for an impostor to become the leader")
+	require.True(t, requireRetry(t, err).GetNothingApplied())
+	require.ErrorContains(t, err, "certificate")
+	require.Zero(t, leader.calls.Load())
+
+	// A certificate of nobody that is known: neither.
+	stranger := newNode(t, "leader", newAuthority(t).secure("leader"))
+	stranger.leads(8, &script{unary: echo})
+	follower.front.router.follow(stranger.as(8))
+	_, err = follower.unary(before(t, soon), "")
+	require.ErrorContains(t, err, "certificate")
+	requireRetry(t, err)
+	require.Zero(t, stranger.calls.Load())
+}
+
+// Credentials are the user's to find: that may take its time, and hold up nobody but who
+// wants them; and there may be none.
+func TestPeerCredentials(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
+	s := &script{unary: echo}
+	leader, follower := newNode(t, "leader"), newNode(t, "follower", func(cfg *Config) {
+		cfg.PeerCredentials = func(l elector.Leader) credentials.TransportCredentials {
+			if l.Token == 8 {
+				return nil
+			}
+			asked <- struct{}{}
+			<-release
+			return insecure.NewCredentials()
+		}
+	})
+	leader.leads(7, s)
+	follower.front.router.follow(leader.as(7))
+	slow := asking(func() error { _, err := follower.unary(before(t, soon), ""); return err })
+	take(t, asked, "the question")
+	follower.front.router.follow(leader.as(8))
+	_, err := follower.unary(before(t, soon), "")
+	require.True(t, requireRetry(t, err).GetNothingApplied())
+	require.ErrorContains(t, err, "PeerCredentials has none")
+	follower.leads(9, s)
+	_, err = follower.unary(before(t, soon), "")
+	require.NoError(t, err)
+	close(release)
+	require.NoError(t, take(t, slow, "an answer here: that leader leads no more"))
+}
+
+// Credentials in PeerOptions hold where there is no PeerCredentials.
+func TestCredentialsInPeerOptions(t *testing.T) {
+	leader := newNode(t, "leader")
+	leader.leads(7, &script{unary: echo})
+	follower := newNode(t, "follower", func(cfg *Config) {
+		cfg.Wait = 20 * time.Millisecond
+		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13})))
+	})
+	follower.front.router.follow(leader.as(7))
+	_, err := follower.unary(before(t, soon), "secret")
+	requireRetry(t, err)
+	require.Zero(t, leader.calls.Load(), "sent in plain text")
+}

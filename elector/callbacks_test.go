@@ -1,0 +1,167 @@
+package elector_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// A filter of statuses that panics, ends its goroutine or takes its time is the
+// business of who gave it. Broken by calling it under a lock.
+func TestFilterThatMisbehaves(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	n := run(t, config(name, "n", cli))
+	take(t, n.won, "the win")
+	require.Panics(t, func() {
+		_, _ = n.Watch().NextWhere(within(t), func(elector.Status) bool { panic("a bug") })
+	})
+	var all sync.WaitGroup
+	all.Go(func() {
+		_, _ = n.Watch().NextWhere(context.Background(), func(elector.Status) bool { runtime.Goexit(); return true })
+	})
+	release := make(chan struct{})
+	all.Go(func() {
+		_, _ = n.Watch().NextWhere(context.Background(), func(elector.Status) bool {
+			<-release
+			return n.Status().Role() != elector.Leading // calls the elector, too
+		})
+	})
+	require.Equal(t, elector.Leading, n.Status().Role())
+	require.ErrorIs(t, n.end(t), context.Canceled)
+	require.Empty(t, queueOf(t, cli, name))
+	close(release)
+	all.Wait()
+}
+
+// A hook of the observer's that blocks holds up neither a win nor the end of Run.
+func TestForeignHookThatBlocks(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	foreign := name + "/foreign"
+	_, err := cli.Put(within(t), foreign, "")
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = cli.Delete(within(t), foreign) })
+	_, other := ghost(t, cli, name, identity.Identity{NodeID: "other"})
+	called, release := make(chan struct{}, 16), make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	n := run(t, config(name, "n", cli, func(cfg *elector.Config) {
+		cfg.Leave = 100 * time.Millisecond
+		cfg.Observer.Foreign = func(string) {
+			called <- struct{}{}
+			<-release
+		}
+	}))
+	take(t, called, "the hook")
+	_, err = cli.Delete(within(t), other)
+	require.NoError(t, err)
+	take(t, n.won, "the win")
+	require.ErrorIs(t, n.end(t), context.Canceled)
+}
+
+// A panic of the user's on Run's goroutine leaves no session that would renew for ever.
+func TestPanickingCodec(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	codec := &panicking{}
+	e, err := elector.New(config(name, "n", cli, ttl(2*time.Second), func(cfg *elector.Config) { cfg.Codec = codec }))
+	require.NoError(t, err)
+	codec.armed.Store(true)
+	before, err := cli.Leases(within(t))
+	require.NoError(t, err)
+	require.Panics(t, func() { _ = e.Run(within(t), func(context.Context, *elector.Leadership) error { return nil }) })
+	require.ErrorIs(t, e.Status().Reason(), eldest.ErrClosed)
+	known := map[clientv3.LeaseID]bool{}
+	for _, l := range before.Leases {
+		known[l.ID] = true
+	}
+	require.Eventually(t, func() bool {
+		now, err := cli.Leases(within(t))
+		require.NoError(t, err)
+		for _, l := range now.Leases {
+			if !known[l.ID] {
+				return false
+			}
+		}
+		return true
+	}, patience, 10*time.Millisecond, "a lease is renewed by nobody's session")
+}
+
+type panicking struct {
+	identity.Protobuf
+	armed atomic.Bool
+}
+
+func (c *panicking) Encode(id identity.Identity) ([]byte, error) {
+	if c.armed.Load() {
+		panic("a bug")
+	}
+	return c.Protobuf.Encode(id)
+}
+
+// An observer that ended, because etcd refused or seemed to, is replaced: the node
+// stands all the same, so it must know whom to follow.
+func TestBlindFollowerSeesAgain(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	leader := run(t, config(name, "leader", cli))
+	take(t, leader.won, "the win")
+	kv := &flaky{KV: cli}
+	n := run(t, config(name, "n", cli, func(cfg *elector.Config) {
+		cfg.Source = elector.Always(elector.Clients{KV: kv, Watcher: cli, Lease: cli})
+		cfg.Candidate.Recheck = -1 // so that it is the observer that meets it
+	}))
+	n.follows(t, "leader")
+	w := n.Watch()
+	kv.armed.Store(true)
+	_, err := w.NextWhere(within(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
+	require.NoError(t, err)
+	require.False(t, kv.armed.Load(), "INVALID: nothing was refused")
+	n.follows(t, "leader")
+	require.Len(t, queueOf(t, cli, name), 2)
+}
+
+// flaky answers one read with an error that looks like a closed client's.
+type flaky struct {
+	clientv3.KV
+	armed atomic.Bool
+}
+
+func (f *flaky) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	if op.IsGet() && f.armed.CompareAndSwap(true, false) {
+		return clientv3.OpResponse{}, status.Error(codes.Canceled, "somebody on the way went away")
+	}
+	return f.KV.Do(ctx, op)
+}
+
+// Where no watch ever opens, but questions are answered, a waiter learns by asking; it
+// does not hold up the queue behind it.
+func TestWithoutWatches(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	first := run(t, config(name, "first", cli))
+	take(t, first.won, "the win")
+	deaf := run(t, config(name, "deaf", cli, func(cfg *elector.Config) {
+		cfg.Source = elector.Always(elector.Clients{KV: cli, Watcher: noWatcher{cli}, Lease: cli})
+	}))
+	require.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 2 }, patience, time.Millisecond)
+	require.Error(t, first.end(t))
+	take(t, deaf.won, "the win of who sees no events")
+}
+
+// noWatcher never confirms a watch.
+type noWatcher struct{ clientv3.Watcher }
+
+func (noWatcher) Watch(ctx context.Context, _ string, _ ...clientv3.OpOption) clientv3.WatchChan {
+	events := make(chan clientv3.WatchResponse)
+	context.AfterFunc(ctx, func() { close(events) })
+	return events
+}

@@ -1,0 +1,151 @@
+package elector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// Leadership is the tenure that a lead function is given.
+type Leadership = election.Leadership
+
+// Clients is what a round asks etcd through. All three must see the same etcd.
+type Clients struct {
+	KV      clientv3.KV
+	Watcher clientv3.Watcher
+	Lease   clientv3.Lease
+}
+
+// Client returns all three of one client; none of nil.
+func Client(c *clientv3.Client) Clients {
+	if c == nil {
+		return Clients{}
+	}
+	return Clients{KV: c, Watcher: c, Lease: c}
+}
+
+// Source hands out the clients of the next round. It is called when nothing of the
+// round before is going on any more, so it may close the clients of that one. It may
+// block until it has some, or ctx ends; an error is logged, and it is asked again
+// after the back-off. All rounds must see the same etcd cluster: tokens of two clusters
+// cannot be compared, and what an earlier life left in the second one is not looked for.
+type Source func(ctx context.Context) (Clients, error)
+
+// Always is the source that has the same clients for all rounds.
+func Always(c Clients) Source {
+	return func(context.Context) (Clients, error) { return c, nil }
+}
+
+// Defaults of Config.
+const (
+	// DefaultDrain is how long a lead function may take to return.
+	DefaultDrain = 10 * time.Second
+	// DefaultLeave bounds the farewell to etcd.
+	DefaultLeave = 5 * time.Second
+	// opening bounds the opening of a session; after that the source is asked
+	// whether it has better clients.
+	opening = 10 * time.Second
+)
+
+// Config says who stands where. Election, NodeID and Source are required. It is
+// copied by New.
+type Config struct {
+	// Election is the name: any bytes but '/', up to keys.MaxName of them.
+	Election string
+	// NodeID names this node. It must be that of one living process: a node that
+	// starts evicts whoever stands under its ID, as an earlier life of its own that
+	// left its key behind (see Run).
+	NodeID string
+	// Address is where others forward requests to; empty: nothing is forwarded here.
+	Address string
+	// Source hands out the clients.
+	Source Source
+
+	// Codec writes and reads the values of candidates. nil means identity.Protobuf.
+	Codec identity.Codec
+	// Session says how sessions are opened; Session.Lease comes from Source and must
+	// be nil.
+	Session lease.Config
+	// Candidate says how the node stands. Election, Session, KV, Watcher, Value and
+	// Turn are filled in for each round and must be left out. Hooks that block cost
+	// Leave at the end of each round.
+	Candidate election.Config
+	// Observer says how the leader is observed. Election, KV and Watcher are filled
+	// in for each round and must be left out.
+	Observer observe.Config
+
+	// Drain is how long, after the end of its context, the lead function may take to
+	// return while this node keeps its key. 0 means DefaultDrain.
+	Drain time.Duration
+	// Leave bounds the farewell to etcd at the end of a round; after that the lease
+	// is left to expire. 0 means DefaultLeave.
+	Leave time.Duration
+	// Backoff gives the pause after the n-th round in a row that was not stable, from
+	// 0. nil means doubling from 100 ms to 5 s with jitter.
+	Backoff func(attempt int) time.Duration
+	// Stable is how long a round must have led, or, if it never led, stood, for the
+	// back-off to start anew. 0 means twice the granted TTL.
+	Stable time.Duration
+	// Logger is told of each transition, off the elector's own goroutines. nil means
+	// nobody.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if named := c.Candidate.Election; named != "" && named != c.Election {
+		return c, invalid("Config.Candidate is for another election, %q: it is filled in for each round", named)
+	}
+	c.Candidate.Election = c.Election
+	switch err := c.Candidate.Check(); {
+	case err != nil:
+		return c, err
+	case c.NodeID == "":
+		return c, invalid("Config.NodeID is empty")
+	case c.Source == nil:
+		return c, invalid("Config.Source is nil")
+	case c.Session.Lease != nil:
+		return c, invalid("Config.Session.Lease is not nil: it comes from Config.Source")
+	case c.Candidate.Session != nil, c.Candidate.KV != nil, c.Candidate.Watcher != nil, c.Candidate.Value != nil, c.Candidate.Turn != nil:
+		return c, invalid("Config.Candidate has a Session, KV, Watcher, Value or Turn: those are filled in for each round")
+	case c.Observer.Election != "", c.Observer.KV != nil, c.Observer.Watcher != nil:
+		return c, invalid("Config.Observer has an Election, KV or Watcher: those are filled in for each round")
+	case c.Drain < 0, c.Leave < 0, c.Stable < 0:
+		return c, invalid("Config.Drain %v, Leave %v or Stable %v is negative", c.Drain, c.Leave, c.Stable)
+	}
+	observer := c.Observer
+	observer.Election = c.Election
+	if err := errors.Join(c.Session.Check(), observer.Check()); err != nil {
+		return c, err
+	}
+	if c.Codec == nil {
+		c.Codec = identity.Protobuf{}
+	}
+	if c.Drain == 0 {
+		c.Drain = DefaultDrain
+	}
+	if c.Leave == 0 {
+		c.Leave = DefaultLeave
+	}
+	if c.Backoff == nil {
+		c.Backoff = retry.Jittered(100*time.Millisecond, 5*time.Second)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{eldest.ErrInvalid}, args...)...)
+}

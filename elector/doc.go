@@ -1,0 +1,47 @@
+// Package elector keeps a node in its election: session, campaign, lead, lose, back
+// off, and again, until it is told to stop. It publishes what the node is.
+//
+// Not guaranteed: that somebody leads while etcd has no quorum, nor that a status is
+// still true when it has been read. Whoever writes as a leader writes through the
+// tenure's guard (G4); the status is for routing, for health checks and for people.
+//
+// # The status
+//
+//	Leading    this node leads, with this key and this token
+//	Following  another node leads, and this is what it says of itself
+//	Neither    all else, with the reason
+//
+// From New on it is Neither, until there is proof of something else. It is never two
+// of them, and a node never follows itself: while its own key is the eldest and the win
+// is not proven yet, it is Neither. A status that has been handed out never changes.
+//
+// Elector.Status reads the clock. In a process that was stopped past its deadline the
+// first look says Neither already, and so does a follower's whose place in the queue is
+// past its deadline: it may have missed anything.
+//
+// # A round
+//
+//	Config.Source -> session -> register -> wait, following -> win -> lead
+//	  -> lead's context ends -> Neither -> lead returns -> session closed -> back-off
+//
+// Each round has a lease, a key and a token of its own; nothing of a tenure outlives
+// it. The clients come from Config.Source, round by round: they may not be ready yet,
+// and may be others the next time. No round asks etcd in a loop: what waits, waits in
+// one of the rooms below, with their back-off.
+//
+// # The end of a tenure
+//
+// The order is the point. First the lead function's context ends, so that nothing new
+// is begun; then the status is Neither, so that nobody is routed here; then the
+// function is waited for, with the key still in place, so that no successor runs beside
+// it; then the session is closed, and the successor leads, in milliseconds. Where it
+// was etcd that ended the tenure, or the deadline, the successor is not waited for by
+// anybody: then the function's context has ended before the successor's can begin (G3).
+//
+// # Earlier lives
+//
+// A process that was killed leaves its key until the lease expires, and the next life
+// of the same node would wait behind it. So the first round evicts what stands under
+// its NodeID, each key in the life that was seen. Two living processes must not share a
+// NodeID: each would evict the other when it starts, and Evict says what that costs.
+package elector

@@ -1,0 +1,177 @@
+package elector_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// buffer is a log that may be read while it is written.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// A lead function that ignores the end of Run keeps the key for Config.Drain, with the
+// lease renewed; then the lease is left to its deadline and Run returns without it.
+func TestRequirement42StuckAtTheEndOfRun(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	var log buffer
+	n := &node{id: "n"}
+	began, release := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	n.runWith(t, config(name, "n", cli, ttl(2*time.Second), func(cfg *elector.Config) {
+		cfg.Drain = 3 * time.Second
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	}), func(context.Context, *elector.Leadership) error {
+		close(began)
+		<-release
+		return nil
+	})
+	take(t, began, "the win")
+	n.stop()
+	stopped := time.Now()
+	n.becomes(t, elector.Neither)
+	require.Less(t, time.Since(stopped), 2*time.Second, "neither before the function is waited for")
+	var kept time.Duration
+	for len(n.done) == 0 {
+		require.Len(t, queueOf(t, cli, name), 1, "the key is kept, longer than one TTL")
+		kept = time.Since(stopped)
+	}
+	require.Greater(t, kept, 2500*time.Millisecond)
+	require.ErrorIs(t, n.end(t), eldest.ErrStuck)
+	require.ErrorIs(t, n.end(t), context.Canceled)
+	require.Contains(t, log.String(), "lead function ignores its context")
+	require.Contains(t, log.String(), "lease left to expire")
+	require.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 0 }, patience, 10*time.Millisecond,
+		"the lease was abandoned, not renewed")
+}
+
+// G7 over two Runs: the second one waits for the lead function that the first one had
+// to leave behind.
+func TestSecondRunWaitsForTheStuckFunction(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	e, err := elector.New(config(name, "n", cli, func(cfg *elector.Config) { cfg.Drain = time.Millisecond }))
+	require.NoError(t, err)
+	var running sync.Mutex
+	began, release := make(chan struct{}, 2), make(chan struct{})
+	lead := func(context.Context, *elector.Leadership) error {
+		if !running.TryLock() {
+			t.Error("overlaps itself")
+		}
+		defer running.Unlock()
+		began <- struct{}{}
+		<-release
+		return nil
+	}
+	ctx, cancel := context.WithCancel(within(t))
+	go func() { <-began; cancel() }()
+	require.ErrorIs(t, e.Run(ctx, lead), eldest.ErrStuck)
+
+	short, cancel := context.WithTimeout(within(t), 200*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, e.Run(short, lead), eldest.ErrStuck, "not while the first one runs")
+	require.Empty(t, began)
+
+	ctx, cancel = context.WithCancel(within(t))
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx, lead) }()
+	release <- struct{}{}
+	take(t, began, "the second call")
+	close(release)
+	cancel()
+	require.ErrorIs(t, take(t, done, "the end of Run"), context.Canceled)
+}
+
+// What a lead function returns when its context has ended is not lost.
+func TestLateErrorIsLogged(t *testing.T) {
+	var log buffer
+	ctx, cancel := context.WithCancel(within(t))
+	e, err := elector.New(config(electionOf(t), "n", etcdtest.Shared(t).Client(t), func(cfg *elector.Config) {
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	}))
+	require.NoError(t, err)
+	require.ErrorIs(t, e.Run(ctx, func(ctx context.Context, _ *elector.Leadership) error {
+		cancel()
+		<-ctx.Done()
+		return errEnough
+	}), context.Canceled)
+	require.Contains(t, log.String(), errEnough.Error())
+}
+
+// A lead function that ignores the loss of its tenure holds up the next round: lead
+// functions never overlap (G7), and a node that cannot serve does not stand.
+func TestRequirement42StuckAfterALoss(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	n := &node{id: "n"}
+	tenures, release := make(chan *elector.Leadership, 16), make(chan struct{})
+	var running sync.Mutex
+	n.runWith(t, config(name, "n", cli, func(cfg *elector.Config) { cfg.Drain = 50 * time.Millisecond }),
+		func(ctx context.Context, l *elector.Leadership) error {
+			if !running.TryLock() {
+				t.Error("overlaps itself")
+			}
+			defer running.Unlock()
+			tenures <- l
+			select {
+			case <-release:
+				<-ctx.Done()
+			case <-time.After(patience):
+			}
+			return nil
+		})
+	first := take(t, tenures, "the win")
+	_, err := cli.Delete(within(t), first.Key())
+	require.NoError(t, err)
+	s := n.becomes(t, elector.Neither)
+	require.ErrorIs(t, s.Reason(), eldest.ErrDeposed)
+	other := run(t, config(name, "other", cli))
+	take(t, other.won, "the other's win")
+	rhythm := time.NewTicker(5 * time.Millisecond)
+	defer rhythm.Stop()
+	for begun := time.Now(); time.Since(begun) < 6*50*time.Millisecond; <-rhythm.C {
+		require.LessOrEqual(t, len(queueOf(t, cli, name)), 1, "it stands although it cannot serve")
+	}
+	close(release)
+	n.follows(t, "other")
+	_ = other.end(t)
+	require.Greater(t, take(t, tenures, "the second win").Token(), first.Token())
+}
+
+// A lead function that ends its goroutine has given up.
+func TestGoexit(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	n := &node{id: "n"}
+	tenures := make(chan *elector.Leadership, 1024)
+	n.runWith(t, config(name, "n", cli), func(ctx context.Context, l *elector.Leadership) error {
+		tenures <- l
+		if len(tenures) == 1 {
+			runtime.Goexit()
+		}
+		<-ctx.Done()
+		return nil
+	})
+	require.Eventually(t, func() bool { return len(tenures) == 2 }, patience, time.Millisecond)
+}

@@ -1,0 +1,147 @@
+package elector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/latest"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/serial"
+)
+
+// Elector keeps a node in its election. Made by New; it does nothing until Run. All
+// methods are safe for concurrent use.
+type Elector struct {
+	cfg      Config
+	instance string
+	cell     latest.Cell[published]
+	logs     serial.Queue
+	running  atomic.Bool
+
+	// stuck is closed when the lead function that an earlier Run had to leave behind has
+	// returned; nil if there is none. It belongs to Run, as do the next two:
+	stuck <-chan struct{}
+	// earlier says that keys of an earlier life of the node may stand in the queue,
+	// and ghosts that keys of an earlier round may.
+	earlier, ghosts bool
+}
+
+// New makes an elector. It sends nothing. The error wraps eldest.ErrInvalid.
+func New(cfg Config) (*Elector, error) {
+	cfg, err := cfg.withDefaults()
+	e := &Elector{cfg: cfg, instance: identity.NewInstance(), earlier: true}
+	if err == nil {
+		_, err = e.value(time.Second)
+	}
+	if err != nil {
+		return nil, e.failed("new elector", err)
+	}
+	e.cell.Set(published{status: neither(e.failed("status", errNotRunning)).at(time.Now())})
+	return e, nil
+}
+
+var (
+	errNotRunning = fmt.Errorf("%w: no Run is going on", eldest.ErrClosed)
+	errNotYet     = fmt.Errorf("%w yet", eldest.ErrNotRegistered)
+)
+
+// Instance returns the name of this life of the node, as its value tells it to others.
+func (e *Elector) Instance() string { return e.instance }
+
+// Run stands for election again and again until ctx ends; then it returns an error
+// that wraps ctx's cause. A round is: get clients from Config.Source, open a session,
+// register, follow whoever leads until this node does, call lead, and leave. Whatever
+// ends a round, another one follows after a back-off; that starts anew after a stable
+// round.
+//
+// lead is called once for each tenure, on a goroutine of its own, with a context that
+// carries ctx's values and ends with ctx or the tenure, whichever is first, and never
+// before an earlier call has returned (G7). When it returns, with or without an error,
+// leadership is given up. When a tenure ends, then in this order: lead's context ends;
+// the status is neither; lead is waited for; the session is closed, on a context of its
+// own that Config.Leave bounds.
+//
+// A lead function that ignores its context is waited for as well, and no other round
+// begins meanwhile: a node that cannot serve does not stand. Its key is kept while the
+// lease is renewed, for Config.Drain; after that the lease is left to its deadline, and
+// once ctx has ended Run returns without it, with an error that wraps eldest.ErrStuck. A
+// later Run waits for it before anything else.
+//
+// The first round that reaches etcd evicts the keys of earlier lives of this node,
+// found by Config.NodeID, each in the life that was seen. A second call while one is
+// going on returns eldest.ErrCampaigning. When Run has returned, nothing of it is left
+// running, and the status is neither.
+func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, l *Leadership) error) error {
+	if ctx == nil || lead == nil {
+		return e.failed("run", fmt.Errorf("%w: the context or the lead function is nil", eldest.ErrInvalid))
+	}
+	if !e.running.CompareAndSwap(false, true) {
+		return e.failed("run", eldest.ErrCampaigning)
+	}
+	defer e.running.Store(false)
+	e.publish(neither(e.failed("status", errNotYet)), nil)
+	defer func() { // also after a panic of the user's
+		over := errNotRunning
+		if cause := context.Cause(ctx); cause != nil {
+			over = fmt.Errorf("%w: %w", over, cause)
+		}
+		e.publish(neither(e.failed("status", over)), nil)
+		e.flush()
+	}()
+	return e.failed("run", e.rounds(ctx, lead))
+}
+
+// rounds returns when ctx has ended and the last round is over.
+func (e *Elector) rounds(ctx context.Context, lead func(context.Context, *Leadership) error) error {
+	if e.stuck != nil {
+		select {
+		case <-e.stuck:
+			e.stuck = nil
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w: that of an earlier Run", context.Cause(ctx), eldest.ErrStuck)
+		}
+	}
+	for attempt := 0; ; attempt++ {
+		r := &round{e: e, lead: lead}
+		err := r.run(ctx)
+		if ctx.Err() != nil {
+			if errors.Is(err, eldest.ErrStuck) {
+				return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+			}
+			return context.Cause(ctx)
+		}
+		if r.stable() {
+			attempt = 0
+		}
+		pause, level := e.cfg.Backoff(attempt), slog.LevelInfo
+		if r.session == nil {
+			level = slog.LevelWarn // it never came to stand
+		}
+		e.log(func() {
+			e.cfg.Logger.Log(context.Background(), level, "election round ended", "election", e.cfg.Election, "node", e.cfg.NodeID, "reason", err, "pause", pause)
+		})
+		if cause := retry.Sleep(ctx, pause); cause != nil {
+			return cause
+		}
+	}
+}
+
+// value is what this node tells of itself.
+func (e *Elector) value(granted time.Duration) ([]byte, error) {
+	return e.cfg.Codec.Encode(identity.Identity{
+		NodeID: e.cfg.NodeID, Instance: e.instance, Address: e.cfg.Address, TTL: granted,
+	})
+}
+
+func (e *Elector) failed(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &eldest.OpError{Op: op, Election: e.cfg.Election, Err: err}
+}

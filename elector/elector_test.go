@@ -1,0 +1,241 @@
+package elector_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+var errEnough = errors.New("enough")
+
+// From construction on a node is neither, and says why.
+func TestNeitherFromConstruction(t *testing.T) {
+	e, err := elector.New(config("e", "n", etcdtest.Shared(t).Client(t)))
+	require.NoError(t, err)
+	s := e.Status()
+	require.Equal(t, elector.Neither, s.Role())
+	require.ErrorIs(t, s.Reason(), eldest.ErrClosed)
+	first, err := e.Watch().Next(within(t))
+	require.NoError(t, err)
+	require.Equal(t, s, first)
+	require.Equal(t, elector.Neither, elector.Status{}.Role(), "the zero status claims nothing")
+}
+
+// Requirement 36 and G7: each tenure has a lease, a key and a token of its own, lead
+// functions never overlap, and whoever does not lead knows who does.
+func TestRequirement36RoundAfterRound(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	one := run(t, config(name, "one", cli))
+	first := take(t, one.won, "the first win")
+	require.Equal(t, elector.Leading, one.Status().Role())
+	two := run(t, config(name, "two", cli))
+	seen := two.follows(t, "one")
+	require.Equal(t, first.Key(), seen.Key)
+	require.Equal(t, first.Token(), seen.Token)
+	require.Equal(t, "one:1", seen.Address)
+	require.Equal(t, one.Instance(), seen.Instance)
+	require.Equal(t, 10*time.Second, seen.TTL)
+	require.NotEmpty(t, seen.Value())
+
+	last := first.Token()
+	for range 3 {
+		leader, follower := one, two
+		if two.Status().Role() == elector.Leading {
+			leader, follower = two, one
+		}
+		key, _, ok := leader.Status().Own()
+		require.True(t, ok)
+		_, err := cli.Delete(within(t), key) // by hand
+		require.NoError(t, err)
+		l := take(t, follower.won, "the successor's win")
+		require.Greater(t, l.Token(), last)
+		last = l.Token()
+		require.NotEqual(t, key, leader.follows(t, follower.id).Key)
+	}
+}
+
+// Requirement 37: the end of Run's context ends everything, in order.
+func TestRequirement37RunEndsWithItsContext(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	e, err := elector.New(config(name, "n", cli, ttl(37*time.Second))) // no other lease has this TTL
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancelCause(context.WithValue(within(t), key{}, "value"))
+	var order []string
+	err = e.Run(ctx, func(during context.Context, l *elector.Leadership) error {
+		require.Equal(t, "value", during.Value(key{}))
+		require.Equal(t, elector.Leading, e.Status().Role())
+		cancel(errEnough)
+		<-during.Done()
+		require.ErrorIs(t, context.Cause(during), errEnough)
+		_, err := e.Watch().NextWhere(within(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
+		require.NoError(t, err)
+		require.NoError(t, l.Err(), "the key is kept while the lead function runs")
+		require.Len(t, queueOf(t, cli, name), 1)
+		order = append(order, "returned")
+		return nil
+	})
+	order = append(order, "ended")
+	require.ErrorIs(t, err, errEnough)
+	require.Equal(t, []string{"returned", "ended"}, order)
+	require.Empty(t, queueOf(t, cli, name))
+	leases, err := cli.Leases(within(t))
+	require.NoError(t, err)
+	for _, l := range leases.Leases {
+		left, err := cli.TimeToLive(within(t), l.ID)
+		require.NoError(t, err)
+		require.NotEqual(t, int64(37), left.GrantedTTL, "a lease is left")
+	}
+	s := e.Status()
+	require.Equal(t, elector.Neither, s.Role())
+	require.ErrorIs(t, s.Reason(), eldest.ErrClosed)
+	require.ErrorIs(t, s.Reason(), errEnough)
+}
+
+type key struct{}
+
+// One Run at a time; after it, another one.
+func TestOneRunAtATime(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	n := run(t, config(name, "n", cli))
+	take(t, n.won, "the win")
+	err := n.Run(within(t), func(context.Context, *elector.Leadership) error { t.Error("called"); return nil })
+	require.ErrorIs(t, err, eldest.ErrCampaigning)
+	require.ErrorIs(t, n.end(t), context.Canceled)
+
+	ctx, cancel := context.WithCancel(within(t))
+	err = n.Run(ctx, func(context.Context, *elector.Leadership) error { cancel(); return nil })
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A lead function that returns gives leadership up; the back-off grows from round to
+// round and starts anew after a stable one.
+func TestRequirement36Backoff(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	var attempts []int
+	ctx, cancel := context.WithCancel(within(t))
+	e, err := elector.New(config(name, "n", cli, func(cfg *elector.Config) {
+		cfg.Stable = 300 * time.Millisecond
+		cfg.Backoff = func(attempt int) time.Duration {
+			attempts = append(attempts, attempt)
+			if len(attempts) == 6 {
+				cancel()
+			}
+			return time.Millisecond
+		}
+	}))
+	require.NoError(t, err)
+	calls, running := 0, false
+	err = e.Run(ctx, func(ctx context.Context, l *elector.Leadership) error {
+		require.False(t, running, "G7")
+		running = true
+		defer func() { running = false }()
+		calls++
+		if calls == 4 {
+			require.ErrorIs(t, wait(ctx, 400*time.Millisecond), context.DeadlineExceeded)
+		}
+		return errEnough
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []int{0, 1, 2, 0, 1, 2}, attempts)
+	require.Equal(t, 6, calls)
+}
+
+// wait leads for a while.
+func wait(ctx context.Context, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Requirement 34, over a whole history of hand-overs: a node's statuses are one of three,
+// never name itself as followed, its tokens only grow, and no two nodes lead at one
+// moment.
+func TestRequirement34HistoryOfStatuses(t *testing.T) {
+	name, c := electionOf(t), etcdtest.Shared(t)
+	enough := make(chan struct{})
+	var handovers atomic.Int32
+	var nodes []*node
+	for _, id := range []string{"a", "b", "c"} {
+		n := &node{id: id}
+		n.runWith(t, config(name, id, c.Client(t), func(cfg *elector.Config) {
+			cfg.Backoff = func(int) time.Duration { return time.Millisecond }
+		}), func(ctx context.Context, _ *elector.Leadership) error {
+			select {
+			case <-enough:
+				handovers.Add(1)
+			case <-ctx.Done():
+			}
+			return nil
+		})
+		nodes = append(nodes, n)
+	}
+	ctx, stop := context.WithCancel(within(t))
+	var all sync.WaitGroup
+	for _, n := range nodes {
+		all.Go(func() {
+			w, newest := n.Watch(), eldest.Token(0)
+			for {
+				s, err := w.Next(ctx)
+				if err != nil {
+					return
+				}
+				_, token, leads := s.Own()
+				leader, follows := s.Leader()
+				switch s.Role() {
+				case elector.Neither:
+					if leads || follows || s.Reason() == nil {
+						t.Errorf("%s: neither, and yet: %v", n.id, s)
+					}
+					continue
+				case elector.Leading:
+					if !leads || follows || s.Reason() != nil {
+						t.Errorf("%s: %v", n.id, s)
+					}
+				case elector.Following:
+					token = leader.Token
+					if leads || !follows || leader.NodeID == n.id || s.Reason() != nil {
+						t.Errorf("%s: %v", n.id, s)
+					}
+				}
+				if token < newest {
+					t.Errorf("%s: token %d after %d", n.id, token, newest)
+				}
+				newest = token
+			}
+		})
+	}
+	all.Go(func() {
+		rhythm := time.NewTicker(100 * time.Microsecond)
+		defer rhythm.Stop()
+		for ctx.Err() == nil {
+			leading := slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool { return n.Status().Role() != elector.Leading })
+			// Asked again, because a hand-over may fall between two looks.
+			if len(leading) > 1 && leading[0].Status().Role() == elector.Leading && leading[1].Status().Role() == elector.Leading &&
+				leading[0].Status().Role() == elector.Leading {
+				t.Errorf("%s and %s lead", leading[0].id, leading[1].id)
+			}
+			<-rhythm.C
+		}
+	})
+	for range 60 {
+		select {
+		case enough <- struct{}{}:
+		case <-ctx.Done():
+		}
+	}
+	require.NoError(t, ctx.Err())
+	require.Eventually(t, func() bool { return handovers.Load() == 60 }, patience, time.Millisecond)
+	stop()
+	all.Wait()
+}

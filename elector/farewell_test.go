@@ -1,0 +1,66 @@
+package elector_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// A node is told to stop while etcd swallows everything. Run returns when Config.Leave
+// is over, whether the node leads, follows or has not got that far; nobody renews its
+// lease any more, so the key goes with it, and the successor leads.
+//
+// Fails when Run waits for etcd, or returns at once with the session alive.
+func TestStopWhileEtcdIsAway(t *testing.T) {
+	c := etcdtest.Shared(t)
+	const leave = 400 * time.Millisecond
+	for _, role := range []elector.Role{elector.Leading, elector.Following, elector.Neither} {
+		t.Run(role.String(), func(t *testing.T) {
+			t.Parallel()
+			name, cli, host := electionOf(t), c.Client(t), c.Host(t)
+			t.Cleanup(host.Mend)
+			cut := config(name, "cut", host.Client(t), ttl(short), func(cfg *elector.Config) { cfg.Leave = leave })
+			other := config(name, "other", cli)
+			var n, next *node
+			switch role {
+			case elector.Leading:
+				n = run(t, cut)
+				take(t, n.won, "the win")
+				next = run(t, other)
+				next.follows(t, "cut")
+				host.Cut()
+			case elector.Following:
+				next = run(t, other)
+				take(t, next.won, "the win")
+				n = run(t, cut)
+				n.follows(t, "other")
+				host.Cut()
+			default:
+				host.Cut()
+				n = run(t, cut)
+			}
+			begin := time.Now()
+			require.ErrorIs(t, n.end(t), context.Canceled)
+			took := time.Since(begin)
+			require.Less(t, took, 2*leave+busy)
+			if role != elector.Neither {
+				require.GreaterOrEqual(t, took, leave, "it did not even try")
+				require.Positive(t, host.Stats().Dropped.Inbound, "INVALID: nothing was swallowed")
+			}
+			require.Equal(t, elector.Neither, n.Status().Role())
+			if role == elector.Leading {
+				take(t, next.won, "the successor's win")
+				require.Less(t, time.Since(begin), short+time.Second+busy)
+			}
+			require.Eventually(t, func() bool {
+				queue := nodesOf(t, queueOf(t, cli, name))
+				return len(queue) == 0 || len(queue) == 1 && queue[0] == "other"
+			}, patience, 10*time.Millisecond, "its key is left")
+		})
+	}
+}

@@ -1,0 +1,93 @@
+package elector
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// follow publishes whom the node follows, until stop has returned. The error wraps
+// eldest.ErrInvalid.
+func (r *round) follow(ctx context.Context) (stop func(), err error) {
+	observer, err := r.observer()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for refused := 0; ; refused++ {
+			r.observe(ctx, observer)
+			r.closing.Go(observer.Close)
+			// An observer ends by itself where etcd refuses for good. But a permission may
+			// be given later, and the node stands all the same.
+			if retry.Sleep(ctx, pause(refused)) != nil {
+				return
+			}
+			if observer, err = r.observer(); err != nil {
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}, nil
+}
+
+var pause = retry.Default()
+
+func (r *round) observer() (*observe.Observer, error) {
+	cfg := r.e.cfg.Observer
+	cfg.Election, cfg.KV, cfg.Watcher = r.e.cfg.Election, r.clients.KV, r.clients.Watcher
+	return observe.New(cfg)
+}
+
+// observe publishes what an observer reports until that ends or ctx does.
+func (r *round) observe(ctx context.Context, observer *observe.Observer) {
+	states := observer.Subscribe()
+	for {
+		state, err := states.Next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			r.e.publish(neither(err), nil)
+			return
+		}
+		r.e.publish(r.seen(state), r.session.Err)
+	}
+}
+
+// seen says what an observer's state makes of a node that stands and does not lead.
+//
+// Invariant: a node never follows itself, in this life or an earlier one. Its own key
+// is the eldest for a moment before the win is proven, and may be after a loss; whoever
+// forwarded to it would forward in a circle.
+func (r *round) seen(state eldest.State) Status {
+	e := r.e
+	nobody := func(err error) Status { return neither(e.failed("follow", err)) }
+	switch {
+	case state.Kind == eldest.Unknown:
+		return neither(state.Reason)
+	case state.Kind == eldest.Nobody:
+		return nobody(eldest.ErrNoLeader)
+	case state.Leader.Lease == int64(r.session.ID()):
+		return nobody(fmt.Errorf("%w: this node is about to lead", eldest.ErrNoLeader))
+	}
+	id, err := e.cfg.Codec.Decode(state.Leader.Value)
+	switch {
+	case err != nil:
+		return nobody(fmt.Errorf("key %q leads: %w", state.Leader.Key, err))
+	case id.NodeID == e.cfg.NodeID && id.Instance == e.instance:
+		return nobody(fmt.Errorf("%w: key %q is this node's, of an earlier session", eldest.ErrNoLeader, state.Leader.Key))
+	case id.NodeID == e.cfg.NodeID:
+		return nobody(fmt.Errorf("%w: key %q is of this node ID, but of another life: if that one still runs, two processes share the ID",
+			eldest.ErrNoLeader, state.Leader.Key))
+	}
+	return follows(Leader{Identity: id, Key: state.Leader.Key, Token: state.Leader.Token, value: string(state.Leader.Value)})
+}

@@ -1,0 +1,138 @@
+package elector_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+)
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
+// patience is how long a test waits for what must happen on a machine that is busy
+// with much else.
+const patience = 30 * time.Second
+
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+var elections atomic.Int64
+
+// electionOf is an election of the test's own, also when the test runs again.
+func electionOf(t testing.TB) string {
+	return fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), elections.Add(1))
+}
+
+// config is that of a node with the given id on a client.
+func config(name, id string, cli *clientv3.Client, change ...func(*elector.Config)) elector.Config {
+	cfg := elector.Config{
+		Election: name, NodeID: id, Address: id + ":1", Source: elector.Always(elector.Client(cli)),
+		Session:  lease.Config{TTL: 10 * time.Second},
+		Observer: observe.Config{Timeout: 250 * time.Millisecond, Recheck: 500 * time.Millisecond},
+	}
+	cfg.Candidate.Timeout = 500 * time.Millisecond
+	for _, f := range change {
+		f(&cfg)
+	}
+	return cfg
+}
+
+func ttl(d time.Duration) func(*elector.Config) {
+	return func(cfg *elector.Config) { cfg.Session.TTL = d }
+}
+
+// node is an elector that runs, with what its lead function is told.
+type node struct {
+	*elector.Elector
+	id   string
+	won  chan *elector.Leadership
+	stop context.CancelFunc
+	done chan error
+}
+
+// run starts a node, which is stopped with the test. Its lead function leads until its
+// context ends.
+func run(t testing.TB, cfg elector.Config) *node {
+	t.Helper()
+	n := &node{id: cfg.NodeID, won: make(chan *elector.Leadership, 1024)}
+	n.runWith(t, cfg, func(ctx context.Context, l *elector.Leadership) error {
+		n.won <- l
+		<-ctx.Done()
+		return nil
+	})
+	return n
+}
+
+// runWith starts the node with a lead function of the test's.
+func (n *node) runWith(t testing.TB, cfg elector.Config, lead func(context.Context, *elector.Leadership) error) {
+	t.Helper()
+	e, err := elector.New(cfg)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	n.Elector, n.stop, n.done = e, stop, make(chan error, 1)
+	go func() { n.done <- e.Run(ctx, lead) }()
+	t.Cleanup(func() { _ = n.end(t) })
+}
+
+// end stops the node, waits for it, and returns what Run returned.
+func (n *node) end(t testing.TB) error {
+	t.Helper()
+	n.stop()
+	err := take(t, n.done, "the end of Run")
+	n.done <- err
+	return err
+}
+
+// becomes waits until the node has a role.
+func (n *node) becomes(t testing.TB, role elector.Role) elector.Status {
+	t.Helper()
+	s, err := n.Watch().NextWhere(within(t), func(s elector.Status) bool { return s.Role() == role })
+	require.NoError(t, err, "%s is not %v: %v", n.id, role, n.Status())
+	return s
+}
+
+// follows waits until the node follows another one.
+func (n *node) follows(t testing.TB, id string) elector.Leader {
+	t.Helper()
+	s, err := n.Watch().NextWhere(within(t), func(s elector.Status) bool {
+		l, ok := s.Leader()
+		return ok && l.NodeID == id
+	})
+	require.NoError(t, err, "%s does not follow %s: %v", n.id, id, n.Status())
+	l, _ := s.Leader()
+	return l
+}
+
+// take waits for a value.
+func take[T any](t testing.TB, from <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		require.FailNow(t, "not in time: "+what)
+		panic("unreachable")
+	}
+}
+
+// queueOf reads the queue's keys in their order.
+func queueOf(t testing.TB, cli *clientv3.Client, name string) []observe.Entry {
+	t.Helper()
+	queue, err := observe.Queue(within(t), cli, nil, name)
+	require.NoError(t, err)
+	return queue
+}

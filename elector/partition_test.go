@@ -1,0 +1,169 @@
+package elector_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+)
+
+// Requirement 51. The tests of this file run three nodes, each on its own member of
+// three, look at all statuses each millisecond, and fail when two nodes are ever seen
+// to lead at one moment; when a fault did not take effect; when a lead function begins
+// while another node's status still is Leading.
+
+// handover cuts the leader's member off and returns its successor. The old leader is
+// neither within a given time, before the successor leads, and nothing else until it
+// has healed; then it stands at the end of the queue and follows the successor, whose
+// tenure the healing does not touch.
+func (m *members) handover(t *testing.T, old *elector.Leadership, from int, most time.Duration) (to int, next *elector.Leadership) {
+	t.Helper()
+	at := m.cutOff(t, from)
+	to, next = m.wins(t)
+	third := 3 - from - to
+	require.Error(t, old.Err(), "the old leading context lives at the successor's win")
+	require.ErrorIs(t, old.Err(), eldest.ErrSessionLost)
+	require.False(t, old.Holds(0))
+	require.Greater(t, next.Token(), old.Token())
+	neither, leading := m.samples.became(t, from, elector.Neither, at), m.samples.became(t, to, elector.Leading, at)
+	t.Logf("n%d cut off: neither after %v; n%d leads after %v", from, neither, to, leading)
+	require.Less(t, neither, leading)
+	require.Less(t, neither, most)
+	require.Less(t, leading, 2*raft+(short+raft)+time.Second+busy)
+	m.followed(t, next, to, third)
+
+	mended := m.mend(t, from)
+	m.samples.only(t, from, at, mended, elector.Leading, elector.Neither)
+	m.samples.never(t, third, at, elector.Leading)
+	m.followed(t, next, to, from)
+	m.queued(t, to, third, from)
+	require.NoError(t, next.Err(), "healing cost the successor its tenure")
+	require.Equal(t, elector.Leading, m.nodes[to].Status().Role())
+	return to, next
+}
+
+// The leader's member is cut off and healed, and then the next one's, until the first
+// one leads again. Fails when a status outlives the lease (a deadline from receipt, a
+// status that does not read the clock), or when a node does not come back.
+func TestRequirement51PartitionOfTheLeader(t *testing.T) {
+	t.Parallel()
+	m := startMembers(t)
+	leader, first := m.wins(t)
+	l := first
+	for range 3 {
+		// The member that is cut is none of etcd's leader.
+		require.NoError(t, m.MoveLeader(within(t), (leader+2)%3))
+		leader, l = m.handover(t, l, leader, short)
+	}
+	require.Equal(t, 0, leader, "back again")
+	require.NotEqual(t, first.Key(), l.Key(), "with another lease")
+}
+
+// The leader's member is etcd's own leader as well. Such a one goes on renewing the
+// leases of its clients by itself until it steps down, within two election timeouts.
+// Fails when a session takes its word for it and asks no majority.
+func TestRequirement51PartitionOfEtcdsLeader(t *testing.T) {
+	t.Parallel()
+	m := startMembers(t)
+	leader, l := m.wins(t)
+	for range 2 {
+		require.NoError(t, m.MoveLeader(within(t), leader))
+		leader, l = m.handover(t, l, leader, short)
+	}
+}
+
+// A follower's member is cut off for longer than the TTL. It knows within the TTL that
+// it does not know; nobody else notices; after healing it stands and follows again.
+// Fails when a lost session is the end of the loop, or of nothing. (Its member tells it
+// at once that there is no quorum; one that is told nothing is in tests/regressions.)
+func TestRequirement51PartitionOfAFollower(t *testing.T) {
+	t.Parallel()
+	m := startMembers(t)
+	_, l := m.wins(t)
+	require.NoError(t, m.MoveLeader(within(t), 0))
+	was := queueOf(t, m.Client(t), m.name)[1].Key
+	at := m.cutOff(t, 1)
+	neither := m.samples.became(t, 1, elector.Neither, at)
+	t.Logf("neither after %v", neither)
+	require.Less(t, neither, short)
+	require.Error(t, m.nodes[1].Status().Reason())
+	m.queued(t, 0, 2) // its place is lost
+	mended := m.mend(t, 1)
+	m.samples.only(t, 1, at, mended, elector.Following, elector.Neither)
+	m.followed(t, l, 0, 1, 2)
+	m.queued(t, 0, 2, 1)
+	require.NotEqual(t, was, queueOf(t, m.Client(t), m.name)[2].Key)
+	require.NoError(t, l.Err(), "the leader lost its tenure by a follower's partition")
+	now := time.Now()
+	m.samples.only(t, 0, at, now, elector.Leading)
+	m.samples.only(t, 2, at, now, elector.Following)
+
+	// It is no phantom: it leads when its turn comes. (The leader ends last, so that
+	// nobody else wins meanwhile.)
+	for _, i := range []int{2, 0} {
+		_ = m.nodes[i].end(t)
+	}
+	last, _ := m.wins(t)
+	require.Equal(t, 1, last)
+}
+
+// Each member is alone. Nobody can lead, and within the TTL nobody claims anything;
+// when there is a majority again, exactly one leads and the others follow it.
+func TestRequirement51MajorityLostAndRegained(t *testing.T) {
+	t.Parallel()
+	m := startMembers(t)
+	_, l := m.wins(t)
+	at := m.cutOff(t, 1, 2)
+	for i := range m.nodes {
+		took := m.samples.became(t, i, elector.Neither, at)
+		t.Logf("n%d neither after %v", i, took)
+		require.Less(t, took, short) // one of them is etcd's leader, whose word alone counts for nothing
+	}
+	require.ErrorIs(t, l.Err(), eldest.ErrSessionLost)
+	m.mend(t, 1, 2)
+	healed := time.Now()
+	m.agreed(t)
+	t.Logf("one leader and two followers %v after healing", time.Since(healed))
+	require.Less(t, time.Since(healed), 10*time.Second)
+}
+
+// agreed waits until one node leads, the others follow it, and the queue is the three
+// of them.
+func (m *members) agreed(t *testing.T) {
+	t.Helper()
+	agree(t, m.nodes, patience)
+	cli := m.Client(t)
+	require.Eventually(t, func() bool { return len(queueOf(t, cli, m.name)) == len(m.nodes) }, patience, 5*time.Millisecond)
+	ids := nodesOf(t, queueOf(t, cli, m.name))
+	require.ElementsMatch(t, []string{"n0", "n1", "n2"}, ids)
+}
+
+// agree waits until exactly one node leads and all others follow that very tenure, and
+// returns its number.
+func agree(t *testing.T, nodes []*node, patience time.Duration) int {
+	t.Helper()
+	leader := -1
+	require.Eventually(t, func() bool {
+		leader = -1
+		var token eldest.Token
+		for i, n := range nodes {
+			if _, own, ok := n.Status().Own(); ok {
+				if leader >= 0 {
+					return false
+				}
+				leader, token = i, own
+			}
+		}
+		for i, n := range nodes {
+			seen, follows := n.Status().Leader()
+			if i != leader && (!follows || seen.Token != token || seen.NodeID != nodes[leader].id) {
+				return false
+			}
+		}
+		return leader >= 0
+	}, patience, time.Millisecond, "no agreement")
+	return leader
+}

@@ -1,0 +1,77 @@
+package elector_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// Requirement 40: clients that are not ready yet are waited for, and the next round
+// uses the new ones.
+func TestRequirement40Source(t *testing.T) {
+	name, c := electionOf(t), etcdtest.Shared(t)
+	first, second := c.Client(t), c.Client(t)
+	var asked atomic.Int32
+	ready := make(chan struct{})
+	n := run(t, config(name, "n", nil, func(cfg *elector.Config) {
+		cfg.Backoff = func(int) time.Duration { return time.Millisecond }
+		cfg.Source = func(ctx context.Context) (elector.Clients, error) {
+			switch asked.Add(1) {
+			case 1, 2:
+				return elector.Clients{}, errors.New("not ready yet")
+			case 3: // blocks
+				select {
+				case <-ready:
+				case <-ctx.Done():
+					return elector.Clients{}, context.Cause(ctx)
+				}
+				return elector.Client(first), nil
+			case 4:
+				return elector.Client(nil), nil // a mistake, but no reason to crash
+			default:
+				return elector.Client(second), nil
+			}
+		}
+	}))
+	require.Eventually(t, func() bool { return asked.Load() == 3 }, patience, time.Millisecond)
+	require.Equal(t, elector.Neither, n.Status().Role())
+	require.ErrorContains(t, n.Status().Reason(), "not ready yet")
+	close(ready)
+	l := take(t, n.won, "the win")
+	require.NoError(t, first.Close())
+	again := take(t, n.won, "the win through the second client")
+	require.GreaterOrEqual(t, asked.Load(), int32(5))
+	require.Greater(t, again.Token(), l.Token())
+	require.Error(t, l.Err())
+}
+
+// Clients that are not there are the source's fault, and it is named.
+func TestSourceWithoutClients(t *testing.T) {
+	n := run(t, config(electionOf(t), "n", nil))
+	_, err := n.Watch().NextWhere(within(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrInvalid) })
+	require.NoError(t, err)
+	require.ErrorContains(t, n.Status().Reason(), "Config.Source")
+}
+
+// A source that blocks ends with Run.
+func TestSourceEndsWithRun(t *testing.T) {
+	asked := make(chan struct{})
+	n := run(t, config(electionOf(t), "n", nil, func(cfg *elector.Config) {
+		cfg.Source = func(ctx context.Context) (elector.Clients, error) {
+			close(asked)
+			<-ctx.Done()
+			return elector.Clients{}, context.Cause(ctx)
+		}
+	}))
+	take(t, asked, "a question")
+	require.ErrorIs(t, n.Status().Reason(), eldest.ErrNotRegistered, "it runs, and has no session yet")
+	require.ErrorIs(t, n.end(t), context.Canceled)
+}

@@ -1,0 +1,85 @@
+package elector_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// ghost puts a candidate's key that nobody renews into the queue.
+func ghost(t *testing.T, cli *clientv3.Client, name string, id identity.Identity) (eldest.Token, string) {
+	t.Helper()
+	granted, err := cli.Grant(within(t), 600)
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = cli.Revoke(within(t), granted.ID) })
+	value, err := identity.Protobuf{}.Encode(id)
+	require.NoError(t, err)
+	key := keys.Candidate(name, int64(granted.ID))
+	resp, err := cli.Put(within(t), key, string(value), clientv3.WithLease(granted.ID))
+	require.NoError(t, err)
+	return eldest.Token(resp.Header.Revision), key
+}
+
+// Requirement 39: what an earlier life of the node left is removed, whether it led or
+// waited; what others left is not.
+func TestRequirement39EarlierLife(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
+	ghost(t, cli, name, identity.Identity{NodeID: "n"})
+	_, others := ghost(t, cli, name, identity.Identity{NodeID: "other", Instance: "o"})
+	ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "even earlier"})
+	n := run(t, config(name, "n", cli))
+	n.follows(t, "other")
+	require.Eventually(t, func() bool {
+		queue := queueOf(t, cli, name)
+		return len(queue) == 2 && queue[0].Key == others
+	}, patience, 2*time.Millisecond)
+	_, err := cli.Delete(within(t), others)
+	require.NoError(t, err)
+	take(t, n.won, "the win")
+}
+
+// A node that starts is not stopped by a value it cannot read.
+func TestEarlierLifeAmongForeigners(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	granted, err := cli.Grant(within(t), 600)
+	require.NoError(t, err)
+	_, err = cli.Put(within(t), keys.Candidate(name, int64(granted.ID)), "\xff\xff", clientv3.WithLease(granted.ID))
+	require.NoError(t, err)
+	ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
+	n := run(t, config(name, "n", cli))
+	_, err = n.Watch().NextWhere(within(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrForeignValue) })
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		queue := queueOf(t, cli, name)
+		return len(queue) == 2 && bytes.Contains(queue[1].Value, []byte(n.Instance()))
+	}, patience, 2*time.Millisecond, "the earlier life goes, the foreigner stays, and the node waits")
+	_, err = cli.Revoke(within(t), granted.ID)
+	require.NoError(t, err)
+	take(t, n.won, "the win")
+}
+
+// A later life evicts an earlier one that still runs, once, and is not evicted back.
+func TestTwoLives(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	earlier := run(t, config(name, "n", cli))
+	l := take(t, earlier.won, "the win")
+	later := run(t, config(name, "n", cli))
+	second := take(t, later.won, "the later life's win")
+	<-l.Done()
+	require.ErrorIs(t, l.Err(), eldest.ErrDeposed)
+	require.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 2 }, patience, 2*time.Millisecond)
+	require.NoError(t, second.Err())
+	queue := queueOf(t, cli, name)
+	require.Equal(t, second.Key(), queue[0].Key)
+}

@@ -1,0 +1,238 @@
+package elector_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// jumping is a clock that can be set forward, as if the machine had slept.
+type jumping struct {
+	lease.Clock
+	ahead atomic.Int64
+}
+
+func (c *jumping) Now() time.Duration { return c.Clock.Now() + time.Duration(c.ahead.Load()) }
+
+// G3 for the status: past the deadline the first look says neither, whether the node led
+// or followed, before any timer has fired.
+func TestStatusReadsTheClock(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	clock := &jumping{Clock: lease.Boot()}
+	slept := func(cfg *elector.Config) { cfg.Session.Clock, cfg.Session.TTL = clock, time.Minute }
+	leader := run(t, config(name, "leader", cli, slept))
+	take(t, leader.won, "the win")
+	follower := run(t, config(name, "follower", cli, slept))
+	follower.follows(t, "leader")
+	fresh := leader.Watch()
+
+	clock.ahead.Store(int64(time.Hour))
+	for _, n := range []*node{leader, follower} {
+		s := n.Status()
+		require.Equal(t, elector.Neither, s.Role(), "%s", n.id)
+		require.ErrorIs(t, s.Reason(), eldest.ErrSessionLost)
+	}
+	s, err := fresh.Next(within(t))
+	require.NoError(t, err)
+	require.Equal(t, elector.Neither, s.Role(), "a watch reads the clock as well")
+}
+
+// A status tells since when, however late it is read: two nodes' statuses that were read
+// late can still be put in order.
+func TestStatusTellsSinceWhen(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	require.True(t, elector.Status{}.Since().IsZero())
+	before := time.Now()
+	n := run(t, config(name, "n", cli))
+	take(t, n.won, "the win")
+	late := n.Watch()
+	won := time.Now()
+	time.Sleep(20 * time.Millisecond)
+	s, err := late.NextWhere(within(t), func(s elector.Status) bool { return s.Role() == elector.Leading })
+	require.NoError(t, err)
+	require.WithinRange(t, s.Since(), before, won)
+	require.Equal(t, s.Since(), n.Status().Since(), "it is one status, whoever reads it")
+
+	require.ErrorIs(t, n.end(t), context.Canceled)
+	s = n.Status()
+	require.Equal(t, elector.Neither, s.Role())
+	require.True(t, s.Since().After(won) && !s.Since().After(time.Now()), "%s", s.Since())
+}
+
+// Requirement 35: the first read of a watch is the present status, later ones block for
+// a newer one, of those that came and went the newest is read, a filter skips, and a read
+// whose context ended loses nothing.
+func TestRequirement35Watch(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	n := run(t, config(name, "n", cli))
+	take(t, n.won, "the win")
+	w, slow := n.Watch(), n.Watch()
+	for _, of := range []*elector.Watch{w, slow} {
+		s, err := of.Next(within(t))
+		require.NoError(t, err)
+		require.Equal(t, elector.Leading, s.Role(), "the present status, whatever was before")
+	}
+	short, cancel := context.WithTimeout(within(t), 20*time.Millisecond)
+	defer cancel()
+	_, err := w.Next(short)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "no status is read twice")
+
+	key, first, _ := n.Status().Own()
+	_, err = cli.Delete(within(t), key)
+	require.NoError(t, err)
+	s, err := w.NextWhere(within(t), func(s elector.Status) bool { return s.Role() == elector.Leading })
+	require.NoError(t, err)
+	take(t, n.won, "the second win")
+	_, second, _ := s.Own()
+	require.Greater(t, second, first)
+	s, err = slow.Next(within(t))
+	require.NoError(t, err)
+	_, token, _ := s.Own()
+	require.Equal(t, second, token, "the newest, and nothing in between")
+}
+
+// A status is judged as it is at this moment, not as it was published.
+func TestNextWhereReadsTheClock(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	clock := &jumping{Clock: lease.Boot()}
+	n := run(t, config(name, "n", cli, func(cfg *elector.Config) { cfg.Session.Clock, cfg.Session.TTL = clock, time.Minute }))
+	first := take(t, n.won, "the win")
+	clock.ahead.Store(int64(time.Hour))
+	s, err := n.Watch().NextWhere(within(t), func(s elector.Status) bool { return s.Role() == elector.Leading })
+	require.NoError(t, err)
+	_, token, ok := s.Own()
+	require.True(t, ok)
+	require.Greater(t, token, first.Token(), "that of the next tenure")
+}
+
+// A process that was stopped between the proof of its win and the call of its lead
+// function does not call it: that would begin in a tenure which has been over for long.
+func TestTenureThatIsOverIsNotLed(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	_, leader := ghost(t, cli, name, identity.Identity{NodeID: "other"})
+	clock := &jumping{Clock: lease.Boot()}
+	codec := &dreaming{asleep: make(chan struct{}), awake: make(chan struct{})}
+	wins := make(chan eldest.Token, 16)
+	var once sync.Once
+	n := run(t, config(name, "n", cli, func(cfg *elector.Config) {
+		cfg.Session.Clock, cfg.Session.TTL, cfg.Codec = clock, time.Minute, codec
+		cfg.Candidate.Hooks.Won = func(ev election.WonEvent) {
+			once.Do(func() {
+				clock.ahead.Store(int64(time.Hour))
+				close(codec.awake)
+			})
+			wins <- ev.Token
+		}
+	}))
+	n.follows(t, "other")
+	codec.armed.Store(true)
+	_, err := cli.Put(within(t), leader, "another value", clientv3.WithIgnoreLease())
+	require.NoError(t, err)
+	take(t, codec.asleep, "the sleep")
+	_, err = cli.Delete(within(t), leader)
+	require.NoError(t, err)
+	over := take(t, wins, "the win whose tenure is over")
+	require.Greater(t, take(t, n.won, "the call of the lead function").Token(), over)
+}
+
+// dreaming is a codec that falls asleep, once it is armed, and with it who must have
+// ended before a lead function is called.
+type dreaming struct {
+	identity.Protobuf
+	armed         atomic.Bool
+	asleep, awake chan struct{}
+}
+
+func (c *dreaming) Decode(value []byte) (identity.Identity, error) {
+	if c.armed.CompareAndSwap(true, false) {
+		close(c.asleep)
+		<-c.awake
+	}
+	return c.Protobuf.Decode(value)
+}
+
+// Requirement 52: each transition is a structured line with role, key and token.
+func TestRequirement52TransitionsAreLogged(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	var log buffer
+	one := run(t, config(name, "one", cli))
+	l := take(t, one.won, "the win")
+	two := run(t, config(name, "two", cli, func(cfg *elector.Config) { cfg.Logger = slog.New(slog.NewJSONHandler(&log, nil)) }))
+	two.follows(t, "one")
+	_ = one.end(t)
+	second := take(t, two.won, "the second win")
+	_ = two.end(t)
+
+	type line struct {
+		Msg, Election, Node, Instance string
+		Status                        struct {
+			Role, Node, Address, Key, Reason string
+			Token                            eldest.Token
+		}
+	}
+	var roles []string
+	var last line
+	for text := range strings.Lines(log.String()) {
+		var got line
+		require.NoError(t, json.Unmarshal([]byte(text), &got), "%s", text)
+		if got.Msg != "election status" {
+			continue
+		}
+		require.Equal(t, name, got.Election)
+		require.Equal(t, "two", got.Node)
+		require.Equal(t, two.Instance(), got.Instance)
+		switch got.Status.Role {
+		case "following":
+			require.Equal(t, "one", got.Status.Node)
+			require.Equal(t, "one:1", got.Status.Address)
+			require.Equal(t, l.Key(), got.Status.Key)
+			require.Equal(t, l.Token(), got.Status.Token)
+		case "leading":
+			require.Equal(t, second.Key(), got.Status.Key)
+			require.Equal(t, second.Token(), got.Status.Token)
+		case "neither":
+			require.NotEmpty(t, got.Status.Reason)
+		}
+		if got.Status.Role != last.Status.Role {
+			roles = append(roles, got.Status.Role)
+		}
+		last = got
+	}
+	require.Subset(t, roles, []string{"following", "leading", "neither"})
+	require.Equal(t, "neither", last.Status.Role)
+}
+
+// A logger that blocks holds up nobody, and Run ends without it.
+func TestLoggerThatBlocks(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	n := run(t, config(name, "n", cli, func(cfg *elector.Config) {
+		cfg.Logger = slog.New(slog.NewTextHandler(blocking(release), nil))
+	}))
+	take(t, n.won, "the win")
+	require.Error(t, n.end(t))
+	require.Empty(t, queueOf(t, cli, name))
+}
+
+type blocking chan struct{}
+
+func (b blocking) Write(p []byte) (int, error) {
+	<-b
+	return len(p), nil
+}

@@ -1,0 +1,98 @@
+package elector
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eldest-io/eldest"
+)
+
+// tenure calls the lead function in the tenure that was just won, and leaves. It
+// returns why the tenure ended, in an order that others rely on: the function's context
+// ends, then the status is neither, then the function is waited for, then etcd learns
+// of it, unless it was etcd that said so.
+func (r *round) tenure(ctx context.Context, l *Leadership) error {
+	won := time.Now()
+	// Of the end of either nobody may have been told yet: the process may have been stopped
+	// since the proof.
+	if over := cmp.Or(l.Err(), context.Cause(ctx)); over != nil {
+		r.e.publish(neither(over), nil)
+		r.leave(ctx)
+		return over
+	}
+	r.e.publish(leads(l.Key(), l.Token()), l.Err)
+	during, end := context.WithCancelCause(l.WithValues(ctx))
+	returned, result := make(chan struct{}), errors.New("its goroutine was ended")
+	go func() {
+		defer close(returned)
+		result = r.lead(during, l)
+	}()
+
+	var cause error
+	running := true
+	select {
+	case <-returned:
+		running = false
+		cause = r.e.failed("lead", gaveUp(result))
+	case <-l.Done():
+	case <-ctx.Done():
+		cause = r.e.failed("lead", context.Cause(ctx))
+	}
+	if lost := l.Err(); lost != nil {
+		cause = lost
+	}
+	end(cause)
+	r.e.publish(neither(cause), nil)
+	r.lasted = time.Since(won)
+	if running {
+		if err := r.drain(ctx, l, returned); err != nil {
+			return err
+		}
+		if result != nil && !errors.Is(result, context.Cause(during)) && !errors.Is(result, context.Canceled) {
+			r.e.log(func() {
+				r.e.cfg.Logger.Warn("lead function failed as it ended", "election", r.e.cfg.Election, "node", r.e.cfg.NodeID,
+					"key", l.Key(), "token", int64(l.Token()), "error", result)
+			})
+		}
+	}
+	r.leave(ctx)
+	return cause
+}
+
+// gaveUp says of a tenure that its lead function returned.
+func gaveUp(err error) error {
+	if err == nil {
+		return fmt.Errorf("%w: the lead function returned", eldest.ErrResigned)
+	}
+	return fmt.Errorf("%w: the lead function returned: %w", eldest.ErrResigned, err)
+}
+
+// drain waits for a lead function whose context has ended: with the key in place for
+// Config.Drain, and after that, the lease left to its deadline, for as long as Run may
+// go on. It returns nil, with etcd not told yet, if the function returned in time.
+func (r *round) drain(ctx context.Context, l *Leadership, returned <-chan struct{}) error {
+	e := r.e
+	patience := time.NewTimer(e.cfg.Drain)
+	defer patience.Stop()
+	select {
+	case <-returned:
+		return nil
+	case <-patience.C:
+	}
+	e.log(func() {
+		e.cfg.Logger.Error("lead function ignores its context", "election", e.cfg.Election, "node", e.cfg.NodeID,
+			"key", l.Key(), "token", int64(l.Token()), "waited", e.cfg.Drain)
+	})
+	stuck := e.failed("lead", fmt.Errorf("%w: waited %v", eldest.ErrStuck, e.cfg.Drain))
+	r.abandon(stuck)
+	r.leave(ctx)
+	select {
+	case <-returned:
+	case <-ctx.Done():
+		e.stuck = returned
+	}
+	return stuck
+}

@@ -1,0 +1,221 @@
+package elector_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// fault is one that comes, lasts, and goes when undo is called.
+type fault struct {
+	what string
+	do   func(r *rand.Rand) (undo func())
+	most time.Duration // it lasts no longer; 0: as long as any
+}
+
+// ofHosts are the faults of one node's network.
+func (s *storm) ofHosts() []fault {
+	on := func(what string, do func(r *rand.Rand, h *etcdtest.Host)) fault {
+		return fault{what: what, do: func(r *rand.Rand) func() {
+			h := s.seats[s.whom(r)].host
+			do(r, h)
+			return h.Mend
+		}}
+	}
+	direction := func(r *rand.Rand) etcdtest.Direction { return etcdtest.Direction(1 + r.IntN(3)) }
+	return []fault{
+		on("drop", func(r *rand.Rand, h *etcdtest.Host) { h.Drop(direction(r)) }),
+		on("hold", func(r *rand.Rand, h *etcdtest.Host) { h.Hold(direction(r)) }),
+		on("delay", func(r *rand.Rand, h *etcdtest.Host) {
+			h.Delay(time.Duration(r.Int64N(int64(time.Second))), time.Duration(r.Int64N(int64(time.Second))))
+		}),
+		on("reset", func(_ *rand.Rand, h *etcdtest.Host) { h.Reset() }),
+		on("refuse", func(_ *rand.Rand, h *etcdtest.Host) { h.Refuse(); h.Reset() }),
+		on("swallow", func(_ *rand.Rand, h *etcdtest.Host) { h.SwallowNextReply(nil) }),
+		on("hole at one member", func(r *rand.Rand, h *etcdtest.Host) { h.Proxy(r.IntN(3)).Drop(direction(r)) }),
+	}
+}
+
+// whom picks a node, the leader more often than others.
+func (s *storm) whom(r *rand.Rand) int {
+	whom := r.IntN(len(s.seats))
+	if r.IntN(2) == 0 {
+		for i, p := range s.seats {
+			if p.life.Load().Status().Role() == elector.Leading {
+				whom = i
+			}
+		}
+	}
+	return whom
+}
+
+// ofMembers are the faults of etcd, one at a time.
+func (s *storm) ofMembers() []fault {
+	c := s.cluster
+	which := func(what string, choose func(*rand.Rand) []int, do, undo func(i int) error) fault {
+		return fault{what: what, do: func(r *rand.Rand) func() {
+			members := choose(r)
+			for _, i := range members {
+				assert.NoError(s.t, do(i), "%s", what)
+			}
+			return func() {
+				for _, i := range members {
+					assert.NoError(s.t, undo(i), "%s", what)
+				}
+			}
+		}}
+	}
+	on := func(what string, n int, do, undo func(i int) error) fault {
+		return which(what, func(r *rand.Rand) []int { return r.Perm(3)[:n] }, do, undo)
+	}
+	// etcd's leader, or its next member, as far as anybody knows.
+	from := func(distance int) func(*rand.Rand) []int {
+		return func(*rand.Rand) []int {
+			ctx, cancel := context.WithTimeout(context.Background(), gust)
+			defer cancel()
+			leader, err := c.Leader(ctx)
+			if err != nil {
+				return nil
+			}
+			return []int{(leader + distance) % 3}
+		}
+	}
+	kill := func(i int) error { return c.Member(i).Kill() }
+	halt := func(i int) error { return c.Member(i).Stop() }
+	back := func(i int) error {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		return c.Member(i).Restart(ctx)
+	}
+	goOn := func(i int) error { return c.Member(i).Cont() }
+	oneWay := func(d etcdtest.Direction) func(int) error { return func(i int) error { return c.CutOneWay(i, d) } }
+	// A stop of etcd's leader that is longer than the TTL may cost all leases, renewed
+	// elsewhere or not, when it goes on (decision 0016).
+	leaderStopped := which("etcd leader stopped", from(0), halt, goOn)
+	leaderStopped.most = gust / 2
+	return []fault{
+		leaderStopped,
+		on("member killed", 1, kill, back),
+		which("member stopped", from(1), halt, goOn),
+		on("majority stopped", 2, halt, goOn),
+		on("member cut", 1, c.Cut, c.Mend),
+		on("member hears nobody", 1, oneWay(etcdtest.Inbound), c.Mend),
+		on("member is heard by nobody", 1, oneWay(etcdtest.Outbound), c.Mend),
+		on("majority cut", 2, c.Cut, c.Mend),
+		{what: "etcd leader moved", do: func(r *rand.Rand) func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = c.MoveLeader(ctx, r.IntN(3)) // it may not come about
+			return func() {}
+		}},
+	}
+}
+
+// ofNodes are what nodes do by themselves.
+func (s *storm) ofNodes() []fault {
+	return []fault{
+		{what: "lead function returns", do: func(*rand.Rand) func() {
+			for _, p := range s.seats {
+				select {
+				case p.enough <- struct{}{}:
+				default:
+				}
+			}
+			return func() {}
+		}},
+		{what: "node restarted", do: func(r *rand.Rand) func() {
+			p := s.seats[s.whom(r)]
+			p.end()
+			return p.live
+		}},
+	}
+}
+
+// blow lets faults come and go until the storm is over.
+func (s *storm) blow(r *rand.Rand, faults []fault) {
+	lasts := func(most time.Duration) {
+		d := time.NewTimer(time.Duration(r.Int64N(int64(most))))
+		defer d.Stop()
+		<-d.C
+	}
+	for s.ctx.Err() == nil {
+		f := faults[r.IntN(len(faults))]
+		begin := time.Since(s.begin)
+		undo := f.do(r)
+		s.mu.Lock()
+		s.faults[f.what]++
+		s.mu.Unlock()
+		most := gust + gust/2
+		if f.most > 0 {
+			most = f.most
+		}
+		lasts(most)
+		undo()
+		s.t.Logf("%10v to %v: %s", begin.Round(time.Millisecond), time.Since(s.begin).Round(time.Millisecond), f.what)
+		lasts(gust / 2)
+	}
+}
+
+// calm waits for the agreement that must come, ends all nodes, and looks for what they
+// have left.
+func (s *storm) calm() {
+	t := s.t
+	cli := s.cluster.Client(t)
+	begin := time.Now()
+	var nodes []*node
+	var ids []string
+	for _, p := range s.seats {
+		p.host.Mend()
+		nodes, ids = append(nodes, &node{Elector: p.life.Load(), id: p.id}), append(ids, p.id)
+	}
+	agree(t, nodes, 2*patience)
+	t.Logf("agreed %v after the storm", time.Since(begin))
+	require.Less(t, time.Since(begin), 10*time.Second)
+	require.Eventually(t, func() bool { return len(queueOf(t, cli, s.name)) == len(nodes) }, patience, 10*time.Millisecond)
+	require.ElementsMatch(t, ids, nodesOf(t, queueOf(t, cli, s.name)))
+	for _, p := range s.seats {
+		p.end()
+		require.Equal(t, elector.Neither, p.life.Load().Status().Role())
+	}
+	require.Empty(t, queueOf(t, cli, s.name))
+	require.Eventually(t, func() bool { // those of grants whose replies were lost expire
+		leases, err := cli.Leases(within(t))
+		return err == nil && len(leases.Leases) == 0
+	}, patience, 50*time.Millisecond)
+}
+
+// written counts the guarded writes that were applied and checks their tokens.
+func (s *storm) written() int {
+	t := s.t
+	cli := s.cluster.Client(t)
+	now, err := cli.Get(within(t), "of-"+s.name)
+	require.NoError(t, err)
+	require.Len(t, now.Kvs, 1)
+	last, count := int64(0), 0
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for resp := range cli.Watch(ctx, "of-"+s.name, clientv3.WithRev(1)) {
+		require.NoError(t, resp.Err())
+		for _, ev := range resp.Events {
+			token, err := strconv.ParseInt(string(ev.Kv.Value), 10, 64)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, token, last, "I3: a write of a former leader at revision %d", ev.Kv.ModRevision)
+			require.Less(t, token, ev.Kv.ModRevision)
+			last = token
+			count++
+			if ev.Kv.ModRevision == now.Kvs[0].ModRevision {
+				return count
+			}
+		}
+	}
+	require.FailNow(t, "the history has no end")
+	return 0
+}

@@ -1,0 +1,171 @@
+// Command curator is a node of a gRPC service of which one instance leads: the example
+// of package curator, here with a key-value service that is kept in etcd. Start three of
+// it, each with a --node and a --listen of its own. Clients may ask any of them: the
+// leader answers. Put a service of your own where the key-value service is registered.
+//
+// With --cert, --key and --cacert the listener and the connections between the nodes
+// are secured by TLS. The certificate of a node must be valid for its node id, by which
+// the other nodes know it, and for the name of the election, by which clients of package
+// resolver know the leader.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator"
+	"github.com/eldest-io/eldest/curator/kv"
+	"github.com/eldest-io/eldest/curator/kv/kvpb"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// options are the flags.
+type options struct {
+	election, node, endpoints string
+	listen, advertise, http   string
+	ttl                       time.Duration
+	files                     files
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.election, "election", "shop", "the election to stand in: the same for all nodes")
+	flag.StringVar(&o.node, "node", "", "the name of this node; no other living process may have it")
+	flag.StringVar(&o.endpoints, "endpoints", "127.0.0.1:2379", "etcd's client endpoints, separated by commas")
+	flag.StringVar(&o.listen, "listen", "127.0.0.1:0", "where to take requests, also from the other nodes; port 0 is a free one")
+	flag.StringVar(&o.advertise, "advertise", "", "the address that the others dial (default: that of --listen)")
+	flag.StringVar(&o.http, "http", "", "where to tell load balancers, by HTTP, whether this node leads (default: nowhere)")
+	flag.DurationVar(&o.ttl, "ttl", 10*time.Second, "how long the others wait for a node that died")
+	flag.StringVar(&o.files.cert, "cert", "", "PEM file of this node's certificate")
+	flag.StringVar(&o.files.key, "key", "", "PEM file of its key")
+	flag.StringVar(&o.files.cacert, "cacert", "", "PEM file of whoever signs the nodes' certificates")
+	flag.Parse()
+	if o.node == "" {
+		log.Fatal("which node is this? say --node")
+	}
+	// The first signal ends the context: leadership is given up, what has begun is
+	// finished, and the next node leads milliseconds later. A second signal ends the
+	// process as if nobody caught it.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	if err := run(ctx, o); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context, o options) error {
+	server, peer, err := o.files.credentials()
+	if err != nil {
+		return err
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: strings.Split(o.endpoints, ","),
+		// Without these a dead connection is noticed too late for a lease.
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	listener, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return err
+	}
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	node, err := curator.New(curator.Config{
+		Elector: elector.Config{
+			Election: o.election, NodeID: o.node, Address: o.advertise,
+			Source:  elector.Always(elector.Client(client)),
+			Session: lease.Config{TTL: o.ttl},
+		},
+		Listener: listener,
+		// Afresh for each tenure, with the tenure's guard: nothing outlives it.
+		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
+			server, err := kv.New(ctx, l)
+			if err != nil {
+				return err
+			}
+			kvpb.RegisterKVServer(r, server)
+			return nil
+		},
+		ServerCredentials: server,
+		PeerCredentials:   peer,
+		Logger:            logger,
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	fmt.Printf("listening at %s\n", listener.Addr())
+	if o.http != "" {
+		stop, err := tellBalancers(o.http, node.RoleHandler(elector.Leading))
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		defer stop()
+	}
+	told := make(chan struct{})
+	telling, hush := context.WithCancel(context.Background())
+	go func() {
+		defer close(told)
+		tell(telling, node.Watch())
+	}()
+	err = node.Run(ctx)
+	hush()
+	<-told
+	if ctx.Err() != nil && !errors.Is(err, eldest.ErrStuck) {
+		return nil // by a signal, as it should
+	}
+	return err
+}
+
+// tellBalancers answers HTTP requests at an address until stop is called.
+func tellBalancers(address string, role http.Handler) (stop func(), err error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{Handler: role, ReadHeaderTimeout: 5 * time.Second}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = server.Serve(listener)
+	}()
+	fmt.Printf("telling the role at http://%s\n", listener.Addr())
+	return func() { _ = server.Close(); <-over }, nil
+}
+
+// tell prints what the node is, and each change, until ctx ends.
+func tell(ctx context.Context, watch *elector.Watch) {
+	for {
+		status, err := watch.Next(ctx)
+		if err != nil {
+			return
+		}
+		switch leader, follows := status.Leader(); {
+		case status.Role() == elector.Leading:
+			_, token, _ := status.Own()
+			fmt.Printf("leading with token %d\n", token)
+		case follows:
+			fmt.Printf("following %s at %s\n", leader.NodeID, leader.Address)
+		default:
+			fmt.Printf("neither: %v\n", status.Reason())
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/eldest-io/eldest/elector"
+)
+
+// files name the PEM files of a node: all of them, or none.
+type files struct {
+	cert, key, cacert string
+}
+
+// credentials returns those of the listener, and those with which the node dials a
+// leader; both nil, for plain text, if no files are named.
+//
+// A node shows its certificate on both sides. As a caller it accepts a leader by one
+// thing alone: a certificate for the leader's node id, so that whoever comes by the
+// leader's address, or writes another one into etcd, is sent nothing. As a server it
+// checks the certificates that it is shown and wants none of clients; a service for
+// known clients only sets tls.RequireAndVerifyClientCert instead.
+func (f files) credentials() (server credentials.TransportCredentials, peer func(elector.Leader) credentials.TransportCredentials, err error) {
+	switch {
+	case f == files{}:
+		return nil, nil, nil
+	case f.cert == "" || f.key == "" || f.cacert == "":
+		return nil, nil, errors.New("--cert, --key and --cacert go together")
+	}
+	own, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	pem, err := os.ReadFile(f.cacert)
+	if err != nil {
+		return nil, nil, err
+	}
+	signers := x509.NewCertPool()
+	if !signers.AppendCertsFromPEM(pem) {
+		return nil, nil, fmt.Errorf("%s holds no certificate", f.cacert)
+	}
+	server = credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS13,
+		ClientCAs: signers, ClientAuth: tls.VerifyClientCertIfGiven,
+	})
+	peer = func(leader elector.Leader) credentials.TransportCredentials {
+		return credentials.NewTLS(&tls.Config{
+			Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS13,
+			RootCAs: signers, ServerName: leader.NodeID,
+		})
+	}
+	return server, peer, nil
+}

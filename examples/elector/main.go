@@ -1,0 +1,110 @@
+// Command elector is a process of which one instance works at a time: the example of
+// package elector without gRPC. Start it on several machines, each with a --node of its
+// own; one of them works, and when it ends or dies the next one does.
+//
+// The work is a counter in etcd: whoever leads reads where it was left and goes on. Each
+// write goes through the tenure's guard, so that a leader that was deposed and has not
+// heard of it yet changes nothing.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/lease"
+)
+
+func main() {
+	election := flag.String("election", "counting", "the election to stand in: the same for all nodes")
+	node := flag.String("node", "", "the name of this node; no other living process may have it")
+	endpoints := flag.String("endpoints", "127.0.0.1:2379", "etcd's client endpoints, separated by commas")
+	ttl := flag.Duration("ttl", 10*time.Second, "how long the others wait for a node that died")
+	flag.Parse()
+	if *node == "" {
+		log.Fatal("which node is this? say --node")
+	}
+	// The first signal ends the context, and with it leadership: the next node works
+	// milliseconds later. A second signal ends the process as if nobody caught it.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	if err := run(ctx, *election, *node, strings.Split(*endpoints, ","), *ttl); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run stands until ctx ends.
+func run(ctx context.Context, election, node string, endpoints []string, ttl time.Duration) error {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: endpoints,
+		// Without these a dead connection is noticed too late for a lease.
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	e, err := elector.New(elector.Config{
+		Election: election, NodeID: node,
+		Source:  elector.Always(elector.Client(client)),
+		Session: lease.Config{TTL: ttl},
+		Logger:  slog.New(slog.NewTextHandler(os.Stderr, nil)), // who leads, and why not
+	})
+	if err != nil {
+		return err
+	}
+	err = e.Run(ctx, func(ctx context.Context, l *elector.Leadership) error {
+		return count(ctx, l, node, "count-of/"+election)
+	})
+	if ctx.Err() != nil && !errors.Is(err, eldest.ErrStuck) {
+		return nil // by a signal, as it should
+	}
+	return err
+}
+
+// count is the leader's work. It returns when ctx, and with it the tenure, ends; if it
+// fails, leadership is given up, and this node stands again after a pause.
+//
+// The key is outside the range of the election: the guard refuses to write into that.
+func count(ctx context.Context, l *elector.Leadership, node, key string) error {
+	fmt.Printf("%s leads with token %d\n", node, l.Token())
+	defer fmt.Printf("%s has led\n", node)
+	// Where the last leader left it. Guarded like a write, so nobody goes on after it.
+	left, err := l.KV().Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	n := 0
+	if len(left.Kvs) > 0 {
+		if n, err = strconv.Atoi(string(left.Kvs[0].Value)); err != nil {
+			return fmt.Errorf("the key %q: %w", key, err)
+		}
+	}
+	tick := time.NewTicker(time.Second / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		n++
+		if _, err := l.KV().Put(ctx, key, strconv.Itoa(n)); err != nil {
+			return err // an error of eldest.ErrDeposed: another node leads
+		}
+		fmt.Printf("%s counted %d\n", node, n)
+	}
+}

@@ -1,0 +1,168 @@
+package examples_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/eldest-io/eldest/curator/kv"
+	"github.com/eldest-io/eldest/curator/kv/kvpb"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
+// The examples are built as a reader builds them and do what they say.
+func TestExamples(t *testing.T) {
+	etcd := etcdtest.Start(t, etcdtest.Config{})
+	s := stage{etcd: etcd, endpoints: strings.Join(etcd.Endpoints(), ","), programs: build(t)}
+	t.Run("elector", s.elector)
+	t.Run("service, asked of etcd", func(t *testing.T) {
+		s.service(t, "plain", insecure.NewCredentials(), nil, func([]string) []string { return []string{"--endpoints", s.endpoints} })
+	})
+	t.Run("service with TLS, asked of the nodes", func(t *testing.T) {
+		authority := newAuthority(t)
+		s.service(t, "secure", authority.trusted("secure"),
+			func(id string) []string { return authority.files(id, "secure") },
+			func(nodes []string) []string {
+				return []string{"--nodes", strings.Join(nodes, ","), "--cacert", authority.cacert}
+			})
+	})
+	t.Run("bad flags", func(t *testing.T) {
+		s.start(t, "elector").ends(1)
+		s.start(t, "curator").ends(1)
+		s.start(t, "curator", "--node", "n1", "--cert", "x").ends(1)
+		s.start(t, "client", "--nodes", ",").ends(1)
+	})
+}
+
+type stage struct {
+	etcd      *etcdtest.Cluster
+	endpoints string
+	programs  string
+}
+
+// elector: of two nodes one counts; the other goes on where it was left.
+func (s stage) elector(t *testing.T) {
+	node := func(id string) *process {
+		return s.start(t, "elector", "--node", id, "--endpoints", s.endpoints, "--ttl", "2s")
+	}
+	last := 0
+	counts := func(p *process) {
+		n, err := strconv.Atoi(p.until(`^\S+ counted (\d+)$`))
+		require.NoError(t, err)
+		require.Equal(t, last+1, n)
+		last = n
+	}
+	a := node("a")
+	counts(a)
+	counts(a)
+	b := node("b")
+	a.signal(syscall.SIGTERM)
+	a.until(`^a (has led)$`)
+	a.ends(0)
+	// What a counted after we looked, it told before it ended.
+	for _, line := range a.said() {
+		if n, ok := strings.CutPrefix(line, "a counted "); ok {
+			last, _ = strconv.Atoi(n)
+		}
+	}
+	counts(b)
+	b.signal(os.Interrupt)
+	b.ends(0)
+}
+
+// service: a client counts, while one leader is killed and the next one told to stop.
+// It goes on, and each number is written once. creds are those of somebody who dials a
+// node; nodeFlags and clientFlags add flags.
+func (s stage) service(t *testing.T, election string, creds credentials.TransportCredentials,
+	nodeFlags func(id string) []string, clientFlags func(addresses []string) []string,
+) {
+	var addresses []string
+	node := func(id string) *process {
+		flags := []string{"--election", election, "--node", id, "--endpoints", s.endpoints, "--ttl", "2s", "--http", "127.0.0.1:0"}
+		if nodeFlags != nil {
+			flags = append(flags, nodeFlags(id)...)
+		}
+		p := s.start(t, "curator", flags...)
+		addresses = append(addresses, p.until(`^listening at (\S+)$`))
+		p.role = p.until(`^telling the role at (\S+)$`)
+		return p
+	}
+	n1 := node("n1")
+	n1.until(`^(leading) with token \d+$`)
+	n2 := node("n2")
+	n2.until(`^following (n1) at `) // so that it is the next one
+	n3 := node("n3")
+	n3.until(`^following (n1) at `)
+	require.Equal(t, http.StatusOK, n1.status())
+	require.Equal(t, http.StatusServiceUnavailable, n2.status())
+
+	client := s.start(t, "client", append([]string{"--election", election, "--every", "20ms", "--timeout", "10s"}, clientFlags(addresses)...)...)
+	last := 0
+	counted := func(line string) {
+		t.Helper()
+		last++
+		require.Equal(t, "counted "+strconv.Itoa(last), line)
+	}
+	counts := func(times int) {
+		t.Helper()
+		for range times {
+			counted("counted " + client.until(`^counted (\d+)$`))
+		}
+	}
+	counts(5)
+	throughFollower(t, addresses[2], creds)
+	n1.signal(syscall.SIGKILL)
+	n2.until(`^(leading) with token \d+$`)
+	require.Equal(t, http.StatusOK, n2.status())
+	client.drain(counted) // what it told before
+	counts(5)
+	n3.until(`^following (n2) at `)
+	n2.signal(syscall.SIGTERM)
+	n3.until(`^(leading) with token \d+$`)
+	n2.ends(0)
+	client.drain(counted)
+	counts(5)
+	client.signal(syscall.SIGTERM)
+	client.ends(0)
+	n3.signal(syscall.SIGTERM)
+	n3.ends(0)
+
+	trail, err := kv.SpaceOf(election).ReadTrail(t.Context(), s.etcd.Client(t))
+	require.NoError(t, err)
+	written, tenures := 0, 0
+	for _, record := range trail {
+		if record.GetMethod() == kvpb.Record_METHOD_OPEN {
+			tenures++
+			continue
+		}
+		written++
+		require.Equal(t, strconv.Itoa(written), string(record.GetValue()), "lost, or written twice")
+	}
+	require.Equal(t, 3, tenures)
+	require.GreaterOrEqual(t, written, last)
+}
+
+// throughFollower asks a node that does not lead: the hop between nodes is as secure as
+// the way to them, and works.
+func throughFollower(t *testing.T, address string, creds credentials.TransportCredentials) {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(creds))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	item, err := kvpb.NewKVClient(conn).Get(ctx, &kvpb.GetRequest{Key: "counts/client"})
+	require.NoError(t, err)
+	require.NotEmpty(t, item.GetValue())
+}

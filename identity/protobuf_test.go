@@ -1,0 +1,186 @@
+package identity_test
+
+import (
+	"encoding/hex"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/identity/identitypb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func unhex(t testing.TB, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	require.NoError(t, err)
+	return b
+}
+
+// Row 38: the exact bytes, of the two old fields and of all four. A change of any of
+// them is a change for programs that we do not know.
+func TestRequirement38Bytes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		id    identity.Identity
+		bytes string
+	}{
+		"two fields": {
+			identity.Identity{NodeID: "n1", TTL: 10 * time.Second},
+			"0a 02 6e31  10 0a",
+		},
+		"all fields": {
+			identity.Identity{NodeID: "n1", TTL: 10 * time.Second, Address: "h:1", Instance: "ab"},
+			"0a 02 6e31  10 0a  1a 03 683a31  22 02 6162",
+		},
+		"a TTL of two bytes": {
+			identity.Identity{NodeID: "northern-1a2b", TTL: 300 * time.Second},
+			"0a 0d 6e6f72746865726e2d31613262  10 ac02",
+		},
+		"no TTL": {identity.Identity{NodeID: "n"}, "0a 01 6e"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			value, err := identity.Protobuf{}.Encode(tc.id)
+			require.NoError(t, err)
+			require.Equal(t, unhex(t, tc.bytes), value)
+			back, err := identity.Protobuf{}.Decode(value)
+			require.NoError(t, err)
+			require.Equal(t, tc.id, back)
+		})
+	}
+}
+
+// Fractions of a second are rounded up: whoever waits for the TTL waits long enough.
+func TestTTLRoundsUp(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{
+		0: 0, 1: time.Second, 900 * time.Millisecond: time.Second, time.Second: time.Second,
+		time.Second + 1: 2 * time.Second, 1900 * time.Millisecond: 2 * time.Second, 8760 * time.Hour: 8760 * time.Hour,
+	} {
+		value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "n", TTL: given})
+		require.NoError(t, err)
+		id, err := identity.Protobuf{}.Decode(value)
+		require.NoError(t, err)
+		require.Equal(t, want, id.TTL, "%v", given)
+	}
+	// The longest one rounds up to more than fits, and comes back as what fits.
+	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "n", TTL: math.MaxInt64})
+	require.NoError(t, err)
+	id, err := identity.Protobuf{}.Decode(value)
+	require.NoError(t, err)
+	require.Equal(t, time.Duration(math.MaxInt64).Truncate(time.Second), id.TTL)
+}
+
+// What cannot be an identity is refused before it is anywhere.
+func TestEncodeRefuses(t *testing.T) {
+	long := strings.Repeat("x", identity.MaxText+1)
+	for name, id := range map[string]identity.Identity{
+		"nothing":             {},
+		"no node ID":          {Address: "h:1", Instance: "ab", TTL: time.Second},
+		"negative TTL":        {NodeID: "n", TTL: -1},
+		"node ID, no UTF-8":   {NodeID: "n\xff"},
+		"address, no UTF-8":   {NodeID: "n", Address: "\xc3("},
+		"instance, no UTF-8":  {NodeID: "n", Instance: "\x80"},
+		"node ID, too long":   {NodeID: long},
+		"address, too long":   {NodeID: "n", Address: long},
+		"instance, too long":  {NodeID: "n", Instance: long},
+		"all of it at a time": {NodeID: "\xff" + long, Address: long, TTL: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			value, err := identity.Protobuf{}.Encode(id)
+			require.ErrorIs(t, err, eldest.ErrInvalid)
+			require.Nil(t, value)
+			require.Less(t, len(err.Error()), 500, "an error is no place for what was too long")
+		})
+	}
+	longest := identity.Identity{NodeID: long[1:], Address: long[1:], Instance: long[1:]}
+	value, err := identity.Protobuf{}.Encode(longest)
+	require.NoError(t, err)
+	back, err := identity.Protobuf{}.Decode(value)
+	require.NoError(t, err)
+	require.Equal(t, longest, back)
+}
+
+// Regression 27, the part of the decoder: a value that is not ours is foreign, with
+// what is wrong with it, and never a node without a name.
+func TestForeignValues(t *testing.T) {
+	for name, value := range map[string][]byte{
+		"nil":                  nil,
+		"empty":                {},
+		"text":                 []byte("http://10.0.0.7:2380"),
+		"JSON":                 []byte(`{"node_id":"n1","ttl":10}`),
+		"binary":               {0x00, 0xff, 0x00, 0xff},
+		"cut off":              unhex(t, "0a 05 6e31"),
+		"cut off in the TTL":   unhex(t, "0a 02 6e31 10 80"),
+		"no node ID":           unhex(t, "10 0a"),
+		"an empty node ID":     unhex(t, "0a 00 10 0a"),
+		"a TTL without end":    unhex(t, "0a 01 6e 10 ffffffffffffffffffffff01"),
+		"node ID, no UTF-8":    unhex(t, "0a 02 6eff 10 0a"),
+		"node ID, a number":    unhex(t, "08 01 10 0a"),
+		"node ID, too long":    protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), strings.Repeat("x", identity.MaxText+1)),
+		"field 0":              unhex(t, "0a 01 6e 02 01 00"),
+		"a group without end":  unhex(t, "0a 01 6e 2b"),
+		"a megabyte of zeroes": make([]byte, 1<<20),
+	} {
+		t.Run(name, func(t *testing.T) {
+			id, err := identity.Protobuf{}.Decode(value)
+			require.ErrorIs(t, err, eldest.ErrForeignValue)
+			require.Zero(t, id)
+			require.Less(t, len(err.Error()), 500)
+		})
+	}
+}
+
+// Fields of the future disturb nobody, and whoever handles the message keeps them.
+func TestRequirement38UnknownFieldsAreKept(t *testing.T) {
+	known := identity.Identity{NodeID: "n1", TTL: 10 * time.Second, Address: "h:1", Instance: "ab"}
+	value, err := identity.Protobuf{}.Encode(known)
+	require.NoError(t, err)
+	value = protowire.AppendString(protowire.AppendTag(value, 5, protowire.BytesType), "zone-b")
+	value = protowire.AppendVarint(protowire.AppendTag(value, 1000, protowire.VarintType), 7)
+
+	id, err := identity.Protobuf{}.Decode(value)
+	require.NoError(t, err)
+	require.Equal(t, known, id)
+
+	var m identitypb.LeaderElectionValue
+	require.NoError(t, proto.Unmarshal(value, &m))
+	again, err := proto.MarshalOptions{Deterministic: true}.Marshal(&m)
+	require.NoError(t, err)
+	require.Equal(t, value, again)
+}
+
+// The last of two fields of one number counts, as the format has it; so a value that
+// was made by joining two is still a value.
+func TestJoinedValues(t *testing.T) {
+	id, err := identity.Protobuf{}.Decode(unhex(t, "0a 01 61 10 05 0a 01 62"))
+	require.NoError(t, err)
+	require.Equal(t, identity.Identity{NodeID: "b", TTL: 5 * time.Second}, id)
+}
+
+// What was decoded is independent of the bytes, which others may use again.
+func TestDecodeKeepsNothing(t *testing.T) {
+	value := unhex(t, "0a 02 6e31 10 0a")
+	id, err := identity.Protobuf{}.Decode(value)
+	require.NoError(t, err)
+	clear(value)
+	require.Equal(t, "n1", id.NodeID)
+}
+
+// Two lives of one node have two names.
+func TestInstances(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 1000 {
+		name := identity.NewInstance()
+		require.Len(t, name, 16)
+		require.False(t, seen[name])
+		seen[name] = true
+	}
+}

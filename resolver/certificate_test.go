@@ -1,0 +1,137 @@
+package resolver_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	grpcresolver "google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/resolver"
+)
+
+// authority issues certificates, made on the spot.
+type authority struct {
+	t    testing.TB
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	a := &authority{t: t}
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	a.cert, a.key = a.issue(template)
+	return a
+}
+
+func (a *authority) issue(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(a.t, err)
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	by, with := template, key
+	if a.cert != nil {
+		by, with = a.cert, a.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, by, &key.PublicKey, with)
+	require.NoError(a.t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(a.t, err)
+	return cert, key
+}
+
+// server returns the credentials of a server with certain names.
+func (a *authority) server(names ...string) grpc.ServerOption {
+	a.t.Helper()
+	template := &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
+	cert, key := a.issue(template)
+	return grpc.Creds(credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}))
+}
+
+// client returns the credentials of a client that trusts the authority.
+func (a *authority) client() grpc.DialOption {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(pool, ""))
+}
+
+// Row 50, the client's side: nodes share a certificate's name, that of the target or
+// one that the client was told; or each has its own, and then whoever is not the node
+// that leads is refused.
+func TestCertificates(t *testing.T) {
+	trusted, stranger := newAuthority(t), newAuthority(t)
+	own := func(leader identity.Identity) string { return leader.NodeID + ".test" }
+	for name, tc := range map[string]struct {
+		server     grpc.ServerOption
+		options    []grpc.DialOption
+		serverName func(identity.Identity) string
+		refused    bool
+	}{
+		"the election's name":        {server: trusted.server("reports.test")},
+		"an agreed name":             {server: trusted.server("shared.test"), options: []grpc.DialOption{grpc.WithAuthority("shared.test")}},
+		"the node's own":             {server: trusted.server("n1.test", "127.0.0.1"), serverName: own},
+		"another node's":             {server: trusted.server("n2.test", "127.0.0.1"), serverName: own, refused: true},
+		"not the election's name":    {server: trusted.server("n1.test", "127.0.0.1"), refused: true},
+		"a stranger's certificate":   {server: stranger.server("reports.test"), refused: true},
+		"a stranger's, with my name": {server: stranger.server("n1.test", "127.0.0.1"), serverName: own, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const election = "reports.test"
+			n := newNode(t, "n1", tc.server)
+			n.knows(election, n, 1)
+			q := newQueue(t, etcdtest.Shared(t))
+			q.election = election
+			q.leader(1, n)
+			nodes, err := resolver.FromNodes(resolver.NodesConfig{Addresses: []string{n.address}, ServerName: tc.serverName})
+			require.NoError(t, err)
+			etcd, err := resolver.FromEtcd(resolver.EtcdConfig{KV: q.admin, Watcher: q.admin, ServerName: tc.serverName})
+			require.NoError(t, err)
+			for _, builder := range []grpcresolver.Builder{nodes, etcd} {
+				conn := dial(t, election, builder, append(tc.options, trusted.client())...)
+				if tc.refused {
+					_, err := call(within(t, patience), conn)
+					require.Equal(t, codes.Unavailable, status.Code(err))
+					require.ErrorContains(t, err, "certificate")
+					continue
+				}
+				reaches(t, conn, n)
+			}
+			q.nobody()
+		})
+	}
+}
+
+// With options of their own nodes are dialled by these alone.
+func TestNodesDialOptions(t *testing.T) {
+	a := newAuthority(t)
+	election := newElection(t)
+	asked, leader := newNode(t, "asked", a.server("127.0.0.1")), newNode(t, "leader")
+	asked.knows(election, leader, 1)
+	conn := dial(t, election, fromNodes(t, resolver.NodesConfig{DialOptions: []grpc.DialOption{a.client()}}, asked))
+	reaches(t, conn, leader)
+}

@@ -1,0 +1,150 @@
+package resolver
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	grpcresolver "google.golang.org/grpc/resolver"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/absent"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// EtcdConfig says how etcd is asked who leads. KV and Watcher are required. It is
+// copied by FromEtcd.
+type EtcdConfig struct {
+	// KV and Watcher are the RPC surface: a *clientv3.Client is both; so are namespaced
+	// clients. They are not closed.
+	KV      clientv3.KV
+	Watcher clientv3.Watcher
+	// Codec reads the values of candidates. nil means identity.Protobuf.
+	Codec identity.Codec
+	// ServerName, if set, gives the name that the leader's certificate must be valid
+	// for. nil means that of the target. It must be quick.
+	ServerName func(leader identity.Identity) string
+	// Observer says how the election is observed. Election, KV and Watcher are filled
+	// in and must be left out.
+	Observer observe.Config
+}
+
+// FromEtcd returns a builder for grpc.WithResolvers, for any number of connections to
+// any elections. It sends nothing. The error wraps eldest.ErrInvalid.
+func FromEtcd(cfg EtcdConfig) (grpcresolver.Builder, error) {
+	switch o := cfg.Observer; {
+	case absent.Client(cfg.KV), absent.Client(cfg.Watcher):
+		return nil, invalid("EtcdConfig.KV or Watcher is nil")
+	case o.Election != "" || o.KV != nil || o.Watcher != nil:
+		return nil, invalid("EtcdConfig.Observer has an Election, KV or Watcher: those are filled in")
+	}
+	cfg.Observer.KV, cfg.Observer.Watcher = cfg.KV, cfg.Watcher
+	observer := cfg.Observer
+	observer.Election = "any"
+	if err := observer.Check(); err != nil {
+		return nil, &eldest.OpError{Op: "resolve", Err: err}
+	}
+	if cfg.Codec == nil {
+		cfg.Codec = identity.Protobuf{}
+	}
+	if cfg.Observer.Backoff == nil {
+		cfg.Observer.Backoff = retry.Default()
+	}
+	return fromEtcd{cfg}, nil
+}
+
+func invalid(format string, args ...any) error {
+	return &eldest.OpError{Op: "resolve", Err: fmt.Errorf("%w: "+format, append([]any{eldest.ErrInvalid}, args...)...)}
+}
+
+type fromEtcd struct{ cfg EtcdConfig }
+
+// Scheme returns "eldest".
+func (fromEtcd) Scheme() string { return Scheme }
+
+// Build starts to observe the election that the target names, and returns at once. The
+// error wraps eldest.ErrInvalid; gRPC tells it to the callers.
+func (b fromEtcd) Build(target grpcresolver.Target, conn grpcresolver.ClientConn, _ grpcresolver.BuildOptions) (grpcresolver.Resolver, error) {
+	election, err := electionOf(target)
+	if err != nil {
+		return nil, err
+	}
+	cfg := b.cfg.Observer
+	cfg.Election = election
+	observer, err := observe.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	e := &etcdSource{codec: b.cfg.Codec, cfg: cfg, to: publisher{election: election, conn: conn, serverName: b.cfg.ServerName}}
+	return follow(func(ctx context.Context) { e.run(ctx, observer) }), nil
+}
+
+// etcdSource follows one election for one connection.
+type etcdSource struct {
+	codec identity.Codec
+	cfg   observe.Config
+	to    publisher
+}
+
+// run observes until ctx ends or the etcd client is closed. An observer ends by itself
+// where etcd refuses for good; but a permission may be given later, and what looks like a
+// closed client need not be one. A resolver has nobody to tell that it has given up, so
+// another observer is tried.
+func (e *etcdSource) run(ctx context.Context, observer *observe.Observer) {
+	for refused := 0; ; refused++ {
+		learned, err := e.observe(ctx, observer)
+		observer.Close()
+		if ctx.Err() != nil {
+			return
+		}
+		e.to.unknown(err)
+		if client, ok := e.cfg.KV.(*clientv3.Client); ok && client.Ctx().Err() != nil {
+			return // nothing comes of asking again
+		}
+		if learned {
+			refused = 0
+		}
+		if retry.Sleep(ctx, e.cfg.Backoff(refused)) != nil {
+			return
+		}
+		if observer, err = observe.New(e.cfg); err != nil {
+			e.to.unknown(err)
+			return
+		}
+	}
+}
+
+// observe publishes what an observer reports until that ends or ctx does. It tells
+// whether etcd ever answered.
+func (e *etcdSource) observe(ctx context.Context, observer *observe.Observer) (learned bool, err error) {
+	states := observer.Subscribe()
+	for {
+		state, err := states.Next(ctx)
+		if err != nil {
+			return learned, err
+		}
+		switch state.Kind {
+		case eldest.Unknown:
+			e.to.unknown(state.Reason)
+			continue
+		case eldest.Nobody:
+			e.to.unknown(eldest.ErrNoLeader)
+		case eldest.Led:
+			e.led(state.Leader)
+		}
+		learned = true
+	}
+}
+
+func (e *etcdSource) led(leader eldest.Leader) {
+	id, err := e.codec.Decode(leader.Value)
+	if err != nil {
+		e.to.unknown(fmt.Errorf("key %q leads: %w", leader.Key, err))
+		return
+	}
+	e.to.leads(leader.Token, id)
+}
+
+var errNoAddress = fmt.Errorf("%w that says where it takes requests", eldest.ErrNoLeader)

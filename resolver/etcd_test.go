@@ -1,0 +1,334 @@
+package resolver_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	grpcresolver "google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/observe"
+	"github.com/eldest-io/eldest/resolver"
+)
+
+func target(t testing.TB, election string) grpcresolver.Target {
+	t.Helper()
+	u, err := url.Parse(resolver.Target(election))
+	require.NoError(t, err)
+	return grpcresolver.Target{URL: *u}
+}
+
+// quick notices a silent etcd within about a second.
+var quick = observe.Config{Timeout: 150 * time.Millisecond, Recheck: 150 * time.Millisecond}
+
+func fromEtcd(t testing.TB, cli *clientv3.Client, change ...func(*resolver.EtcdConfig)) grpcresolver.Builder {
+	t.Helper()
+	cfg := resolver.EtcdConfig{KV: cli, Watcher: cli, Observer: quick}
+	for _, f := range change {
+		f(&cfg)
+	}
+	b, err := resolver.FromEtcd(cfg)
+	require.NoError(t, err)
+	return b
+}
+
+// Row 49: the leader moves, and the client follows; once it has reached the new one it
+// never reaches the old one again.
+func TestRequirement49FromEtcd(t *testing.T) {
+	q := newQueue(t, etcdtest.Shared(t))
+	nodes := []*node{newNode(t, "a"), newNode(t, "b"), newNode(t, "c")}
+	conn := dial(t, q.election, fromEtcd(t, q.admin))
+	for i := range int64(12) {
+		n := nodes[i%3]
+		q.leader(i%3+1, n)
+		reaches(t, conn, n)
+		for range 20 {
+			who, err := call(within(t, patience), conn)
+			require.NoError(t, err)
+			require.Equal(t, n.id, who)
+		}
+	}
+}
+
+// Before the first leader calls fail, and say why, unless they wait; then they are
+// answered without another attempt.
+func TestEtcdBeforeTheFirstLeader(t *testing.T) {
+	q := newQueue(t, etcdtest.Shared(t))
+	a := newNode(t, "a")
+	conn := dial(t, q.election, fromEtcd(t, q.admin))
+	_, err := call(within(t, patience), conn)
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.ErrorContains(t, err, eldest.ErrNoLeader.Error())
+	require.ErrorContains(t, err, q.election)
+
+	waited := make(chan error, 1)
+	go func() {
+		_, err := call(within(t, patience), conn, grpc.WaitForReady(true))
+		waited <- err
+	}()
+	q.leader(1, a)
+	require.NoError(t, <-waited)
+}
+
+// The last address stays while nobody leads, while the leader says no address, and
+// while its value is not one of ours. Errors are for clients that have no address.
+func TestEtcdKeepsTheLastAddress(t *testing.T) {
+	q := newQueue(t, etcdtest.Shared(t))
+	a, b := newNode(t, "a"), newNode(t, "b")
+	builder := fromEtcd(t, q.admin)
+	c := newClient(t)
+	c.build(builder, q.election)
+	c.reports(eldest.ErrNoLeader)
+	q.leads(1, []byte("strange"))
+	c.reports(eldest.ErrForeignValue)
+	q.leads(2, []byte{0x0a, 1, 'x'})
+	c.until(func(_ []string, errs []error) bool {
+		return len(errs) > 0 && errs[len(errs)-1].Error() == fmt.Sprintf("eldest: resolve election %q: nobody leads that says where it takes requests", q.election)
+	})
+	q.leader(3, a)
+	c.isLedTo(a)
+
+	q.nobody()
+	q.leads(4, []byte{0x0a, 1, 'x'})
+	q.leads(5, []byte("strange"))
+	q.leader(6, a)
+	c.isLedTo(a, a)
+	for range 3 {
+		q.proclaims(6, a) // the same tenure: no news
+	}
+	late := newClient(t)
+	late.build(builder, q.election)
+	late.isLedTo(a)
+	q.leader(7, b)
+	late.isLedTo(a, b)
+	c.isLedTo(a, a, b)
+}
+
+// A leader that dies, comes back at its address and leads again is reached at once,
+// however far gRPC's back-off has grown.
+func TestEtcdLeaderComesBack(t *testing.T) {
+	q := newQueue(t, etcdtest.Shared(t))
+	a := newNode(t, "a")
+	var dials atomic.Int64
+	conn := dial(t, q.election, fromEtcd(t, q.admin), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		dials.Add(1)
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}))
+	q.leader(1, a)
+	reaches(t, conn, a)
+	a.server.Stop()
+	answered := make(chan error, 1)
+	go func() {
+		ctx := within(t, patience)
+		_, err := call(ctx, conn, grpc.WaitForReady(true))
+		for err != nil && ctx.Err() == nil { // on the old connection, before it is known to be lost
+			_, err = call(ctx, conn, grpc.WaitForReady(true))
+		}
+		answered <- err
+	}()
+	// The third attempt after 2.6 s; the fourth would come 2.6 s later.
+	require.Eventually(t, func() bool { return dials.Load() == 4 }, patience, time.Millisecond)
+	newNodeAt(t, "a", a.address)
+	q.leader(2, a)
+	begun := time.Now()
+	require.NoError(t, <-answered)
+	require.Less(t, time.Since(begun), time.Second)
+}
+
+// etcd goes away and comes back: calls go on to where the leader was, and the client
+// learns what happened meanwhile.
+func TestEtcdAwayAndBack(t *testing.T) {
+	cluster := etcdtest.Start(t, etcdtest.Config{})
+	q := newQueue(t, cluster)
+	a, b, c := newNode(t, "a"), newNode(t, "b"), newNode(t, "c")
+	host := cluster.Host(t)
+	builder := fromEtcd(t, host.Client(t))
+	conn, spy := dial(t, q.election, builder), newClient(t)
+	spy.build(builder, q.election)
+	q.leader(1, a)
+	reaches(t, conn, a)
+
+	dropped := host.Stats().Dropped.Inbound
+	host.Cut()
+	q.leader(2, b)
+	require.Eventually(t, func() bool { return host.Stats().Dropped.Inbound > dropped+10 }, patience, time.Millisecond, "the black hole was met")
+	who, err := call(within(t, patience), conn)
+	require.NoError(t, err)
+	require.Equal(t, "a", who)
+	host.Mend()
+	reaches(t, conn, b)
+
+	require.NoError(t, cluster.Member(0).Kill())
+	who, err = call(within(t, patience), conn)
+	require.NoError(t, err)
+	require.Equal(t, "b", who)
+	require.NoError(t, cluster.Restart(within(t, patience), 0))
+	q.leader(3, c)
+	reaches(t, conn, c)
+	spy.isLedTo(a, b, c)
+
+	// And who comes while etcd is away is told so, and led as soon as it is back.
+	host.Cut()
+	late := newClient(t)
+	late.build(builder, q.election)
+	late.reports(eldest.ErrSilent)
+	host.Mend()
+	late.isLedTo(c)
+}
+
+// refusing is an etcd that refuses for good, for a while.
+type refusing struct {
+	clientv3.KV
+	times atomic.Int64
+}
+
+func (r *refusing) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	if r.times.Add(-1) >= 0 {
+		return clientv3.OpResponse{}, rpctypes.ErrPermissionDenied
+	}
+	return r.KV.Do(ctx, op)
+}
+
+// A permission that is given later is found: a resolver cannot give up. The pauses grow.
+func TestEtcdRefusal(t *testing.T) {
+	q := newQueue(t, etcdtest.Shared(t))
+	a := newNode(t, "a")
+	q.leader(1, a)
+	kv := &refusing{KV: q.admin}
+	kv.times.Store(5)
+	var attempts []int
+	c := newClient(t)
+	c.build(fromEtcd(t, q.admin, func(cfg *resolver.EtcdConfig) {
+		cfg.KV = kv
+		cfg.Observer.Backoff = func(attempt int) time.Duration {
+			attempts = append(attempts, attempt)
+			return time.Millisecond
+		}
+	}), q.election)
+	c.isLedTo(a)
+	require.Equal(t, []int{0, 1, 2, 3, 4}, attempts)
+	require.ErrorContains(t, c.errs[0], "permission denied")
+}
+
+// A closed etcd client is the end of news, not of the address.
+func TestEtcdClosedClient(t *testing.T) {
+	cluster := etcdtest.Shared(t)
+	q := newQueue(t, cluster)
+	a := newNode(t, "a")
+	cli := cluster.Client(t)
+	builder := fromEtcd(t, cli)
+	conn := dial(t, q.election, builder)
+	q.leader(1, a)
+	reaches(t, conn, a)
+	require.NoError(t, cli.Close())
+	c := newClient(t)
+	c.build(builder, q.election)
+	c.reports(eldest.ErrClosed)
+	// The observer's last word, and its end.
+	require.Never(t, func() bool { return c.told() > 2 }, 200*time.Millisecond, 10*time.Millisecond, "nothing comes of asking again")
+	who, err := call(within(t, patience), conn)
+	require.NoError(t, err)
+	require.Equal(t, "a", who)
+}
+
+// Bad input is refused before anything is sent; a bad target is told to the callers.
+func TestEtcdRefusesBadInput(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	for name, cfg := range map[string]resolver.EtcdConfig{
+		"nothing":                {},
+		"no watcher":             {KV: cli},
+		"no KV":                  {Watcher: cli},
+		"a KV that nobody set":   {KV: (*clientv3.Client)(nil), Watcher: cli},
+		"an election":            {KV: cli, Watcher: cli, Observer: observe.Config{Election: "e"}},
+		"another client":         {KV: cli, Watcher: cli, Observer: observe.Config{KV: cli}},
+		"another watcher":        {KV: cli, Watcher: cli, Observer: observe.Config{Watcher: cli}},
+		"a time-out of no sense": {KV: cli, Watcher: cli, Observer: observe.Config{Timeout: -1}},
+	} {
+		_, err := resolver.FromEtcd(cfg)
+		require.ErrorIs(t, err, eldest.ErrInvalid, name)
+		var op *eldest.OpError
+		require.ErrorAs(t, err, &op, name)
+	}
+	b := fromEtcd(t, cli)
+	_, err := b.Build(target(t, "a/b"), newClient(t), grpcresolver.BuildOptions{})
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+	conn := dial(t, "a/b", b)
+	_, err = call(within(t, patience), conn)
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.ErrorContains(t, err, "contains '/'")
+}
+
+// Close leaves nothing running (the leak check of the package looks), also while etcd
+// is silent, and right away.
+func TestEtcdCloseLeavesNothing(t *testing.T) {
+	cluster := etcdtest.Shared(t)
+	q := newQueue(t, cluster)
+	host := cluster.Host(t)
+	builder := fromEtcd(t, host.Client(t))
+	for i := range 50 {
+		if i == 25 {
+			host.Cut()
+		}
+		c := newClient(t)
+		r, err := builder.Build(target(t, q.election), c, grpcresolver.BuildOptions{})
+		require.NoError(t, err)
+		r.ResolveNow(grpcresolver.ResolveNowOptions{})
+		if i%2 == 0 {
+			c.until(func(_ []string, errs []error) bool { return len(errs) > 0 })
+		}
+		closed := make(chan struct{})
+		go func() { r.Close(); close(closed) }()
+		select {
+		case <-closed:
+		case <-time.After(patience):
+			require.FailNow(t, "Close does not return")
+		}
+	}
+}
+
+// Close waits for whoever is being told: nobody is told anything after it.
+func TestCloseWaits(t *testing.T) {
+	q := newQueue(t, etcdtest.Shared(t))
+	n := newNode(t, "n")
+	n.wonders(q.election)
+	for name, builder := range map[string]grpcresolver.Builder{"etcd": fromEtcd(t, q.admin), "nodes": fromNodes(t, resolver.NodesConfig{}, n)} {
+		t.Run(name, func(t *testing.T) {
+			slow := &slowClient{client: newClient(t), told: make(chan struct{}, 16), release: make(chan struct{})}
+			r, err := builder.Build(target(t, q.election), slow, plain)
+			require.NoError(t, err)
+			<-slow.told
+			closed := make(chan struct{})
+			go func() { r.Close(); close(closed) }()
+			select {
+			case <-closed:
+				require.Fail(t, "Close does not wait")
+			case <-time.After(100 * time.Millisecond):
+			}
+			close(slow.release)
+			<-closed
+		})
+	}
+}
+
+// slowClient takes its time to be told something.
+type slowClient struct {
+	*client
+	told, release chan struct{}
+}
+
+func (c *slowClient) ReportError(error) {
+	c.told <- struct{}{}
+	<-c.release
+}

@@ -1,0 +1,322 @@
+package resolver_test
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	grpcresolver "google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/resolver"
+)
+
+// pauses is a back-off that keeps what it was asked for, and pauses for next to nothing.
+type pauses struct {
+	mu       sync.Mutex
+	attempts []int
+}
+
+func (p *pauses) next(attempt int) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.attempts = append(p.attempts, attempt)
+	return time.Millisecond
+}
+
+func (p *pauses) taken() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.attempts)
+}
+
+func fromNodes(t testing.TB, cfg resolver.NodesConfig, nodes ...*node) grpcresolver.Builder {
+	t.Helper()
+	for _, n := range nodes {
+		cfg.Addresses = append(cfg.Addresses, n.address)
+	}
+	b, err := resolver.FromNodes(cfg)
+	require.NoError(t, err)
+	return b
+}
+
+// dead is an address at which nobody listens.
+func dead(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	return listener.Addr().String()
+}
+
+// silent is an address that takes connections and says nothing.
+func silent(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, listener.Close()) })
+	return listener.Addr().String()
+}
+
+const never = time.Hour // as a time-out of nodes
+
+// Row 49: the leader moves, and the client follows, whichever node tells it, also when
+// that one dies.
+func TestRequirement49FromNodes(t *testing.T) {
+	election := newElection(t)
+	nodes := []*node{newNode(t, "a"), newNode(t, "b"), newNode(t, "c")}
+	conn := dial(t, election, fromNodes(t, resolver.NodesConfig{Timeout: never}, nodes...))
+	token := int64(0)
+	lead := func(leader *node) {
+		token++
+		for _, n := range nodes {
+			n.knows(election, leader, token)
+		}
+		reaches(t, conn, leader)
+		for range 20 {
+			who, err := call(within(t, patience), conn)
+			require.NoError(t, err)
+			require.Equal(t, leader.id, who)
+		}
+	}
+	for i := range 9 {
+		lead(nodes[i%3])
+	}
+	open := func() (asked []*node) {
+		for _, n := range nodes {
+			if n.asking.Load() > 0 {
+				asked = append(asked, n)
+			}
+		}
+		return asked
+	}
+	for len(nodes) > 1 {
+		asked := open()
+		require.Len(t, asked, 1, "one node is asked at a time")
+		asked[0].server.Stop()
+		nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n == asked[0] })
+		lead(nodes[0])
+	}
+}
+
+// Dead nodes, silent ones, ones of another kind and of another election are passed
+// over, with pauses that grow, and start anew once a node has been of use.
+func TestNodesThatAreOfNoUse(t *testing.T) {
+	election := newElection(t)
+	other, good, leader := newNode(t, "other"), newNode(t, "good"), newNode(t, "leader")
+	other.knows("another", other, 1)
+	for name, useless := range map[string]string{"dead": dead(t), "silent": silent(t), "of another election": other.address, "of another kind": bare(t)} {
+		t.Run(name, func(t *testing.T) {
+			for range 4 { // it begins with any of them
+				var p pauses
+				c := newClient(t)
+				r, err := fromNodes(t, resolver.NodesConfig{Addresses: []string{useless, useless}, Timeout: 100 * time.Millisecond, Backoff: p.next}, good).
+					Build(target(t, election), c, plain)
+				require.NoError(t, err)
+				c.until(func(_ []string, errs []error) bool { return len(errs) >= 4 })
+				good.knows(election, leader, 1)
+				c.isLedTo(leader)
+				r.Close()
+				good.wonders(election)
+				for i, attempt := range p.taken() {
+					require.Equal(t, i, attempt, "no failure is forgotten before a node was of use")
+				}
+			}
+		})
+	}
+}
+
+var plain = grpcresolver.BuildOptions{DialCreds: insecure.NewCredentials()}
+
+// bare is a gRPC server without the Curator service.
+func bare(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server, served := grpc.NewServer(), make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		require.NoError(t, <-served)
+	})
+	return listener.Addr().String()
+}
+
+// A node that does not know is given up after the time-out, and asked again later; one
+// that does not know for a moment is not given up.
+func TestNodesThatDoNotKnow(t *testing.T) {
+	election := newElection(t)
+	a, b := newNode(t, "a"), newNode(t, "b")
+	a.wonders(election)
+	b.wonders(election)
+	c := newClient(t)
+	c.build(fromNodes(t, resolver.NodesConfig{Timeout: 50 * time.Millisecond}, a, b), election)
+	c.until(func(_ []string, errs []error) bool { return a.asked.Load() >= 2 && b.asked.Load() >= 2 })
+	require.ErrorIs(t, c.errs[0], eldest.ErrNoLeader)
+	require.ErrorContains(t, c.errs[0], "too early to say")
+	a.knows(election, a, 1)
+	c.isLedTo(a)
+	require.Eventually(t, func() bool { return a.asking.Load() == 1 && b.asking.Load() == 0 }, patience, time.Millisecond)
+
+	// One that knows is asked for as long as it does.
+	stays := a.asked.Load()
+	require.Never(t, func() bool { return a.asked.Load() > stays }, 300*time.Millisecond, 10*time.Millisecond)
+
+	// From when it stops to know, the time-out runs anew.
+	asked := b.asked.Load()
+	a.wonders(election)
+	require.Eventually(t, func() bool { return b.asked.Load() > asked }, patience, time.Millisecond)
+
+	p, patient := newNode(t, "p"), newClient(t)
+	p.knows(election, a, 1)
+	patient.build(fromNodes(t, resolver.NodesConfig{Timeout: patience}, p), election)
+	patient.isLedTo(a)
+	for i := range int64(5) {
+		p.wonders(election)
+		p.knows(election, []*node{b, a}[i%2], i+2)
+	}
+	patient.until(func(addresses []string, _ []error) bool { return addresses[len(addresses)-1] == b.address })
+	require.Equal(t, int64(1), p.asked.Load(), "it is still the same stream")
+}
+
+// Tokens never go back: a node that is behind leads nobody astray (G6).
+func TestNodesThatAreBehind(t *testing.T) {
+	election := newElection(t)
+	first, behind := newNode(t, "first"), newNode(t, "behind")
+	x, y, z := newNode(t, "x"), newNode(t, "y"), newNode(t, "z")
+	first.knows(election, y, 9)
+	c := newClient(t)
+	c.build(fromNodes(t, resolver.NodesConfig{Timeout: 50 * time.Millisecond}, first, behind), election)
+	c.isLedTo(y)
+	behind.knows(election, x, 5)
+	first.server.Stop()
+	asked := behind.asked.Load()
+	require.Eventually(t, func() bool { return behind.asked.Load() >= asked+3 }, patience, time.Millisecond, "it is given up as one that does not know")
+	c.isLedTo(y)
+	behind.knows(election, z, 10)
+	c.isLedTo(y, z)
+}
+
+// A node that tells and hangs up at once, again and again, is no success: the pauses
+// grow. One that was of use for a while is.
+func TestNodesThatHangUp(t *testing.T) {
+	election := newElection(t)
+	hasty := newNode(t, "hasty")
+	hasty.knows(election, hasty, 1)
+	hasty.hangUp()
+	var p pauses
+	c := newClient(t)
+	c.build(fromNodes(t, resolver.NodesConfig{Timeout: never, Backoff: p.next}, hasty), election)
+	require.Eventually(t, func() bool { return len(p.taken()) > 5 }, patience, time.Millisecond)
+	for i, attempt := range p.taken() {
+		require.Equal(t, i, attempt)
+	}
+
+	steady := newNode(t, "steady")
+	steady.wonders(election)
+	var q pauses
+	d := newClient(t)
+	d.build(fromNodes(t, resolver.NodesConfig{Timeout: 20 * time.Millisecond, Backoff: q.next}, steady), election)
+	require.Eventually(t, func() bool { return len(q.taken()) > 2 }, patience, time.Millisecond)
+	steady.knows(election, steady, 1)
+	d.isLedTo(steady)
+	failed := len(q.taken())
+	time.AfterFunc(100*time.Millisecond, steady.hangUp)
+	require.Eventually(t, func() bool { return len(q.taken()) > failed }, patience, time.Millisecond)
+	require.Contains(t, q.taken()[failed:], 0, "it begins anew")
+}
+
+// While no node is up, it is a handful of attempts, not hundreds.
+func TestNodesAllDead(t *testing.T) {
+	var mu sync.Mutex
+	var dials []time.Time
+	builder, err := resolver.FromNodes(resolver.NodesConfig{
+		Addresses: []string{dead(t), dead(t), dead(t)},
+		DialOptions: []grpc.DialOption{
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+				mu.Lock()
+				dials = append(dials, time.Now())
+				mu.Unlock()
+				return new(net.Dialer).DialContext(ctx, "tcp", address)
+			}),
+		},
+	})
+	require.NoError(t, err)
+	begun := time.Now()
+	c := newClient(t)
+	r := c.build(builder, newElection(t))
+	c.until(func(_ []string, errs []error) bool { return len(errs) >= 7 })
+	// Six pauses, each at least half of 25 ms, 50 ms, ... 800 ms.
+	require.Greater(t, time.Since(begun), 787*time.Millisecond)
+	r.Close()
+	mu.Lock()
+	defer mu.Unlock()
+	require.LessOrEqual(t, len(dials), 8)
+}
+
+// Calls that wait for a leader wait, also while no node answers at all, and those that do
+// not are Unavailable, whatever the nodes said.
+func TestCallsWaitWhileNoNodeAnswers(t *testing.T) {
+	conn := dial(t, newElection(t), fromNodes(t, resolver.NodesConfig{Addresses: []string{dead(t)}}))
+	_, err := call(within(t, patience), conn)
+	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = call(short, conn, grpc.WaitForReady(true))
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
+}
+
+// Bad input is refused before anything is sent.
+func TestNodesRefusesBadInput(t *testing.T) {
+	for name, cfg := range map[string]resolver.NodesConfig{
+		"no address":             {},
+		"an empty address":       {Addresses: []string{"127.0.0.1:1", ""}},
+		"a time-out of no sense": {Addresses: []string{"127.0.0.1:1"}, Timeout: -1},
+	} {
+		_, err := resolver.FromNodes(cfg)
+		require.ErrorIs(t, err, eldest.ErrInvalid, name)
+		var op *eldest.OpError
+		require.ErrorAs(t, err, &op, name)
+	}
+	b := fromNodes(t, resolver.NodesConfig{Addresses: []string{"127.0.0.1:1"}})
+	require.Equal(t, "eldest", b.Scheme())
+	_, err := b.Build(target(t, "a/b"), newClient(t), plain)
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+
+	// An address that gRPC cannot take is a node that does not know.
+	c := newClient(t)
+	c.build(fromNodes(t, resolver.NodesConfig{Addresses: []string{"nonsense:///x"}}), newElection(t), func(o *grpcresolver.BuildOptions) { o.DialCreds = nil })
+	c.until(func(_ []string, errs []error) bool { return len(errs) > 1 })
+}
+
+// Close leaves nothing running, at whatever moment, right away.
+func TestNodesCloseLeavesNothing(t *testing.T) {
+	election := newElection(t)
+	knows, wonders := newNode(t, "knows"), newNode(t, "wonders")
+	knows.knows(election, knows, 1)
+	wonders.wonders(election)
+	for i, address := range []string{knows.address, wonders.address, silent(t), dead(t)} {
+		for range 10 {
+			c := newClient(t)
+			r, err := fromNodes(t, resolver.NodesConfig{Addresses: []string{address}}).Build(target(t, election), c, plain)
+			require.NoError(t, err)
+			r.ResolveNow(grpcresolver.ResolveNowOptions{})
+			if i != 2 {
+				c.until(func(addresses []string, errs []error) bool { return len(addresses)+len(errs) > 0 })
+			}
+			begun := time.Now()
+			r.Close()
+			require.Less(t, time.Since(begun), time.Second)
+		}
+	}
+	require.Eventually(t, func() bool { return knows.asking.Load()+wonders.asking.Load() == 0 }, patience, time.Millisecond)
+}

@@ -1,0 +1,314 @@
+package resolver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	grpcresolver "google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/eldest-io/eldest/curator/curatorpb"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/latest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/resolver"
+)
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
+// patience is how long a test waits for what must happen on a machine that is busy.
+const patience = 30 * time.Second
+
+func within(t testing.TB, limit time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+var elections atomic.Int64
+
+// newElection is an election of the test's own, also when the test runs again.
+func newElection(t testing.TB) string {
+	return fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), elections.Add(1))
+}
+
+// node is a server that says its name, and who leads, as the test has it.
+type node struct {
+	curatorpb.UnimplementedCuratorServer
+	id, address string
+	server      *grpc.Server
+	tells       latest.Cell[*curatorpb.CurrentLeaderResponse]
+	asked       atomic.Int64 // streams opened so far
+	asking      atomic.Int64 // streams open now
+}
+
+// newNode starts a node on loopback, which ends with the test.
+func newNode(t testing.TB, id string, options ...grpc.ServerOption) *node {
+	t.Helper()
+	return newNodeAt(t, id, "127.0.0.1:0", options...)
+}
+
+func newNodeAt(t testing.TB, id, address string, options ...grpc.ServerOption) *node {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	n := &node{id: id, address: listener.Addr().String()}
+	n.server = grpc.NewServer(append(options, grpc.UnknownServiceHandler(n.who))...)
+	curatorpb.RegisterCuratorServer(n.server, n)
+	served := make(chan error, 1)
+	go func() { served <- n.server.Serve(listener) }()
+	t.Cleanup(func() {
+		n.server.Stop()
+		require.NoError(t, <-served)
+	})
+	return n
+}
+
+// who answers any method with the node's name.
+func (n *node) who(_ any, stream grpc.ServerStream) error {
+	if err := stream.RecvMsg(new(emptypb.Empty)); err != nil {
+		return err
+	}
+	return stream.SendMsg(wrapperspb.String(n.id))
+}
+
+func (n *node) CurrentLeader(_ *curatorpb.CurrentLeaderRequest, stream grpc.ServerStreamingServer[curatorpb.CurrentLeaderResponse]) error {
+	n.asked.Add(1)
+	n.asking.Add(1)
+	defer n.asking.Add(-1)
+	for tells := n.tells.Reader(); ; {
+		answer, err := tells.Next(stream.Context())
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(answer); err != nil {
+			return err
+		}
+	}
+}
+
+// hangUp ends the node's streams, with an error.
+func (n *node) hangUp() { n.tells.Close(status.Error(codes.Unavailable, "enough")) }
+
+// identity is what the node says of itself in etcd.
+func (n *node) identity() identity.Identity {
+	return identity.Identity{NodeID: n.id, Instance: "1", Address: n.address, TTL: 10 * time.Second}
+}
+
+// knows has the node say that another one leads.
+func (n *node) knows(election string, leader *node, token int64) {
+	n.tells.Set(&curatorpb.CurrentLeaderResponse{
+		Role: curatorpb.CurrentLeaderResponse_ROLE_FOLLOWING, Election: election, ThisNodeId: n.id, ThisInstanceId: "1",
+		LeaderNodeId: leader.id, LeaderInstanceId: "1", LeaderAddress: leader.address, Token: token,
+	})
+}
+
+// wonders has the node say that it does not know who leads.
+func (n *node) wonders(election string) {
+	n.tells.Set(&curatorpb.CurrentLeaderResponse{Election: election, ThisNodeId: n.id, ThisInstanceId: "1", Reason: "too early to say"})
+}
+
+// queue writes candidates' keys of one election by hand.
+type queue struct {
+	t        testing.TB
+	election string
+	admin    *clientv3.Client
+}
+
+func newQueue(t testing.TB, cluster *etcdtest.Cluster) *queue {
+	t.Helper()
+	q := &queue{t: t, election: newElection(t), admin: cluster.Client(t)}
+	t.Cleanup(func() {
+		_, _ = q.admin.Delete(within(t, 5*time.Second), keys.Prefix(q.election), clientv3.WithPrefix())
+	})
+	return q
+}
+
+// leads makes a value that of the only candidate.
+func (q *queue) leads(lease int64, value []byte) (token int64) {
+	q.t.Helper()
+	begin, end := keys.Range(q.election)
+	resp, err := q.admin.Txn(within(q.t, patience)).Then(
+		clientv3.OpDelete(begin, clientv3.WithRange(keys.Candidate(q.election, lease))),
+		clientv3.OpDelete(keys.Candidate(q.election, lease)+"\x00", clientv3.WithRange(end)),
+		clientv3.OpPut(keys.Candidate(q.election, lease), string(value)),
+	).Commit()
+	require.NoError(q.t, err)
+	return resp.Header.Revision
+}
+
+// leader makes a node the only candidate.
+func (q *queue) leader(lease int64, n *node) (token int64) {
+	q.t.Helper()
+	value, err := identity.Protobuf{}.Encode(n.identity())
+	require.NoError(q.t, err)
+	return q.leads(lease, value)
+}
+
+// proclaims has a candidate's value written again, without another tenure.
+func (q *queue) proclaims(lease int64, n *node) {
+	q.t.Helper()
+	value, err := identity.Protobuf{}.Encode(n.identity())
+	require.NoError(q.t, err)
+	_, err = q.admin.Put(within(q.t, patience), keys.Candidate(q.election, lease), string(value))
+	require.NoError(q.t, err)
+}
+
+func (q *queue) nobody() {
+	q.t.Helper()
+	begin, end := keys.Range(q.election)
+	_, err := q.admin.Delete(within(q.t, patience), begin, clientv3.WithRange(end))
+	require.NoError(q.t, err)
+}
+
+// dial connects to an election's leader through a resolver.
+func dial(t testing.TB, election string, builder grpcresolver.Builder, options ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	options = append([]grpc.DialOption{grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials())}, options...)
+	conn, err := grpc.NewClient(resolver.Target(election), options...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// call asks who is there.
+func call(ctx context.Context, conn *grpc.ClientConn, options ...grpc.CallOption) (string, error) {
+	var who wrapperspb.StringValue
+	err := conn.Invoke(ctx, "/test.Node/Who", &emptypb.Empty{}, &who, options...)
+	return who.GetValue(), err
+}
+
+// reaches calls until a node answers, and returns how many calls failed before.
+func reaches(t testing.TB, conn *grpc.ClientConn, n *node) {
+	t.Helper()
+	ctx := within(t, patience)
+	for {
+		who, err := call(ctx, conn, grpc.WaitForReady(true))
+		if ctx.Err() != nil {
+			require.FailNow(t, "not reached", "%s; last %q, %v", n.id, who, err)
+		}
+		if who == n.id {
+			return
+		}
+	}
+}
+
+// client is a gRPC client connection as a resolver sees it, which keeps what it is
+// told, and refuses what must never be told.
+type client struct {
+	grpcresolver.ClientConn
+	t testing.TB
+
+	mu        sync.Mutex
+	addresses []string
+	names     []string
+	errs      []error
+	changed   chan struct{}
+}
+
+func newClient(t testing.TB) *client { return &client{t: t, changed: make(chan struct{})} }
+
+func (c *client) UpdateState(s grpcresolver.State) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(s.Addresses) != 1 || s.Addresses[0].Addr == "" || len(s.Endpoints) > 0 {
+		c.t.Errorf("published %v: never several, never none", s)
+		return errors.New("refused")
+	}
+	c.addresses, c.names = append(c.addresses, s.Addresses[0].Addr), append(c.names, s.Addresses[0].ServerName)
+	c.wake()
+	return nil
+}
+
+func (c *client) ReportError(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.addresses) > 0 {
+		c.t.Errorf("reported %v after %v: the last address stays", err, c.addresses)
+	}
+	if _, ok := status.FromError(err); ok {
+		c.t.Errorf("reported an error with a status of its own, of which gRPC would make that of the calls: %v", err)
+	}
+	c.errs = append(c.errs, err)
+	c.wake()
+}
+
+func (c *client) wake() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// told counts what was published and reported.
+func (c *client) told() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.addresses) + len(c.errs)
+}
+
+// until waits for what was published and reported to be as wanted.
+func (c *client) until(want func(addresses []string, errs []error) bool) {
+	c.t.Helper()
+	limit := within(c.t, patience)
+	for {
+		c.mu.Lock()
+		ok, changed := want(c.addresses, c.errs), c.changed
+		addresses, errs := c.addresses, c.errs
+		c.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-limit.Done():
+			require.FailNow(c.t, "not in time", "published %v, reported %v", addresses, errs)
+		}
+	}
+}
+
+// reports waits for an error.
+func (c *client) reports(target error) {
+	c.t.Helper()
+	c.until(func(_ []string, errs []error) bool { return len(errs) > 0 && errors.Is(errs[len(errs)-1], target) })
+}
+
+// isLedTo waits for all that was published to be these.
+func (c *client) isLedTo(nodes ...*node) {
+	c.t.Helper()
+	want := make([]string, len(nodes))
+	for i, n := range nodes {
+		want[i] = n.address
+	}
+	c.until(func(addresses []string, _ []error) bool { return len(addresses) >= len(want) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	require.Equal(c.t, want, c.addresses)
+}
+
+// build starts a resolver for a client.
+func (c *client) build(builder grpcresolver.Builder, election string, options ...func(*grpcresolver.BuildOptions)) grpcresolver.Resolver {
+	c.t.Helper()
+	opts := grpcresolver.BuildOptions{DialCreds: insecure.NewCredentials()}
+	for _, f := range options {
+		f(&opts)
+	}
+	r, err := builder.Build(target(c.t, election), c, opts)
+	require.NoError(c.t, err)
+	c.t.Cleanup(r.Close)
+	return r
+}

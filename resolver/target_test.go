@@ -1,0 +1,78 @@
+package resolver
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	grpcresolver "google.golang.org/grpc/resolver"
+
+	"github.com/eldest-io/eldest"
+)
+
+func parse(t testing.TB, target string) grpcresolver.Target {
+	t.Helper()
+	u, err := url.Parse(target)
+	require.NoError(t, err)
+	return grpcresolver.Target{URL: *u}
+}
+
+// Any name of an election comes back from its target, whatever bytes it has.
+func TestTargetRoundTrip(t *testing.T) {
+	for _, election := range []string{
+		"reports", "a b", "50%", "%2F", "what?", "#1", "a:b", "a@b", "..", ".", "\xff\x00", "Käse", "a+b", strings.Repeat("x", 1024),
+	} {
+		got, err := electionOf(parse(t, Target(election)))
+		require.NoError(t, err, "%q", election)
+		require.Equal(t, election, got)
+	}
+	require.Equal(t, "eldest:///reports", Target("reports"))
+}
+
+// What is no target of ours is refused, with what is wrong with it.
+func TestTargetRefused(t *testing.T) {
+	for target, why := range map[string]string{
+		"eldest:reports":                  "three slashes",
+		"eldest:/":                        "no name",
+		"eldest:///":                      "no name",
+		"eldest://":                       "three slashes",
+		"eldest://reports":                "names a host",
+		"eldest://host:1/reports":         "names a host",
+		"eldest://me@/reports":            "names a host",
+		"eldest:///a/b":                   "contains '/'",
+		"eldest:///a%2Fb":                 "contains '/'",
+		"eldest:////a":                    "contains '/'",
+		"eldest:///a/":                    "contains '/'",
+		"eldest:///a?b":                   "escaped",
+		"eldest:///a?":                    "escaped",
+		"eldest:///a#b":                   "escaped",
+		"dns:///reports":                  "scheme",
+		Target(strings.Repeat("x", 1025)): "1025 bytes",
+	} {
+		_, err := electionOf(parse(t, target))
+		require.ErrorIs(t, err, eldest.ErrInvalid, target)
+		var op *eldest.OpError
+		require.ErrorAs(t, err, &op)
+		require.Equal(t, "resolve", op.Op)
+		require.ErrorContains(t, err, why, target)
+	}
+}
+
+// FuzzTarget: any name has a target, and any target is either one name's or refused.
+func FuzzTarget(f *testing.F) {
+	for _, seed := range []string{"reports", "a/b", "50%", "", "\xff", "?#"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, election string) {
+		u, err := url.Parse(Target(election))
+		require.NoError(t, err)
+		got, err := electionOf(grpcresolver.Target{URL: *u})
+		if err != nil {
+			require.ErrorIs(t, err, eldest.ErrInvalid)
+			require.True(t, election == "" || len(election) > 1024 || strings.Contains(election, "/"), "%q: %v", election, err)
+			return
+		}
+		require.Equal(t, election, got)
+	})
+}
