@@ -1,0 +1,171 @@
+package concurrency_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/compat/concurrency"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// lateKV holds the first transaction after some back until it is let go, and leaves its
+// sender without an answer.
+type lateKV struct {
+	clientv3.KV
+	after atomic.Int64  // how many come before it
+	let   chan struct{} // closed to let it go
+	sent  chan error    // how it went
+}
+
+func (kv *lateKV) Txn(ctx context.Context) clientv3.Txn {
+	return &lateTxn{Txn: kv.KV.Txn(ctx), kv: kv, ctx: ctx}
+}
+
+type lateTxn struct {
+	clientv3.Txn
+	kv  *lateKV
+	ctx context.Context
+	cmp []clientv3.Cmp
+	ops []clientv3.Op
+}
+
+func (t *lateTxn) If(cs ...clientv3.Cmp) clientv3.Txn {
+	t.cmp = cs
+	t.Txn = t.Txn.If(cs...)
+	return t
+}
+
+func (t *lateTxn) Then(ops ...clientv3.Op) clientv3.Txn {
+	t.ops = ops
+	t.Txn = t.Txn.Then(ops...)
+	return t
+}
+
+func (t *lateTxn) Else(ops ...clientv3.Op) clientv3.Txn {
+	t.Txn = t.Txn.Else(ops...)
+	return t
+}
+
+func (t *lateTxn) Commit() (*clientv3.TxnResponse, error) {
+	if t.kv.after.Add(-1) != -1 {
+		return t.Txn.Commit()
+	}
+	go func() {
+		<-t.kv.let
+		resp, err := t.kv.KV.Txn(context.Background()).If(t.cmp...).Then(t.ops...).Commit()
+		if err == nil && !resp.Succeeded {
+			err = errRefused
+		}
+		t.kv.sent <- err
+	}()
+	<-t.ctx.Done()
+	return nil, t.ctx.Err()
+}
+
+// errRefused is how a transaction went whose comparison was false.
+var errRefused = errors.New("the comparison was false")
+
+// A campaign of a leader proclaims its value, and sends that again where no answer comes.
+// What it had given up does not replace what was proclaimed since.
+func TestLateProclaim(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	kv := &lateKV{KV: cli.KV, let: make(chan struct{}), sent: make(chan error, 1)}
+	kv.after.Store(2) // the registration, and that of the second campaign, which finds it
+	cli.KV = kv
+	s, ctx := session(t, cli), within(t)
+	e := concurrency.NewElection(s, t.Name())
+	require.NoError(t, e.Campaign(ctx, "one"))
+	require.NoError(t, e.Campaign(ctx, "two"))
+	require.NoError(t, e.Proclaim(ctx, "three"))
+	close(kv.let)
+	require.Equal(t, errRefused, take(t, kv.sent, "the late proclaim"))
+	resp, err := e.Leader(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "three", string(resp.Kvs[0].Value))
+}
+
+// A registration that arrives when its campaign, or its lock, has long been given up leaves
+// no ghost, however late it comes, and however often the key was used since.
+func TestLateRegistration(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	for name, use := range map[string]func(s *concurrency.Session, pfx string) (stand, leave func(context.Context) error){
+		"election": func(s *concurrency.Session, pfx string) (stand, leave func(context.Context) error) {
+			e := concurrency.NewElection(s, pfx)
+			return func(ctx context.Context) error { return e.Campaign(ctx, "v") }, e.Resign
+		},
+		"mutex": func(s *concurrency.Session, pfx string) (stand, leave func(context.Context) error) {
+			m := concurrency.NewMutex(s, pfx)
+			return m.Lock, m.Unlock
+		},
+		"mutex, tried": func(s *concurrency.Session, pfx string) (stand, leave func(context.Context) error) {
+			m := concurrency.NewMutex(s, pfx)
+			return m.TryLock, m.Unlock
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cli := c.Client(t)
+			kv := &lateKV{KV: cli.KV, let: make(chan struct{}), sent: make(chan error, 1)}
+			cli.KV = kv
+			s := session(t, cli)
+			stand, leave := use(s, t.Name())
+			given, cancel := context.WithTimeout(within(t), 200*time.Millisecond)
+			defer cancel()
+			require.Equal(t, context.DeadlineExceeded, stand(given))
+			require.NoError(t, stand(within(t)), "the key is of no use any more")
+			require.EqualValues(t, 1, count(t, c.Client(t), t.Name()+"/"), "it was swept under its holder")
+			require.NoError(t, leave(within(t)))
+			require.Zero(t, count(t, c.Client(t), t.Name()+"/"))
+			close(kv.let)
+			require.NoError(t, take(t, kv.sent, "the late registration"))
+			eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"/") == 0 }, "a ghost is in the line")
+			require.NoError(t, s.Ctx().Err())
+		})
+	}
+}
+
+// Keys that are no candidates', and one that was put by hand at the session's own place.
+func TestForeignKeys(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	ctx := within(t)
+	name := t.Name()
+	for _, key := range []string{"/", "/a/b", "/00", "/FF", "/-1", "/zz", "/inner/1a"} {
+		_, err := cli.Put(ctx, name+key, "foreign")
+		require.NoError(t, err)
+	}
+	one, other := session(t, cli), session(t, cli)
+	e := concurrency.NewElection(one, name)
+	_, err := e.Leader(ctx)
+	require.Equal(t, concurrency.ErrElectionNoLeader, err)
+	m, waiting := concurrency.NewMutex(one, name), concurrency.NewMutex(other, name)
+	require.NoError(t, m.TryLock(ctx))
+	require.Equal(t, concurrency.ErrLocked, waiting.TryLock(ctx))
+	require.EqualValues(t, 8, count(t, cli, name+"/"), "TryLock has left its key")
+	require.NoError(t, m.Unlock(ctx))
+	values := e.Observe(ctx)
+	require.NoError(t, e.Campaign(ctx, "leads"))
+	require.Equal(t, "leads", string(take(t, values, "the leader").Kvs[0].Value))
+	resp, err := e.Leader(ctx)
+	require.NoError(t, err)
+	require.Equal(t, e.Key(), string(resp.Kvs[0].Key))
+	require.Len(t, resp.Kvs, 1)
+	require.NoError(t, e.Resign(ctx))
+
+	byHand := concurrency.NewElection(one, name+"-hand")
+	_, err = cli.Put(ctx, keyOf(one, name+"-hand"), "without a lease")
+	require.NoError(t, err)
+	err = byHand.Campaign(ctx, "v")
+	require.ErrorIs(t, err, concurrency.ErrElectionNotLeader)
+	require.ErrorIs(t, err, eldest.ErrDeposed)
+	require.Empty(t, byHand.Key())
+}

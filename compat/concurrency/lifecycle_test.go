@@ -1,0 +1,286 @@
+package concurrency_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/compat/concurrency"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+const patience = 30 * time.Second
+
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func session(t testing.TB, cli *clientv3.Client, opts ...concurrency.SessionOption) *concurrency.Session {
+	t.Helper()
+	s, err := concurrency.NewSession(cli, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() }) // a test may have closed it
+	return s
+}
+
+func eventually(t testing.TB, condition func() bool, what string) {
+	t.Helper()
+	require.Eventually(t, condition, patience, 5*time.Millisecond, what)
+}
+
+// take waits for a value.
+func take[T any](t testing.TB, from <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		require.FailNow(t, "not in time: "+what)
+		panic("unreachable")
+	}
+}
+
+// count is the number of keys under a prefix.
+func count(t testing.TB, cli *clientv3.Client, prefix string) int64 {
+	t.Helper()
+	resp, err := cli.Get(within(t), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	require.NoError(t, err)
+	return resp.Count
+}
+
+// goroutines counts until the number has come down to what is wanted.
+func goroutines(t testing.TB, wanted int) {
+	t.Helper()
+	eventually(t, func() bool { return runtime.NumGoroutine() <= wanted }, fmt.Sprintf("more than %d goroutines", wanted))
+}
+
+// Whatever a session did, nothing of it is left when it is closed, and 200 of them leave
+// no more than one.
+func TestNothingIsLeft(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	before := 0
+	for i := range 200 {
+		ctx := within(t)
+		s, err := concurrency.NewSession(cli, concurrency.WithTTL(60))
+		require.NoError(t, err)
+		e := concurrency.NewElection(s, t.Name())
+		watching, stop := context.WithCancel(ctx)
+		values := e.Observe(watching)
+		require.NoError(t, e.Campaign(ctx, "v"))
+		<-values
+		m := concurrency.NewMutex(s, t.Name()+"-m")
+		require.NoError(t, m.Lock(ctx))
+		other, err := concurrency.NewSession(cli, concurrency.WithTTL(60), concurrency.WithLease(s.Lease()))
+		require.NoError(t, err)
+		other.Orphan()
+		stop()
+		if i%2 == 0 {
+			require.NoError(t, m.Unlock(ctx))
+			require.NoError(t, e.Resign(ctx))
+		}
+		require.NoError(t, s.Close())
+		if i == 20 {
+			before = runtime.NumGoroutine()
+		}
+	}
+	goroutines(t, before+5)
+	require.Zero(t, count(t, cli, t.Name()))
+}
+
+// One session may lock any number of names, one after another, and keeps nothing of them.
+func TestManyNames(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	s := session(t, cli)
+	ctx := within(t)
+	warm := func(n int) {
+		for i := range n {
+			m := concurrency.NewMutex(s, fmt.Sprintf("%s-%d", t.Name(), i))
+			require.NoError(t, m.Lock(ctx))
+			require.NoError(t, m.Unlock(ctx))
+			e := concurrency.NewElection(s, fmt.Sprintf("%s-%d", t.Name(), i))
+			require.NoError(t, e.Campaign(ctx, ""))
+			require.NoError(t, e.Resign(ctx))
+		}
+	}
+	warm(10)
+	before := runtime.NumGoroutine()
+	warm(300)
+	goroutines(t, before+5)
+	eventually(t, func() bool { return concurrency.Slots(s) == 0 }, "slots are left")
+}
+
+// Handles may be shared: any number of goroutines campaign, proclaim, resign, lock, unlock
+// and ask on one session, one election and one mutex.
+func TestConcurrentSafe(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	s := session(t, cli)
+	e, m := concurrency.NewElection(s, t.Name()), concurrency.NewMutex(s, t.Name()+"-m")
+	ctx := within(t)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for range 10 {
+				short, cancel := context.WithTimeout(ctx, time.Duration(1+i)*5*time.Millisecond)
+				_ = e.Campaign(short, fmt.Sprint(i)) // any of them may be too late, or resigned
+				_ = e.Proclaim(short, "again")
+				_, _ = e.Leader(short)
+				_, _, _ = e.Key(), e.Rev(), e.Header()
+				_ = m.Lock(short)
+				_, _, _ = m.Key(), m.IsOwner(), m.Header()
+				_ = m.Unlock(short)
+				_ = m.TryLock(short)
+				_ = e.Resign(ctx)
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, e.Resign(ctx))
+	if err := m.Unlock(ctx); err != nil {
+		require.ErrorIs(t, err, concurrency.ErrLockReleased)
+	}
+	eventually(t, func() bool { return count(t, cli, t.Name()) == 0 }, "keys are left on a session that lives")
+	require.NoError(t, e.Campaign(ctx, "after all"))
+	require.NoError(t, m.Lock(ctx))
+	require.NoError(t, s.Close())
+}
+
+// The context of a session says why it has ended, and Done is closed by then.
+func TestCause(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	for name, c := range map[string]struct {
+		end  func(s *concurrency.Session, cancel context.CancelFunc)
+		want error
+	}{
+		"orphaned": {func(s *concurrency.Session, _ context.CancelFunc) { s.Orphan() }, eldest.ErrClosed},
+		"revoked": {func(s *concurrency.Session, _ context.CancelFunc) {
+			_, err := cli.Revoke(context.Background(), s.Lease())
+			require.NoError(t, err)
+		}, eldest.ErrSessionLost},
+		"deposed": {func(s *concurrency.Session, _ context.CancelFunc) {
+			e := concurrency.NewElection(s, "TestCause")
+			require.NoError(t, e.Campaign(within(t), "v"))
+			_, err := cli.Delete(context.Background(), e.Key())
+			require.NoError(t, err)
+		}, eldest.ErrDeposed},
+		"its context": {func(_ *concurrency.Session, cancel context.CancelFunc) { cancel() }, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			s := session(t, cli, concurrency.WithTTL(10), concurrency.WithContext(ctx))
+			c.end(s, cancel)
+			take(t, s.Done(), "the end")
+			require.ErrorIs(t, s.Ctx().Err(), context.Canceled)
+			require.ErrorIs(t, context.Cause(s.Ctx()), c.want)
+		})
+	}
+}
+
+// What is asked of a session that was lost is refused here, whatever etcd still knows of
+// its lease.
+func TestLostSession(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	host := c.Host(t)
+	cli := host.Client(t)
+	s := session(t, cli, concurrency.WithTTL(5))
+	e, m := concurrency.NewElection(s, t.Name()), concurrency.NewMutex(s, t.Name()+"-m")
+	ctx := within(t)
+	require.NoError(t, e.Campaign(ctx, "v"))
+	require.NoError(t, m.Lock(ctx))
+	waiting := make(chan error, 1)
+	leader := session(t, c.Client(t))
+	first := concurrency.NewElection(leader, t.Name()+"-w")
+	require.NoError(t, first.Campaign(ctx, "first"))
+	go func() { waiting <- concurrency.NewElection(s, t.Name()+"-w").Campaign(ctx, "waiter") }()
+	eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"-w/") == 2 }, "a waiter")
+	host.Cut()
+	take(t, s.Done(), "the deadline")
+	err := take(t, waiting, "the end of the waiter's campaign")
+	require.ErrorIs(t, err, concurrency.ErrElectionNotLeader)
+	require.ErrorIs(t, err, eldest.ErrSessionLost)
+	host.Mend() // the lease may live again: nobody is told so
+	require.Equal(t, concurrency.ErrElectionNotLeader, e.Proclaim(ctx, "w"))
+	require.Equal(t, rpctypes.ErrLeaseNotFound, concurrency.NewElection(s, t.Name()).Campaign(ctx, "again"))
+	require.Equal(t, rpctypes.ErrLeaseNotFound, concurrency.NewMutex(s, t.Name()+"-n").Lock(ctx))
+	require.Equal(t, rpctypes.ErrLeaseNotFound, concurrency.NewMutex(s, t.Name()+"-n").TryLock(ctx))
+	require.NoError(t, m.Unlock(ctx), "what is gone is unlocked")
+	err = s.Close()
+	if err != nil {
+		require.Equal(t, rpctypes.ErrLeaseNotFound, err)
+	}
+}
+
+// A session that has lost its lease leaves it to those who took it over, also where what it
+// sends arrives.
+func TestLeaseIsLeftToOthers(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	host := c.Host(t)
+	var sent etcdtest.Recorder
+	deaf := host.Client(t, sent.Attach)
+	var lost, heirs []*concurrency.Session
+	for range 10 {
+		s := session(t, deaf, concurrency.WithTTL(6))
+		lost, heirs = append(lost, s), append(heirs, session(t, c.Client(t), concurrency.WithLease(s.Lease())))
+	}
+	host.Drop(etcdtest.Outbound)
+	for _, s := range lost {
+		take(t, s.Done(), "the deadline")
+	}
+	over := time.After(8 * time.Second) // longer than the TTL
+	<-over
+	require.Zero(t, sent.Count("LeaseRevoke"), "what is lost here is revoked")
+	host.Mend()
+	for _, s := range heirs {
+		require.NoError(t, s.Ctx().Err(), "an heir has lost it")
+		require.NoError(t, concurrency.NewElection(s, t.Name()+strconv.FormatInt(int64(s.Lease()), 10)).Campaign(within(t), "v"))
+	}
+}
+
+// A lease that nobody confirms is given up after a while, as in etcd's package.
+func TestTakeUpIsBounded(t *testing.T) {
+	t.Parallel()
+	host := etcdtest.Shared(t).Host(t)
+	cli := host.Client(t)
+	host.Cut()
+	begin := time.Now()
+	s, err := concurrency.NewSession(cli, concurrency.WithLease(1234), concurrency.WithTTL(1))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, time.Since(begin), 4*time.Second)
+	take(t, s.Done(), "the end")
+	s.Orphan()
+	require.Error(t, s.Close())
+	host.Mend()
+}
+
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	_, err := concurrency.NewSession(nil)
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+	var none context.Context
+	_, err = concurrency.NewSession(etcdtest.Shared(t).Client(t), concurrency.WithContext(none))
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+	closed, err := etcdtest.Shared(t).Dial()
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
+	_, err = concurrency.NewSession(closed)
+	require.True(t, errors.Is(err, context.Canceled), "%v", err)
+}

@@ -1,0 +1,22 @@
+package concurrency
+
+import "sync"
+
+// locker is a mutex behind the interface of package sync.
+type locker struct{ mutex *Mutex }
+
+// NewLocker returns a mutex as a sync.Locker, under the client's context. Lock and Unlock
+// panic where Mutex would return an error: it has no other way of saying so.
+func NewLocker(s *Session, pfx string) sync.Locker { return &locker{NewMutex(s, pfx)} }
+
+func (l *locker) Lock() {
+	if err := l.mutex.Lock(l.mutex.line.session.client.Ctx()); err != nil {
+		panic(err)
+	}
+}
+
+func (l *locker) Unlock() {
+	if err := l.mutex.Unlock(l.mutex.line.session.client.Ctx()); err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,150 @@
+package concurrency
+
+import (
+	"context"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// Observe returns a channel on which the leader's key comes, as the only one of a
+// response: first the present one, without waiting for anything to happen, then each value
+// that the leader proclaims, and each new leader. It goes on after compactions, partitions
+// and restarts of etcd, behind which values may be missing, as they are for a reader who
+// is a thousand of them behind; the newest one always comes. That nobody leads is not
+// told.
+//
+// The channel is closed when ctx ends, when the client is closed, or when etcd refuses for
+// good. One of these must come, or be read for: two goroutines belong to the channel.
+func (e *Election) Observe(ctx context.Context) <-chan *clientv3.GetResponse {
+	ch := make(chan *clientv3.GetResponse)
+	f := &feed{more: make(chan struct{}, 1)}
+	s := e.line.session
+	watching, stop := context.WithCancel(ctx)
+	detach := context.AfterFunc(s.client.Ctx(), stop)
+	go func() {
+		defer f.end()
+		f.follow(watching, s.source, e.line.name)
+	}()
+	go func() {
+		defer close(ch)
+		defer stop()
+		defer detach()
+		f.deliver(watching, ch)
+	}()
+	return ch
+}
+
+// backlog is how many values may wait for a reader.
+const backlog = 1000
+
+// feed is what goes from the watch to the reader. The one never waits for the other.
+type feed struct {
+	mu      sync.Mutex
+	waiting []*clientv3.GetResponse
+	over    bool
+	more    chan struct{} // one token when there is something new
+}
+
+func (f *feed) add(resp *clientv3.GetResponse) {
+	f.mu.Lock()
+	if len(f.waiting) == backlog {
+		f.waiting = append(f.waiting[:0], f.waiting[1:]...) // the oldest is worth the least
+	}
+	f.waiting = append(f.waiting, resp)
+	f.mu.Unlock()
+	f.wake()
+}
+
+func (f *feed) end() {
+	f.mu.Lock()
+	f.over = true
+	f.mu.Unlock()
+	f.wake()
+}
+
+func (f *feed) wake() {
+	select {
+	case f.more <- struct{}{}:
+	default:
+	}
+}
+
+func (f *feed) next() (resp *clientv3.GetResponse, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.waiting) == 0 {
+		return nil, f.over
+	}
+	resp = f.waiting[0]
+	f.waiting[0] = nil
+	f.waiting = f.waiting[1:]
+	return resp, false
+}
+
+// deliver hands over what is added until ctx ends, or nothing more can come.
+func (f *feed) deliver(ctx context.Context, ch chan<- *clientv3.GetResponse) {
+	for {
+		resp, over := f.next()
+		switch {
+		case over:
+			return
+		case resp == nil:
+			select {
+			case <-f.more:
+			case <-ctx.Done():
+				return
+			}
+		default:
+			select {
+			case ch <- resp:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// follow adds each new leader and each new value of a leader, until ctx ends or etcd
+// refuses for good.
+func (f *feed) follow(ctx context.Context, source *watch.Source, name string) {
+	p := picture{name: name}
+	var last *mvccpb.KeyValue
+	var header *pb.ResponseHeader
+	publish := func(revision int64) {
+		leader := p.leader()
+		if leader == nil || last != nil && last.CreateRevision == leader.CreateRevision &&
+			last.ModRevision == leader.ModRevision && string(last.Key) == string(leader.Key) {
+			return
+		}
+		last = leader
+		f.add(&clientv3.GetResponse{Header: at(header, revision), Kvs: []*mvccpb.KeyValue{leader}, Count: 1})
+	}
+	begin, end := keys.Range(name)
+	_ = source.Follow(ctx, watch.Target{
+		Key: begin, End: end,
+		Snapshot: func(resp *clientv3.GetResponse) bool {
+			header = resp.Header
+			p.reset(header.GetRevision(), resp.Kvs)
+			publish(header.GetRevision())
+			return false
+		},
+		Header: func(h *pb.ResponseHeader) { header = h },
+		Change: func(revision int64, events []*clientv3.Event) bool {
+			p.change(revision, events)
+			publish(revision)
+			return false
+		},
+		Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) { return p.probe(begin, end) },
+	})
+}
+
+// at is a header of etcd's as of a revision that it told of.
+func at(h *pb.ResponseHeader, revision int64) *pb.ResponseHeader {
+	return &pb.ResponseHeader{ClusterId: h.GetClusterId(), MemberId: h.GetMemberId(), Revision: revision, RaftTerm: h.GetRaftTerm()}
+}

@@ -1,0 +1,229 @@
+package concurrency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Session is a lease that is renewed until the session ends: by Orphan or Close, with its
+// context or its client, when the lease is lost, or when somebody takes the key of an
+// election that it leads. Made by NewSession. All methods are safe for concurrent use.
+//
+// Invariant: Done is closed before etcd can expire the lease (see package lease).
+type Session struct {
+	client *clientv3.Client
+	opts   *sessionOptions
+	id     clientv3.LeaseID
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// lease is nil where the lease that was to be taken up was gone.
+	lease *lease.Session
+	done  <-chan struct{} // closed when the lease is no longer renewed
+	over  chan struct{}   // closed when the session's own goroutine has ended
+	// source is where the watches of the session's elections and mutexes come from.
+	source *watch.Source
+
+	mu sync.Mutex
+	// released says that the session was ended by will: whoever took the lease over may
+	// keep its keys alive, so they may stand in elections still.
+	released bool
+	// failed is why the session was lost; nil before, and if it was released.
+	failed error
+	slots  map[string]*slot
+	tasks  map[*task]struct{}
+}
+
+var errReleased = fmt.Errorf("%w: the session was orphaned, or its context has ended", eldest.ErrClosed)
+
+// NewSession grants a lease, or takes one up (WithLease), and keeps it alive. It blocks
+// until etcd has answered, or the context of WithContext ends, or that of the client, whose
+// error it returns; else it returns what etcd refused.
+func NewSession(client *clientv3.Client, opts ...SessionOption) (*Session, error) {
+	if client == nil {
+		return nil, fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
+	}
+	o := &sessionOptions{ttl: defaultTTL, ctx: client.Ctx()}
+	for _, option := range opts {
+		option(o, client.GetLogger())
+	}
+	if o.ctx == nil {
+		return nil, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
+	}
+	kept, err := acquire(client, o)
+	if err != nil {
+		return nil, plain(o.ctx, client, err)
+	}
+	s := &Session{
+		client: client, opts: o, id: o.leaseID, lease: kept, over: make(chan struct{}),
+		slots: make(map[string]*slot), tasks: make(map[*task]struct{}),
+	}
+	s.source = s.newSource()
+	s.ctx, s.cancel = context.WithCancelCause(o.ctx)
+	if kept == nil {
+		s.released = true
+		s.cancel(fmt.Errorf("%w: the lease was gone already", eldest.ErrSessionLost))
+		s.done = s.ctx.Done()
+		close(s.over)
+	} else {
+		s.id, s.done = kept.ID(), kept.Done()
+		go s.run()
+	}
+	return s, nil
+}
+
+// takeUp is how long a lease that is to be taken up may go unconfirmed: as long as etcd's
+// client waits for its first renewal.
+const takeUp = 5 * time.Second
+
+// acquire returns the session of the lease; nil if the one to take up is not to be had.
+func acquire(client *clientv3.Client, o *sessionOptions) (*lease.Session, error) {
+	// Shared: a lease may have been handed to another session, or process, whose keys
+	// must not go because this one has lost it.
+	cfg := lease.Config{Lease: client, TTL: time.Duration(o.ttl) * time.Second, Shared: true}
+	switch {
+	case o.leaseID == clientv3.NoLease && o.ttl <= int(lease.MaxTTL/time.Second):
+		return lease.Open(o.ctx, cfg)
+	case o.leaseID == clientv3.NoLease:
+		// Longer than a lease of ours may be; etcd's package has no limit of its own.
+		id, err := grant(o.ctx, client, o.ttl)
+		if err != nil {
+			return nil, err
+		}
+		return lease.Resume(o.ctx, cfg, id)
+	}
+	if o.leaseID < 0 {
+		return nil, nil // no lease has such an ID: etcd's own servers ask for it where they need none
+	}
+	ctx, cancel := context.WithTimeout(o.ctx, takeUp)
+	defer cancel()
+	kept, err := lease.Resume(ctx, cfg, o.leaseID)
+	switch {
+	case err != nil && client.Ctx().Err() != nil:
+		return nil, clientv3.ErrKeepAliveHalted{Reason: client.Ctx().Err()}
+	case err != nil && (errors.Is(err, eldest.ErrSessionLost) || ctx.Err() != nil):
+		return nil, nil // as documented: a session that is done, and no error
+	}
+	return kept, err
+}
+
+func grant(ctx context.Context, client *clientv3.Client, seconds int) (id clientv3.LeaseID, err error) {
+	err = policy(client).Until(ctx, func(once context.Context) error {
+		resp, err := client.Grant(once, int64(seconds))
+		if err == nil {
+			id = resp.ID
+		}
+		return err
+	})
+	return id, err
+}
+
+// run ends the session with whatever ends first.
+func (s *Session) run() {
+	defer close(s.over)
+	select {
+	case <-s.done:
+	case <-s.ctx.Done():
+	case <-s.client.Ctx().Done():
+	}
+	s.release()
+}
+
+// release ends what is renewed here, as lost if it is, else as released.
+func (s *Session) release() {
+	if s.lease == nil {
+		return
+	}
+	err := s.lost()
+	if err == nil {
+		err = errReleased
+		s.mu.Lock()
+		s.released = s.failed == nil
+		s.mu.Unlock()
+	}
+	s.cancel(err)
+	s.lease.Abandon()
+}
+
+// lost reads the clock and returns why the session was lost; nil while it lives and after
+// it was released.
+func (s *Session) lost() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil && !s.released {
+		s.failed = s.lease.Err()
+	}
+	return s.failed
+}
+
+// fail ends the session as lost.
+func (s *Session) fail(err error) {
+	s.mu.Lock()
+	if s.failed == nil && !s.released {
+		s.failed = err
+	}
+	s.mu.Unlock()
+	s.cancel(err) // which run hears
+}
+
+// Client returns the client that the session was made with.
+func (s *Session) Client() *clientv3.Client { return s.client }
+
+// Lease returns the ID of the session's lease.
+func (s *Session) Lease() clientv3.LeaseID { return s.id }
+
+// Ctx returns a context that carries the values of WithContext's and ends with the
+// session; context.Cause says why.
+func (s *Session) Ctx() context.Context {
+	if err := s.lost(); err != nil {
+		s.cancel(err)
+	}
+	return s.ctx
+}
+
+// Done returns a channel that is closed when the session ends: by its deadline, which is
+// before etcd can expire the lease, at the latest. The call itself reads the clock, so
+// that after a stop of the process a look at the channel tells the truth.
+func (s *Session) Done() <-chan struct{} {
+	_ = s.lost()
+	return s.done
+}
+
+// Orphan ends the session without a word to etcd: the lease is no longer renewed here, and
+// lives until it expires, or goes on in whoever has taken it over. It returns when Done is
+// closed, at once.
+func (s *Session) Orphan() {
+	s.release()
+	<-s.over
+	s.endTasks(false)
+}
+
+// Close is Orphan, and revokes the lease. It blocks until etcd has answered, for at most
+// the TTL, or until the context of WithContext ends. A lease that is gone already is
+// etcd's error for that, as in etcd's package.
+func (s *Session) Close() error {
+	s.Orphan()
+	s.endTasks(true)
+	ctx, cancel := context.WithTimeout(s.opts.ctx, time.Duration(s.opts.ttl)*time.Second)
+	defer cancel()
+	again := false
+	err := policy(s.client).Until(ctx, func(once context.Context) error {
+		_, err := s.client.Revoke(once, s.id)
+		if again && rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
+			return nil // it was us, and the reply was lost
+		}
+		again = true
+		return err
+	})
+	return plain(ctx, s.client, err)
+}
