@@ -1,0 +1,66 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// Every observer of every contender learns of every change, wherever it lives, and
+// the counts are what the protocols make them: ours is told once a process and asks
+// nothing, whatever the size of the crowd; the others are told, and ask, once for each
+// observer.
+func TestFanout(t *testing.T) {
+	t.Parallel()
+	const rounds, processes, n = 2, 2, 30
+	report, err := Run(testContext(t), siteAt(etcdtest.Shared(t).Endpoints()), "fanout", Options{
+		Rounds: rounds, Warmup: -1, Sizes: []int{n}, Processes: processes,
+		Contenders: []string{"eldest", "concurrency", "herd"},
+	})
+	require.NoError(t, err)
+	require.Equal(t, processes, report.Setup.Processes)
+	for _, regime := range []string{"one-process", "slow-mixed", "processes"} {
+		find := func(name, metric string) *Result {
+			r := report.Find(name, regime, n, metric)
+			require.NotNil(t, r, "%s of %s, %s, %d", metric, name, regime, n)
+			require.Equal(t, "", r.FirstError, name)
+			require.Len(t, r.Samples, rounds, name)
+			return r
+		}
+		for _, name := range []string{"eldest", "concurrency", "herd"} {
+			require.Positive(t, find(name, "last").Min)
+			require.LessOrEqual(t, find(name, "spread").Max, find(name, "last").Max)
+		}
+		told := int64(1)
+		if regime == "processes" {
+			told = processes
+		}
+		require.Equal(t, []int64{told, told}, find("eldest", "events").Samples)
+		require.Zero(t, find("eldest", "watches").Max)
+		// A quiet watch is checked every two seconds, which may fall into a
+		// change.
+		require.LessOrEqual(t, find("eldest", "requests").Max, 2*told)
+		if regime != "slow-mixed" { // there some come later than the count
+			require.Equal(t, []int64{int64(n), int64(n)}, find("herd", "events").Samples)
+			require.GreaterOrEqual(t, find("concurrency", "requests").Min, int64(2*n))
+		}
+	}
+}
+
+// Parts add up to the whole, and none has more slow observers than observers.
+func TestShare(t *testing.T) {
+	for _, whole := range []CrowdSize{{}, {Observers: 1, Slow: 1}, {Observers: 10, Slow: 1}, {Observers: 7, Slow: 7}, {Observers: 10_000, Slow: 1_000}} {
+		for n := 1; n < 9; n++ {
+			var sum CrowdSize
+			for i := range n {
+				part := whole.share(i, n)
+				require.LessOrEqual(t, part.Slow, part.Observers, "%v in %d", whole, n)
+				sum.Observers += part.Observers
+				sum.Slow += part.Slow
+			}
+			require.Equal(t, whole, sum)
+		}
+	}
+}
