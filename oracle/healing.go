@@ -1,0 +1,139 @@
+package oracle
+
+import "time"
+
+// Healing checks that all comes right by itself. After the last fault is over
+// (Healed), with anybody alive, somebody leads within the time to recover; and when
+// all has settled (Queue) the keys are exactly those of the participants that stand.
+// What changed within the time to recover before the list may be in it or not.
+//
+// A Healed after which something else struck too soon is not judged, and counts for
+// nothing: see [Tally].
+func Healing(h *History) []Violation {
+	var out []Violation
+	for _, e := range h.Events {
+		switch e.Kind {
+		case Healed:
+			due := e.At + h.recovery()
+			if h.calm(e.At, due) && h.alive(e.At) && !h.led(e.At, due) {
+				out = append(out, violated("healing", due, "nobody leads %v after all had healed", h.recovery()))
+			}
+		case Queue:
+			out = append(out, settled(h, e)...)
+		}
+	}
+	return out
+}
+
+var (
+	// disturbs are the kinds after which the time to recover begins anew.
+	disturbs = map[Kind]bool{Struck: true, Stopped: true, Removed: true, Crashed: true}
+	// leads are the kinds by which somebody is known to lead.
+	leads = map[Kind]bool{Won: true, Sure: true, Held: true, Acked: true}
+)
+
+// calm reports whether nothing struck from one instant to another, and the log goes
+// on until then.
+func (h *History) calm(from, till time.Duration) bool {
+	if end(h) < till {
+		return false
+	}
+	for _, e := range h.Events {
+		if disturbs[e.Kind] && e.At > from && e.At <= till {
+			return false
+		}
+	}
+	return true
+}
+
+// alive reports whether somebody takes part at an instant: it stood before, and has
+// neither gone nor been told to leave since.
+func (h *History) alive(at time.Duration) bool {
+	in := map[string]bool{}
+	for _, e := range h.Events {
+		switch {
+		case e.At > at:
+		case e.Kind == Joined:
+			in[e.Who] = true
+		case e.Kind == Leaving, e.Kind == Crashed:
+			delete(in, e.Who)
+		}
+	}
+	return len(in) > 0
+}
+
+// led reports whether anybody is known to have led at some instant between two: won,
+// was sure, or wrote.
+func (h *History) led(from, till time.Duration) bool {
+	for _, e := range h.Events {
+		if leads[e.Kind] && e.At >= from && e.At <= till {
+			return true
+		}
+	}
+	return false
+}
+
+// stand is the standing of a participant at the moment of a list.
+type stand struct {
+	lease int64
+	token int64         // 0: waits
+	stood bool          // waits or leads; else it is over
+	since time.Duration // when it last changed
+}
+
+// settled judges one list of keys.
+func settled(h *History, q Event) []Violation {
+	var out []Violation
+	bad := func(format string, args ...any) { out = append(out, violated("healing", q.At, format, args...)) }
+	stands, owner := h.standsAt(q.Until)
+	recent := func(s stand) bool { return s.since > q.At-h.recovery() }
+	listed := map[string]bool{}
+	for i, key := range q.Keys {
+		who, ok := owner[LeaseOf(key)]
+		s := stands[who]
+		switch {
+		case !ok:
+			bad("key %s is in the queue and nobody's: a ghost", key)
+			continue
+		case (!s.stood || s.lease != LeaseOf(key)) && !recent(s):
+			bad("key %s is in the queue, and %s has not stood by it since %v: a ghost", key, who, s.since)
+		case i > 0 && s.stood && s.token != 0 && !recent(s):
+			bad("%s leads (token %d) and its key is number %d in the queue", who, s.token, i+1)
+		}
+		if s.lease == LeaseOf(key) {
+			listed[who] = true
+		}
+	}
+	for who, s := range stands {
+		if s.stood && !recent(s) && !listed[who] {
+			bad("%s has stood since %v, and its key is not in the queue %v", who, s.since, q.Keys)
+		}
+	}
+	return out
+}
+
+// standsAt returns what each participant said of itself last, and whose which lease
+// is.
+func (h *History) standsAt(at time.Duration) (stands map[string]stand, owner map[int64]string) {
+	stands, owner = map[string]stand{}, map[int64]string{}
+	for _, e := range h.Events {
+		if e.At > at {
+			break
+		}
+		s := stands[e.Who]
+		switch e.Kind {
+		case Joined:
+			if e.Lease != 0 { // that of a key which names none
+				owner[e.Lease] = e.Who
+			}
+			stands[e.Who] = stand{lease: e.Lease, stood: true, since: e.At}
+		case Won:
+			s.token, s.since = e.Token, e.At
+			stands[e.Who] = s
+		case Failed, Ended, Crashed:
+			s.token, s.stood, s.since = 0, false, e.At
+			stands[e.Who] = s
+		}
+	}
+	return stands, owner
+}

@@ -1,0 +1,135 @@
+package oracle
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	// handover is how soon a successor with a good network must lead.
+	handover = 100 * time.Millisecond
+	// recovery is how long a network's troubles may be felt after they ended:
+	// gRPC dials again with a back-off of its own.
+	recovery = 8 * time.Second
+)
+
+// I7 checks: what is well stays well. Nobody loses a session while nothing was wrong
+// with its host or the server within the TTL (one lost reply is nothing wrong).
+// With a session, nobody gives up a candidacy or tenure unless told to, or unless
+// its key was taken away, or a server in trouble refused it. And whoever becomes the oldest with nothing wrong leads
+// within a tenth of a second.
+func I7(h *History) []Violation {
+	out := append(lostForNothing(h), gaveUp(h)...)
+	return append(out, slow(h)...)
+}
+
+func lostForNothing(h *History) []Violation {
+	var out []Violation
+	lease := map[string]int64{}
+	removed := map[int64]bool{}
+	for _, e := range h.Events {
+		switch e.Kind {
+		case Joined:
+			lease[e.Who] = e.Lease
+		case Removed:
+			removed[LeaseOf(e.Key)] = true
+		case Failed, Ended:
+			if e.Lost && !removed[lease[e.Who]] && !troubled(h, e.Who, e.At-h.TTL, e.At) {
+				out = append(out, violated("I7", e.At, "%s lost its session although nothing was wrong: %s", e.Who, e.Text))
+			}
+		}
+	}
+	return out
+}
+
+func gaveUp(h *History) []Violation {
+	var out []Violation
+	lease := map[string]int64{}
+	told, removed := map[string]bool{}, map[int64]bool{}
+	for _, e := range h.Events {
+		switch e.Kind {
+		case Joined:
+			lease[e.Who], told[e.Who] = e.Lease, false
+		case Leaving, Resigning:
+			told[e.Who] = true
+		case Removed:
+			removed[LeaseOf(e.Key)] = true
+		case Failed, Ended:
+			refused := e.Denied && troubled(h, "", e.At, e.At)
+			if !e.Lost && !told[e.Who] && !removed[lease[e.Who]] && !refused {
+				out = append(out, violated("I7", e.At, "%s gave up with a live session, unasked: %s", e.Who, e.Text))
+			}
+		}
+	}
+	return out
+}
+
+func slow(h *History) []Violation {
+	var out []Violation
+	q := h.queue()
+	var since time.Duration // when the last of the older ones went
+	for _, l := range q.lives {
+		turn := max(since, l.born)
+		who := waitsAt(h, l, turn)
+		since = max(since, l.died)
+		if l.gone == math.MaxInt64 {
+			since = time.Duration(math.MaxInt64) // nobody younger has a turn
+		}
+		due := turn + handover
+		if turn == time.Duration(math.MaxInt64) || l.removed && l.died <= due || who == "" || due > end(h) {
+			continue
+		}
+		if troubled(h, who, turn, due) || endsBy(h, who, turn, due) || winsBy(h, who, l.create, due) {
+			continue
+		}
+		out = append(out, violated("I7", due, "%s (create %d) was the oldest at %v, with nothing wrong, and did not lead by %v", who, l.create, turn, due))
+	}
+	return out
+}
+
+// waitsAt returns who campaigns with the life's lease at an instant, or leads by
+// it already.
+func waitsAt(h *History, l *life, at time.Duration) string {
+	who := ""
+	for _, e := range h.Events {
+		switch {
+		case e.At > at:
+			return who
+		case e.Kind == Joined && e.Lease == l.lease:
+			who = e.Who
+		case e.Who == who && (e.Kind == Failed || e.Kind == Crashed):
+			who = ""
+		}
+	}
+	return who
+}
+
+// troubled reports whether something was wrong with who's way to the server, or
+// may still have been felt, at any time in [from, to].
+func troubled(h *History, who string, from, to time.Duration) bool {
+	for _, e := range h.Events {
+		if e.Kind == Trouble && (e.Who == who || e.Who == "") && e.At <= to && e.Until+recovery >= from {
+			return true
+		}
+	}
+	return false
+}
+
+// endsBy reports whether who stopped standing in (from, to].
+func endsBy(h *History, who string, from, to time.Duration) bool {
+	for _, e := range h.Events {
+		if e.Who == who && e.At >= from && e.At <= to && (e.Kind == Failed || e.Kind == Crashed) {
+			return true
+		}
+	}
+	return false
+}
+
+func winsBy(h *History, who string, token int64, due time.Duration) bool {
+	for _, e := range h.Events {
+		if e.Who == who && e.Kind == Won && e.Token == token && e.At <= due {
+			return true
+		}
+	}
+	return false
+}
