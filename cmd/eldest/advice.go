@@ -79,8 +79,12 @@ func (f *connFlags) advise(err error) error {
 			"(write for campaign and resign, read for the rest)", text, f.user)
 	case silent(err):
 		// What exactly is wrong cannot be known from here; what to look at can.
-		return fmt.Errorf("no answer from etcd at %s (%s): is it running? Check --endpoints (or ELDEST_ENDPOINTS), "+
-			"and --cacert, --cert and --key if it speaks TLS", f.addresses(), f.why(err))
+		where := "--endpoints (or ELDEST_ENDPOINTS)"
+		if f.explicit {
+			where = "--endpoints"
+		}
+		return fmt.Errorf("no answer from etcd at %s (%s): is it running? Check %s, "+
+			"and --cacert, --cert and --key if it speaks TLS", f.addresses(), f.why(err), where)
 	}
 	return errors.New(text)
 }

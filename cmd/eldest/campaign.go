@@ -13,7 +13,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/face"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/hooks"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -21,6 +23,7 @@ import (
 func newCampaignCmd() *cobra.Command {
 	var ttl time.Duration
 	var conn *connFlags
+	var http *httpFlag
 	cmd := &cobra.Command{
 		Use:   "campaign ELECTION [VALUE]",
 		Short: "Stand in an election and lead until a signal ends it",
@@ -35,7 +38,7 @@ each is an object with event, time, election, key, token, lease, and where they
 apply predecessor, queue, cause, led (lost, resigned) and remaining_ms (jeopardy).
 "resigned" says that leading or waiting has ended here; the end of the process, that
 etcd has confirmed the removal of the key, or a line on stderr says it has not.
-
+` + httpHelp + `
 Exit codes: 0 after a signal; 1 failed; 2 bad usage; 3 leadership, the place in
 the queue or the session was lost.
 ` + connHelp,
@@ -53,11 +56,16 @@ the queue or the session was lost.
 			if err := conn.resolve(cmd); err != nil {
 				return err
 			}
-			c := &campaign{cmd: cmd, conn: conn, name: args[0], value: value, ttl: ttl}
+			shown, err := http.serve(cmd, args[0], ttl, toStderr(cmd))
+			if err != nil {
+				return err
+			}
+			defer shown.Close()
+			c := &campaign{cmd: cmd, conn: conn, face: shown, name: args[0], value: value, ttl: ttl}
 			return c.run()
 		},
 	}
-	conn = addConnFlags(cmd)
+	conn, http = addConnFlags(cmd), addHTTPFlag(cmd)
 	cmd.Flags().DurationVar(&ttl, "ttl", lease.DefaultTTL,
 		"time to live of the lease: how long etcd waits before a crashed candidate is out; rounded up to seconds")
 	return cmd
@@ -89,6 +97,7 @@ func defaultValue() string {
 type campaign struct {
 	cmd  *cobra.Command
 	conn *connFlags // resolved
+	face *face.Face // nil without --http
 	name string     // of the election
 	// value is what others see; ttl is asked for, the session knows what was
 	// granted.
@@ -107,7 +116,7 @@ func (c *campaign) run() error {
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
-	c.events = newCampaignEvents(c.cmd.OutOrStdout(), wantsJSON(c.cmd), c.name, c.conn.why, func(err error) {
+	c.events = newCampaignEvents(c.cmd.OutOrStdout(), wantsJSON(c.cmd), c.name, func(err error) {
 		cancel(fmt.Errorf("writing the events: %w", err))
 	})
 
@@ -118,8 +127,13 @@ func (c *campaign) run() error {
 	}
 	defer func() { _ = client.Close() }()
 
+	tell := teller(c.events.write)
+	// The face returns at once; the events may have to wait for their reader.
+	told := hooks.Tee(c.face.Hooks(), hooks.Set{
+		Session: tell.sessionHooks(c.conn.why), Candidate: tell.candidateHooks(ctx, c.notice),
+	})
 	session, err := lease.Open(ctx, lease.Config{
-		Lease: grantWatch{client.Lease, wait}, TTL: c.ttl, Hooks: c.events.sessionHooks(),
+		Lease: grantWatch{client.Lease, wait}, TTL: c.ttl, Hooks: told.Session,
 	})
 	if err != nil {
 		return c.result(ctx, err)
@@ -128,8 +142,12 @@ func (c *campaign) run() error {
 
 	candidate, err := election.New(election.Config{
 		Election: c.name, Session: session, KV: client, Watcher: client,
-		Value: []byte(c.value), Hooks: c.events.candidateHooks(ctx, c.notice),
+		Value: []byte(c.value), Hooks: told.Candidate,
 	})
+	if err == nil {
+		c.face.Candidate(session, candidate, c.value)
+		err = c.face.Observe(client)
+	}
 	if err == nil {
 		err = c.lead(ctx, candidate)
 	}

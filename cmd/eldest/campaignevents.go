@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -31,6 +32,22 @@ type campaignEvent struct {
 	RemainingMS *int64       `json:"remaining_ms,omitempty"`
 }
 
+// subject is whom the events are about.
+type subject struct {
+	election   string
+	key, lease string       // "" before the session
+	token      eldest.Token // the newest one told of
+}
+
+// complete fills in what is in every line of an event that was a fact at a moment.
+func (s *subject) complete(at time.Time, event *campaignEvent) {
+	if event.Token != 0 {
+		s.token = event.Token
+	}
+	event.Time = at.Format(time.RFC3339Nano)
+	event.Election, event.Key, event.Token, event.Lease = s.election, s.key, s.token, s.lease
+}
+
 // campaignEvents writes what happens to a candidate and its session.
 //
 // The two tell of it on goroutines of their own. What belongs to the candidate
@@ -39,62 +56,62 @@ type campaignEvent struct {
 type campaignEvents struct {
 	out    io.Writer
 	asJSON bool
-	name   string
-	why    func(error) string // words for the failure of a request
-	failed func(error)        // told of the first line that could not be written
+	failed func(error) // told of the first line that could not be written
 
 	mu         sync.Mutex
-	key, lease string       // of this run; "" before the session
-	token      eldest.Token // the newest one told of
-	registered bool         // so there will be a last line
-	broken     bool         // the reader is gone, and failed was told
+	of         subject
+	registered bool // so there will be a last line
+	broken     bool // the reader is gone, and failed was told
 	// Invariant: over once "lost" or "resigned" was written, and nothing after it.
 	over  bool
 	ended chan struct{} // closed after the last line
 }
 
-func newCampaignEvents(out io.Writer, asJSON bool, name string, why func(error) string, failed func(error)) *campaignEvents {
-	return &campaignEvents{out: out, asJSON: asJSON, name: name, why: why, failed: failed, ended: make(chan struct{})}
+func newCampaignEvents(out io.Writer, asJSON bool, name string, failed func(error)) *campaignEvents {
+	return &campaignEvents{out: out, asJSON: asJSON, of: subject{election: name}, failed: failed, ended: make(chan struct{})}
 }
 
 // stand says under which key and lease the following happens.
 func (e *campaignEvents) stand(key string, id int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.key, e.lease = key, hexLease(id)
+	e.of.key, e.of.lease = key, hexLease(id)
 }
 
+// teller writes an event that was a fact at a moment.
+type teller func(at time.Time, event campaignEvent)
+
 // sessionHooks report what the session knows. Its end is not reported: it ends the
-// candidate, who tells whether it led.
-func (e *campaignEvents) sessionHooks() lease.Hooks {
+// candidate, who tells whether it led. why has words for the failure of a request.
+func (tell teller) sessionHooks(why func(error) string) lease.Hooks {
 	return lease.Hooks{
 		Jeopardy: func(j lease.JeopardyEvent) {
 			left := j.Remaining.Milliseconds()
-			e.write(campaignEvent{Event: "jeopardy", Cause: e.why(j.Err), RemainingMS: &left})
+			tell(time.Now(), campaignEvent{Event: "jeopardy", Cause: why(j.Err), RemainingMS: &left})
 		},
-		Recovered: func(lease.RenewedEvent) { e.write(campaignEvent{Event: "recovered"}) },
+		Recovered: func(lease.RenewedEvent) { tell(time.Now(), campaignEvent{Event: "recovered"}) },
 	}
 }
 
-// candidateHooks report to e. ctx is the campaign's: an end that follows its end
-// is one that was asked for.
-func (e *campaignEvents) candidateHooks(ctx context.Context, notice func(string, ...any)) election.Hooks {
+// candidateHooks report what the candidate knows. ctx is the command's: an end that
+// follows its end is one that was asked for.
+func (tell teller) candidateHooks(ctx context.Context, notice func(string, ...any)) election.Hooks {
 	return election.Hooks{
 		Registered: func(r election.RegisteredEvent) {
-			e.write(campaignEvent{Event: "registered", Token: r.Token, Predecessor: r.Predecessor, Queue: r.Queue})
+			tell(r.At, campaignEvent{Event: "registered", Token: r.Token, Predecessor: r.Predecessor, Queue: r.Queue})
 		},
 		Waiting: func(w election.WaitingEvent) {
-			e.write(campaignEvent{Event: "waiting", Token: w.Token, Predecessor: w.Predecessor.Key})
+			tell(w.At, campaignEvent{Event: "waiting", Token: w.Token, Predecessor: w.Predecessor.Key})
 		},
 		Won: func(w election.WonEvent) {
-			e.write(campaignEvent{Event: "leader", Token: w.Token})
+			tell(w.At, campaignEvent{Event: "leader", Token: w.Token})
 		},
 		Ended: func(end election.EndedEvent) {
 			event := campaignEvent{Event: "resigned", Token: end.Token, Led: &end.Led}
 			if lost(end.Cause) || ctx.Err() == nil && !byOwnWill(end.Cause) {
 				event.Event, event.Cause = "lost", because(end.Cause)
 			}
-			e.write(event)
+			tell(end.At, event)
 		},
 		Foreign: func(f election.ForeignEvent) {
 			notice("the key %s is no candidate's and is ignored; candidates of other programs may wait behind it", printable(f.Key))
@@ -111,7 +128,7 @@ func byOwnWill(cause error) bool {
 // was in the queue; otherwise the candidate has told.
 func (e *campaignEvents) lostBeforeStanding(err error) {
 	led := false
-	e.write(campaignEvent{Event: "lost", Cause: because(err), Led: &led})
+	e.write(time.Now(), campaignEvent{Event: "lost", Cause: because(err), Led: &led})
 }
 
 // awaitEnd waits for the last line of a candidate that was in the queue, for at
@@ -130,20 +147,16 @@ func (e *campaignEvents) awaitEnd(limit time.Duration) {
 }
 
 // write completes an event and writes its line in one piece, unbuffered: a line
-// that waits for the next one is of no use to whoever reacts to it. The time is
-// that of the hook's call, microseconds after the fact.
-func (e *campaignEvents) write(event campaignEvent) {
-	now := time.Now()
+// that waits for the next one is of no use to whoever reacts to it. at is the time
+// of the fact, not of the line: on a busy machine a hook is called late, and whoever
+// compares the lines of two candidates would see two leaders where there was one.
+func (e *campaignEvents) write(at time.Time, event campaignEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.over {
 		return
 	}
-	if event.Token != 0 {
-		e.token = event.Token
-	}
-	event.Time = now.Format(time.RFC3339Nano)
-	event.Election, event.Key, event.Token, event.Lease = e.name, e.key, e.token, e.lease
+	e.of.complete(at, &event)
 	switch event.Event {
 	case "registered":
 		e.registered = true
@@ -151,7 +164,7 @@ func (e *campaignEvents) write(event campaignEvent) {
 		e.over = true
 		defer close(e.ended)
 	}
-	line := event.text(now)
+	line := event.text(at)
 	if e.asJSON {
 		line = jsonLine(event)
 	}
@@ -162,9 +175,9 @@ func (e *campaignEvents) write(event campaignEvent) {
 }
 
 // text renders the event for people: the local time, and what changes first.
-func (event campaignEvent) text(now time.Time) string {
+func (event campaignEvent) text(at time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %-10s  token %d  key %s", now.Format("15:04:05.000"), event.Event, event.Token, printable(event.Key))
+	fmt.Fprintf(&b, "%s  %-10s  token %d  key %s", at.Format("15:04:05.000"), event.Event, event.Token, printable(event.Key))
 	if event.Predecessor != "" {
 		fmt.Fprintf(&b, "  behind %s", printable(event.Predecessor))
 	}
@@ -182,7 +195,8 @@ func (event campaignEvent) text(now time.Time) string {
 }
 
 // jsonLine renders one object on a line of its own, with keys and values as they
-// are rather than dressed up for HTML.
+// are rather than dressed up for HTML. What a terminal would obey is escaped, as JSON
+// allows: a program reads the same, and people look at it, too.
 func jsonLine(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -190,5 +204,5 @@ func jsonLine(v any) string {
 	if err := enc.Encode(v); err != nil {
 		panic(err) // plain structs of strings and numbers
 	}
-	return b.String()
+	return plain.JSON(b.String())
 }

@@ -24,6 +24,11 @@ type valueJSON struct {
 	Value string `json:"value"`
 	// Base64 is the value, exactly, where Value is not.
 	Base64 string `json:"value_base64,omitempty"`
+	// Node, Address and Instance are what a node of a service tells of itself in the
+	// value; empty where it does not say, and for all other values.
+	Node     string `json:"node,omitempty"`
+	Address  string `json:"address,omitempty"`
+	Instance string `json:"instance,omitempty"`
 }
 
 func candidateForJSON(c eldest.Candidate) candidateJSON {
@@ -37,6 +42,9 @@ func valueForJSON(value []byte) valueJSON {
 	v := valueJSON{Value: string(value)}
 	if !utf8.Valid(value) {
 		v.Base64 = base64.StdEncoding.EncodeToString(value)
+	}
+	if node, ok := nodeOf(value); ok {
+		v.Node, v.Address, v.Instance = node.NodeID, node.Address, node.Instance
 	}
 	return v
 }

@@ -31,6 +31,9 @@ type connFlags struct {
 	// namespace is "" or ends in '/'. Keys are read, shown and taken without it.
 	namespace string
 
+	// explicit says that the endpoints are those of the flag and never of the
+	// environment, where a command must not reach a cluster by accident.
+	explicit bool
 	// resolved guards against a second reading: a list that is set twice grows.
 	resolved bool
 	// trouble is the newest failure of a connection, as a string.
@@ -139,7 +142,7 @@ func fromEnvironment(fl *pflag.FlagSet) error {
 			continue
 		}
 		for _, prefix := range envPrefixes {
-			variable := prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+			variable := variableOf(prefix, name)
 			value := os.Getenv(variable)
 			if value == "" {
 				continue

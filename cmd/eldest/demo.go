@@ -1,19 +1,12 @@
 package main
 
 import (
-	"errors"
-	"os"
-	"os/signal"
-	"syscall"
+	"context"
 
 	"github.com/spf13/cobra"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/demo"
 )
-
-// exitInterrupted is what shells report for a program that SIGINT ended: a demo
-// that was interrupted has judged nothing, so 0 would claim too much.
-const exitInterrupted = 130
 
 func newDemoCmd() *cobra.Command {
 	var cfg demo.Config
@@ -54,27 +47,8 @@ interrupted, nothing was judged.`,
 }
 
 func runDemo(cmd *cobra.Command, cfg demo.Config) error {
-	var err error
-	if cfg.Executable, err = os.Executable(); err != nil {
-		return err
-	}
-	cfg.Out, cfg.JSON = cmd.OutOrStdout(), wantsJSON(cmd)
-	cfg.Style = demo.StyleOf(cfg.Out, os.Getenv)
-
-	// Should the reader go away, the demo ends as it does for a signal.
-	pipe := make(chan os.Signal, 1)
-	signal.Notify(pipe, syscall.SIGPIPE)
-	defer signal.Stop(pipe)
-
-	err = demo.Run(cmd.Context(), cfg)
-	switch {
-	case errors.Is(err, demo.ErrInvalid):
-		return exit(exitUsage, err)
-	case err != nil && cmd.Context().Err() != nil:
-		return exit(exitInterrupted, nil)
-	case errors.Is(err, demo.ErrViolated):
-		// The summary has said what.
-		return exit(exitFailed, nil)
-	}
-	return err
+	return runPlay(cmd, demo.ErrInvalid, demo.ErrViolated, func(ctx context.Context, a audience) error {
+		cfg.Executable, cfg.Out, cfg.JSON, cfg.Style = a.executable, a.out, a.json, a.style
+		return demo.Run(ctx, cfg)
+	})
 }

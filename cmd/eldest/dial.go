@@ -22,11 +22,9 @@ const (
 	keepaliveTimeout = 3 * time.Second
 )
 
-// dial makes a client for the resolved flags, within the namespace. Without a
-// user it sends nothing and cannot fail for want of etcd; with one it logs in,
-// which takes up to --dial-timeout. ctx bounds the call, not the client: a leader
-// that was told to end still needs it.
-func (f *connFlags) dial(ctx context.Context) (*clientv3.Client, error) {
+// config makes a client's config of the resolved flags. It reads the files that they
+// name and sends nothing.
+func (f *connFlags) config() (*clientv3.Config, error) {
 	cfg, err := clientv3.NewClientConfig(&clientv3.ConfigSpec{
 		Endpoints:        f.endpoints,
 		DialTimeout:      f.dialTimeout,
@@ -49,6 +47,18 @@ func (f *connFlags) dial(ctx context.Context) (*clientv3.Client, error) {
 	cfg.DialOptions = []grpc.DialOption{
 		grpc.WithConnectParams(reconnecting(f.dialTimeout)),
 		grpc.WithChainUnaryInterceptor(f.remember), grpc.WithChainStreamInterceptor(f.rememberStream),
+	}
+	return cfg, nil
+}
+
+// dial makes a client for the resolved flags, within the namespace. Without a
+// user it sends nothing and cannot fail for want of etcd; with one it logs in,
+// which takes up to --dial-timeout. ctx bounds the call, not the client: a leader
+// that was told to end still needs it.
+func (f *connFlags) dial(ctx context.Context) (*clientv3.Client, error) {
+	cfg, err := f.config()
+	if err != nil {
+		return nil, err
 	}
 
 	// The client's own context: it ends with ctx during the call and is cut loose

@@ -15,9 +15,15 @@
 //	0    done; also: ended by SIGINT or SIGTERM as it should
 //	1    failed
 //	2    bad usage: unknown command or flag, bad arguments; nothing was sent
-//	3    leadership or the session was lost (campaign)
+//	3    leadership or the session was lost (campaign, run)
 //	4    nobody leads (leader)
-//	130  interrupted before anything could be judged (demo)
+//	5    nothing was violated, but a part of the run proves nothing (chaos)
+//	130  interrupted: nothing could be judged (demo, service), or not all was measured or tried (bench, chaos)
+//
+// "eldest run --exit-code" ends with the code of its program instead, where that ended by
+// itself or after a signal to eldest: 128 and the signal's number if a signal killed it, 127
+// if it could not be started. Without the flag a program that failed is 1. Leadership that
+// was lost is 3 either way, and bad usage 2.
 //
 // # Adding a command
 //

@@ -12,6 +12,8 @@ const (
 	exitUsage  = 2
 	exitLost   = 3
 	exitNobody = 4
+	// exitProvesNothing is of a run of which a part was invalid (chaos).
+	exitProvesNothing = 5
 )
 
 // exitError carries the exit code of a command beside the reason. A nil err

@@ -24,6 +24,9 @@ func newLeaderCmd() *cobra.Command {
 --json it is one object with election, key, lease, token, mod_revision, value, and
 value_base64 where the value is not UTF-8.
 
+` + valueHelp + `
+` + nodeHelp + `
+
 Exit codes: 0 somebody leads; 1 failed; 2 bad usage; 4 nobody leads, and then
 nothing is written to stdout.
 ` + connHelp,
@@ -58,7 +61,7 @@ func printLeader(w io.Writer, name string, leader eldest.Leader, asJSON bool) er
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(tw, "KEY\tLEASE\tTOKEN\tVALUE")
-	fmt.Fprintf(tw, "%s\t%s\t%d\t%s\n", printable(leader.Key), hexLease(leader.Lease), leader.Token, printable(string(leader.Value)))
+	fmt.Fprintf(tw, "%s\t%s\t%d\t%s\n", printable(leader.Key), hexLease(leader.Lease), leader.Token, shownValue(leader.Value))
 	return tw.Flush()
 }
 

@@ -24,6 +24,9 @@ With --json it is an array of objects with key, lease, token, mod_revision,
 ttl_seconds (negative: the lease is gone), value, and value_base64 where the value
 is not UTF-8. An empty queue is no failure.
 
+` + valueHelp + `
+` + nodeHelp + `
+
 Exit codes: 0 done; 1 failed; 2 bad usage.
 ` + connHelp,
 		Example: `  eldest list nightly-jobs
@@ -66,7 +69,7 @@ func printQueue(w io.Writer, queue []observe.Entry, asJSON bool) error {
 		if e.TTL < 0 {
 			left = "gone"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\n", printable(e.Key), hexLease(e.Lease), e.Token, left, printable(string(e.Value)))
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\n", printable(e.Key), hexLease(e.Lease), e.Token, left, shownValue(e.Value))
 	}
 	return tw.Flush()
 }

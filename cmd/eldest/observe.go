@@ -30,6 +30,9 @@ newest is always told. With --json each is an object with event, time, election,
 and where they apply key, lease, token, revision, value, value_base64 (where the
 value is not UTF-8) and reason. While etcd is away it waits.
 
+` + valueHelp + `
+` + nodeHelp + `
+
 Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 ` + connHelp,
 		Example: `  eldest observe nightly-jobs
@@ -167,7 +170,7 @@ func (event observeEvent) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %-7s", event.at.Format("15:04:05.000"), event.Event)
 	if l := event.ledJSON; l != nil {
-		fmt.Fprintf(&b, "  token %d  key %s  value %s", l.Token, printable(l.Key), printable(l.Value))
+		fmt.Fprintf(&b, "  token %d  key %s  value %s", l.Token, printable(l.Key), shownValue([]byte(l.Value)))
 	}
 	if event.Reason != "" {
 		fmt.Fprintf(&b, "  because %s", event.Reason)

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 )
 
 // maxShown is how many bytes of a text from outside a line for people shows; what
@@ -31,13 +33,5 @@ func printable(text string) string {
 
 // harmless reports whether text is visible, and not to be taken for a quoted one.
 func harmless(text string) bool {
-	if strings.HasPrefix(text, `"`) || strings.TrimSpace(text) != text || !utf8.ValidString(text) {
-		return false
-	}
-	for _, r := range text {
-		if !strconv.IsPrint(r) {
-			return false
-		}
-	}
-	return true
+	return !strings.HasPrefix(text, `"`) && strings.TrimSpace(text) == text && plain.Fit(text)
 }

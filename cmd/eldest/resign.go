@@ -32,8 +32,12 @@ once, and if it led, the next one leads.
 
 It shows what it will do and asks; --yes skips the question. The key is removed in
 the life that was shown and in no other: a candidate that left meanwhile and came
-back is left alone. With --json the result is an object with election, key, lease,
-token, led, removed, and next (the key that leads now) where the leader was removed.
+back is left alone.
+
+` + valueHelp + `
+
+With --json the result is an object with election, key, lease, token, led, removed,
+and next (the key that leads now) where the leader was removed.
 
 Exit codes: 0 removed; 1 failed, answered with no, or the key was replaced
 meanwhile; 2 bad usage, or a question without a terminal; 4 nobody leads, or the
@@ -134,7 +138,7 @@ func (r removal) describe() string {
 		who = "the leader"
 	}
 	fmt.Fprintf(&b, "This removes %s of %s:\n  key %s\n  token %d\n  value %s\n", who, printable(r.name),
-		printable(r.target.Key), r.target.Token, printable(string(r.target.Value)))
+		printable(r.target.Key), r.target.Token, shownValue(r.target.Value))
 	switch {
 	case r.led && r.next != "":
 		fmt.Fprintf(&b, "After that %s leads.\n", printable(r.next))

@@ -7,14 +7,21 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 )
 
 // commands is the list of subcommands, in the order of --help. Whoever adds a
 // command adds its line here and nothing else in this file.
 var commands = []func() *cobra.Command{
 	newDemoCmd,
+	newServiceCmd,
+	newBenchCmd,
+	newChaosCmd,
 	newEtcdCmd,
 	newCampaignCmd,
+	newRunCmd,
+	newKeeperCmd,
 	newObserveCmd,
 	newLeaderCmd,
 	newListCmd,
@@ -41,9 +48,10 @@ func run(ctx context.Context, args []string, std streams) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	code, err := exitCode(err, started)
 	if err != nil {
-		fmt.Fprintf(std.err, "%s: %v\n", cmd.CommandPath(), err)
+		// Whatever it quotes: a line of ours that moves the cursor is not one.
+		fmt.Fprintf(std.err, "%s: %s\n", cmd.CommandPath(), plain.Lines(err.Error()))
 	}
-	if code == exitUsage {
+	if code == exitUsage && err != nil { // and not the code of another program, passed on
 		fmt.Fprintf(std.err, "Run '%s --help' for usage.\n", cmd.CommandPath())
 	}
 	return code

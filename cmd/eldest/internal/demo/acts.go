@@ -39,7 +39,7 @@ func withdraw(ctx context.Context, s *stage) error {
 	}
 	return s.await(ctx, behind.actor+" waits for somebody else", s.cfg.limits().Expiry, func(facts []Fact) bool {
 		moved := last(facts, func(f Fact) bool { return f.Key == behind.key && (f.Kind == Waiting || f.Kind == Won) })
-		return s.process(waiter).gone() && moved.Predecessor != waiter.key
+		return s.process(waiter).Gone() && moved.Predecessor != waiter.key
 	})
 }
 
@@ -115,7 +115,7 @@ func leave(ctx context.Context, s *stage) error {
 		if err := s.signal(Leave, queue[i], syscall.SIGTERM); err != nil {
 			return err
 		}
-		if err := s.await(ctx, queue[i].actor+" has gone", s.cfg.limits().Expiry, func([]Fact) bool { return s.process(queue[i]).gone() }); err != nil {
+		if err := s.await(ctx, queue[i].actor+" has gone", s.cfg.limits().Expiry, func([]Fact) bool { return s.process(queue[i]).Gone() }); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (s *stage) lookAround(ctx context.Context) error {
 // signal records the act and sends the signal.
 func (s *stage) signal(act Act, c *candidacy, sig syscall.Signal) error {
 	s.tell(Fact{At: time.Now(), Kind: Acted, Act: act, Actor: c.actor, Key: c.key, Token: c.token})
-	if err := s.process(c).cmd.Process.Signal(sig); err != nil {
+	if err := s.process(c).Signal(sig); err != nil {
 		return fmt.Errorf("signal to %s: %w", c.actor, err)
 	}
 	return nil
@@ -190,7 +190,7 @@ func (s *stage) succeeded(ctx context.Context, old *candidacy) error {
 	if err != nil {
 		return err
 	}
-	err = s.await(ctx, old.actor+" has ended", s.cfg.limits().Expiry, func([]Fact) bool { return s.process(old).gone() })
+	err = s.await(ctx, old.actor+" has ended", s.cfg.limits().Expiry, func([]Fact) bool { return s.process(old).Gone() })
 	if err != nil {
 		return err
 	}

@@ -1,30 +1,10 @@
 package demo
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/story"
 )
-
-// Verdict is what one check found.
-type Verdict struct {
-	// Name is the property, as a phrase.
-	Name string `json:"check"`
-	// OK is true if nothing contradicts it and there was something to judge.
-	OK bool `json:"ok"`
-	// Detail says on what the verdict rests.
-	Detail string `json:"detail"`
-	// Problems are the violations.
-	Problems []string `json:"problems,omitempty"`
-}
-
-// judge turns violations into a verdict. Nothing to judge is no success: a check
-// that had no material would be green whatever the candidates did.
-func judge(name string, material int, problems []string, detail string, args ...any) Verdict {
-	if material == 0 {
-		problems = append(problems, "nothing happened that could have been checked")
-	}
-	return Verdict{Name: name, OK: len(problems) == 0, Detail: fmt.Sprintf(detail, args...), Problems: problems}
-}
 
 // Limits are the longest times that a hand-over may take.
 type Limits struct {
@@ -36,11 +16,11 @@ type Limits struct {
 
 // Check judges a history. It is a function of the facts: the order of the slice does
 // not matter, their times do.
-func Check(facts []Fact, limits Limits) []Verdict {
-	facts = inOrder(facts)
+func Check(facts []Fact, limits Limits) []story.Verdict {
+	facts = story.InOrder(facts)
 	all := candidacies(facts)
 	led := tenures(all)
-	return []Verdict{
+	return []story.Verdict{
 		checkOneLeader(led),
 		checkTokens(led),
 		checkOrder(all, led),
@@ -51,15 +31,4 @@ func Check(facts []Fact, limits Limits) []Verdict {
 		checkExits(facts),
 		checkLeft(facts),
 	}
-}
-
-// Failed returns the verdicts that are not OK.
-func Failed(verdicts []Verdict) []Verdict {
-	var failed []Verdict
-	for _, v := range verdicts {
-		if !v.OK {
-			failed = append(failed, v)
-		}
-	}
-	return failed
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/story"
 )
 
 // A tale is a history in short: one fact a line, each a millisecond after the one
@@ -130,13 +131,13 @@ settled nobody
 var limits = Limits{Told: time.Second, Expiry: 3 * time.Second}
 
 func TestAGoodHistoryPasses(t *testing.T) {
-	require.Empty(t, Failed(Check(tale(t, good), limits)))
+	require.Empty(t, story.Failed(Check(tale(t, good), limits)))
 	// Facts arrive in any order.
 	facts := tale(t, good)
 	for i := 0; i+3 < len(facts); i += 3 {
 		facts[i], facts[i+2] = facts[i+2], facts[i]
 	}
-	require.Empty(t, Failed(Check(facts, limits)))
+	require.Empty(t, story.Failed(Check(facts, limits)))
 }
 
 // Each bad history is the good one with something replaced, and the name of the

@@ -1,6 +1,10 @@
 package demo
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/story"
+)
 
 // The exit codes of "eldest campaign" that the demo relies on, and -1 for a process
 // that a signal ended.
@@ -11,7 +15,7 @@ const (
 )
 
 // checkExits: every process says how it ended.
-func checkExits(facts []Fact) Verdict {
+func checkExits(facts []Fact) story.Verdict {
 	var problems []string
 	ended := 0
 	// The last thing that each actor's process was through.
@@ -34,11 +38,11 @@ func checkExits(facts []Fact) Verdict {
 			}
 		}
 	}
-	return judge("processes end as they should", ended, problems, "%s", count(ended, "process"))
+	return story.Judge("processes end as they should", ended, problems, "%s", story.Count(ended, "process"))
 }
 
 // checkLeft: the last candidate leaves nothing in etcd (G8).
-func checkLeft(facts []Fact) Verdict {
+func checkLeft(facts []Fact) story.Verdict {
 	var problems []string
 	looked := 0
 	for _, f := range facts {
@@ -47,8 +51,8 @@ func checkLeft(facts []Fact) Verdict {
 		}
 		looked++
 		if f.Keys > 0 || f.Leases > 0 {
-			problems = append(problems, fmt.Sprintf("%s and %s stayed in etcd", count(f.Keys, "key"), count(f.Leases, "lease")))
+			problems = append(problems, fmt.Sprintf("%s and %s stayed in etcd", story.Count(f.Keys, "key"), story.Count(f.Leases, "lease")))
 		}
 	}
-	return judge("nothing is left in etcd", looked, problems, "no key and no lease after the last candidate went")
+	return story.Judge("nothing is left in etcd", looked, problems, "no key and no lease after the last candidate went")
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/story"
 )
 
 // checkHandovers: each act against a leader has a successor in time. Where etcd is
 // told of the departure nobody waits for a lease.
-func checkHandovers(facts []Fact, led []*candidacy, limits Limits) Verdict {
+func checkHandovers(facts []Fact, led []*candidacy, limits Limits) story.Verdict {
 	var problems []string
 	changes := handovers(facts)
 	for _, h := range changes {
@@ -18,14 +19,14 @@ func checkHandovers(facts []Fact, led []*candidacy, limits Limits) Verdict {
 			limit = limits.Expiry
 		}
 		if h.Took > limit {
-			problems = append(problems, fmt.Sprintf("%s of %s: %s leads after %s, later than %v", h.Act, h.From, h.To, millis(h.Took), limit))
+			problems = append(problems, fmt.Sprintf("%s of %s: %s leads after %s, later than %v", h.Act, h.From, h.To, story.Millis(h.Took), limit))
 		}
 	}
 	if n := len(led); n > 0 && led[n-1].act != Leave && led[n-1].act != "" {
 		problems = append(problems, fmt.Sprintf("%s of %s: nobody succeeded it", led[n-1].act, led[n-1].actor))
 	}
 	told, expired := spread(changes, false), spread(changes, true)
-	return judge("hand-overs in time", len(changes), problems, "%s; when etcd was told: %s; when a lease had to run out: %s", count(len(changes), "hand-over"), told, expired)
+	return story.Judge("hand-overs in time", len(changes), problems, "%s; when etcd was told: %s; when a lease had to run out: %s", story.Count(len(changes), "hand-over"), told, expired)
 }
 
 // spread renders the range of the hand-over times of one sort.
@@ -43,17 +44,17 @@ func spread(changes []Handover, expiry bool) string {
 	switch {
 	case low < 0:
 		return "none"
-	case millis(low) == millis(high):
-		return millis(low)
+	case story.Millis(low) == story.Millis(high):
+		return story.Millis(low)
 	default:
-		return millis(low) + " to " + millis(high)
+		return story.Millis(low) + " to " + story.Millis(high)
 	}
 }
 
 // checkGuard: a write with the token of a past tenure is refused, one with the
 // token of the present tenure is not (G4); and each tenure that an act ended was
 // tried after its successor's win.
-func checkGuard(facts []Fact, led []*candidacy) Verdict {
+func checkGuard(facts []Fact, led []*candidacy) story.Verdict {
 	var problems []string
 	refused, accepted := 0, 0
 	tried := make(map[eldest.Token]bool)
@@ -83,12 +84,12 @@ func checkGuard(facts []Fact, led []*candidacy) Verdict {
 			problems = append(problems, fmt.Sprintf("no write was tried with the old token %d", h.OldToken))
 		}
 	}
-	return judge("old tokens are refused", refused+accepted, problems, "guarded writes: %d with a past token refused, %d with the leader's accepted", refused, accepted)
+	return story.Judge("old tokens are refused", refused+accepted, problems, "guarded writes: %d with a past token refused, %d with the leader's accepted", refused, accepted)
 }
 
 // checkObserver: the tokens it reports never fall, whoever it reports has won, and
 // after each act it agrees with the candidates (G6).
-func checkObserver(facts []Fact, led []*candidacy) Verdict {
+func checkObserver(facts []Fact, led []*candidacy) story.Verdict {
 	var problems []string
 	var newest eldest.Token
 	var last Fact
@@ -115,7 +116,7 @@ func checkObserver(facts []Fact, led []*candidacy) Verdict {
 			}
 		}
 	}
-	return judge("the observer agrees", min(reports, settled), problems, "%s, agreed after each of %s", count(reports, "report"), count(settled, "act"))
+	return story.Judge("the observer agrees", min(reports, settled), problems, "%s, agreed after each of %s", story.Count(reports, "report"), story.Count(settled, "act"))
 }
 
 func won(led []*candidacy, f Fact) bool {

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/story"
 )
 
 // checkOneLeader: no two tenures overlap (G1, and G3 where a lease ended it).
-func checkOneLeader(led []*candidacy) Verdict {
+func checkOneLeader(led []*candidacy) story.Verdict {
 	var problems []string
 	shortest := time.Duration(-1)
 	for i, next := range led {
@@ -23,25 +25,25 @@ func checkOneLeader(led []*candidacy) Verdict {
 			}
 		}
 	}
-	detail := fmt.Sprintf("%s, no two overlap; a leader killed or deleted counts until the act", count(len(led), "tenure"))
+	detail := fmt.Sprintf("%s, no two overlap; a leader killed or deleted counts until the act", story.Count(len(led), "tenure"))
 	if shortest >= 0 {
-		detail += "; smallest gap " + millis(shortest)
+		detail += "; smallest gap " + story.Millis(shortest)
 	}
 	if len(problems) > 0 {
-		detail = count(len(led), "tenure")
+		detail = story.Count(len(led), "tenure")
 	}
-	return judge("one leader at any time", len(led), problems, "%s", detail)
+	return story.Judge("one leader at any time", len(led), problems, "%s", detail)
 }
 
 func overlap(old, next *candidacy) string {
 	if old.ended.IsZero() {
 		return "it never stopped"
 	}
-	return "for " + millis(old.ended.Sub(next.won))
+	return "for " + story.Millis(old.ended.Sub(next.won))
 }
 
 // checkTokens: each win has a higher token than all before it (G2).
-func checkTokens(led []*candidacy) Verdict {
+func checkTokens(led []*candidacy) story.Verdict {
 	var problems []string
 	var tokens []string
 	for i, c := range led {
@@ -54,11 +56,11 @@ func checkTokens(led []*candidacy) Verdict {
 				c.actor, c.token, led[i-1].actor, led[i-1].token))
 		}
 	}
-	return judge("tokens rise", len(led), problems, "%s", strings.Join(shortened(tokens), " < "))
+	return story.Judge("tokens rise", len(led), problems, "%s", strings.Join(story.Shortened(tokens), " < "))
 }
 
 // checkOrder: whoever wins is the eldest of those who stand (G5).
-func checkOrder(all, led []*candidacy) Verdict {
+func checkOrder(all, led []*candidacy) story.Verdict {
 	var problems []string
 	var winners []string
 	for _, winner := range led {
@@ -70,12 +72,12 @@ func checkOrder(all, led []*candidacy) Verdict {
 			}
 		}
 	}
-	return judge("wins in create-revision order", len(led), problems, "%s", strings.Join(shortened(winners), ", "))
+	return story.Judge("wins in create-revision order", len(led), problems, "%s", strings.Join(story.Shortened(winners), ", "))
 }
 
 // checkWakes: a departure moves exactly one of those who stood before it: the one
 // next behind (G5). Judged from act to act.
-func checkWakes(facts []Fact, all []*candidacy) Verdict {
+func checkWakes(facts []Fact, all []*candidacy) story.Verdict {
 	var problems []string
 	judged, moved := 0, 0
 	for i, act := range facts {
@@ -102,10 +104,10 @@ func checkWakes(facts []Fact, all []*candidacy) Verdict {
 		// A partition may take several with it, each of which may wake one.
 		if len(woken) == 0 || len(woken) > gone {
 			problems = append(problems, fmt.Sprintf("%s %s: %s left, %s moved",
-				act.Act, act.Actor, count(gone, "candidate"), count(len(woken), "candidate")))
+				act.Act, act.Actor, story.Count(gone, "candidate"), story.Count(len(woken), "candidate")))
 		}
 	}
-	return judge("one departure wakes one waiter", judged, problems, "%s, %s moved", count(judged, "departure"), count(moved, "waiter"))
+	return story.Judge("one departure wakes one waiter", judged, problems, "%s, %s moved", story.Count(judged, "departure"), story.Count(moved, "waiter"))
 }
 
 // endOfAct is when the next act begins.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/story"
 )
 
 // What the command starts from, and the limits of a demo.
@@ -45,7 +47,7 @@ type Config struct {
 	// Out is where the story goes: text, or facts as JSON lines.
 	Out   io.Writer
 	JSON  bool
-	Style Style
+	Style story.Style
 }
 
 // check refuses what makes no demo, and rounds the TTL as etcd would.

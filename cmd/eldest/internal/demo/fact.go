@@ -76,3 +76,6 @@ type Fact struct {
 	Keys     int          `json:"keys,omitempty"`
 	Leases   int          `json:"leases,omitempty"`
 }
+
+// When is At.
+func (f Fact) When() time.Time { return f.At }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/story"
 )
 
 // scene is one act of the play, with what the audience should look for.
@@ -80,7 +81,7 @@ func (s *stage) play(ctx context.Context) error {
 					err = run(sc)
 				}
 			} else if round == 0 && !s.cfg.JSON {
-				s.tape.say("", fmt.Sprintf("   Left out: %q needs %d members; see --members", sc.title, sc.members))
+				s.tape.Say("", fmt.Sprintf("   Left out: %q needs %d members; see --members", sc.title, sc.members))
 			}
 		}
 	}
@@ -132,7 +133,7 @@ func (s *stage) settle(ctx context.Context) error {
 		}
 	}
 	// The lines of the newcomers may still be under way.
-	if err := sleep(ctx, settleTime); err != nil {
+	if err := sleep(ctx, story.SettleTime); err != nil {
 		return err
 	}
 	return s.picture(ctx)
@@ -147,7 +148,7 @@ func (s *stage) heading(number int, sc scene) {
 // aside says something that is no fact of the election.
 func (s *stage) aside(format string, args ...any) {
 	if !s.cfg.JSON {
-		s.tape.at(time.Now(), rankAct, s.cfg.Style.paint(dim, fmt.Sprintf("%-9s %s", "", fmt.Sprintf(format, args...))))
+		s.tape.At(time.Now(), story.Cause, s.cfg.Style.Paint(story.Dim, fmt.Sprintf("%-9s %s", "", fmt.Sprintf(format, args...))))
 	}
 }
 
@@ -159,7 +160,7 @@ func (s *stage) tellHandover() {
 	}
 	s.handovers = len(changes)
 	c := changeWords(changes[len(changes)-1])
-	s.tape.say(fmt.Sprintf("%shand-over: %s, %s after %s; %s", margin, c.who, s.cfg.Style.paint(bold, c.took), c.why, c.tail))
+	s.tape.Say(fmt.Sprintf("%shand-over: %s, %s after %s; %s", margin, c.who, s.cfg.Style.Paint(story.Bold, c.took), c.why, c.tail))
 }
 
 // sleep waits; ctx ends it, with its cause.
@@ -184,7 +185,7 @@ func Run(ctx context.Context, cfg Config) error {
 	// Whoever reads the story may go away, as in "eldest demo | head".
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cfg.Out = &lively{out: cfg.Out, gone: cancel}
+	cfg.Out = &story.Lively{Out: cfg.Out, Gone: cancel}
 
 	s, err := newStage(ctx, cfg)
 	if err != nil {
@@ -197,7 +198,7 @@ func Run(ctx context.Context, cfg Config) error {
 	err = s.close()
 	if ctx.Err() != nil {
 		s.aside("interrupted: %s; nothing was judged", endWords(err))
-		s.tape.flush()
+		s.tape.Flush()
 		return errors.Join(context.Cause(ctx), err)
 	}
 	return s.summary(facts, broken, err)

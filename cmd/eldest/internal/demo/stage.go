@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/devcluster"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/offspring"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/story"
 	"github.com/eldest-io/eldest/observe"
 )
 
@@ -35,16 +36,16 @@ type stage struct {
 	observer *observe.Observer
 	watching sync.WaitGroup
 
-	spawner *spawner
+	spawner *offspring.Spawner
 	actors  []*actor // all that were ever started
 	named   int      // how many names were given
 	// handovers is how many were told.
 	handovers int
 
-	history  History
-	tape     *tape
+	history  story.History[Fact]
+	tape     *story.Tape
 	narrator *narrator
-	lines    sync.Mutex // of JSON
+	lines    story.Lines // of JSON
 }
 
 // The members' timeouts: long enough for a busy machine, short enough for leases of
@@ -57,8 +58,8 @@ const (
 
 // newStage starts the cluster and connects to it. On an error nothing is left.
 func newStage(ctx context.Context, cfg Config) (*stage, error) {
-	s := &stage{cfg: cfg, isCut: make([]bool, cfg.Members), spawner: newSpawner()}
-	s.tape = &tape{out: cfg.Out, start: time.Now().Round(0).Truncate(time.Millisecond), style: cfg.Style}
+	s := &stage{cfg: cfg, isCut: make([]bool, cfg.Members), spawner: offspring.NewSpawner()}
+	s.tape, s.lines.To = story.NewTape(cfg.Out, cfg.Style), cfg.Out
 	s.narrator = newNarrator(s.tape, cfg.Style)
 
 	starting, cancel := context.WithTimeout(ctx, startTimeout)
@@ -66,7 +67,7 @@ func newStage(ctx context.Context, cfg Config) (*stage, error) {
 	var err error
 	s.cluster, err = devcluster.Start(starting, devcluster.Config{Members: cfg.Members, Heartbeat: heartbeat, Election: electionTime})
 	if err != nil {
-		s.spawner.close()
+		s.spawner.Close()
 		return nil, err
 	}
 	if err := s.connect(); err != nil {
@@ -119,21 +120,13 @@ func (s *stage) watch() {
 
 // tell records a fact and tells it to the audience. Safe for concurrent use.
 func (s *stage) tell(f Fact) {
+	f.At = f.At.Round(0) // as the times of other processes are
 	s.history.Add(f)
 	if !s.cfg.JSON {
 		s.narrator.fact(f)
 		return
 	}
-	s.printJSON(f)
-}
-
-// printJSON writes one line. Nobody is left to be told when it cannot be written.
-func (s *stage) printJSON(v any) {
-	s.lines.Lock()
-	defer s.lines.Unlock()
-	enc := json.NewEncoder(s.cfg.Out)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v)
+	s.lines.Print(f)
 }
 
 // client is one that talks to a member which is not cut off.
@@ -159,10 +152,11 @@ func (s *stage) stand(ctx context.Context, name string, member int) error {
 	s.actors = append(s.actors, a)
 	err := s.await(ctx, fmt.Sprintf("%s stands", name), s.cfg.limits().Expiry, func(facts []Fact) bool {
 		f := last(facts, func(f Fact) bool { return f.Actor == name })
-		return a.gone() || f != nil && f.At.After(begin) && (f.Kind == Waiting || f.Kind == Won)
+		return a.Gone() || f != nil && f.At.After(begin) && (f.Kind == Waiting || f.Kind == Won)
 	})
-	if err == nil && a.gone() {
-		err = fmt.Errorf("%s ended before it stood: %s", name, a.complaint)
+	if err == nil && a.Gone() {
+		_, complaint := a.Result()
+		err = fmt.Errorf("%s ended before it stood: %s", name, complaint)
 	}
 	return err
 }
@@ -189,9 +183,9 @@ func last(facts []Fact, match func(Fact) bool) *Fact {
 // close ends everything, whatever goes on, and removes all data.
 func (s *stage) close() error {
 	for _, a := range s.actors {
-		a.end()
+		a.End()
 	}
-	s.spawner.close()
+	s.spawner.Close()
 	if s.observer != nil {
 		s.observer.Close()
 		s.watching.Wait()
@@ -202,6 +196,6 @@ func (s *stage) close() error {
 			errs = append(errs, client.Close())
 		}
 	}
-	s.tape.flush()
+	s.tape.Flush()
 	return errors.Join(append(errs, s.cluster.Close())...)
 }

@@ -4,15 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/story"
 )
 
 // Summary is what --json ends with.
 type Summary struct {
-	Event      string        `json:"event"` // "summary"
-	OK         bool          `json:"ok"`
-	DurationMS int64         `json:"duration_ms"`
-	Checks     []Verdict     `json:"checks"`
-	Handovers  []handoverRow `json:"handovers"`
+	Event      string          `json:"event"` // "summary"
+	OK         bool            `json:"ok"`
+	DurationMS int64           `json:"duration_ms"`
+	Checks     []story.Verdict `json:"checks"`
+	Handovers  []handoverRow   `json:"handovers"`
 	// Broken says why the play did not come to its end.
 	Broken string `json:"broken,omitempty"`
 }
@@ -30,10 +32,10 @@ type handoverRow struct {
 func (s *stage) summary(facts []Fact, broken, left error) error {
 	sum := Summary{
 		Event:      "summary",
-		DurationMS: time.Since(s.tape.start).Milliseconds(),
+		DurationMS: time.Since(s.tape.Start()).Milliseconds(),
 		Checks:     Check(facts, s.cfg.limits()),
 	}
-	sum.OK = broken == nil && left == nil && len(Failed(sum.Checks)) == 0
+	sum.OK = broken == nil && left == nil && len(story.Failed(sum.Checks)) == 0
 	if err := errors.Join(broken, left); err != nil {
 		sum.Broken = err.Error()
 	}
@@ -42,7 +44,7 @@ func (s *stage) summary(facts []Fact, broken, left error) error {
 		sum.Handovers = append(sum.Handovers, handoverRow{Handover: h, TookMS: inMillis(h.Took), NeitherMS: inMillis(h.Neither)})
 	}
 	if s.cfg.JSON {
-		s.printJSON(sum)
+		s.lines.Print(sum)
 	} else {
 		s.printSummary(sum, changes, left)
 	}
@@ -54,32 +56,23 @@ func (s *stage) summary(facts []Fact, broken, left error) error {
 
 func (s *stage) printSummary(sum Summary, changes []Handover, left error) {
 	style := s.cfg.Style
-	lines := []string{"", style.paint(bold, "Hand-overs")}
+	lines := []string{"", style.Paint(story.Bold, "Hand-overs")}
 	for _, h := range changes {
 		c := changeWords(h)
 		lines = append(lines, fmt.Sprintf("  %-12s %s after %-18s %s", c.who,
-			style.paint(bold, fmt.Sprintf("%8s", c.took)), c.why, style.paint(dim, c.tail)))
+			style.Paint(story.Bold, fmt.Sprintf("%8s", c.took)), c.why, style.Paint(story.Dim, c.tail)))
 	}
-	lines = append(lines, "", style.paint(bold, "Checked, on what the candidates, the observer and the writer reported"))
-	for _, v := range sum.Checks {
-		lines = append(lines, fmt.Sprintf("  %s %-31s %s", style.mark(v.OK), v.Name, style.paint(dim, v.Detail)))
-		for i, p := range v.Problems {
-			if i == maxProblems {
-				lines = append(lines, fmt.Sprintf("           and %d more", len(v.Problems)-i))
-				break
-			}
-			lines = append(lines, "           "+style.paint(red, p))
-		}
-	}
+	lines = append(lines, "", style.Paint(story.Bold, "Checked, on what the candidates, the observer and the writer reported"))
+	lines = append(lines, style.Verdicts(sum.Checks)...)
 	if sum.Broken != "" {
-		lines = append(lines, "", style.paint(red, "The play did not come to its end: "+sum.Broken))
+		lines = append(lines, "", style.Paint(story.Red, "The play did not come to its end: "+sum.Broken))
 	}
-	verdict := style.paint(green, "All of it held.")
+	verdict := style.Paint(story.Green, "All of it held.")
 	if !sum.OK {
-		verdict = style.paint(red, "NOT all of it held.")
+		verdict = style.Paint(story.Red, "NOT all of it held.")
 	}
 	lines = append(lines, "", fmt.Sprintf("%s %.1f s; %s.", verdict, float64(sum.DurationMS)/1000, endWords(left)))
-	s.tape.say(lines...)
+	s.tape.Say(lines...)
 }
 
 // endWords says what close achieved.
@@ -90,9 +83,6 @@ func endWords(err error) string {
 	return "all processes are ended, all data is removed"
 }
 
-// maxProblems of one check are shown to people; --json has them all.
-const maxProblems = 5
-
 // changeLine is one hand-over in words.
 type changeLine struct{ who, took, why, tail string }
 
@@ -100,18 +90,18 @@ func changeWords(h Handover) changeLine {
 	var tail string
 	switch h.Act {
 	case Delete:
-		tail = fmt.Sprintf("%s knew of it after %s", h.From, millis(h.Told))
+		tail = fmt.Sprintf("%s knew of it after %s", h.From, story.Millis(h.Told))
 	case Kill:
 		tail = "its lease had to run out"
 	default:
-		tail = fmt.Sprintf("nobody led for %s", millis(h.Neither))
+		tail = fmt.Sprintf("nobody led for %s", story.Millis(h.Neither))
 	}
 	causes := map[Act]string{Resign: "resigned", Kill: "was killed", Delete: "lost its key", Cut: "was cut off", Leave: "left"}
 	cause, ok := causes[h.Act]
 	if !ok {
 		cause = "lost it by itself"
 	}
-	return changeLine{who: h.From + " -> " + h.To, took: millis(h.Took), why: h.From + " " + cause, tail: tail}
+	return changeLine{who: h.From + " -> " + h.To, took: story.Millis(h.Took), why: h.From + " " + cause, tail: tail}
 }
 
 func inMillis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -125,9 +115,9 @@ func (s *stage) opening() {
 	if s.cfg.Duration > 0 {
 		how = fmt.Sprintf("acts for %v", s.cfg.Duration)
 	}
-	s.tape.say(
+	s.tape.Say(
 		fmt.Sprintf("eldest demo: an etcd cluster of %s, %s, leases of %v; %s",
-			count(s.cfg.Members, "member"), count(s.cfg.Candidates, "candidate"), s.cfg.TTL, how),
-		s.cfg.Style.paint(dim, "Everything runs on this machine and is gone afterwards. Times are seconds since the start. Ctrl-C ends it."),
+			story.Count(s.cfg.Members, "member"), story.Count(s.cfg.Candidates, "candidate"), s.cfg.TTL, how),
+		s.cfg.Style.Paint(story.Dim, "Everything runs on this machine and is gone afterwards. Times are seconds since the start. Ctrl-C ends it."),
 	)
 }

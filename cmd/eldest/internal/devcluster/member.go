@@ -46,6 +46,9 @@ type MemberConfig struct {
 	// TokenTTL is the life of a token where authentication is on, in whole
 	// seconds; 0 is etcd's default.
 	TokenTTL time.Duration
+	// Replaceable has the cluster change its members whenever it is told to; etcd's
+	// default is to refuse until all have been in touch for five seconds.
+	Replaceable bool
 	// Log receives etcd's log as JSON lines; nil discards it. Debug raises the
 	// level from info to debug.
 	Log   io.Writer
@@ -146,6 +149,7 @@ func (cfg MemberConfig) embed() (*embed.Config, error) {
 	}
 	ec.UnsafeNoFsync = cfg.NoFsync
 	ec.QuotaBackendBytes = cfg.Quota
+	ec.StrictReconfigCheck = !cfg.Replaceable
 	ec.EnableGRPCGateway = false
 	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(cfg.logger())
 	return ec, nil

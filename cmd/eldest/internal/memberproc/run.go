@@ -143,6 +143,7 @@ func parse(args []string, logs io.Writer) (devcluster.MemberConfig, []Route, err
 	fs.StringVar(&cfg.Initial, "initial-cluster", "", "name=peer-url,...")
 	fs.StringVar(&cfg.Token, "token", "", "token of the cluster")
 	fs.BoolVar(&cfg.Existing, "existing", false, "join a running cluster")
+	fs.BoolVar(&cfg.Replaceable, "replaceable", false, "let the cluster change its members at any time")
 	fs.IntVar(&heartbeat, "heartbeat", 0, "heartbeat interval in ms")
 	fs.IntVar(&election, "election", 0, "election timeout in ms")
 	fs.BoolVar(&cfg.NoFsync, "unsafe-no-fsync", false, "do not wait for the disk")

@@ -1,0 +1,54 @@
+//go:build linux
+
+package main
+
+// chaosHelp and chaosExample are what --help says.
+const chaosHelp = `Tries elections with faults: participants, each a process of its own, stand in an election
+on a cluster whose members are processes, too, while a seeded schedule of faults is struck
+at all of them: killed and stopped processes, cut, delayed and lossy networks, lost replies,
+clocks that run at the wrong rate, members that are restarted or replaced, and the hand of
+an operator. "eldest chaos --faults list" shows them, a sentence each.
+
+Leaders write a key through the guard, read it, and write with their token to a store
+outside etcd that refuses older tokens. Everybody writes down what it does and is told, with
+the machine's one clock, and etcd's own history is recorded beside it. From that is judged:
+
+  I2        a guarded write committed only while its writer was the leader
+  I3        acknowledged writes are there, once; refused ones are not
+  I4        who won was alive and the oldest
+  linear    writes and reads are those of one register with tenures
+  leading   nobody was sure to lead after a newer leader had won, nor after it was stopped
+            for longer than its lease
+  tokens    tokens rise from tenure to tenure
+  healing   when all was healed, within the TTL and 3 s somebody led, and the queue was
+            exactly those who lived
+  fence     the store outside never accepted an older token
+  left      no lease, key, watch, goroutine or process was left when all had gone
+
+Each fault must show that it took effect, or its round is invalid: it proves nothing, and
+that is no success.
+
+A series is up to --series rounds with one cluster; it ends early with a round after which
+the election does not come to rest. The series have the seeds --seed, --seed + 1, and so on:
+what is found in round R of the series with seed S is looked for again by
+
+  eldest chaos --seed S --rounds R
+
+and the same other flags, which repeats the faults, though not the interleaving of processes.
+The history of a series with a violation is kept, for programs (history.jsonl), for people
+(history.txt) and as a picture of the register (register.html).
+
+Nothing is left behind: all processes end with this one, and their data, which is in memory
+where there is such a file system, goes with them. It needs Linux, and on two processors
+about three seconds a round.
+
+The first Ctrl-C ends it after healing what is wrong, and reports what it has.
+
+Exit codes: 0 everything held; 1 something was violated; 2 bad usage; 5 nothing was violated,
+but a part of the run is invalid; 130 interrupted.
+`
+
+const chaosExample = `  eldest chaos
+  eldest chaos --faults stop,black-hole,delay --rounds 100 --progress
+  eldest chaos --seed 1 --rounds 1000 --json chaos.json --dir histories
+  eldest chaos --seed 1 --rounds 1000 --contender concurrency`

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A bad address is refused before anything is sent, on every command that has the flag,
+// with what to write instead.
+func TestBadHTTP(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = taken.Close() }()
+	for _, command := range httpCommands {
+		for address, reason := range map[string]string{
+			"":                      "want PORT or HOST:PORT, as in 9301 or 127.0.0.1:9301",
+			"x":                     `"x" is no port`,
+			"99999":                 `"99999" is no port`,
+			"127.0.0.1":             `"127.0.0.1" is no port`,
+			"127.0.0.1:":            `"" is no port`,
+			"a:b:c":                 "want PORT or HOST:PORT",
+			taken.Addr().String():   "port 0 is a free one",
+			"192.0.2.1:9301":        "port 0 is a free one",
+			"no-such-host.invalid:": `"" is no port`,
+		} {
+			t.Run(command.before[0]+" "+address, func(t *testing.T) {
+				code, stdout, stderr := runLine(t, command.with("--http="+address, "--endpoints", "127.0.0.1:1")...)
+				require.Equal(t, exitUsage, code, stderr)
+				require.Contains(t, stderr, fmt.Sprintf("--http %q", address))
+				require.Contains(t, stderr, reason)
+				require.Empty(t, stdout)
+			})
+		}
+	}
+}
+
+// httpCommand is a command line that takes --http, in two parts between which flags go.
+type httpCommand struct{ before, after []string }
+
+var httpCommands = []httpCommand{
+	{before: []string{"campaign", "e"}},
+	{before: []string{"service", "node", "e", "n1"}},
+}
+
+func (c httpCommand) with(flags ...string) []string { return slices.Concat(c.before, flags, c.after) }
+
+// served returns where a process says it serves.
+func (p *process) served() string {
+	p.t.Helper()
+	var found []string
+	where := regexp.MustCompile(`serving (http://127\.0\.0\.1:\d+)/metrics`)
+	require.Eventually(p.t, func() bool {
+		found = where.FindStringSubmatch(p.errors())
+		return found != nil
+	}, patience, 5*time.Millisecond, "%q never said where it serves", p.cmd.Args[1:])
+	return found[1]
+}
+
+// get asks a face, and returns the code and the body.
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	resp, err := client.Get(url)
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(body)
+}
+
+// role asks who leads.
+func role(t *testing.T, url string) (code int, o object) {
+	t.Helper()
+	code, body := get(t, url+"/leader")
+	require.NoError(t, json.Unmarshal([]byte(body), &o), body)
+	return code, o
+}
+
+// Two candidates as real processes: the faces say who leads, in a hand-over and while
+// etcd is away, and are gone with the processes.
+func TestCampaignServesHTTP(t *testing.T) {
+	etcd := startEtcdProcess(t, "0")
+	a := start(t, "campaign", "e", "anna", "--json", "--ttl", "3s", "--http", "0")
+	atA := a.served()
+	a.event("registered")
+	led := a.event("leader")
+	b := start(t, "campaign", "e", "bert", "--json", "--ttl", "3s", "--http", ":0")
+	atB := b.served()
+	b.event("registered")
+	b.event("waiting")
+
+	code, o := role(t, atA)
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, object{"role": "leading", "node": "anna", "leader": "anna", "address": "", "token": led["token"]}, o)
+	require.Eventually(t, func() bool { code, o = role(t, atB); return o["role"] == "following" }, patience, 5*time.Millisecond)
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Equal(t, object{"role": "following", "node": "bert", "leader": "anna", "address": "", "token": led["token"]}, o)
+	for _, at := range []string{atA, atB} {
+		code, body := get(t, at+"/healthz")
+		require.Equal(t, http.StatusOK, code, body)
+	}
+	_, body := get(t, atA+"/metrics")
+	require.Contains(t, body, `eldest_state{election="e",state="leading"} 1`)
+	require.Contains(t, body, fmt.Sprintf(`eldest_token{election="e"} %v`, led["token"]))
+	require.Contains(t, body, `eldest_queue_length{election="e"} 2`)
+
+	a.signal(syscall.SIGTERM)
+	a.event("resigned")
+	a.exits(exitOK)
+	_, err := net.Dial("tcp", strings.TrimPrefix(atA, "http://"))
+	require.Error(t, err, "nobody listens any more")
+	b.event("leader")
+	code, _ = role(t, atB)
+	require.Equal(t, http.StatusOK, code)
+
+	etcd.halt()
+	code, body = get(t, atB+"/healthz")
+	require.Equal(t, http.StatusOK, code, "the lease is certain for a while: %s", body)
+	etcd.signal(syscall.SIGCONT)
+}
+
+// While etcd is away from the start the face is there already: not leading, not yet in
+// trouble.
+func TestHTTPBeforeEtcdAnswers(t *testing.T) {
+	for _, command := range httpCommands {
+		p := start(t, command.with("--http", "0", "--endpoints", "127.0.0.1:"+freePort(t))...)
+		at := p.served()
+		code, body := get(t, at+"/healthz")
+		require.Equal(t, http.StatusOK, code)
+		require.Contains(t, body, `"session":"none"`)
+		code, o := role(t, at)
+		require.Equal(t, http.StatusServiceUnavailable, code)
+		require.Equal(t, "neither", o["role"])
+		p.signal(syscall.SIGTERM)
+		select {
+		case <-p.done:
+		case <-time.After(patience):
+			t.Fatal("it does not end")
+		}
+		require.Equal(t, exitOK, p.cmd.ProcessState.ExitCode(), p.errors())
+	}
+}
+
+// A node's face has its curator's answer, and its numbers.
+func TestServiceNodeServesHTTP(t *testing.T) {
+	startEtcdProcess(t, "0")
+	a, address := serviceNode(t, "a", "--http", "0")
+	led := a.becomes("leading")
+	b, _ := serviceNode(t, "b", "--http", "0")
+	b.becomes("following")
+	code, o := role(t, a.served())
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, object{"role": "leading", "node": "a", "leader": "a", "address": address, "token": led["token"]}, o)
+	code, o = role(t, b.served())
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Equal(t, object{"role": "following", "node": "b", "leader": "a", "address": address, "token": led["token"]}, o)
+	require.Eventually(t, func() bool {
+		_, body := get(t, b.served()+"/metrics")
+		return strings.Contains(body, `eldest_queue_length{election="shop"} 2`) &&
+			strings.Contains(body, `eldest_state{election="shop",state="following"} 1`) &&
+			strings.Contains(body, fmt.Sprintf(`eldest_leader_token{election="shop"} %v`, led["token"]))
+	}, patience, 5*time.Millisecond)
+	code, _ = get(t, a.served()+"/healthz")
+	require.Equal(t, http.StatusOK, code)
+	b.signal(syscall.SIGTERM)
+	a.signal(syscall.SIGTERM)
+	<-b.done
+	<-a.done
+}

@@ -1,0 +1,137 @@
+package actor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/chaos/instant"
+	"github.com/eldest-io/eldest/oracle"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A clock runs at its rate from the moment on at which it is told, and never back.
+func TestClock(t *testing.T) {
+	c := newClock(instant.Begin())
+	last := c.Now()
+	for _, rate := range []float64{0.5, 2, 1} {
+		c.run(rate)
+		begun, shown := c.real.Now(), c.Now()
+		require.GreaterOrEqual(t, shown, last)
+		for c.real.Now()-begun < 10*time.Millisecond {
+			now := c.Now()
+			require.GreaterOrEqual(t, now, last)
+			last = now
+		}
+		require.InDelta(t, rate, c.run(rate), 0.01)
+	}
+}
+
+// scripted is a tenure that is sure for so many questions.
+type scripted struct {
+	tenure
+	sure, stall int // stall: the question before which it pauses
+	asked       int
+}
+
+func (s *scripted) Token() int64 { return 7 }
+
+func (s *scripted) Holds() bool {
+	s.asked++
+	if s.asked == s.stall {
+		time.Sleep(5 * silence)
+	}
+	return s.asked <= s.sure
+}
+
+// samples runs the sampler on a tenure and returns what it told.
+func samples(t *testing.T, s *scripted) []oracle.Event {
+	t.Helper()
+	var file bytes.Buffer
+	a := &actor{cfg: Config{Who: "p1"}, clock: newClock(instant.Begin())}
+	a.log = oracle.NewRecorder(&file, a.clock.real.Now)
+	require.NoError(t, a.log.About(oracle.About{}))
+	a.sample(s)
+	h, err := oracle.Load(&file)
+	require.NoError(t, err)
+	for _, e := range h.Events {
+		require.LessOrEqual(t, e.At, e.Until)
+		require.EqualValues(t, 7, e.Token)
+	}
+	return h.Events
+}
+
+// The last sample in which it is sure is told, however little is told in between, and then
+// that it is not, a few times.
+func TestLastSureSampleIsTold(t *testing.T) {
+	told := samples(t, &scripted{sure: 40})
+	require.Less(t, len(told), 40, "all of them are too many")
+	n := len(told) - sampleAfter
+	require.Equal(t, oracle.Sure, told[0].Kind)
+	require.Equal(t, oracle.Sure, told[n-1].Kind)
+	for _, e := range told[n:] {
+		require.Equal(t, oracle.NotSure, e.Kind)
+	}
+	require.Less(t, told[n].At-told[n-1].Until, 50*samplePause, "the last one before is missing")
+}
+
+// A sample that took long, because the process stood still in the middle of it, is told
+// with both readings, and so is the one before.
+func TestSilenceIsTold(t *testing.T) {
+	told := samples(t, &scripted{sure: 40, stall: 20})
+	found := false
+	for i, e := range told {
+		if e.Until-e.At >= 5*silence {
+			found = true
+			require.Less(t, e.At-told[i-1].Until, 5*silence)
+		}
+	}
+	require.True(t, found)
+}
+
+// failing is a key-value store whose transactions end in an error, or are refused.
+type failing struct {
+	clientv3.KV
+	err error
+}
+
+func (f failing) Txn(context.Context) clientv3.Txn { return f }
+func (f failing) If(...clientv3.Cmp) clientv3.Txn  { return f }
+func (f failing) Then(...clientv3.Op) clientv3.Txn { return f }
+func (f failing) Else(...clientv3.Op) clientv3.Txn { return f }
+func (f failing) Commit() (*clientv3.TxnResponse, error) {
+	return &clientv3.TxnResponse{}, f.err
+}
+
+// What may have happened is not called refused.
+func TestOutcomes(t *testing.T) {
+	_, err := compareAndDo(t.Context(), failing{}, clientv3.Cmp{}, clientv3.Op{})
+	require.ErrorIs(t, err, errRefused)
+	_, err = compareAndDo(t.Context(), failing{err: errors.New("reset")}, clientv3.Cmp{}, clientv3.Op{})
+	require.ErrorIs(t, err, errUnclear)
+	require.NotErrorIs(t, err, errRefused)
+}
+
+func TestGoroutinesThatAreLeftAreNamed(t *testing.T) {
+	before := census()
+	require.Empty(t, before.left())
+	end := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		<-end
+	}()
+	left := before.left()
+	require.Len(t, left, 1)
+	require.Contains(t, left[0], "TestGoroutinesThatAreLeftAreNamed")
+	close(end)
+	<-ended
+	require.Empty(t, before.left())
+}

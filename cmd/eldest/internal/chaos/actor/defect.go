@@ -1,0 +1,88 @@
+package actor
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/keys"
+)
+
+// Defects a participant can be told to have, so that the harness can be seen to find them.
+const (
+	// Overstay is to be sure of a tenure that is over, as if the deadline were
+	// counted from the receipt of a renewal, only worse.
+	Overstay = "overstay"
+	// Unguarded is to write without the guard, and to go on for a while.
+	Unguarded = "unguarded"
+	// Linger is to leave a key in the queue after a tenure, which nobody stands for.
+	Linger = "linger"
+)
+
+// Defects lists them.
+var Defects = []string{Overstay, Unguarded, Linger}
+
+// defective makes a tenure defective.
+func defective(t tenure, defect string, client *clientv3.Client, ttl time.Duration) tenure {
+	d := &broken{tenure: t, defect: defect, client: client, over: make(chan struct{})}
+	if defect != Overstay && defect != Unguarded {
+		return t
+	}
+	go func() {
+		defer close(d.over)
+		<-t.Done()
+		time.Sleep(2 * ttl)
+	}()
+	return d
+}
+
+// broken is a tenure that does not notice its end in time.
+type broken struct {
+	tenure
+	defect string
+	client *clientv3.Client
+	over   chan struct{}
+}
+
+func (b *broken) Holds() bool {
+	if b.defect != Overstay {
+		return b.tenure.Holds()
+	}
+	select {
+	case <-b.over:
+		return false
+	default:
+		return true
+	}
+}
+
+func (b *broken) Guarded(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) {
+	if b.defect != Unguarded {
+		return b.tenure.Guarded(ctx, op)
+	}
+	return b.client.Txn(ctx).Then(op).Commit()
+}
+
+func (b *broken) Late(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) {
+	if b.defect != Unguarded {
+		return b.tenure.Late(ctx, op)
+	}
+	select {
+	case <-b.over: // by then somebody else leads
+	case <-ctx.Done():
+	}
+	return b.client.Txn(ctx).Then(op).Commit()
+}
+
+// linger leaves a candidate's key that nobody stands for, on a lease that lives on for a
+// long time.
+func linger(client *clientv3.Client, election string) {
+	ctx, cancel := context.WithTimeout(client.Ctx(), requestTimeout)
+	defer cancel()
+	granted, err := client.Grant(ctx, 600)
+	if err != nil {
+		return // another tenure ends in a moment
+	}
+	_, _ = client.Put(ctx, keys.Candidate(election, int64(granted.ID)), "nobody", clientv3.WithLease(granted.ID))
+}

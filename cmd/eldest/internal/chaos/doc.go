@@ -1,0 +1,33 @@
+// Package chaos tries an election with faults: participants that are processes of their
+// own on a real cluster, a seeded schedule of faults (package plan), each of which has to
+// show that it took effect (package fault), and the judgement of package oracle on what
+// everybody has written down.
+//
+// # Series and rounds
+//
+// A series is one cluster, one election and one history: rounds of faults, one after
+// another, then the departure of all and the search for what they left. A series that
+// does not come to rest after a round ends there; what follows would tell of that round
+// again. The seed of a series and a round's number make the round: running the series
+// again up to it repeats the faults, though not the interleaving of the processes.
+//
+// A round: one fault or two are struck and held for a while; all is healed; then within
+// the time to recover (the TTL and 3 s) somebody must lead and write, and the queue must
+// be exactly the participants that live.
+//
+// # Verdicts
+//
+// A round is invalid when one of its faults was not seen to take effect, and so is a
+// series whose history has a gap, or in which a process failed that nobody killed. Invalid
+// proves nothing and is not a success. A violation is what the oracle finds, or a round
+// after which the election did not come to rest.
+//
+// # What is left behind
+//
+// Nothing: all processes end with this one, however it ends, and their data with them.
+// Of a series with a violation the history is kept, and a picture of its register.
+//
+// # Not guaranteed
+//
+// That a seed that found something finds it again: it repeats the scenario.
+package chaos

@@ -1,9 +1,0 @@
-//go:build unix && !linux
-
-package demo
-
-import "syscall"
-
-// detached: see spawn_linux.go. There is no such death signal here; when the demo is
-// killed its candidates lose their etcd and end within a TTL or so.
-func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,0 +1,25 @@
+// Package face is what a command shows to the outside over HTTP, where --http is given:
+// to Prometheus, to load balancers, and to whoever looks after processes.
+//
+//	/metrics  the numbers of package metrics, of the Go runtime and of the process
+//	/healthz  200 while the participant can do its work, else 503
+//	/leader   200 while this participant leads, else 503
+//
+// Not guaranteed: that /leader is still true when its answer has been read. It is for
+// routing; who writes as a leader writes through the guard.
+//
+// # Health
+//
+// A leader is healthy, and so is a follower, who does what he is there for: he waits. A
+// participant whose renewals fail is healthy for as long as its lease is certain, because
+// nothing is lost yet and nothing that one could do to the process would help. It is in
+// trouble when it has had no living session for longer than the grace: then it neither
+// leads nor stands in the queue, whether etcd is away, refuses it, or it hangs. The answer
+// says which. Restarting a process that is in trouble costs nothing, as it holds nothing;
+// but while etcd is away it does not help, either.
+//
+// # Addresses
+//
+// A port alone is on the loopback address: what is told here is not for everybody. Who
+// wants it seen from outside says where (0.0.0.0:9301). There is no TLS and no password.
+package face

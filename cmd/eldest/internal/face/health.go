@@ -1,0 +1,114 @@
+package face
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// health answers whether a participant can do its work.
+type health struct {
+	election string
+	grace    time.Duration
+
+	mu      sync.Mutex
+	session *lease.Session
+	// since is when there was no living session any more, as far as is known: when the
+	// last one ended or began, or the start.
+	since time.Time
+	cause error
+}
+
+func newHealth(election string, grace time.Duration) *health {
+	return &health{election: election, grace: grace, since: time.Now()}
+}
+
+func (h *health) hooks() lease.Hooks {
+	return lease.Hooks{
+		Opened: func(e lease.OpenedEvent) { h.use(e.Session) },
+		Lost: func(e lease.LostEvent) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.since, h.cause = time.Now(), e.Cause
+		},
+	}
+}
+
+// use has health look at a session from now on.
+func (h *health) use(s *lease.Session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.session != s {
+		h.session, h.since, h.cause = s, time.Now(), nil
+	}
+}
+
+// healthAnswer is the body of an answer.
+type healthAnswer struct {
+	// Status is "ok" or "trouble".
+	Status   string `json:"status"`
+	Election string `json:"election"`
+	// Session is "none" before there is one, then "alive", "jeopardy" or "lost".
+	Session string `json:"session"`
+	// Remaining is for how many seconds the lease is certain.
+	Remaining float64 `json:"remaining_seconds"`
+	// Without is for how many seconds there has been no living session; 503 once it is
+	// more than Grace.
+	Without float64 `json:"without_session_seconds,omitempty"`
+	Grace   float64 `json:"grace_seconds"`
+	Reason  string  `json:"reason,omitempty"`
+}
+
+// judge reads the clock and says how the participant is.
+func (h *health) judge() (healthAnswer, int) {
+	h.mu.Lock()
+	session, since, cause := h.session, h.since, h.cause
+	h.mu.Unlock()
+	a := healthAnswer{Status: "ok", Election: h.election, Session: "none", Grace: h.grace.Seconds()}
+	if session != nil {
+		now := session.Status()
+		a.Session, a.Remaining = now.State.String(), now.Remaining.Seconds()
+		if now.State != lease.Lost {
+			return a, http.StatusOK
+		}
+		if cause == nil {
+			cause = now.Cause
+		}
+	}
+	without := time.Since(since)
+	a.Without = without.Seconds()
+	switch {
+	case cause != nil:
+		a.Reason = cause.Error()
+		var op *eldest.OpError
+		if errors.As(cause, &op) {
+			a.Reason = op.Err.Error()
+		}
+	default:
+		a.Reason = "no session yet: etcd has not granted a lease"
+	}
+	if without > h.grace {
+		a.Status = "trouble"
+		return a, http.StatusServiceUnavailable
+	}
+	return a, http.StatusOK
+}
+
+// ServeHTTP answers 200 or 503, with the reason.
+func (h *health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	a, code := h.judge()
+	answer(w, code, a)
+}
+
+// answer writes a JSON object.
+func answer(w http.ResponseWriter, code int, body any) {
+	line, _ := json.Marshal(body) // texts and numbers: it cannot fail
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(line, '\n')) // who hung up needs no answer
+}

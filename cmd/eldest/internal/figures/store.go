@@ -1,0 +1,66 @@
+package figures
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
+)
+
+// ErrForeign is returned by Read for JSON that is no document of ours.
+var ErrForeign = errors.New("not a benchmark's JSON")
+
+// Write writes one run as one object, and any other number as {"runs": [...]}. What a
+// terminal would obey is escaped.
+func Write(w io.Writer, runs []Run) error {
+	var document any
+	switch {
+	case len(runs) == 1:
+		document = runs[0]
+	case runs == nil:
+		runs = []Run{} // never null
+		fallthrough
+	default:
+		document = struct {
+			Runs []Run `json:"runs"`
+		}{runs}
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(document); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, plain.JSON(b.String()))
+	return err
+}
+
+// Read reads all objects to the end, each one run or several. A document may be anybody's:
+// what of its texts cannot be shown as it is has been quoted.
+func Read(r io.Reader) ([]Run, error) {
+	var all []Run
+	for dec := json.NewDecoder(r); ; {
+		var object struct {
+			Run
+			Runs []Run `json:"runs"`
+		}
+		switch err := dec.Decode(&object); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, fmt.Errorf("%w: %w", ErrForeign, err)
+		case object.Runs == nil:
+			object.Runs = []Run{object.Run}
+		}
+		for _, run := range object.Runs {
+			if run.Scenario == "" {
+				return nil, fmt.Errorf("%w: it names no scenario", ErrForeign)
+			}
+			plain.Texts(&run)
+			all = append(all, run)
+		}
+	}
+}

@@ -1,0 +1,7 @@
+package job
+
+// For tests of both ways to find children.
+var (
+	AskAll   = askAll
+	Children = children
+)

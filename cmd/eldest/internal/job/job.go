@@ -1,0 +1,453 @@
+//go:build unix
+
+package job
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Job is the owner's side of one keeper, which runs at most one program. Made by Start,
+// ended by Close. All methods are safe for concurrent use. One process has one job at a
+// time: what is left by a keeper that dies is found as this process's children.
+type Job struct {
+	keeper *exec.Cmd
+	starts chan func()
+	orders *os.File
+	// before are the children that this process had already, and that are not ours.
+	before []int
+
+	writing sync.Mutex // held while an order is written
+	// launching waits for its end; Close waits for it.
+	launching sync.WaitGroup
+
+	mu sync.Mutex
+	// group is the program's process group while its ID cannot be another's; else 0.
+	group int
+	pid   int // of the program, once it was started
+	hooks map[int]chan HookResult
+	next  int
+	// status is how the program ended; valid once over is closed.
+	status Status
+	// lost says that the keeper was gone before it was to be; buried that its process ID
+	// may be another's.
+	lost, closing, buried bool
+
+	started chan error    // of the program
+	warned  chan struct{} // closed when the deadline is near
+	over    chan struct{} // closed when nothing runs any more and nothing will
+	gone    chan struct{} // closed when the keeper is gone and everything below it
+}
+
+// HookResult is how a hook ended.
+type HookResult struct {
+	Status   Status
+	TimedOut bool
+	// Err is why it did not run to its end, or at all.
+	Err error
+}
+
+// Failure is nil for a success, else what went wrong.
+func (r HookResult) Failure() error {
+	switch {
+	case r.Err != nil:
+		return r.Err
+	case r.TimedOut:
+		return errors.New("it took too long and was killed")
+	case !r.Status.OK():
+		return errors.New(r.Status.String())
+	}
+	return nil
+}
+
+// Command is a process to run.
+type Command struct {
+	// Path is the executable, Args[0] what it is called.
+	Path string
+	Args []string
+	Env  []string
+	// Limit is how long a hook may take; 0 is no limit. Mute drops what it writes to
+	// stdout.
+	Limit time.Duration
+	Mute  bool
+}
+
+// Shell is a command line for /bin/sh.
+func Shell(text string, env []string, limit time.Duration) Command {
+	return Command{Path: "/bin/sh", Args: []string{"sh", "-c", text}, Env: env, Limit: limit}
+}
+
+// ErrKeeper says that the keeper is gone, or does not listen.
+var ErrKeeper = errors.New("the keeper of the program is gone")
+
+// Start starts a keeper: this executable with the given arguments, which must lead to
+// Keep. Its standard streams are those of the processes that it will start; nil is
+// /dev/null. It returns
+// without waiting for the keeper.
+func Start(args []string, stdin, stdout, stderr *os.File) (*Job, error) {
+	path, err := self()
+	if err != nil {
+		return nil, err
+	}
+	if err := adopt(); err != nil {
+		return nil, fmt.Errorf("adopt orphans: %w", err)
+	}
+	before, sure := children()
+	if !sure {
+		return nil, errors.New("the list of this process's children cannot be read")
+	}
+	theirOrders, orders, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	reports, theirReports, err := os.Pipe()
+	if err != nil {
+		_, _ = theirOrders.Close(), orders.Close()
+		return nil, err
+	}
+	keeper := exec.Command(path)
+	keeper.Args = args
+	if stdin != nil { // a nil file is not a nil stream
+		keeper.Stdin = stdin
+	}
+	if stdout != nil {
+		keeper.Stdout = stdout
+	}
+	if stderr != nil {
+		keeper.Stderr = stderr
+	}
+	keeper.ExtraFiles = []*os.File{theirOrders, theirReports}
+	keeper.SysProcAttr = woken()
+	j := &Job{
+		keeper: keeper, starts: starter(), orders: orders, before: before, hooks: make(map[int]chan HookResult),
+		started: make(chan error, 1), warned: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
+	}
+	result := make(chan error)
+	j.starts <- func() { result <- keeper.Start() }
+	err = <-result
+	_, _ = theirOrders.Close(), theirReports.Close()
+	if err != nil {
+		close(j.starts)
+		_, _ = orders.Close(), reports.Close()
+		return nil, fmt.Errorf("start the keeper: %w", err)
+	}
+	go j.listen(reports)
+	return j, nil
+}
+
+// SetDeadline tells the keeper of a new deadline. It does not block; a keeper that does
+// not listen keeps the old one.
+func (j *Job) SetDeadline(d Deadline) { _ = j.order(order{Deadline: &d}) }
+
+// Launch has the keeper start the program. The channel gets nil when it runs, or why it
+// does not, once Over is closed at the latest: a keeper that stands still starts nothing and
+// says nothing. A deadline must have been set, and be ahead.
+func (j *Job) Launch(c Command) <-chan error {
+	result := make(chan error, 1)
+	j.launching.Go(func() {
+		if err := j.order(startOf(0, c)); err != nil {
+			result <- err
+			return
+		}
+		select {
+		case err := <-j.started:
+			result <- err
+			return
+		case <-j.over:
+		}
+		select {
+		case err := <-j.started: // and it is over already
+			result <- err
+		default:
+			result <- ErrKeeper
+		}
+	})
+	return result
+}
+
+// Pid is the program's process ID; 0 before it was started.
+func (j *Job) Pid() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.pid
+}
+
+// Run runs a hook beside the program. The channel gets one result; if the job ends first,
+// that says so.
+func (j *Job) Run(c Command) <-chan HookResult {
+	result := make(chan HookResult, 1)
+	j.mu.Lock()
+	j.next++
+	id := j.next
+	j.hooks[id] = result
+	j.mu.Unlock()
+	if err := j.order(startOf(id, c)); err != nil {
+		j.hooked(id, HookResult{Err: err})
+		return result
+	}
+	select {
+	case <-j.gone: // the listener may have looked for hooks before there was this one
+		j.hooked(id, HookResult{Err: ErrKeeper})
+	default:
+	}
+	return result
+}
+
+// Signal sends a signal to the program's process group, if it runs.
+func (j *Job) Signal(sig syscall.Signal) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.group != 0 {
+		_ = unix.Kill(-j.group, sig)
+	}
+}
+
+// Stop sends a signal to the program's process group, awake or not, and has the keeper
+// kill it after the grace, or at the deadline if that is sooner.
+func (j *Job) Stop(sig syscall.Signal, grace time.Duration) {
+	_ = j.order(order{StopBy: Now() + grace})
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.group != 0 {
+		Signal(j.group, sig)
+	}
+}
+
+// Warned returns a channel that is closed when the keeper has sent SIGTERM because the
+// deadline is near.
+func (j *Job) Warned() <-chan struct{} { return j.warned }
+
+// Over returns a channel that is closed when the program has ended and nothing of it runs
+// any more.
+func (j *Job) Over() <-chan struct{} { return j.over }
+
+// Status is how the program ended; and whether it did because the keeper was gone. It
+// means something once Over is closed.
+func (j *Job) Status() (status Status, keeperLost bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.status, j.lost
+}
+
+// Lost reports whether the keeper is gone without having been told to go.
+func (j *Job) Lost() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.lost
+}
+
+// Kill kills all that runs and returns when nothing does. The program's group, and what
+// has left it, is killed at once, from here. A keeper that does not confirm that nothing is
+// left within the patience is killed as well, and what it leaves is dealt with from here.
+func (j *Job) Kill(patience time.Duration) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	j.killGroup()
+	j.killBelow()
+	// Whoever writes at the moment may wait for a keeper that does not read.
+	if j.writing.TryLock() {
+		_ = j.offer(line(order{Kill: true}))
+		j.writing.Unlock()
+	}
+	select {
+	case <-j.over:
+		return
+	case <-timer.C:
+	}
+	j.killKeeper()
+	<-j.over
+}
+
+// Close ends the keeper, and kills what runs. It returns when nothing is left.
+func (j *Job) Close() {
+	j.mu.Lock()
+	again := j.closing
+	j.closing = true
+	j.mu.Unlock()
+	if !again {
+		_ = j.orders.Close()
+		timer := time.AfterFunc(time.Second, j.killKeeper)
+		defer timer.Stop()
+	}
+	<-j.gone
+	j.launching.Wait()
+}
+
+func (j *Job) killGroup() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.group != 0 {
+		_ = unix.Kill(-j.group, unix.SIGKILL)
+	}
+}
+
+// killBelow kills what can be seen below the keeper. One look is not proof, for processes
+// beget processes; it is for a keeper that stands still, whose end takes a moment.
+func (j *Job) killBelow() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.buried {
+		return
+	}
+	for _, pid := range below(j.keeper.Process.Pid) {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+// order sends one line. It waits for a keeper that does not read only with orders that it
+// cannot do without: the start of a process, and the last one. Others are short, so that
+// they are written in one piece or not at all. A keeper that does not take what it must is
+// useless, and killed.
+func (j *Job) order(o order) error {
+	data := line(o)
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	var err error
+	if must := o.Start != nil || o.Reap; must {
+		_ = j.orders.SetWriteDeadline(time.Now().Add(5 * time.Second))
+		_, err = j.orders.Write(data)
+		_ = j.orders.SetWriteDeadline(time.Time{})
+		if err != nil {
+			j.killKeeper()
+		}
+	} else {
+		err = j.offer(data)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrKeeper, err)
+	}
+	return nil
+}
+
+// offer writes if there is room. A time limit would not do: on a busy machine it can have
+// passed before the first attempt.
+func (j *Job) offer(data []byte) error {
+	raw, err := j.orders.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var written error
+	err = raw.Write(func(fd uintptr) bool {
+		_, written = unix.Write(int(fd), data)
+		return true
+	})
+	return errors.Join(err, written)
+}
+
+func (j *Job) killKeeper() { _ = j.keeper.Process.Kill() }
+
+// listen handles the keeper's reports until there can be none any more.
+func (j *Job) listen(reports *os.File) {
+	scanner := bufio.NewScanner(reports)
+	for scanner.Scan() {
+		var r report
+		if json.Unmarshal(scanner.Bytes(), &r) != nil {
+			break
+		}
+		j.hear(r)
+	}
+	_ = reports.Close()
+	j.bury()
+}
+
+func (j *Job) hear(r report) {
+	switch {
+	case r.Started != 0:
+		j.mu.Lock()
+		j.group, j.pid = r.Started, r.Started
+		j.mu.Unlock()
+		j.started <- nil
+	case r.Refused != "":
+		j.started <- errors.New(r.Refused)
+	case r.Warned:
+		close(j.warned)
+	case r.Hook != nil:
+		result := HookResult{Status: r.Hook.Status, TimedOut: r.Hook.TimedOut}
+		if r.Hook.Error != "" {
+			result.Err = errors.New(r.Hook.Error)
+		}
+		j.hooked(r.Hook.ID, result)
+	case r.Cleared:
+		j.mu.Lock()
+		j.group = 0
+		j.mu.Unlock()
+		_ = j.order(order{Reap: true})
+	case r.Reaped != nil:
+		j.mu.Lock()
+		j.status = *r.Reaped
+		j.mu.Unlock()
+		close(j.over)
+	}
+}
+
+func (j *Job) hooked(id int, result HookResult) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if waiting := j.hooks[id]; waiting != nil {
+		delete(j.hooks, id)
+		waiting <- result
+	}
+}
+
+// bury deals with what a keeper that is gone has left: nothing, if it went in good order.
+// The program has died with it where there is a death signal; its children have become
+// ours.
+func (j *Job) bury() {
+	j.killGroup()
+	j.killKeeper()
+	j.mu.Lock()
+	j.buried = true
+	j.mu.Unlock()
+	_ = j.keeper.Wait() // it has handed its children over when this returns
+	j.killGroup()
+	j.mu.Lock()
+	j.group = 0 // what is left of it is found as a child
+	j.mu.Unlock()
+	status := Status{Unknown: true}
+	for pause := (pauses{}); ; pause.rest() {
+		left := false
+		below, sure := children()
+		if !sure {
+			left = true
+		}
+		for _, pid := range below {
+			if slices.Contains(j.before, pid) {
+				continue
+			}
+			// Also after one that has ended: what it has left is ours only now.
+			left = true
+			if w, ok := waitedFor(pid); !ok {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			} else if pid == j.Pid() {
+				status = statusOf(w)
+			}
+		}
+		if !left {
+			break
+		}
+	}
+	j.mu.Lock()
+	for id, waiting := range j.hooks {
+		delete(j.hooks, id)
+		waiting <- HookResult{Err: ErrKeeper}
+	}
+	select {
+	case <-j.over:
+	default:
+		j.status, j.lost = status, !j.closing
+		close(j.over)
+	}
+	j.mu.Unlock()
+	close(j.starts)
+	close(j.gone)
+}

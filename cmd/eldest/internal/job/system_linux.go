@@ -1,0 +1,150 @@
+package job
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Promises lists what this system does not promise, in words; empty here.
+func Promises() []string { return nil }
+
+// settle makes the calling process adopt the orphans among its descendants, and gives it
+// a name of its own: whoever kills all processes named eldest, and the keeper with them,
+// leaves the program's children to nobody.
+func settle() {
+	_ = adopt()
+	_ = os.WriteFile("/proc/self/comm", []byte("keeper"), 0)
+}
+
+// adopt makes the calling process the parent of orphans among its descendants.
+func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// mortal are the attributes of a process that dies with its parent, in a group of its own.
+func mortal() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
+}
+
+// woken are the attributes of a keeper: in a group of its own, because what a terminal
+// sends goes to the owner, and woken by the owner's death.
+func woken() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGCONT}
+}
+
+// self is the executable of this process, even if its file was replaced.
+func self() (string, error) { return "/proc/self/exe", nil }
+
+// children lists the children of this process, those that have ended included. If it is
+// not sure that these are all, whoever wants nobody left has to look again: a table of
+// files that is full is no proof.
+func children() (pids []int, sure bool) { return childrenOf(os.Getpid()) }
+
+// below lists the descendants of a process.
+func below(pid int) []int {
+	all, _ := childrenOf(pid)
+	for i := 0; i < len(all); i++ {
+		more, _ := childrenOf(all[i])
+		all = append(all, more...)
+	}
+	return all
+}
+
+// childrenOf lists the children of a process; none if there is no such process.
+func childrenOf(parent int) (pids []int, sure bool) {
+	if !listed() {
+		return askAll(parent)
+	}
+	threads := "/proc/" + strconv.Itoa(parent) + "/task"
+	entries, err := os.ReadDir(threads)
+	sure = err == nil || over(err)
+	for _, thread := range entries {
+		data, err := os.ReadFile(filepath.Join(threads, thread.Name(), "children"))
+		sure = sure && (err == nil || over(err))
+		for word := range strings.FieldsSeq(string(data)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids, sure
+}
+
+// over says of an error that the process or thread has ended.
+func over(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) }
+
+// listed reports whether the kernel lists children; most are built so.
+var listed = sync.OnceValue(func() bool {
+	_, err := os.Stat("/proc/thread-self/children")
+	return err == nil
+})
+
+// askAll asks every process for its parent.
+func askAll(parent int) (pids []int, sure bool) {
+	entries, err := os.ReadDir("/proc")
+	sure = err == nil
+	for _, entry := range entries {
+		child, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue // it is no process
+		}
+		data, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat"))
+		if err != nil {
+			sure = sure && over(err)
+			continue
+		}
+		// pid (name) state parent ...; the name may contain anything.
+		end := strings.LastIndex(string(data), ") ")
+		fields := strings.Fields(string(data[end+1:]))
+		if len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			pids = append(pids, child)
+		}
+	}
+	return pids, sure
+}
+
+// child is the program: waited for in two steps.
+type child struct {
+	pid  int
+	gone bool // it was waited for, and its ID is anybody's
+}
+
+// ended reports whether it has ended. Its ID, and that of its group, stay its own.
+func (c *child) ended() bool {
+	if c.gone {
+		return true
+	}
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, c.pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err == nil && info.Signo != 0
+}
+
+// killGroup kills it, and all of its group.
+func (c *child) killGroup() {
+	if !c.gone {
+		_ = unix.Kill(-c.pid, unix.SIGKILL)
+	}
+}
+
+// alone reports whether its group has no other members. On Linux they are adopted, and
+// seen as children.
+func (c *child) alone() bool { return true }
+
+// wait waits for the end and gives the ID back.
+func (c *child) wait() Status {
+	var w unix.WaitStatus
+	c.gone = true
+	for {
+		switch pid, err := unix.Wait4(c.pid, &w, 0, nil); {
+		case pid == c.pid:
+			return statusOf(w)
+		case err != nil && err != unix.EINTR:
+			return Status{Unknown: true}
+		}
+	}
+}

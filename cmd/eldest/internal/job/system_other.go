@@ -1,0 +1,69 @@
+//go:build unix && !linux
+
+package job
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Promises lists what this system does not promise, in words.
+func Promises() []string {
+	return []string{
+		"if the keeper is killed, the program lives until eldest has noticed, and for good if eldest is stopped or killed, too",
+		"children of the program that left its process group are not found, and live on",
+		"a keeper that is stopped while eldest is killed does not wake up",
+		"in suspend the clock may stand still: after it, the program may run past the deadline by as long as the machine slept",
+	}
+}
+
+func settle() {}
+
+func adopt() error { return nil }
+
+// mortal are the attributes of a process in a group of its own. There is no death signal.
+func mortal() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func woken() *syscall.SysProcAttr { return mortal() }
+
+func self() (string, error) { return os.Executable() }
+
+// children is not to be had here: only the own children are known.
+func children() (pids []int, sure bool) { return nil, true }
+
+func below(int) []int { return nil }
+
+// child is the program. To learn of its end is to wait for it, here: between that and the
+// owner's knowing of it, the ID of its group is free. Systems hand out IDs in a row, so it
+// takes the start of tens of thousands of processes in that moment for it to be another's.
+type child struct {
+	pid    int
+	gone   bool // it was waited for
+	done   bool // and so was what is left of its group
+	status Status
+}
+
+func (c *child) ended() bool {
+	if w, ok := waitedFor(c.pid); !c.gone && ok {
+		c.gone, c.status = true, statusOf(w)
+	}
+	return c.gone
+}
+
+func (c *child) killGroup() {
+	if !c.done {
+		_ = unix.Kill(-c.pid, unix.SIGKILL)
+	}
+}
+
+// alone reports whether its group has no other members, and kills those that there are.
+func (c *child) alone() bool { return c.done || unix.Kill(-c.pid, unix.SIGKILL) != nil }
+
+func (c *child) wait() Status {
+	for pause := (pauses{}); !c.ended(); pause.rest() {
+	}
+	c.done = true
+	return c.status
+}

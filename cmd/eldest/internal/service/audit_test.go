@@ -1,0 +1,274 @@
+package service
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// good is a short play in which everything holds.
+const good = `
+start n1
+join n1 2
+n1 leads
+open n1 3
+start n2
+join n2 4
+n2 follows n1
+start n3
+join n3 5
+n3 follows n1
+settled n1
+traffic n1 10
+stop n1
+n1 neither
+leave n1 20
+n2 leads
+open n2 21
+n3 follows n2
+n1 exits 0
+start n1
+join n1 22
+n1 follows n2
+traffic n2 30
+settled n2
+traffic n2 40
+ask w1 n1 append log x
+append w1 log x 46 n2
+told w1 done 46 n2
+ask w2 n1 append log y
+append w2 log y 47 n2
+told w2 open
+ask g1 n3 get log
+told g1 read xy 47
+ask w3 n1 delete log
+delete w3 log - 48 n2
+told w3 done 48 n2
+ask g2 n3 get log
+told g2 missing
+ask w4 n3 put log z
+told w4 refused
+ask w5 n3 put never z
+told w5 open
+ask g3 n3 get never
+told g3 missing
+kill n2
+n2 exits -1
+failing n3
+@2000 leave n2 50
+n3 leads
+open n3 51
+n1 follows n3
+start n2
+n2 neither
+join n2 52
+n2 follows n3
+traffic n3 60
+settled n3
+traffic n3 70
+cut-leader n3
+probe n3 fails
+failing n3
+@4000 n3 neither
+@4300 leave n3 80
+n1 leads
+open n1 81
+n2 follows n1
+traffic n1 90
+mend n3
+probe n3 ok
+join n3 98
+n3 follows n1
+traffic n1 100
+settled n1
+traffic n1 110
+cut-follower n3
+probe n3 fails
+n3 neither
+failing n3
+traffic n1 120
+mend n3
+probe n3 ok
+n3 follows n1
+settled n1
+traffic n1 130
+@8000 suspend n1
+failing n1
+@8300 leave n1 137
+n2 leads
+open n2 138
+n3 follows n2
+traffic n2 139
+ask g4 n1 get a
+resume n1
+told g4 refused
+n1 neither
+join n1 145
+n1 follows n2
+settled n2
+traffic n2 146
+bye n3
+leave n3 152
+n3 exits 0
+bye n1
+leave n1 153
+n1 exits 0
+bye n2
+leave n2 154
+n2 exits 0
+left 0 0
+`
+
+func TestAGoodHistoryPasses(t *testing.T) {
+	b := tell(t, good)
+	for name, v := range b.audit() {
+		require.True(t, v.ok, "%s: %s", name, v.problems)
+	}
+	// Facts and attempts arrive in any order.
+	for i, j := 0, len(b.facts)-1; i < j; i, j = i+1, j-1 {
+		b.facts[i], b.facts[j] = b.facts[j], b.facts[i]
+	}
+	for i, j := 0, len(b.attempts)-1; i < j; i, j = i+1, j-1 {
+		b.attempts[i], b.attempts[j] = b.attempts[j], b.attempts[i]
+	}
+	for name, v := range b.audit() {
+		require.True(t, v.ok, "%s: %s", name, v.problems)
+	}
+}
+
+// Each bad history is the good one with something replaced, and the check that must
+// object, with what it says.
+func TestBadHistoriesAreCaught(t *testing.T) {
+	const (
+		lost, twice, refused = "no acknowledged write is lost", "no attempt is applied twice", "no refused write is applied"
+		deposed, data        = "no write of a deposed leader", "the data is what the trail says"
+		precedes             = "no write precedes its request"
+		stale, answers       = "no read is stale", "answers are the documented ones"
+		every, faults        = "every node answers", "every fault took effect"
+		back, left           = "the service comes back in time", "nothing is left"
+		beforeKill           = "kill n2\nn2 exits -1\n"
+	)
+	type bad struct{ name, old, new, check, problem string }
+	extra := func(name, lines, check, problem string) bad {
+		return bad{name, beforeKill, lines + beforeKill, check, problem}
+	}
+	for _, bad := range []bad{
+		extra("an acknowledged write is nowhere", "ask x n2 put b v\ntold x done 49 n2\n", lost, "put of x was acknowledged by n2 and is not there"),
+		{"an acknowledged write vanished with its record", "append w1 log x 46 n2\n", "", lost, "append of w1 was acknowledged by n1 and is not there"},
+		extra("the receipt lies about the revision", "ask x n2 put b v\nput x b v 49 n2\ntold x done 48 n2\n", lost, "x was acknowledged at revision 48 with token 4, and is there at 49 with 4"),
+		extra("the receipt lies about the tenure", "ask x n2 put b v\nput x b v 49 n2\ntold x done 49 n1\n", lost, "with token 22, and is there at 49 with 4"),
+		extra("another value was written", "ask x n2 put b v\nput x b w 49 n2\ntold x done 49 n2\n", lost, "x asked for put of b, and METHOD_PUT of b was carried out"),
+		extra("another key was written", "ask x n2 put b v\nput x c v 49 n2\ntold x done 49 n2\n", lost, "METHOD_PUT of c was carried out"),
+		extra("something else was done", "ask x n2 put b v\nappend x b v 49 n2\ntold x done 49 n2\n", lost, "METHOD_APPEND of b was carried out"),
+
+		{"the forwarder repeats", "append w2 log y 47 n2\ntold w2 open\nask g1 n3 get log\ntold g1 read xy 47\n", "append w2 log y 47 n2\nappend w2 log y 47 n2\ntold w2 open\n", twice, "w2 was applied 2 times: at revisions 47, 47"},
+		extra("an acknowledged write was repeated later", "append w1 log x 49 n2\n", twice, "w1 was applied 2 times: at revisions 46, 49"),
+		extra("nobody asked for it", "put ghost b v 49 n2\n", twice, `"ghost" was applied, at revision 49, and nobody asked for it`),
+
+		{"a refused write was applied", "told w4 refused\n", "put w4 log z 49 n2\ntold w4 refused\n", refused, "w4 was refused by n3 (Unavailable) and applied all the same, at revision 49"},
+
+		{"a deposed leader writes", "traffic n2 30\n", "traffic n2 30\nask x n3 put b v\nput x b v 37 n1@2\ntold x open\n", deposed, "x was applied at revision 37 with token 2, after token 4 had begun"},
+		{"a deposed leader writes before its successor does", "open n2 21\n", "ask x n3 put b v\nput x b v 21 n1@2\ntold x open\nopen n2 22\n", deposed, "revision 21 was written with token 2, when shop/n2 led with token 4"},
+		{"a waiting candidate writes", "traffic n2 30\n", "traffic n2 30\nopen n3@5 37\nask x n3 put b v\nput x b v 38 n3@5\ntold x done 38 n3@5\n", deposed, "revision 38 was written with token 5, when shop/n2 led with token 4"},
+		{"nobody leads, somebody writes", "leave n2 154\n", "leave n2 154\nput x b v 155 n2\n", deposed, "when nobody led"},
+		{"the key of another life", "open n2 21\n", "open n2@3 21\n", deposed, "revision 21 was written with token 3"},
+		{"a tenure begins twice", "traffic n2 30\n", "traffic n2 30\nopen n2 37\n", deposed, "token 4 began twice"},
+		{"a tenure does not begin", "open n2 21\n", "", deposed, "which had not begun"},
+
+		extra("data without a record", "data b v 49\n", data, "revision 49 wrote b without a record"),
+		extra("a record without data", "ask x n2 put b v\nrecord x put b v 49 n2\ntold x done 49 n2\n", data, "revision 49 did not do what its record says"),
+		extra("other data than recorded", "ask x n2 put b v\nrecord x put b v 49 n2\ndata b w 49\ntold x done 49 n2\n", data, "revision 49 did not do what its record says"),
+		extra("an append that replaces", "ask x n2 append a v\nrecord x append a v 49 n2\ndata a v 49\ntold x done 49 n2\n", data, "revision 49 did not do what its record says"),
+		extra("a deletion that leaves it", "ask x n2 delete a\nrecord x delete a - 49 n2\ndata a t45 49\ntold x done 49 n2\n", data, "revision 49 did not do what its record says"),
+		extra("two records of one revision", "ask x n2 put b v\nput x b v 49 n2\nrecord x put b v 49 n2\ntold x done 49 n2\n", data, "revision 49 has two records"),
+		extra("somebody else writes", "raw elsewhere 49\n", data, "somebody wrote elsewhere"),
+		extra("a record vanishes", "gone /kv/shop/trail/1 49\n", data, "the record /kv/shop/trail/1 was deleted"),
+		extra("a record is forged", "raw /kv/shop/trail/x 49\n", data, "not a record of the trail"),
+		extra("a record is written over", "raw /kv/shop/trail/1 49\n", data, "the record /kv/shop/trail/1 was written over"),
+
+		{"a stale read", "told g1 read xy 47\n", "told g1 read x 46\n", "", ""}, // w2 was open: it may be seen or not
+		extra("a deposed leader's read", "ask x n1 get a\ntold x read t40 40\n", stale, "x read a from n1 as it was until revision 41, when revision 48 was known already"),
+		extra("reads go back", "ask x n1 get log2\ntold x missing\nask y n2 put log2 v\nput y log2 v 49 n2\ntold y open\nask z n1 get log2\ntold z read v 49\nask u n2 get log2\ntold u missing\n", stale, "u read log2 from n2 as it was until revision 49"),
+		extra("a read of what never was", "ask x n1 get a\ntold x read t45 44\n", stale, "which etcd never had there"),
+		extra("a read of another value", "ask x n1 get a\ntold x read other 45\n", stale, "which etcd never had there"),
+		extra("it was there and is not found", "ask x n1 get a\ntold x missing\n", stale, "x read a from n1 as it was until revision 10"),
+
+		extra("it was there, is not found, and is deleted later", "ask x n2 put b v\nput x b v 49 n2\ntold x done 49 n2\nask y n1 get b\ntold y missing\nask z n1 delete b\ndelete z b - 50 n2\ntold z done 50 n2\n", stale, "y read b from n1 as it was until revision 49, when revision 49 was known already"),
+		extra("the delete may be seen before its answer", "ask x n2 put b v\nput x b v 49 n2\ntold x done 49 n2\nask z n1 delete b\nask y n1 get b\ntold y missing\ndelete z b - 50 n2\ntold z done 50 n2\n", "", ""),
+		extra("a delete does not find what is there", "ask x n2 put b v\nput x b v 49 n2\ntold x done 49 n2\nask z n1 delete b\ntold z missing\n", stale, "z read b from n1 as it was until revision 49, when revision 49 was known already"),
+		extra("a delete finds nothing, and deletes it", "ask x n2 put b v\nput x b v 49 n2\ntold x done 49 n2\nask z n1 delete b\ndelete z b - 50 n2\ntold z missing\n", refused, "z was refused by n1 (NotFound) and applied all the same, at revision 50"),
+		extra("a delete finds nothing where nothing is", "ask z n1 delete b\ntold z missing\n", "", ""),
+		extra("a read of the future", "ask y n1 get b\ntold y read v 49\nask x n2 put b v\nput x b v 49 n2\ntold x done 49 n2\n", stale, "y read b from n1 as it was from revision 49 on, when that could not be"),
+		extra("a read of the future, of another's past", "ask y n1 get b\nask x n2 put b v\ntold y read v 50\nask z n2 put c v\nput z c v 49 n2\ntold z done 49 n2\nput x b v 50 n2\ntold x done 50 n2\n", stale, "revision 49 was not asked for yet"),
+		extra("a read of the future, of the one's after the next's", "ask y n1 get b\nask x n2 put b v\ntold y read v 50\nask u n2 put c w\nask z n2 put c v\nput z c v 49 n2\nput x b v 50 n2\nput u c w 51 n2\ntold u done 51 n2\ntold z done 49 n2\ntold x done 50 n2\n", stale, "revision 49 was not asked for yet"),
+		extra("two writes and a read at once", "ask y n1 get b\nask x n2 put b v\nask z n2 put c v\nput z c v 49 n2\nput x b v 50 n2\ntold y read v 50\ntold x done 50 n2\ntold z done 49 n2\n", "", ""),
+
+		extra("revisions against the clock", "ask y n2 put b v\nput y b v 50 n2\ntold y done 50 n2\nask x n2 put c v\nput x c v 49 n2\ntold x done 49 n2\n", precedes, "x was applied at revision 49, and was asked for when revision 50 was known already"),
+		extra("an open write before its request", "ask y n2 put b v\nput y b v 50 n2\ntold y done 50 n2\nask x n2 put c v\nput x c v 49 n2\ntold x open\n", precedes, "x was applied at revision 49"),
+		extra("a record was read before its request", "ask x n1 put b v\nput x b v 49 n2\ntold x done 49 n2\nask y n1 get b\ntold y read v 49\nask z n2 put c v\nput z c v 49 n2\ntold z open\n", precedes, "z was applied at revision 49"),
+
+		extra("nothing to put", "ask x n1 put b v\ntold x NOT_FOUND\n", answers, "x (put) ended with NotFound"),
+		extra("an undocumented answer", "ask x n1 put b v\ntold x INTERNAL\n", answers, "x (put) ended with Internal"),
+		extra("a follower that serves nothing", "ask x n1 put b v\ntold x UNIMPLEMENTED\n", answers, "x (put) ended with Unimplemented"),
+
+		{"nobody asked after the settling", "settled n1\ntraffic n1 130\n", "settled n1\n", every, "only 0 nodes answered"},
+		{"one node does not answer", "settled n1\ntraffic n1 130\n", "settled n1\nask x n1 put b v\nput x b v 130 n1\ntold x done 130 n1\nask y n2 put b v\nput y b v 131 n1\ntold y done 131 n1\n", every, "when all agreed on token 22, only 2 nodes answered"},
+
+		{"the stopped one was killed", "n1 exits 0\nstart", "n1 exits -1\nstart", faults, "INVALID: stop of n1: its process did not end by itself"},
+		{"the killed one went by itself", "n2 exits -1", "n2 neither\nn2 exits -1", faults, "INVALID: kill of n2: it said good-bye"},
+		{"the killed one lives", "n2 exits -1\n", "", faults, "INVALID: kill of n2: its process was not killed"},
+		{"the suspended one goes on", "failing n1\n@8300", "failing n1\n@8200 n1 neither\n@8300", faults, "INVALID: suspend of n1: it went on"},
+		{"it was woken before the end", "n2 leads\nopen n2 138\nn3 follows n2\ntraffic n2 139\nask g4 n1 get a\nresume n1\n", "ask g4 n1 get a\nresume n1\nn2 leads\nopen n2 138\nn3 follows n2\ntraffic n2 139\n", faults, "INVALID: suspend of n1: it was not suspended until another one led"},
+		{"nobody waited for the suspended one", "ask g4 n1 get a\nresume n1\ntold g4 refused\n", "resume n1\n", faults, "INVALID: suspend of n1: no request waited for it to wake up"},
+		{"a removed key is not enough", "@8300 leave n1 137\nn2 leads\n", "leave n1 137\n@9500 n2 leads\n", back, "suspend of n1: n2 leads after"},
+		{"the suspended one does not come back", "n1 neither\njoin n1 145\nn1 follows n2\n", "n1 neither\njoin n1 145\n", back, "suspend of n1: it did not follow its successor afterwards"},
+		{"the suspended one writes when it wakes", "resume n1\n", "resume n1\nask x n1 put b v\nput x b v 145 n1\ntold x done 145 n1\n", deposed, "x was applied at revision 145 with token 22, after token 52 had begun"},
+		{"the suspended one serves what it knew", "resume n1\n", "resume n1\nask x n1 get a\ntold x read t135 135\n", stale, "x read a from n1 as it was until revision 139, when revision 144 was known already"},
+		{"a cut that cuts nothing", "cut-leader n3\nprobe n3 fails", "cut-leader n3\nprobe n3 ok", faults, "INVALID: cut-leader of n3: its member went on as a part of the cluster"},
+		{"nobody looked whether it was cut", "cut-follower n3\nprobe n3 fails\n", "cut-follower n3\n", faults, "INVALID: cut-follower of n3: its member went on"},
+		{"a cut that is never healed", "mend n3\nprobe n3 ok\njoin n3 98\n", "join n3 98\n", faults, "INVALID: cut-leader of n3: its member was not joined again"},
+		{"the cut follower notices nothing", "n3 neither\nfailing n3\ntraffic n1 120\n", "failing n3\ntraffic n1 120\n", faults, "INVALID: cut-follower of n3: it did not notice"},
+		{"nobody asked the cut follower", "n3 neither\nfailing n3\ntraffic n1 120\n", "n3 neither\nfailing n2\ntraffic n1 120\n", faults, "INVALID: cut-follower of n3: no request failed for it"},
+		{"nobody noticed the kill", "failing n3\n@2000", "@2000", faults, "INVALID: kill of n2: no request failed for it"},
+		{"nobody asked during the act", "traffic n3 60\n", "", faults, "INVALID: kill of n2: the client made only 1 attempt"},
+		{"the leader's key stays", "leave n1 20\nn2 leads\nopen n2 21\n", "n2 leads\nopen n2 21\nleave n1 22\n", faults, "INVALID: stop of n1: its key did not go before its successor began"},
+		{"an act is missing", beforeKill, "", faults, "INVALID: there was no kill"},
+		{"they never agree again", "settled n2\ntraffic n2 146\n", "traffic n2 146\n", faults, "INVALID: suspend of n1: the nodes never agreed again"},
+
+		{"a slow stop", "leave n1 20\nn2 leads\n", "leave n1 20\n@1200 n2 leads\n", back, "stop of n1: n2 leads after"},
+		{"a slow expiry", "@2000 leave n2 50\nn3 leads\n", "@3600 leave n2 50\nn3 leads\n", back, "kill of n2: n3 leads after"},
+		{"no successor", "n2 leads\n", "", back, "stop of n1: nobody succeeded it"},
+		{"the successor serves nobody", "traffic n1 90\nmend n3\nprobe n3 ok\njoin n3 98\nn3 follows n1\ntraffic n1 100\n", "failing n1\nmend n3\nprobe n3 ok\njoin n3 98\nn3 follows n1\n", back, "cut-leader of n3: no write was acknowledged within 3s"},
+		{"the cut leader leads on", "@4000 n3 neither\n@4300 leave n3 80\nn1 leads\n", "@4300 leave n3 80\nn1 leads\nn3 neither\n", back, "cut-leader of n3: it led until after n1 did"},
+		{"the cut leader does not come back", "join n3 98\nn3 follows n1\n", "join n3 98\n", back, "cut-leader of n3: it did not follow its successor afterwards"},
+		{"a follower's cut costs the leader", "failing n3\ntraffic n1 120\n", "failing n3\nleave n1 117\nn2 leads\nopen n2 118\ntraffic n2 120\n", back, "n2 leads with token 52, though nothing had happened to the leader"},
+		{"the cut follower trusts its lease too long", "n3 neither\nfailing n3\ntraffic n1 120\n", "@7800 n3 neither\nfailing n3\ntraffic n1 120\n", back, "cut-follower of n3: it knew whom to follow for"},
+
+		{"a crash", "n2 exits 0\nleft", "n2 exits 2\nleft", left, "n2 ended with 2, not 0"},
+		{"a key stays", "left 0 0", "left 1 0", left, "1 key and 0 leases stayed in etcd"},
+		{"nobody looked", "left 0 0\n", "", left, "nothing happened"},
+	} {
+		t.Run(bad.name, func(t *testing.T) {
+			text := strings.Replace(good, bad.old, bad.new, 1)
+			require.NotEqual(t, good, text, "the good history has changed")
+			found := tell(t, text).audit()
+			if bad.check == "" { // looks bad and is not
+				for name, v := range found {
+					require.True(t, v.ok, "%s: %s", name, v.problems)
+				}
+				return
+			}
+			require.Contains(t, found, bad.check)
+			require.False(t, found[bad.check].ok)
+			require.Contains(t, found[bad.check].problems, bad.problem)
+		})
+	}
+}
+
+// A check without material must not be green.
+func TestAnEmptyHistoryProvesNothing(t *testing.T) {
+	for _, v := range Audit(nil, nil, nil, limits) {
+		require.False(t, v.OK, v.Name)
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/identity"
+)
+
+func encoded(t *testing.T, id identity.Identity) string {
+	t.Helper()
+	value, err := identity.Protobuf{}.Encode(id)
+	require.NoError(t, err)
+	return string(value)
+}
+
+func TestShownValue(t *testing.T) {
+	whole := encoded(t, identity.Identity{NodeID: "n1", Address: "127.0.0.1:27101", Instance: "d4e7", TTL: 3 * time.Second})
+	for value, want := range map[string]string{
+		whole:                     "node n1 at 127.0.0.1:27101, instance d4e7",
+		"\n\x02n1\x10\x03":        "node n1",
+		"\n\x02n1\x10\x03\"\x01i": "node n1, instance i",
+		// Safe for terminals, part by part.
+		encoded(t, identity.Identity{NodeID: "\x1b[2J", Address: " \u202e", TTL: 1}): `node "\x1b[2J" at " \u202e"`,
+
+		// Not what elector writes: shown as it is.
+		"":                              "",
+		"plain":                         "plain",
+		"node n1 at h:1":                "node n1 at h:1",
+		"\n\x02n1":                      `"\n\x02n1"`,              // no TTL
+		"\n\x02n1\x10\x00":              `"\n\x02n1\x10\x00"`,      // an empty field is left out
+		"\x10\x03\n\x02n1":              `"\x10\x03\n\x02n1"`,      // another order
+		"\n\x02n1\x10\x83\x00":          `"\n\x02n1\x10\x83\x00"`,  // a number written longer than it need be
+		"\n\x02n1\x10\x03(\x01":         `"\n\x02n1\x10\x03(\x01"`, // a field more
+		whole[:len(whole)-1]:            `"\n\x02n1\x10\x03\x1a\x0f127.0.0.1:27101\"\x04d4e"`,
+		"\n\x02\xff\xfe\x10\x03":        `"\n\x02\xff\xfe\x10\x03"`,
+		"\n " + strings.Repeat("x", 32): `"\n ` + strings.Repeat("x", 32) + `"`, // a text whose length says that it is a name
+	} {
+		require.Equal(t, want, shownValue([]byte(value)), "%q", value)
+		json := valueForJSON([]byte(value))
+		require.Equal(t, value, json.Value)
+		require.Equal(t, strings.HasPrefix(want, "node ") && want != value, json.Node != "", "%q", value)
+	}
+}
+
+// FuzzNodeOf: what is shown of a node is all that the value says, and no text is a node.
+func FuzzNodeOf(f *testing.F) {
+	f.Add([]byte("\n\x02n1\x10\x03"))
+	f.Add([]byte("\n\x02n1\x10\x03\x1a\x03h:1\"\x02ab"))
+	f.Add([]byte("\n\ttext line"))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		node, ok := nodeOf(value)
+		if !ok {
+			require.Equal(t, printable(string(value)), shownValue(value))
+			return
+		}
+		again, err := identity.Protobuf{}.Encode(node)
+		require.NoError(t, err)
+		require.Equal(t, value, again)
+		require.Contains(t, string(value), "\x10", "without a control character it is a text")
+	})
+}
+
+func TestNodesOfAServiceAreShown(t *testing.T) {
+	startEtcdProcess(t, "0")
+	o, watched := start(t, "observe", "shop"), start(t, "observe", "shop", "--json")
+	require.Contains(t, o.line(), "nobody")
+	watched.event("nobody")
+	a, address := serviceNode(t, "a")
+	led := a.becomes("leading")
+
+	code, stdout, stderr := runLine(t, "leader", "shop", "--json")
+	require.Equal(t, exitOK, code, stderr)
+	leader := parse[object](t, stdout)
+	require.Equal(t, "a", leader["node"])
+	require.Equal(t, address, leader["address"])
+	instance := leader["instance"].(string)
+	require.Len(t, instance, 16)
+	value := encoded(t, identity.Identity{NodeID: "a", Address: address, Instance: instance, TTL: 2 * time.Second})
+	require.Equal(t, value, leader["value"], "the value stays what it was")
+	event := watched.event("leader")
+	for _, field := range []string{"key", "token", "value", "node", "address", "instance"} {
+		require.Equal(t, leader[field], event[field], field)
+	}
+	code, stdout, _ = runLine(t, "list", "shop", "--json")
+	require.Equal(t, exitOK, code)
+	rows := parse[[]object](t, stdout)
+	require.Len(t, rows, 1)
+	require.Equal(t, "a", rows[0]["node"])
+	require.Equal(t, instance, rows[0]["instance"])
+
+	shown := "node a at " + address + ", instance " + instance + "\n"
+	require.Contains(t, o.line(), "  value "+shown)
+	for _, command := range []string{"leader", "list"} {
+		code, stdout, _ = runLine(t, command, "shop")
+		require.Equal(t, exitOK, code)
+		require.Contains(t, stdout, "   "+shown)
+		require.NotContains(t, stdout, `\n`)
+	}
+	code, _, stderr = runLine(t, "resign", "shop", led["key"].(string), "--yes")
+	require.Equal(t, exitOK, code, stderr)
+	require.Contains(t, stderr, "  value "+shown)
+	a.signal(os.Interrupt)
+	a.ends(exitOK)
+}
+
+func TestHelpSaysHowNodesAreShown(t *testing.T) {
+	for _, command := range []string{"leader", "list", "observe", "resign"} {
+		code, stdout, _ := runLine(t, command, "--help")
+		require.Equal(t, exitOK, code)
+		require.Contains(t, stdout, "node NODE at ADDRESS, instance INSTANCE", command)
+		for line := range strings.Lines(stdout) {
+			require.False(t, strings.HasSuffix(strings.TrimSuffix(line, "\n"), " "), "%s: %q", command, line)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+//go:build linux
+
+package main
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sys/unix"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// fault is a stage on which one run leads, with a program and its children, another one
+// waits, and something happens to the first.
+type fault struct {
+	t       *testing.T
+	name    string // of the election
+	cluster *etcdtest.Cluster
+	// host is how the first reaches etcd.
+	host   *etcdtest.Host
+	diary  diary
+	first  *running
+	second *running
+	key    string
+	// keeper and program are the first's.
+	keeper, program int
+	began           time.Time
+}
+
+// kill sends a signal to a process of the first.
+func (f *fault) kill(pid int, sig syscall.Signal) {
+	f.t.Helper()
+	if sig == syscall.SIGSTOP {
+		halt(f.t, pid)
+		return
+	}
+	require.NoError(f.t, syscall.Kill(pid, sig))
+}
+
+func (f *fault) eldest() int { return f.first.cmd.Process.Pid }
+
+// cut drops everything between the first and etcd, and sees to it that something was.
+func (f *fault) cut(d etcdtest.Direction) {
+	f.t.Helper()
+	before := f.host.Stats()
+	f.host.Drop(d)
+	require.Eventually(f.t, func() bool { return f.host.Stats().Dropped != before.Dropped }, patience, time.Millisecond, "INVALID: nothing was dropped")
+}
+
+// TestRunIsDeadBeforeAnotherLeads is the promise of "eldest run", fault by fault: no sign
+// of life of the program or of its children after another one has won, or begun to work.
+// Exit codes and what else is promised are asked after that.
+//
+// Fails when the keeper is not told of the deadline, when it does not kill at the deadline
+// or at the end of its pipe, when a lost lease is given back before the program is dead.
+func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
+	cluster := etcdtest.Start(t, etcdtest.Config{})
+	// This process adopts orphans, as the first process of a container does. Elsewhere the
+	// kernel wakes a keeper that is stopped when its owner dies; here nobody does but ours.
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	t.Cleanup(func() { require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) })
+	faults := map[string]struct {
+		how  []string // of the program
+		ttl  string
+		more []string // flags
+		do   func(*fault)
+		code int // of the first; -1 is killed
+		// then is asked at the end.
+		then func(f *fault, last, win time.Time)
+	}{
+		"eldest killed": {
+			how: []string{stubborn, parent}, code: -1,
+			do: func(f *fault) { f.kill(f.eldest(), syscall.SIGKILL) },
+			then: func(f *fault, last, win time.Time) {
+				require.Greater(f.t, win.Sub(last), 500*time.Millisecond, "it lived on until the deadline")
+			},
+		},
+		"eldest stopped": {
+			how: []string{stubborn, parent}, code: exitLost,
+			do: func(f *fault) { f.kill(f.eldest(), syscall.SIGSTOP) },
+			then: func(f *fault, last, _ time.Time) {
+				require.True(f.t, f.diary.told("A", syscall.SIGTERM), "no SIGTERM before the SIGKILL")
+				require.Greater(f.t, last.Sub(f.began), 500*time.Millisecond, "it was not left alone until the deadline was near")
+			},
+		},
+		"eldest stopped, without a grace": {
+			how: []string{stubborn, parent}, code: exitLost, more: []string{"--grace", "0s"},
+			do: func(f *fault) { f.kill(f.eldest(), syscall.SIGSTOP) },
+			then: func(f *fault, _, _ time.Time) {
+				require.False(f.t, f.diary.told("A", syscall.SIGTERM))
+			},
+		},
+		"keeper killed": {
+			how: []string{stubborn, parent}, ttl: "60s", code: exitFailed,
+			do:   func(f *fault) { f.kill(f.keeper, syscall.SIGKILL) },
+			then: func(f *fault, _, _ time.Time) { require.Contains(f.t, f.first.errors(), "keeper") },
+		},
+		"keeper stopped, then cut off": {
+			how: []string{stubborn, parent}, code: exitLost,
+			do: func(f *fault) {
+				f.kill(f.keeper, syscall.SIGSTOP)
+				// Renewals go on, and so does the program, past the deadline that the keeper knows.
+				f.diary.livesFor("A-away", 2500*time.Millisecond)
+				f.cut(etcdtest.BothWays)
+			},
+		},
+		"keeper stopped, then eldest killed": {
+			how: []string{stubborn, parent}, code: -1,
+			do: func(f *fault) {
+				f.kill(f.keeper, syscall.SIGSTOP)
+				f.kill(f.eldest(), syscall.SIGKILL)
+			},
+		},
+		"keeper stopped, and nobody to ask for health": {
+			// The lease is lost while etcd can be reached: it could be given back at once,
+			// and one child of the program is out of reach until the keeper is dealt with.
+			how: []string{stubborn, parent}, code: exitLost, more: []string{"--health", "true", "--health-every", "100ms"},
+			do: func(f *fault) { f.kill(f.keeper, syscall.SIGSTOP) },
+		},
+		"program killed": {
+			how: []string{stubborn, parent}, ttl: "60s", code: exitFailed,
+			do: func(f *fault) { f.kill(f.program, syscall.SIGKILL) },
+		},
+		"program stopped, then cut off": {
+			how: []string{stubborn, parent}, code: exitLost,
+			do: func(f *fault) {
+				f.kill(f.program, syscall.SIGSTOP)
+				f.cut(etcdtest.BothWays)
+			},
+			then: func(f *fault, _, _ time.Time) {
+				require.True(f.t, f.diary.told("A", syscall.SIGTERM), "a program that stands still is woken for SIGTERM")
+			},
+		},
+		"cut off": {
+			how: []string{stubborn, parent}, code: exitLost,
+			do:   func(f *fault) { f.cut(etcdtest.BothWays) },
+			then: func(f *fault, _, _ time.Time) { require.True(f.t, f.diary.told("A", syscall.SIGTERM)) },
+		},
+		"cut off, a program that obeys": {
+			ttl: "6s", more: []string{"--grace", "2500ms"}, code: exitLost,
+			do: func(f *fault) { f.cut(etcdtest.BothWays) },
+			then: func(f *fault, _, _ time.Time) {
+				require.True(f.t, f.diary.told("A", syscall.SIGTERM))
+				require.Contains(f.t, f.first.errors(), `"exit_code":0`, "it was not given the time to end by itself")
+			},
+		},
+		"replies cut off": {
+			how: []string{stubborn}, code: exitLost,
+			do: func(f *fault) { f.cut(etcdtest.Outbound) },
+		},
+		"key deleted": {
+			how: []string{stubborn, parent}, ttl: "60s", code: exitLost,
+			do: func(f *fault) {
+				_, err := f.cluster.Client(f.t).Delete(bounded(f.t), f.key)
+				require.NoError(f.t, err)
+			},
+		},
+		"etcd stopped": {
+			how: []string{stubborn, parent}, code: exitLost,
+			do: func(f *fault) {
+				require.NoError(f.t, f.cluster.Member(0).Stop())
+				f.first.event("lost")
+				f.diary.nobodyOf(f.t, "A")
+				require.NoError(f.t, f.cluster.Member(0).Cont())
+			},
+		},
+		"etcd killed": {
+			how: []string{stubborn, parent}, code: exitLost,
+			do: func(f *fault) {
+				require.NoError(f.t, f.cluster.Member(0).Kill())
+				f.first.event("lost")
+				f.diary.nobodyOf(f.t, "A")
+				require.NoError(f.t, f.cluster.Member(0).Restart(bounded(f.t)))
+			},
+		},
+	}
+	for name, c := range faults {
+		t.Run(name, func(t *testing.T) {
+			f := &fault{t: t, name: "svc " + name, cluster: cluster, host: cluster.Host(t), diary: newDiary(t)}
+			ttl := c.ttl
+			if ttl == "" {
+				ttl = "2s"
+			}
+			flags := []string{f.name, "--ttl", ttl, "--endpoints"}
+			first := append(append(slices.Clone(flags), strings.Join(f.host.Endpoints(), ",")), c.more...)
+			f.first = startRun(t, append(append(first, "--"), f.diary.program("A", c.how...)...)...)
+			f.key = f.first.event("leader")["key"].(string)
+			f.program = f.first.pid()
+			f.keeper = parentOf(t, f.program)
+			require.Equal(t, f.eldest(), parentOf(t, f.keeper), "INVALID: no keeper")
+			// The second one outlasts etcd's absence, by its TTL or standing again.
+			f.second = startRun(t, append(append(flags, strings.Join(cluster.Endpoints(), ","), "--restart", "on-failure", "--ttl", "20s", "--"), f.diary.program("B")...)...)
+			f.second.event("waiting")
+			f.diary.lives("A")
+			if len(c.how) > 1 {
+				f.diary.lives("A-near")
+				f.diary.lives("A-away")
+			}
+
+			f.began = time.Now()
+			c.do(f)
+			win := at(t, f.second.event("leader"))
+			f.diary.lives("B")
+			var last time.Time
+			if name == "key deleted" {
+				// Another leads in the moment of the deletion: what is promised is that the
+				// program is dead as soon as the news is here, and not only by the deadline.
+				f.first.event("exited")
+			} else {
+				last = f.diary.inTurn("A", "B", win)
+			}
+			_ = syscall.Kill(f.eldest(), syscall.SIGCONT)
+			f.first.exits(c.code)
+			f.diary.nobodyOf(t, "A")
+			if c.then != nil {
+				c.then(f, last, win)
+			}
+
+			f.second.signal(syscall.SIGTERM)
+			f.second.exits(exitOK)
+			f.diary.nobody(f.name)
+			kvs, err := cluster.Client(t).Get(bounded(t), f.name, clientv3.WithPrefix())
+			require.NoError(t, err)
+			require.Empty(t, kvs.Kvs, "a key is left")
+		})
+	}
+}

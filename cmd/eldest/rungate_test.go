@@ -1,0 +1,104 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sys/unix"
+)
+
+// asked notes what reaches etcd.
+type asked struct {
+	clientv3.Lease
+	clientv3.KV
+	clientv3.Txn
+	requests chan string
+}
+
+func (a asked) Revoke(context.Context, clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error) {
+	a.requests <- "revoke"
+	return &clientv3.LeaseRevokeResponse{}, nil
+}
+
+func (a asked) Commit() (*clientv3.TxnResponse, error) {
+	a.requests <- "commit"
+	return &clientv3.TxnResponse{}, nil
+}
+
+type askedKV struct{ asked }
+
+func (a askedKV) Txn(context.Context) clientv3.Txn { return a.asked }
+
+// While a program may run nothing is sent that lets another one lead; what is given up
+// meanwhile is never sent.
+func TestRunGate(t *testing.T) {
+	etcd := asked{requests: make(chan string, 10)}
+	g := newGate()
+	revoke := func(ctx context.Context) error {
+		_, err := gatedLease{etcd, g}.Revoke(ctx, 1)
+		return err
+	}
+	commit := func(ctx context.Context) error {
+		_, err := gatedKV{askedKV{etcd}, g}.Txn(ctx).Commit()
+		return err
+	}
+	for what, send := range map[string]func(context.Context) error{"revoke": revoke, "commit": commit} {
+		require.NoError(t, send(t.Context()))
+		require.Equal(t, what, <-etcd.requests)
+
+		g.set(true)
+		g.set(true)
+		short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		err := send(short)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, errHeld)
+		require.Empty(t, etcd.requests)
+
+		sent := make(chan error)
+		go func() { sent <- send(t.Context()) }()
+		g.set(false)
+		require.NoError(t, <-sent)
+		require.Equal(t, what, <-etcd.requests)
+	}
+}
+
+// The gate is shut from the win until nothing of the program runs, and at no other time.
+func TestRunShutsTheGateWhileTheProgramMayRun(t *testing.T) {
+	startEtcdProcess(t, "0")
+	t.Setenv(asCommand, "1") // for the keeper
+	diary := newDiary(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cmd := newRunCmd()
+	cmd.SetContext(ctx)
+	cmd.SetErr(io.Discard)
+	require.NoError(t, cmd.ParseFlags([]string{"--ttl", "2s"}))
+	conn := &connFlags{endpoints: []string{os.Getenv("ELDEST_ENDPOINTS")}, dialTimeout: time.Second, commandTimeout: time.Second, resolved: true}
+	r := newRunner(cmd, conn, &httpFlag{}, runOptions{
+		name: "svc", ttl: 2 * time.Second, grace: 500 * time.Millisecond, restart: restartNever,
+		path: "/usr/bin/env", program: diary.program("A"), hookTimeout: time.Second,
+	})
+	shut := func() bool {
+		r.gate.mu.Lock()
+		defer r.gate.mu.Unlock()
+		return r.gate.shut
+	}
+	require.False(t, shut())
+	result := make(chan error)
+	go func() { result <- r.run() }()
+	diary.lives("A")
+	require.True(t, shut(), "the program runs, and the lease could be given back")
+	cancel()
+	require.NoError(t, <-result)
+	require.False(t, shut())
+	diary.nobody("svc")
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0))
+}

@@ -1,0 +1,177 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/face"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
+)
+
+// runner is one run of "eldest run": rounds of standing, leading with a program, and
+// standing again.
+type runner struct {
+	cmd     *cobra.Command
+	conn    *connFlags // resolved
+	o       runOptions // checked
+	events  *runEvents
+	gate    *gate
+	signals *runSignals
+	client  *clientv3.Client
+	http    *httpFlag
+	face    *face.Face // nil without --http
+}
+
+func newRunner(cmd *cobra.Command, conn *connFlags, http *httpFlag, o runOptions) *runner {
+	return &runner{cmd: cmd, conn: conn, http: http, o: o, gate: newGate()}
+}
+
+// How long it waits before it stands again: as long as programs end sooner than
+// steadyAfter, twice as long each time.
+const (
+	firstPause  = time.Second
+	longest     = 30 * time.Second
+	steadyAfter = 10 * time.Second
+)
+
+// run stands and leads until a signal or --restart ends it. Whatever does, nothing of the
+// program runs when it returns, and the key is gone or stderr says why not.
+func (r *runner) run() error {
+	ctx, signals, stop := listenSignals(r.cmd.Context())
+	defer stop()
+	r.signals = signals
+	r.events = newRunEvents(r.cmd.ErrOrStderr(), wantsJSON(r.cmd), r.o.name, r.conn.why)
+	defer r.events.close(time.Second)
+	shown, err := r.http.serve(r.cmd, r.o.name, r.o.ttl, r.events.note)
+	if err != nil {
+		return err
+	}
+	defer shown.Close()
+	r.face = shown
+	for _, lack := range job.Promises() {
+		r.notice("not guaranteed on this system: %s", lack)
+	}
+
+	wait := &waitNotice{to: r.cmd, conn: r.conn}
+	client, err := r.conn.dialPatiently(ctx, wait)
+	if err != nil {
+		return r.result(ctx, outcome{err: err})
+	}
+	defer func() { _ = client.Close() }()
+	r.client = client
+	if err := r.face.Observe(client); err != nil {
+		return r.result(ctx, outcome{err: err})
+	}
+	r.gate.guardClient(client, wait)
+
+	for pause := firstPause; ; {
+		begun := time.Now()
+		out := r.round(ctx)
+		if ctx.Err() != nil || !r.again(out) {
+			return r.result(ctx, out)
+		}
+		if time.Since(begun) >= steadyAfter {
+			pause = firstPause
+		}
+		if !r.rest(ctx, pause) {
+			return r.result(ctx, outcome{})
+		}
+		pause = min(2*pause, longest)
+	}
+}
+
+// rest waits before the next round, and reports whether there is to be one. The pause is
+// spread, for those who failed together.
+func (r *runner) rest(ctx context.Context, pause time.Duration) bool {
+	pause = time.Duration(float64(pause) * (0.9 + 0.2*rand.Float64()))
+	ms := pause.Milliseconds()
+	r.events.stand("", 0)
+	r.events.tell(runEvent{campaignEvent: campaignEvent{Event: "restarting"}, InMS: &ms})
+	select {
+	case <-time.After(pause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// outcome is how a round ended.
+type outcome struct {
+	// ran says that the program ran and ended by itself or after a signal to us;
+	// status is how.
+	ran    bool
+	status job.Status
+	// refused says that the program could not be started.
+	refused bool
+	// err is why the round failed: leadership lost, a hook that failed, etcd. nil
+	// where the program's status says all.
+	err error
+	// final says that another round would fail the same way.
+	final bool
+}
+
+func (out outcome) succeeded() bool { return out.err == nil && (!out.ran || out.status.OK()) }
+
+// again reports whether --restart asks for another round.
+func (r *runner) again(out outcome) bool {
+	switch {
+	case out.final:
+		return false
+	case out.succeeded():
+		return r.o.restart == restartAlways
+	}
+	return r.o.restart != restartNever
+}
+
+// result maps the last round to the command's end. What was lost comes first: whoever runs
+// the command must learn of it even if they were about to end it.
+func (r *runner) result(ctx context.Context, out outcome) error {
+	stopped := ctx.Err() != nil
+	switch {
+	case lost(out.err):
+		return exit(exitLost, errors.New(because(out.err)))
+	case out.ran && r.o.exitCode:
+		if out.status.OK() {
+			return nil
+		}
+		return exit(out.status.Exit(), nil)
+	case out.refused && r.o.exitCode:
+		return exit(127, out.err)
+	case out.refused, out.final && out.err != nil && !stopped:
+		return r.conn.explain(r.cmd.Context(), out.err)
+	case stopped:
+		return nil //nolint:nilerr // by a signal, as it should
+	case out.err != nil:
+		return r.conn.explain(r.cmd.Context(), out.err)
+	case !out.status.OK():
+		return fmt.Errorf("the program ended: %s", out.status)
+	}
+	return nil
+}
+
+// startKeeper starts a keeper with our standard streams for the program. A program reads
+// no terminal: its group is not the one that the terminal listens to, and it would be
+// stopped for trying.
+func (r *runner) startKeeper() (*job.Job, error) {
+	stdin, _ := r.cmd.InOrStdin().(*os.File)
+	if stdin != nil && onTerminal(stdin) {
+		stdin = nil
+	}
+	stdout, _ := r.cmd.OutOrStdout().(*os.File)
+	stderr, _ := r.cmd.ErrOrStderr().(*os.File)
+	return job.Start([]string{"eldest", keeperCommand, "--", r.o.name}, stdin, stdout, stderr)
+}
+
+// notice writes a line that is not an event.
+func (r *runner) notice(format string, args ...any) {
+	r.events.note(r.cmd.CommandPath() + ": " + fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,201 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/hooks"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// round is one session: standing, and a tenure with the program.
+type round struct {
+	*runner
+	session *lease.Session
+	pulse   *lease.Pulse // nil without --health
+	// renewed has a value after a renewal.
+	renewed chan struct{}
+	// token is that of the tenure; 0 without one. ended is why it ended.
+	token eldest.Token
+	ended string
+}
+
+// missedChecks is how many --health-every may pass without a success.
+const missedChecks = 3
+
+// round stands once and, if it wins, runs the program. When it returns nothing runs, and
+// the key has been removed as far as etcd can be reached.
+func (r *runner) round(ctx context.Context) outcome {
+	o := &round{runner: r, renewed: make(chan struct{}, 1)}
+	if r.o.health != "" {
+		o.pulse = lease.NewPulse(missedChecks * r.o.healthEvery)
+	}
+	// The events first: they tell the keeper of each new deadline.
+	told := hooks.Tee(hooks.Set{
+		Session: r.events.sessionHooks(func() {
+			select {
+			case o.renewed <- struct{}{}:
+			default:
+			}
+		}),
+		Candidate: r.events.campaign().candidateHooks(ctx, r.notice),
+	}, r.face.Hooks())
+	cfg := lease.Config{Lease: r.client, TTL: r.o.ttl, Pulse: o.pulse, Hooks: told.Session}
+	session, err := lease.Open(ctx, cfg)
+	if err != nil {
+		return outcome{err: err, final: true}
+	}
+	o.session = session
+	r.events.stand(keys.Candidate(r.o.name, int64(session.ID())), int64(session.ID()))
+	if err := r.o.checkGrace(session.TTL(), "the TTL that etcd granted"); err != nil {
+		o.leave(nil, err)
+		return outcome{err: err, final: true}
+	}
+	candidate, err := election.New(election.Config{
+		Election: r.o.name, Session: session, KV: r.client, Watcher: r.client,
+		Value: []byte(r.o.value), Hooks: told.Candidate,
+	})
+	if err != nil {
+		o.leave(nil, err)
+		return outcome{err: err, final: true}
+	}
+	r.face.Candidate(session, candidate, r.o.value)
+	out := o.stand(ctx, candidate)
+	o.leave(candidate, out.err)
+	o.lossHook(out)
+	return out
+}
+
+// stand campaigns and serves. When it returns, nothing runs.
+func (o *round) stand(ctx context.Context, candidate *election.Candidate) outcome {
+	// Before the win, so that the program need not wait for the keeper's start.
+	keeper, err := o.startKeeper()
+	if err != nil {
+		return outcome{err: err} // there may be room for it in the next round
+	}
+	defer func() { keeper.Close() }()
+	idle := o.beatWhileIdle()
+	leadership, err := candidate.Campaign(ctx)
+	idle()
+	if err != nil {
+		return outcome{err: err, final: ctx.Err() == nil && !lost(err)}
+	}
+	o.token = leadership.Token()
+	if keeper.Lost() { // while we waited
+		if keeper, err = o.another(keeper); err != nil {
+			return outcome{err: err}
+		}
+	}
+	o.gate.set(true)
+	out := newTenure(o, leadership, keeper).serve(ctx)
+	keeper.Close()
+	o.gate.set(false)
+	return out
+}
+
+// another replaces a keeper that is gone; on failure it returns the old one. There is one
+// at a time: what a keeper leaves is told from others by being our child.
+func (o *round) another(gone *job.Job) (*job.Job, error) {
+	gone.Close()
+	next, err := o.startKeeper()
+	if err != nil {
+		return gone, err
+	}
+	return next, nil
+}
+
+// beatWhileIdle keeps the pulse alive while there is no program that could be asked.
+func (o *round) beatWhileIdle() (stop func()) {
+	if o.pulse == nil {
+		return func() {}
+	}
+	ticker := time.NewTicker(o.o.healthEvery)
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			o.pulse.Beat()
+			select {
+			case <-ticker.C:
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+		ticker.Stop()
+		o.pulse.Beat()
+	}
+}
+
+// leave removes the key and revokes the lease, within --command-timeout. What is not
+// confirmed in time is reported: etcd removes the key when the lease runs out.
+func (o *round) leave(candidate *election.Candidate, why error) {
+	limit := o.conn.commandTimeout
+	if errors.Is(why, eldest.ErrSessionLost) {
+		// The key goes with the lease, and most often etcd cannot be reached: nobody
+		// gains by waiting for it.
+		limit = min(limit, time.Second)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.cmd.Context()), limit)
+	defer cancel()
+	ttl := o.session.TTL()
+	var err error
+	if candidate != nil {
+		err = candidate.Close(ctx)
+	}
+	err = errors.Join(err, o.session.Close(ctx))
+	if err != nil && !errors.Is(why, eldest.ErrSessionLost) {
+		o.notice("etcd did not confirm that the key is gone; it will be, at the latest %v after the last renewal", ttl)
+	}
+}
+
+// lossHook runs --on-loss after a tenure. The key is gone by now, and so is everything of
+// the program; the hook has a keeper of its own.
+func (o *round) lossHook(out outcome) {
+	if o.o.onLoss == "" || o.token == 0 {
+		return
+	}
+	key := keys.Candidate(o.o.name, int64(o.session.ID()))
+	env := append(tenureEnv(o.o.name, key, o.token), envCause+"="+o.ended)
+	if out.ran {
+		env = append(env, fmt.Sprintf("%s=%d", envExitCode, out.status.Exit()))
+	}
+	keeper, err := o.startKeeper()
+	if err != nil {
+		o.hookEnded("on-loss", job.HookResult{Err: err})
+		return
+	}
+	defer keeper.Close()
+	result := keeper.Run(job.Shell(o.o.onLoss, env, o.o.hookTimeout))
+	select {
+	case end := <-result:
+		o.hookEnded("on-loss", end)
+	case <-o.signals.again:
+		keeper.Close()
+		o.hookEnded("on-loss", <-result)
+	}
+}
+
+// hookEnded tells how a hook ended.
+func (r *runner) hookEnded(name string, end job.HookResult) {
+	event := runEvent{campaignEvent: campaignEvent{Event: "hook"}, Hook: name}
+	if end.Err == nil {
+		code := end.Status.Exit()
+		event.ExitCode = &code
+	}
+	if failure := end.Failure(); failure != nil {
+		event.Cause = failure.Error()
+	}
+	r.events.tell(event)
+}

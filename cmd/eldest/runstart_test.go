@@ -1,0 +1,116 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stoppedKeeper waits for a run that stands behind somebody else, and stops its keeper.
+func stoppedKeeper(t *testing.T, r *running) (keeper int) {
+	t.Helper()
+	r.event("waiting")
+	require.Eventually(t, func() bool {
+		keepers := childrenOfProcess(r.cmd.Process.Pid)
+		if len(keepers) == 1 {
+			keeper = keepers[0]
+		}
+		return keeper > 0
+	}, patience, time.Millisecond, "no keeper")
+	halt(t, keeper)
+	return keeper
+}
+
+// A keeper that stands still when the candidate wins starts nothing. Whoever takes the key
+// away leads; and a keeper that goes on after that must not find the program's start in
+// its orders.
+//
+// Fails when nobody looks at anything else while the program is being started.
+func TestRunStartsNothingWhenItNoLongerLeads(t *testing.T) {
+	etcd := startEtcdProcess(t, "0")
+	leader, _ := leading(t, "svc")
+	ran := filepath.Join(t.TempDir(), "ran")
+	r := startRun(t, "svc", "--ttl", "60s", "--", "sh", "-c", "echo ran > "+ran+"; sleep 1000")
+	keeper := stoppedKeeper(t, r)
+	leader.signal(syscall.SIGTERM)
+	leader.event("resigned")
+	leader.exits(exitOK)
+	led := r.event("leader")
+	_, err := etcd.client.Delete(t.Context(), led["key"].(string))
+	require.NoError(t, err)
+	r.event("lost")
+	_ = syscall.Kill(keeper, syscall.SIGCONT) // it may be gone by now
+	r.exits(exitLost)
+	require.NoFileExists(t, ran)
+	newDiary(t).nobody("svc")
+}
+
+// A signal ends a leader whose program is still to be started.
+func TestRunEndsWhileTheProgramIsStarted(t *testing.T) {
+	etcd := startEtcdProcess(t, "0")
+	leader, _ := leading(t, "svc")
+	r := startRun(t, "svc", "--ttl", "60s", "--", "sh", "-c", "sleep 1000")
+	stoppedKeeper(t, r)
+	leader.signal(syscall.SIGTERM)
+	leader.event("resigned")
+	leader.exits(exitOK)
+	r.event("leader")
+	r.signal(syscall.SIGTERM)
+	r.exits(exitOK)
+	require.Empty(t, etcd.keys())
+	newDiary(t).nobody("svc")
+}
+
+// While --on-win runs there is no program that could be asked for its health.
+func TestRunHealthWaitsForTheProgram(t *testing.T) {
+	startEtcdProcess(t, "0")
+	r := startRun(t, "svc", "--ttl", "2s", "--health", "true", "--health-every", "100ms", "--on-win", "sleep 4", "--", "sh", "-c", "echo ran")
+	require.Equal(t, "ran\n", r.line())
+	r.exits(exitOK)
+	require.NotContains(t, r.errors(), `"lost"`)
+}
+
+// A program that ends when it is told to, because renewals fail, has lost the leadership
+// all the same: the event says so, as do the exit code and --on-loss.
+func TestRunLossIsToldThoughTheProgramObeys(t *testing.T) {
+	etcd := startEtcdProcess(t, "0")
+	over := filepath.Join(t.TempDir(), "over")
+	r := startRun(t, "svc", "--ttl", "2s", "--grace", "800ms", "--on-loss", logTo(over, "$ELDEST_CAUSE"), "--", "sleep", "1000")
+	r.event("started")
+	etcd.halt()
+	r.event("stopping")
+	require.Contains(t, r.event("lost")["cause"], "session lost")
+	r.exits(exitLost)
+	require.NotContains(t, r.errors(), `"resigned"`)
+	require.Contains(t, reading(t, over), "session lost")
+}
+
+// A check of health that fills the pipe of a stopped keeper holds up no kill.
+func TestRunKillsBesideAnOrderThatIsStuck(t *testing.T) {
+	etcd := startEtcdProcess(t, "0")
+	diary := newDiary(t)
+	for _, name := range []string{"A", "B", "C", "D"} {
+		t.Setenv("BALLAST_"+name, strings.Repeat(name, 100_000))
+	}
+	a := startRun(t, append([]string{"svc", "--ttl", "2s", "--health", "true", "--health-every", "100ms", "--"}, diary.program("A", stubborn, parent)...)...)
+	keeper := parentOf(t, a.pid())
+	diary.lives("A")
+	b := startRun(t, append([]string{"svc", "--"}, diary.program("B")...)...)
+	b.event("waiting")
+	halt(t, keeper)
+	win := at(t, b.event("leader"))
+	diary.lives("B")
+	diary.inTurn("A", "B", win)
+	a.exits(exitLost)
+	b.signal(os.Interrupt)
+	b.exits(exitOK)
+	require.Empty(t, etcd.keys())
+	diary.nobody("svc")
+}

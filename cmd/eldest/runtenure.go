@@ -1,0 +1,259 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
+	"github.com/eldest-io/eldest/election"
+)
+
+// tenure is a leadership with a program.
+type tenure struct {
+	*round
+	leadership *election.Leadership
+	job        *job.Job
+	env        []string // of the tenure, without a deadline
+
+	running bool // the program was started
+	stopped bool // it was told to end, because we are
+	warned  bool // it was told to end, because the lease is running out
+	hook    <-chan job.HookResult
+	grace   <-chan time.Time // after Stop
+	checks  sync.WaitGroup
+	// starting has a value when the program runs or will not, and late when the keeper
+	// has taken too long to say so.
+	starting <-chan error
+	late     <-chan time.Time
+	startEnv []string // that it was started with
+	// idle ends the beats of the pulse while there is no program that could be asked.
+	idle func()
+}
+
+func newTenure(o *round, l *election.Leadership, j *job.Job) *tenure {
+	return &tenure{round: o, leadership: l, job: j, env: tenureEnv(o.o.name, l.Key(), l.Token())}
+}
+
+// errWarned is why a lease was given up before its deadline.
+var errWarned = errors.New("no renewal was confirmed in time to keep the program running")
+
+// killPatience is how long the keeper may take to confirm that nothing runs, of the time
+// that the margin gives. The program's group has been killed by then; what is left is what
+// has left the group.
+const killPatience = 50 * time.Millisecond
+
+// startPatience is how long the keeper may take to start the program: one that stands
+// still must not lead without a program.
+const startPatience = 10 * time.Second
+
+// serve runs the program, and what belongs to it, until it ends or must. When it returns
+// nothing of it runs.
+func (t *tenure) serve(ctx context.Context) outcome {
+	feeding, hush := context.WithCancel(context.WithoutCancel(ctx))
+	fed := make(chan struct{})
+	t.tellDeadline()
+	go func() {
+		defer close(fed)
+		t.feed(feeding)
+	}()
+	out := t.begin(ctx)
+	if out == nil {
+		out = t.watch(ctx)
+	}
+	t.signals.program.Store(false)
+	hush()
+	<-fed
+	// Whatever the end was: nothing runs after this.
+	t.job.Kill(killPatience)
+	t.rouse()
+	if t.starting != nil { // it may have run for a moment
+		if err := <-t.starting; err == nil {
+			t.started()
+		}
+	}
+	t.checks.Wait()
+	return *t.judge(out)
+}
+
+// rouse ends the beats of the pulse that stand in for a program.
+func (t *tenure) rouse() {
+	if t.idle != nil {
+		t.idle()
+		t.idle = nil
+	}
+}
+
+// feed tells the keeper of each new deadline.
+func (t *tenure) feed(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.renewed:
+			t.tellDeadline()
+		}
+	}
+}
+
+// tellDeadline tells the keeper until when the lease is certain. The clock is read before
+// the session is asked for the time that is left, so that the sum is never too late.
+func (t *tenure) tellDeadline() {
+	now := job.Now()
+	left := t.session.Status().Remaining
+	if left <= 0 {
+		return
+	}
+	// A server that lowers the TTL leaves less to the program, too.
+	grace := min(t.o.grace, t.session.TTL()/2)
+	t.job.SetDeadline(job.Deadline{Term: now + left - grace, Kill: now + left})
+}
+
+// begin runs --on-win, or else the program. It returns an outcome if that ended all.
+func (t *tenure) begin(ctx context.Context) *outcome {
+	if ctx.Err() != nil {
+		return &outcome{}
+	}
+	if t.o.onWin != "" {
+		env := withDeadline(t.env, t.session.Status().Remaining)
+		t.hook = t.job.Run(job.Shell(t.o.onWin, env, t.o.hookTimeout))
+		t.idle = t.beatWhileIdle() // --on-win has a limit of its own
+		return nil
+	}
+	t.launch()
+	return nil
+}
+
+func (t *tenure) launch() {
+	t.rouse()
+	t.startEnv = withDeadline(t.env, t.session.Status().Remaining)
+	t.starting = t.job.Launch(job.Command{Path: t.o.path, Args: t.o.program, Env: t.startEnv})
+	t.late = time.After(startPatience)
+}
+
+// started is called when the program runs.
+func (t *tenure) started() {
+	t.starting, t.late, t.running = nil, nil, true
+	pid, env := t.job.Pid(), t.startEnv
+	t.signals.program.Store(!over(t.job))
+	t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "started"}, PID: pid})
+	if t.o.health != "" {
+		t.checks.Go(func() { t.checkHealth(env, pid) })
+	}
+}
+
+// watch waits for the end of the tenure, of the program, or of the command. It returns nil
+// where the program's status says all.
+func (t *tenure) watch(ctx context.Context) *outcome {
+	ending, warned := ctx.Done(), t.job.Warned()
+	for {
+		select {
+		case <-t.leadership.Done():
+			// At once: in the case of a key that was deleted another may lead already.
+			t.job.Kill(killPatience)
+			return nil
+		case <-t.job.Over():
+			return nil
+		case err := <-t.starting:
+			if err != nil {
+				t.starting = nil
+				if errors.Is(err, job.ErrKeeper) {
+					return nil
+				}
+				return &outcome{refused: true, err: err}
+			}
+			t.started()
+		case <-t.late:
+			t.job.Kill(killPatience)
+			return &outcome{err: fmt.Errorf("%w: it has not started the program for %v", job.ErrKeeper, startPatience)}
+		case <-warned:
+			warned, t.warned = nil, true
+			t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "stopping", Cause: because(t.whyWarned())}})
+		case <-ending:
+			ending, t.stopped = nil, true
+			t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "stopping", Cause: context.Cause(ctx).Error()}})
+			if !t.running || t.o.grace == 0 {
+				t.job.Kill(time.Second)
+				return nil
+			}
+			t.job.Stop(signalOf(ctx), t.o.grace)
+			// The keeper kills; this is for one that does not.
+			t.grace = time.After(t.o.grace)
+		case <-t.grace:
+			t.job.Kill(time.Second)
+			return nil
+		case <-t.signals.again:
+			t.job.Kill(time.Second)
+			return nil
+		case sig := <-t.signals.forward:
+			t.job.Signal(sig)
+		case end := <-t.hook:
+			t.hook = nil
+			t.hookEnded("on-win", end)
+			if failure := end.Failure(); failure != nil {
+				if errors.Is(failure, job.ErrKeeper) {
+					return nil
+				}
+				return &outcome{err: fmt.Errorf("--on-win: %w", failure)}
+			}
+			t.launch()
+		}
+	}
+}
+
+// whyWarned is why the lease is about to run out.
+func (t *tenure) whyWarned() error {
+	if unwell := t.pulse.Err(); unwell != nil {
+		return fmt.Errorf("--health has not succeeded: %w", unwell)
+	}
+	return errWarned
+}
+
+// judge says how the tenure ended, once nothing runs. A loss comes before everything
+// else; out is nil or what is known already.
+func (t *tenure) judge(out *outcome) *outcome {
+	status, keeperLost := t.job.Status()
+	if t.running {
+		code := status.Exit()
+		event := runEvent{campaignEvent: campaignEvent{Event: "exited"}, ExitCode: &code}
+		if status.Unknown || status.Signal != 0 {
+			event.Cause = status.String()
+		}
+		t.events.tell(event)
+	}
+	select {
+	case <-t.job.Warned(): // perhaps seen by nobody yet
+		t.warned = true
+	default:
+	}
+	why := t.leadership.Err()
+	if why == nil && t.warned {
+		// Lost, though the deadline is still ahead: whoever counts and tells of the end
+		// must call it what it is.
+		t.session.Forfeit(t.whyWarned())
+		why = t.session.Err()
+	}
+	switch {
+	case why == nil && out != nil:
+	case why == nil && keeperLost && !t.stopped:
+		out = &outcome{err: job.ErrKeeper}
+	case why == nil:
+		out = &outcome{ran: t.running, status: status}
+	}
+	switch {
+	case why != nil:
+		out = &outcome{ran: t.running, status: status, err: why}
+		t.ended = because(why)
+	case out.err != nil:
+		t.ended = because(out.err)
+	case t.stopped || !out.ran:
+		t.ended = "eldest was told to end"
+	default:
+		t.ended = "the program ended: " + status.String()
+	}
+	return out
+}

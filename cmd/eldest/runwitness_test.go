@@ -1,0 +1,287 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// asWitness in the environment makes the test binary a program to be run: it writes a
+// sign of life every millisecond, with its name and the time, to the file that is named
+// there. Programs of successive leaders share the file, so its order is that of the signs.
+const asWitness = "ELDEST_TEST_AS_WITNESS"
+
+// How a witness behaves, as arguments behind its name.
+const (
+	stubborn = "stubborn" // it does not end at SIGTERM
+	parent   = "parent"   // it has a child in its group, and one that has left the group
+	orphaned = "orphaned" // this one is a child
+)
+
+func init() {
+	if path := os.Getenv(asWitness); path != "" {
+		witness(path, os.Args[1], os.Args[2:])
+	}
+}
+
+func witness(path, name string, how []string) {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		os.Exit(99)
+	}
+	say := func(what string) { fmt.Fprintf(file, "%s %d %s\n", name, time.Now().UnixNano(), what) }
+	told := make(chan os.Signal, 10)
+	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1)
+	if slices.Contains(how, parent) {
+		for _, child := range []struct {
+			name string
+			away bool
+		}{{name + "-near", false}, {name + "-away", true}} {
+			cmd := exec.Command(os.Args[0], child.name, stubborn, orphaned)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: child.away}
+			if cmd.Start() != nil {
+				os.Exit(98)
+			}
+		}
+	}
+	// Of a test that failed nothing is left, either: its directory goes.
+	alone := time.NewTicker(500 * time.Millisecond)
+	for {
+		say("lives")
+		select {
+		case <-alone.C:
+			if _, err := os.Stat(path); err != nil {
+				os.Exit(97)
+			}
+		case sig := <-told:
+			say(sig.String())
+			if sig == syscall.SIGTERM && !slices.Contains(how, stubborn) {
+				os.Exit(0)
+			}
+			if sig == syscall.SIGINT && !slices.Contains(how, stubborn) {
+				os.Exit(5)
+			}
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// sign is one sign of life.
+type sign struct {
+	name string // of the program, without that of its child
+	who  string
+	at   time.Time
+	what string
+}
+
+// diary is the file of the signs of life.
+type diary struct {
+	t    *testing.T
+	path string
+}
+
+func newDiary(t *testing.T) diary { return diary{t, filepath.Join(t.TempDir(), "signs")} }
+
+// program is the command line of a witness.
+func (d diary) program(name string, how ...string) []string {
+	return append([]string{"env", "-u", asCommand, asWitness + "=" + d.path, os.Args[0], name}, how...)
+}
+
+func (d diary) signs() []sign {
+	d.t.Helper()
+	data, err := os.ReadFile(d.path)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	require.NoError(d.t, err)
+	var all []sign
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || !strings.HasSuffix(line, "\n") {
+			continue // it is being written
+		}
+		at, err := strconv.ParseInt(fields[1], 10, 64)
+		require.NoError(d.t, err)
+		name, _, _ := strings.Cut(fields[0], "-")
+		all = append(all, sign{name, fields[0], time.Unix(0, at), fields[2]})
+	}
+	return all
+}
+
+// lives waits for a sign of life of a process that is later than now.
+func (d diary) lives(who string) {
+	d.t.Helper()
+	since := time.Now()
+	require.Eventually(d.t, func() bool {
+		return slices.ContainsFunc(d.signs(), func(s sign) bool { return s.who == who && s.at.After(since) })
+	}, patience, 5*time.Millisecond, "no sign of life of %s", who)
+}
+
+// livesFor waits for a sign of life that is later than the given time from now: longer than
+// a lease lives that is not renewed, say.
+func (d diary) livesFor(who string, long time.Duration) {
+	d.t.Helper()
+	until := time.Now().Add(long)
+	require.Eventually(d.t, func() bool {
+		return slices.ContainsFunc(d.signs(), func(s sign) bool { return s.who == who && s.at.After(until) })
+	}, long+patience, 20*time.Millisecond, "%s did not live for %v", who, long)
+}
+
+// heard waits until a process has told of a signal.
+func (d diary) heard(who string, sig syscall.Signal) {
+	d.t.Helper()
+	require.Eventually(d.t, func() bool { return d.told(who, sig) }, patience, 5*time.Millisecond, "%s did not hear %v", who, sig)
+}
+
+func (d diary) told(who string, sig syscall.Signal) bool {
+	word := strings.Fields(sig.String())[0]
+	return slices.ContainsFunc(d.signs(), func(s sign) bool { return s.who == who && s.what == word })
+}
+
+// inTurn fails unless every sign of the one, and of its children, lies before the win of
+// the other and before its first sign. It returns the last sign of the one.
+func (d diary) inTurn(one, other string, win time.Time) time.Time {
+	d.t.Helper()
+	var last time.Time
+	var lines, early int
+	otherBegan := false
+	for _, s := range d.signs() {
+		switch {
+		case s.name == other:
+			otherBegan = true
+		case s.name != one:
+		default:
+			lines++
+			if s.at.After(last) {
+				last = s.at
+			}
+			require.False(d.t, otherBegan, "%s lives at %v, after %s", s.who, s.at, other)
+			if s.at.After(win) {
+				early++
+			}
+		}
+	}
+	require.Greater(d.t, lines, 10, "INVALID: %s never worked", one)
+	require.True(d.t, otherBegan, "INVALID: %s never worked", other)
+	require.Zero(d.t, early, "signs of %s after the win of %s at %v; the last at %v", one, other, win, last)
+	return last
+}
+
+// nobody waits until no process of the test is left: no witness, no keeper.
+func (d diary) nobody(election string) {
+	d.t.Helper()
+	var left []string
+	require.Eventually(d.t, func() bool {
+		left = nil
+		for _, dir := range glob("/proc/[0-9]*") {
+			environ, _ := os.ReadFile(dir + "/environ")
+			cmdline, _ := os.ReadFile(dir + "/cmdline")
+			if bytes.Contains(environ, []byte(asWitness+"="+d.path)) ||
+				bytes.Contains(cmdline, []byte("\x00"+keeperCommand+"\x00--\x00"+election+"\x00")) {
+				left = append(left, filepath.Base(dir)+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+			}
+		}
+		return len(left) == 0
+	}, patience, 10*time.Millisecond, "left: %v", left)
+}
+
+func glob(pattern string) []string {
+	found, _ := filepath.Glob(pattern)
+	return found
+}
+
+// running is an "eldest run".
+type running struct {
+	*process
+	seen int // of its stderr
+}
+
+// startRun runs "eldest run" with a witness, or whatever the arguments say.
+func startRun(t *testing.T, args ...string) *running {
+	t.Helper()
+	return &running{process: start(t, append([]string{"run", "--json", "--ttl", "2s", "--grace", "500ms"}, args...)...)}
+}
+
+// event waits for the next event of that name, and passes over others.
+func (r *running) event(name string) object {
+	r.t.Helper()
+	var found object
+	require.Eventually(r.t, func() bool {
+		rest := r.errors()[r.seen:]
+		for {
+			line, more, ok := strings.Cut(rest, "\n")
+			if !ok {
+				return false
+			}
+			r.seen += len(line) + 1
+			rest = more
+			var o object
+			if json.Unmarshal([]byte(line), &o) == nil && o["event"] == name {
+				found = o
+				return true
+			}
+		}
+	}, patience, 2*time.Millisecond, "no event %s of %q", name, r.cmd.Args[1:])
+	return found
+}
+
+// pid waits for the program.
+func (r *running) pid() int { return int(r.event("started")["pid"].(float64)) }
+
+func at(t *testing.T, o object) time.Time {
+	when, err := time.Parse(time.RFC3339Nano, o["time"].(string))
+	require.NoError(t, err)
+	return when
+}
+
+// parentOf is the keeper of a program.
+func parentOf(t *testing.T, pid int) int {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(data), ") ")
+	ppid, err := strconv.Atoi(strings.Fields(rest)[1])
+	require.NoError(t, err)
+	return ppid
+}
+
+// halt stops a process and waits until it stands still.
+func halt(t *testing.T, pid int) {
+	t.Helper()
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	require.Eventually(t, func() bool {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		_, rest, _ := strings.Cut(string(data), ") ")
+		return err == nil && strings.HasPrefix(rest, "T")
+	}, patience, time.Millisecond, "%d does not stand still", pid)
+}
+
+// nobodyOf waits until no process of the witness of that name is left, its children
+// included.
+func (d diary) nobodyOf(t *testing.T, name string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, dir := range glob("/proc/[0-9]*") {
+			environ, _ := os.ReadFile(dir + "/environ")
+			cmdline, _ := os.ReadFile(dir + "/cmdline")
+			words := strings.Split(string(cmdline), "\x00")
+			if bytes.Contains(environ, []byte(asWitness+"="+d.path)) && len(words) > 1 && strings.HasPrefix(words[1], name) {
+				return false
+			}
+		}
+		return true
+	}, patience, 5*time.Millisecond, "something of %s is left", name)
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/face"
+	"github.com/eldest-io/eldest/curator"
+	"github.com/eldest-io/eldest/curator/kv"
+	"github.com/eldest-io/eldest/curator/kv/kvpb"
+	candidacy "github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// nodeFlags are the flags of "eldest service node".
+type nodeFlags struct {
+	conn *connFlags
+	http *httpFlag
+	// listen is where requests are taken, advertise what the others dial; "" is the
+	// same.
+	listen, advertise string
+	ttl               time.Duration
+}
+
+func newServiceNodeCmd() *cobra.Command {
+	var f nodeFlags
+	cmd := &cobra.Command{
+		Use:   "node ELECTION NODE",
+		Short: "Run one node of the key-value service until a signal ends it",
+		Long: `Runs one node of a key-value service (eldest.kv.v1.KV) that is kept in etcd. It stands
+in ELECTION under the name NODE, which no other living process may have. Whichever
+node is asked, the leader answers: the others pass requests on to it. SIGINT or SIGTERM
+ends it: it gives up leadership, if it leads, and finishes what it has begun.
+
+While etcd is away at the start it waits. It prints one line when it listens, and one
+for each change of what it is: leading, following, neither. With --json each is an
+object with event ("listening", "status"), time, election, node, and where they apply
+address, role, key, token, leader, leader_address and reason.
+
+The service is there to be tried out: it listens without TLS.
+` + httpHelp + `
+Exit codes: 0 after a signal; 1 failed; 2 bad usage.
+` + connHelp,
+		Example: `  eldest etcd --members 3
+  eldest service node shop n1 --listen 127.0.0.1:7001 --endpoints 127.0.0.1:2379`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch err := keys.Check(args[0]); {
+			case err != nil:
+				return exit(exitUsage, err)
+			case f.ttl <= 0 || f.ttl > lease.MaxTTL:
+				return usageErrorf("--ttl %v: want more than 0s and at most %v", f.ttl, lease.MaxTTL)
+			}
+			if err := f.checkListen(); err != nil {
+				return err
+			}
+			if err := f.conn.resolve(cmd); err != nil {
+				return err
+			}
+			shown, err := f.http.serve(cmd, args[0], f.ttl, toStderr(cmd))
+			if err != nil {
+				return err
+			}
+			defer shown.Close()
+			err = f.run(cmd, args[0], args[1], shown)
+			if cmd.Context().Err() != nil && !errors.Is(err, eldest.ErrStuck) {
+				return nil // by a signal, as it should
+			}
+			return f.conn.explain(cmd.Context(), err)
+		},
+	}
+	f.conn, f.http = addConnFlags(cmd), addHTTPFlag(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT where to take requests, also from the other nodes; port 0 is a free one")
+	fl.StringVar(&f.advertise, "advertise", "", "the address that the other nodes dial (default: that of --listen, which must name a host then)")
+	fl.DurationVar(&f.ttl, "ttl", lease.DefaultTTL, "time to live of the lease: how long etcd waits before a crashed node is out; rounded up to seconds")
+	return cmd
+}
+
+// checkListen refuses what is no address, before anything is asked of etcd, and one
+// that means this machine only here: the other nodes need a host.
+func (f *nodeFlags) checkListen() error {
+	host, port, err := net.SplitHostPort(f.listen)
+	if err != nil {
+		return usageErrorf("--listen %q: want HOST:PORT, as in 127.0.0.1:7001", f.listen)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
+		return usageErrorf("--listen %q: %q is no port; want HOST:PORT, as in 127.0.0.1:7001", f.listen, port)
+	}
+	if ip := net.ParseIP(host); f.advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return f.undialable()
+	}
+	return nil
+}
+
+func (f *nodeFlags) undialable() error {
+	return usageErrorf("--listen %s: it must name a host that the other nodes can dial; or use --advertise to tell them another address", f.listen)
+}
+
+// run serves until the command's context ends or something fails for good.
+func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.Face) error {
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	// A reader that went away is no reason to die with the key in the queue.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+
+	client, err := f.conn.dialPatiently(ctx, &waitNotice{to: cmd, conn: f.conn})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w", f.listen, err)
+	}
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() && f.advertise == "" {
+		_ = listener.Close() // a name that stands for every address; nobody knows of it yet
+		return f.undialable()
+	}
+	events := nodeEvents{out: cmd.OutOrStdout(), asJSON: wantsJSON(cmd), election: election, node: node}
+	feeds := shown.Hooks()
+	c, err := curator.New(curator.Config{
+		Elector: elector.Config{
+			Election: election, NodeID: node, Address: f.advertise,
+			Source:    elector.Always(elector.Client(client)),
+			Session:   lease.Config{TTL: f.ttl, Hooks: feeds.Session},
+			Candidate: candidacy.Config{Hooks: feeds.Candidate},
+			Observer:  observe.Config{Hooks: feeds.Observer},
+		},
+		Listener: listener,
+		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
+			server, err := kv.New(ctx, l)
+			if err != nil {
+				return err
+			}
+			kvpb.RegisterKVServer(r, server)
+			return nil
+		},
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	shown.Node(c, c.RoleHandler(elector.Leading))
+	if err := shown.Observe(client); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	if err := events.write(time.Now(), nodeEvent{Event: "listening", Address: listener.Addr().String()}); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	telling, hush := context.WithCancel(context.Background())
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		if err := events.tell(telling, c.Watch()); err != nil {
+			cancel(err)
+		}
+	}()
+	err = c.Run(ctx)
+	hush()
+	<-told
+	if cause := context.Cause(ctx); cause != nil && cmd.Context().Err() == nil {
+		err = cause // nobody reads what is told
+	}
+	return err
+}
+
+// nodeEvent is one line of "eldest service node --json".
+type nodeEvent struct {
+	Event         string       `json:"event"`
+	Time          string       `json:"time"`
+	Election      string       `json:"election"`
+	Node          string       `json:"node"`
+	Address       string       `json:"address,omitempty"`
+	Role          string       `json:"role,omitempty"`
+	Key           string       `json:"key,omitempty"`
+	Token         eldest.Token `json:"token,omitempty"`
+	Leader        string       `json:"leader,omitempty"`
+	LeaderAddress string       `json:"leader_address,omitempty"`
+	Reason        string       `json:"reason,omitempty"`
+}
+
+// nodeEvents writes what happens to a node.
+type nodeEvents struct {
+	out            io.Writer
+	asJSON         bool
+	election, node string
+}
+
+// tell writes the status, and each new one, until ctx ends. Statuses that follow one
+// another faster than they can be told are skipped.
+func (e nodeEvents) tell(ctx context.Context, watch *elector.Watch) error {
+	for {
+		s, err := watch.Next(ctx)
+		if err != nil {
+			return nil //nolint:nilerr // it was told to end
+		}
+		event := nodeEvent{Event: "status", Role: s.Role().String()}
+		if key, token, ok := s.Own(); ok {
+			event.Key, event.Token = key, token
+		} else if l, ok := s.Leader(); ok {
+			event.Key, event.Token, event.Leader, event.LeaderAddress = l.Key, l.Token, l.NodeID, l.Address
+		} else if s.Reason() != nil {
+			event.Reason = because(s.Reason())
+		}
+		if err := e.write(s.Since(), event); err != nil {
+			return err
+		}
+	}
+}
+
+// write writes one line in one piece. at is the time of the fact, not of the line.
+func (e nodeEvents) write(at time.Time, event nodeEvent) error {
+	event.Time, event.Election, event.Node = at.Format(time.RFC3339Nano), e.election, e.node
+	line := event.text(at)
+	if e.asJSON {
+		line = jsonLine(event)
+	}
+	if _, err := io.WriteString(e.out, line); err != nil {
+		return fmt.Errorf("writing the events: %w", err)
+	}
+	return nil
+}
+
+// text renders the event for people: the local time, and what changes first.
+func (event nodeEvent) text(at time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %-9s", at.Format("15:04:05.000"), event.Event)
+	for _, part := range []struct{ name, value string }{
+		{"", event.Role},
+		{"at", event.Address},
+		{"", event.Leader},
+		{"at", event.LeaderAddress},
+		{"because", event.Reason},
+	} {
+		if part.value != "" {
+			fmt.Fprintf(&b, "  %s", strings.TrimSpace(part.name+" "+printable(part.value)))
+		}
+	}
+	if event.Token != 0 {
+		fmt.Fprintf(&b, "  token %d", event.Token)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
