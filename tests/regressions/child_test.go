@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,10 @@ type order struct {
 	Endpoints []string      `json:"endpoints"`
 	Election  string        `json:"election"`
 	TTL       time.Duration `json:"ttl"`
+	// Node, if set, makes the child an elector with that node ID.
+	Node string `json:"node,omitempty"`
+	// Mark is the file of its stopMark.
+	Mark string `json:"mark"`
 }
 
 // report is a line that a child writes.
@@ -43,14 +48,12 @@ type report struct {
 	State    string `json:"state,omitempty"`
 	Ended    bool   `json:"ended,omitempty"`
 	Renewals int64  `json:"renewals,omitempty"`
+	// With "looked", of an elector.
+	Role string `json:"role,omitempty"`
 	// With "wrote".
 	Name  string `json:"name,omitempty"`
 	Error string `json:"error,omitempty"`
 }
-
-// pause is the gap between two looks at the clock by which a child knows that it was
-// stopped. It is longer than a busy machine makes it, and shorter than a test does.
-const pause = 1500 * time.Millisecond
 
 // beChild is the life of a child: it leads, says what it sees first after it was
 // stopped, and obeys its standard input until that ends.
@@ -70,6 +73,10 @@ func beChild(role string) {
 	cli, err := clientv3.New(clientv3.Config{Endpoints: o.Endpoints, Logger: zap.NewNop()})
 	if err != nil {
 		panic(err)
+	}
+	mark := openMark(o.Mark)
+	if o.Node != "" {
+		beNode(o, cli, mark, say)
 	}
 	var renewals atomic.Int64
 	s, err := lease.Open(ctx, lease.Config{
@@ -96,13 +103,11 @@ func beChild(role string) {
 	go func() {
 		// The first use after a pause must tell the truth, before any timer has
 		// had its turn; so this looks as often as it can.
-		for last := time.Now(); ; {
-			if now := time.Now(); now.Sub(last) > pause {
+		for seen := uint32(0); ; {
+			if stops := mark.stops(); stops != seen {
 				holds := l.Holds(0)
 				say(report{Event: "resumed", Holds: holds, State: s.Status().State.String(), Ended: l.Err() != nil, Renewals: renewals.Load()})
-				last = time.Now()
-			} else {
-				last = now
+				seen = stops
 			}
 			time.Sleep(200 * time.Microsecond) // a rhythm, not a wait
 		}
@@ -139,6 +144,7 @@ type child struct {
 	t       *testing.T
 	cmd     *exec.Cmd
 	in      *os.File
+	mark    stopMark
 	reports chan report
 	leading report
 }
@@ -148,6 +154,8 @@ func startChild(t *testing.T, o order) *child {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)
+	mark := newMark(t)
+	o.Mark = mark.path
 	role, err := json.Marshal(o)
 	require.NoError(t, err)
 	cmd := exec.Command(exe)
@@ -160,7 +168,7 @@ func startChild(t *testing.T, o order) *child {
 	cmd.Stdin = theirs
 	require.NoError(t, cmd.Start())
 	_ = theirs.Close()
-	c := &child{t: t, cmd: cmd, in: ours, reports: make(chan report, 1024)}
+	c := &child{t: t, cmd: cmd, in: ours, mark: mark, reports: make(chan report, 1024)}
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -198,19 +206,28 @@ func (c *child) tell(command string) {
 	require.NoError(c.t, err)
 }
 
-// stop halts the process; it returns when it stands still, where that can be seen.
+// stop halts the process, all of its threads where that can be seen, and then marks
+// that it did.
 func (c *child) stop() {
 	c.t.Helper()
 	require.NoError(c.t, c.cmd.Process.Signal(syscall.SIGSTOP))
-	stat := "/proc/" + itoa(c.cmd.Process.Pid) + "/stat"
-	if _, err := os.Stat(stat); err != nil {
-		return
+	tasks := "/proc/" + itoa(c.cmd.Process.Pid) + "/task"
+	if _, err := os.Stat(tasks); err == nil {
+		eventually(c.t, func() bool { return standStill(tasks) }, "the child stands still")
 	}
-	eventually(c.t, func() bool {
+	c.mark.stopped(c.t)
+}
+
+// standStill says whether every thread in a directory of /proc is stopped.
+func standStill(tasks string) bool {
+	stats, err := filepath.Glob(tasks + "/*/stat")
+	for _, stat := range stats {
 		data, err := os.ReadFile(stat)
-		_, rest, _ := strings.Cut(string(data), ") ")
-		return err == nil && strings.HasPrefix(rest, "T")
-	}, "the child stands still")
+		if _, rest, _ := strings.Cut(string(data), ") "); err != nil || !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return err == nil && len(stats) > 0
 }
 
 func (c *child) cont() {

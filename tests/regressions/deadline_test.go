@@ -30,7 +30,7 @@ func TestRegression11_BlackHole(t *testing.T) {
 			t.Parallel()
 			name := electionOf(t)
 			host := c.Host(t)
-			t.Cleanup(host.Mend)
+			defer host.Mend()
 			const granted = 2 * time.Second
 			leader := join(t, host.Client(t), name, func(l *lease.Config, _ *election.Config) {
 				l.TTL = granted
@@ -50,15 +50,18 @@ func TestRegression11_BlackHole(t *testing.T) {
 }
 
 // lateReplies is the stage of row 12: replies to the leader are a second late, and when
-// one is on its way no request gets through any more. The last renewal that etcd saw
-// is then one second older than the last one of which the leader hears.
-func lateReplies(t *testing.T, host *etcdtest.Host, renewed func() int64) {
+// one is on its way no request gets through any more. renewed counts renewals and asked
+// the requests behind whose replies one counts. The last renewal that etcd saw is then a
+// second and more older than the last one of which the leader hears.
+func lateReplies(t *testing.T, host *etcdtest.Host, renewed func() int64, asked func() int) {
 	t.Helper()
 	host.Delay(0, time.Second)
 	seen := renewed()
 	eventually(t, func() bool { return renewed() > seen+1 }, "renewals with late replies")
-	under := host.Stats().Delayed.Outbound
-	eventually(t, func() bool { return host.Stats().Delayed.Outbound > under }, "a late reply is on its way")
+	before := asked()
+	eventually(t, func() bool { return asked() > before }, "the next request")
+	<-time.After(300 * time.Millisecond) // the fault itself: the request has arrived, its reply has not
+	require.Positive(t, host.Stats().Delayed.Outbound, "INVALID: nothing was late")
 	host.Drop(etcdtest.Inbound)
 }
 
@@ -73,10 +76,13 @@ func TestRegression12_RepliesOneSecondLate(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := electionOf(t)
 	host := c.Host(t)
-	t.Cleanup(host.Mend)
+	defer host.Mend()
 	var renewals atomic.Int64
-	p := join(t, host.Client(t), name, func(l *lease.Config, _ *election.Config) {
-		l.TTL = 4 * time.Second
+	var rec etcdtest.Recorder
+	p := join(t, host.Client(t, rec.Attach), name, func(l *lease.Config, _ *election.Config) {
+		// A renewal takes two replies, the majority's after the server's; so this TTL
+		// outlives two renewals and the pause between them.
+		l.TTL = 6 * time.Second
 		l.Renewal = func(time.Duration) lease.Renewal {
 			return lease.Renewal{Every: 500 * time.Millisecond, Timeout: 3 * time.Second}
 		}
@@ -84,7 +90,8 @@ func TestRegression12_RepliesOneSecondLate(t *testing.T) {
 	})
 	leader := p.lead(t)
 	result := join(t, c.Client(t), name).queue(t)
-	lateReplies(t, host, renewals.Load)
+	// The second of its two requests: what is heard then counts.
+	lateReplies(t, host, renewals.Load, func() int { return rec.Count("MemberList") })
 	wins(t, result)
 	require.Error(t, leader.Err(), "two leading contexts")
 	require.False(t, leader.Holds(0))
@@ -98,7 +105,7 @@ func TestRegression12_TheFaultOfEtcdsPackage(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := electionOf(t)
 	host := c.Host(t)
-	t.Cleanup(host.Mend)
+	defer host.Mend()
 	var rec etcdtest.Recorder
 	s, e := theirs(t, host.Client(t, rec.Attach), name, 4)
 	require.NoError(t, e.Campaign(within(t), "a"))
@@ -110,7 +117,8 @@ func TestRegression12_TheFaultOfEtcdsPackage(t *testing.T) {
 		}
 	}()
 	eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the waiter is in the queue")
-	lateReplies(t, host, func() int64 { return int64(rec.Count("LeaseKeepAlive")) })
+	asked := func() int { return rec.Count("LeaseKeepAlive") }
+	lateReplies(t, host, func() int64 { return int64(asked()) }, asked)
 	require.True(t, take(t, won, "the successor's win"), "the fault is mended?")
 	host.Mend()
 }

@@ -2,6 +2,7 @@ package regressions
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 	name := electionOf(t)
 	var rec etcdtest.Recorder
 	blocked := make(chan struct{})
-	block := func() { <-blocked }
+	block, release := func() { <-blocked }, sync.OnceFunc(func() { close(blocked) })
 	p := join(t, c.Client(t, rec.Attach), name, func(l *lease.Config, e *election.Config) {
 		l.TTL = time.Second
 		l.Hooks.Renewed = func(lease.RenewedEvent) { block() }
@@ -36,7 +37,8 @@ func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 	})
 	next := join(t, c.Client(t), name)
 	var running, calls, overlaps atomic.Int32
-	leader := p.lead(t)
+	t.Cleanup(release) // before anybody leaves
+	leader := wins(t, p.campaign(within(t))).Leadership
 	result := next.queue(t)
 	started, long := make(chan struct{}), make(chan struct{})
 	done := make(chan error, 2)
@@ -65,7 +67,7 @@ func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 	wins(t, result)
 	err := take(t, done, "the other one")
 	require.True(t, err == nil || leader.Err() != nil, "%v", err)
-	require.Zero(t, overlaps.Load())
+	require.Zero(t, overlaps.Load(), "the lead function ran beside itself")
 	require.ErrorIs(t, leader.Err(), eldest.ErrResigned)
-	close(blocked)
+	release()
 }

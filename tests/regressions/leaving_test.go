@@ -79,7 +79,7 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 			name := electionOf(t)
 			leader := join(t, c.Client(t), name).lead(t)
 			host := c.Host(t)
-			t.Cleanup(host.Mend)
+			defer host.Mend()
 			p := join(t, host.Client(t), name, ttl(3*time.Second))
 			ctx, cancel := context.WithCancelCause(context.Background())
 			_, err := p.candidate.Register(ctx)
@@ -92,7 +92,7 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 			cancel(errMine)
 			o := fails(t, result)
 			require.ErrorIs(t, o.err, errMine)
-			require.Less(t, o.at.Sub(begin), atOnce)
+			require.Less(t, o.at.Sub(begin), atOnce, "the caller waited for the clean-up")
 			if back {
 				host.Mend()
 			} // else the lease takes the key with it
@@ -132,8 +132,8 @@ func TestRegression20_ProclaimAfterLoss(t *testing.T) {
 			first := leader.Proclaim(within(t), []byte("late"))
 			second := leader.Proclaim(within(t), []byte("late"))
 			for _, err := range []error{first, second} {
-				require.ErrorIs(t, err, eldest.ErrNotLeading)
-				require.ErrorIs(t, err, reason)
+				require.ErrorIs(t, err, eldest.ErrNotLeading, "what Proclaim says after the tenure")
+				require.ErrorIs(t, err, reason, "why Proclaim says that the tenure ended")
 				var op *eldest.OpError
 				require.ErrorAs(t, err, &op)
 				require.Equal(t, "proclaim", op.Op)
@@ -165,7 +165,9 @@ func TestRegression21_LeaderCampaignsAgain(t *testing.T) {
 	}
 	for range 2 {
 		for call, f := range calls {
-			require.ErrorIs(t, f(), eldest.ErrLeading, call)
+			result := make(chan error, 1)
+			go func() { result <- f() }()
+			require.ErrorIs(t, take(t, result, "the end of "+call), eldest.ErrLeading, call)
 		}
 		cancel() // and the second time with a context that has ended
 	}
@@ -288,7 +290,7 @@ func TestRegression24_CloseWhileRegistering(t *testing.T) {
 			t.Parallel()
 			name := electionOf(t)
 			host := c.Host(t)
-			t.Cleanup(host.Mend)
+			defer host.Mend()
 			p := join(t, host.Client(t), name)
 			host.Hold(d)
 			result := p.campaign(within(t))
@@ -301,8 +303,8 @@ func TestRegression24_CloseWhileRegistering(t *testing.T) {
 			begin := time.Now()
 			go func() { closed <- p.candidate.Close(within(t)) }()
 			o := fails(t, result)
-			require.ErrorIs(t, o.err, eldest.ErrClosed)
-			require.Less(t, o.at.Sub(begin), atOnce)
+			require.ErrorIs(t, o.err, eldest.ErrClosed, "why the campaign ended")
+			require.Less(t, o.at.Sub(begin), atOnce, "the campaign went on beside Close")
 			host.Mend()
 			require.NoError(t, take(t, closed, "the end of Close"))
 			eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "nothing is left")

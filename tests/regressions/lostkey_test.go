@@ -1,13 +1,17 @@
 package regressions
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
 )
 
 // Row 1. A leads, B and C wait; B, a waiter, leaves. Elsewhere (a C++ client) C took
@@ -64,11 +68,11 @@ func TestRegression02_KeyDeletedWhileWaiting(t *testing.T) {
 	_, err := c.Client(t).Delete(within(t), waiter.candidate.Key())
 	require.NoError(t, err)
 	o := fails(t, result)
-	require.ErrorIs(t, o.err, eldest.ErrDeposed)
+	require.ErrorIs(t, o.err, eldest.ErrDeposed, "why the waiter's campaign ended")
 	var op *eldest.OpError
 	require.ErrorAs(t, o.err, &op)
 	require.Equal(t, waiter.candidate.Key(), op.Key)
-	require.Less(t, o.at.Sub(begin), atOnce)
+	require.Less(t, o.at.Sub(begin), atOnce, "the waiter heard of its loss too late")
 	// The leader has nothing to do with it, and the waiter may stand again.
 	require.NoError(t, leader.Err())
 	result = waiter.queue(t)
@@ -125,7 +129,7 @@ func TestRegression03_LeaseGoneWhileWaiting(t *testing.T) {
 	_, err := c.Client(t).Revoke(within(t), waiter.session.ID())
 	require.NoError(t, err)
 	o := fails(t, result)
-	require.Less(t, o.at.Sub(begin), atOnce)
+	require.Less(t, o.at.Sub(begin), atOnce, "the waiter heard of its loss too late")
 	require.ErrorIs(t, o.err, eldest.ErrDeposed)
 	require.NoError(t, leader.Resign(within(t)))
 	_, err = waiter.candidate.Campaign(within(t))
@@ -149,6 +153,63 @@ func TestRegression03_LeaseGoneWithTheLeaders(t *testing.T) {
 		_, err = c.Client(t).Revoke(within(t), a.session.ID())
 		require.NoError(t, err)
 		fails(t, result)
+	}
+}
+
+// hearsOnly is deaf to all keys but one: their watches are confirmed and tell nothing.
+type hearsOnly struct {
+	clientv3.Watcher
+	key string
+}
+
+func (w hearsOnly) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	events := w.Watcher.Watch(ctx, key, opts...)
+	if key == w.key {
+		return events
+	}
+	deaf := make(chan clientv3.WatchResponse, 1)
+	go func() {
+		defer close(deaf)
+		if confirmed, ok := <-events; ok {
+			deaf <- confirmed
+		}
+		for range events { // until ctx ends
+		}
+	}()
+	return deaf
+}
+
+// Row 3, when the news of its own loss never reaches the waiter at all. Then the proof
+// alone stands between it and a tenure without a key: it asks for its own key at the
+// revision at which its predecessor went.
+//
+// Fails when txn.ByCreateRevision.Ahead does not look at the own key.
+func TestRegression03_OnlyTheProofTells(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	for _, way := range []string{"deleted", "revoked"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			name := electionOf(t)
+			leader := join(t, c.Client(t), name).lead(t)
+			cli := c.Client(t)
+			waiter := join(t, cli, name, func(_ *lease.Config, e *election.Config) {
+				e.Watcher, e.Recheck = hearsOnly{cli, leader.Key()}, -1
+			})
+			result := waiter.queue(t)
+			take(t, waiter.waiting, "its wait")
+			var err error
+			if way == "deleted" {
+				_, err = c.Client(t).Delete(within(t), waiter.candidate.Key())
+			} else {
+				_, err = c.Client(t).Revoke(within(t), waiter.session.ID())
+			}
+			require.NoError(t, err)
+			require.Empty(t, result, "INVALID: it has heard of its loss")
+			require.NoError(t, leader.Resign(within(t)))
+			require.ErrorIs(t, fails(t, result).err, eldest.ErrDeposed)
+			require.Empty(t, queueOf(t, c, name))
+		})
 	}
 }
 

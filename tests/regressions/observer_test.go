@@ -187,7 +187,8 @@ func TestRegression23_DeleteAndPutInOneBatch(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := electionOf(t)
 	cli := c.Client(t)
-	o, v := view(t, c.Client(t), name)
+	// Without rechecks, which would put right what the batches make wrong.
+	o, v := tiedViewer(t, c.Client(t), name, -1)
 	granted, err := cli.Grant(within(t), 60)
 	require.NoError(t, err)
 	// Keys that are put by hand: a candidate cannot do two things in one revision.
@@ -219,6 +220,7 @@ func TestRegression23_DeleteAndPutInOneBatch(t *testing.T) {
 		require.NoError(t, err)
 	}
 	<-looking
+	require.Equal(t, key(batches), o.State().Leader.Key, "it reports a key that is gone")
 	checked := map[int64]bool{}
 	begin, end := keys.Range(name)
 	for _, s := range states {

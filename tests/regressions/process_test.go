@@ -94,7 +94,7 @@ func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 		wrote[r.Name] = r
 	}
 	require.Empty(t, wrote[unguarded].Error, "the stage: the unguarded write is applied")
-	require.Contains(t, wrote[guarded].Error, eldest.ErrDeposed.Error())
+	require.Contains(t, wrote[guarded].Error, eldest.ErrDeposed.Error(), "the guarded write of a former leader")
 	read := func(key string) int64 {
 		resp, err := c.Client(t).Get(within(t), key)
 		require.NoError(t, err)
@@ -122,6 +122,7 @@ func TestRegression19_ResumeAfterRestart(t *testing.T) {
 	cli := c.Client(t)
 	s, err := lease.Resume(within(t), lease.Config{Lease: cli}, clientv3.LeaseID(old.leading.Lease))
 	require.NoError(t, err)
+	require.EqualValues(t, old.leading.Lease, s.ID(), "it is another lease")
 	require.Equal(t, 20*time.Second, s.TTL())
 	p := join(t, cli, name, onSession(s))
 	l := p.lead(t)
@@ -155,7 +156,7 @@ func TestRegression19_ResumeADeadLease(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s, err := lease.Resume(ctx, lease.Config{Lease: cli}, p.session.ID())
-	require.ErrorIs(t, err, eldest.ErrSessionLost)
+	require.ErrorIs(t, err, eldest.ErrSessionLost, "a lease that is gone was resumed")
 	require.Nil(t, s)
 	require.NoError(t, ctx.Err(), "it took a time-out to find out")
 	require.Greater(t, join(t, cli, name).lead(t).Token(), token)

@@ -41,7 +41,7 @@ func TestRegression15_ReelectedWithTheSameValue(t *testing.T) {
 	late.Alive = nil // as if nothing were known on this side
 	_, err := late.KV(p.client).Put(within(t), "data-"+name, "late")
 	var refused *txn.GuardError
-	require.ErrorAs(t, err, &refused)
+	require.ErrorAs(t, err, &refused, "late work of the former tenure")
 	require.Equal(t, first.Token(), refused.Wanted)
 	require.Equal(t, second.Token(), refused.Found)
 	_, err = second.KV().Put(within(t), "data-"+name, "new")
@@ -219,7 +219,7 @@ func TestRegression38_Values(t *testing.T) {
 		t.Helper()
 		now, err := observe.LeaderOf(within(t), cli, name)
 		require.NoError(t, err)
-		require.Equal(t, want, now.Value)
+		require.Equal(t, want, now.Value, "the bytes of the leader's value")
 		eventually(t, func() bool { return slices.Equal(o.State().Leader.Value, want) }, "the observer has the bytes")
 	}
 	same(value)

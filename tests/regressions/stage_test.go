@@ -19,8 +19,15 @@ import (
 )
 
 // patience is how long a test waits for what must happen, on a machine that is
-// busy with much else.
-const patience = 30 * time.Second
+// busy with much else. Whoever runs tests that are to fail (tests/mutants) has less of
+// it, and says so by ELDEST_PATIENCE.
+var patience = func() time.Duration {
+	d, err := time.ParseDuration(environment("ELDEST_PATIENCE", "30s"))
+	if err != nil {
+		panic(err)
+	}
+	return d
+}()
 
 // atOnce is how soon something must happen that takes no waiting for anybody; it
 // leaves room for a machine that is busy, and none for a TTL.
@@ -31,6 +38,24 @@ func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// never requires that something does not happen for a while. It asks on the test's own
+// goroutine: require.Never may leave a question behind that outlives the test's clients.
+func never(t testing.TB, condition func() bool, during time.Duration, what string) {
+	t.Helper()
+	over := time.NewTimer(during)
+	defer over.Stop()
+	rhythm := time.NewTicker(10 * time.Millisecond)
+	defer rhythm.Stop()
+	for {
+		require.False(t, condition(), what)
+		select {
+		case <-over.C:
+			return
+		case <-rhythm.C:
+		}
+	}
 }
 
 func eventually(t testing.TB, condition func() bool, what string, args ...any) {
@@ -130,7 +155,7 @@ func (p *participant) queue(t testing.TB) <-chan outcome {
 	t.Helper()
 	ctx := within(t)
 	_, err := p.candidate.Register(ctx)
-	require.NoError(t, err)
+	require.NoError(t, err, "its registration")
 	return after(func() (*election.Leadership, error) { return p.candidate.Await(ctx) })
 }
 
@@ -138,7 +163,7 @@ func (p *participant) queue(t testing.TB) <-chan outcome {
 func (p *participant) lead(t testing.TB) *election.Leadership {
 	t.Helper()
 	l, err := p.candidate.Campaign(within(t))
-	require.NoError(t, err)
+	require.NoError(t, err, "a campaign that must be won")
 	return l
 }
 
@@ -158,7 +183,7 @@ func take[T any](t testing.TB, from <-chan T, what string) T {
 func wins(t testing.TB, result <-chan outcome) outcome {
 	t.Helper()
 	o := take(t, result, "a win")
-	require.NoError(t, o.err)
+	require.NoError(t, o.err, "a wait that must be won")
 	require.NotNil(t, o.Leadership)
 	return o
 }
@@ -167,7 +192,7 @@ func wins(t testing.TB, result <-chan outcome) outcome {
 func fails(t testing.TB, result <-chan outcome) outcome {
 	t.Helper()
 	o := take(t, result, "the end of a campaign")
-	require.Error(t, o.err)
+	require.Error(t, o.err, "it won, and must not")
 	require.Nil(t, o.Leadership, "a Leadership beside an error")
 	return o
 }

@@ -2,11 +2,14 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
 
-	"github.com/eldest-io/eldest/tests/sim/history"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/eldest-io/eldest/oracle"
 	"github.com/eldest-io/eldest/tests/sim/rig"
 )
 
@@ -18,9 +21,11 @@ type actor struct {
 	host   *rig.Host
 	rng    *rand.Rand // of this actor alone; nil: no pauses at random
 	temper Temper
+	clock  *clock
 
 	mu        sync.Mutex
 	started   bool
+	stopped   chan struct{} // while the process is: closed when it goes on
 	contender Contender
 	tenure    Tenure
 	toldLet   bool               // LetGo is in the log for this tenure
@@ -56,7 +61,7 @@ func (a *actor) run() {
 		a.set(func() { a.contender = c })
 		for a.life.Err() == nil && c.Usable() {
 			a.campaign(c)
-			a.rest(0, time.Second)
+			a.rest(0, a.stage.tempo.rest)
 		}
 		a.part(c)
 	}
@@ -67,9 +72,10 @@ func (a *actor) open() (Contender, error) {
 	defer cancel()
 	return a.stage.impl.Open(ctx, a.host.Client, Seat{
 		Election: electionName, TTL: a.stage.ttl, Value: a.name, Temper: a.temper,
+		Clock: a.clock, Recheck: a.stage.tempo.recheck,
 		TwoSteps: a.rng != nil && a.rng.IntN(2) == 0,
 		Proven: func(token, revision int64) {
-			a.tell(history.Event{Kind: history.Proven, Token: token, Proof: revision})
+			a.tell(oracle.Event{Kind: oracle.Proven, Token: token, Proof: revision})
 		},
 	})
 }
@@ -94,25 +100,26 @@ func (a *actor) campaign(c Contender) {
 	ctx, cancel := context.WithCancel(a.life)
 	defer cancel()
 	a.set(func() { a.withdraw = cancel })
-	a.tell(history.Event{Kind: history.Joined, Lease: c.Lease()})
+	a.tell(oracle.Event{Kind: oracle.Joined, Lease: c.Lease()})
 	t, err := c.Campaign(ctx)
 	if err != nil {
-		a.tell(history.Event{Kind: history.Failed, Lost: !c.Usable(), Text: err.Error()})
-		if a.rng != nil && a.rng.IntN(4) == 0 && c.Usable() {
+		a.tell(oracle.Event{Kind: oracle.Failed, Lost: !c.Usable(), Denied: denied(err), Text: err.Error()})
+		if a.rng != nil && a.rng.IntN(4) == 0 && c.Usable() && !a.stage.calm.Load() {
 			// Idle with a live session: time for whatever is left to show.
-			a.rest(a.stage.ttl, a.stage.ttl+20*time.Second)
+			a.idle(a.stage.ttl, a.stage.ttl+20*time.Second)
 		}
 		return
 	}
 	giveUp := make(chan struct{})
 	a.set(func() { a.withdraw, a.tenure, a.toldLet, a.giveUp = nil, t, false, giveUp })
-	a.tell(history.Event{Kind: history.Won, Token: t.Token(), Key: t.Key()})
-	// Now, at the very instant of the win: who else is still sure?
+	// Now, at the very instant of the win: who else is still sure? Their answers stand
+	// before the win in the log, because whoever is not sure was not when it was won.
 	for _, other := range a.stage.everybody() {
 		if other != a {
-			other.ask()
+			other.ask(a.name)
 		}
 	}
+	a.tell(oracle.Event{Kind: oracle.Won, Token: t.Token(), Key: t.Key()})
 	a.lead(c, t, giveUp)
 }
 
@@ -120,6 +127,7 @@ func (a *actor) campaign(c Contender) {
 // which it is told, which may be long before a resignation returns.
 func (a *actor) lead(c Contender, t Tenure, giveUp <-chan struct{}) {
 	var work sync.WaitGroup
+	enough := a.enough()
 	work.Go(func() { a.write(t) })
 	work.Go(func() {
 		select {
@@ -127,11 +135,12 @@ func (a *actor) lead(c Contender, t Tenure, giveUp <-chan struct{}) {
 			return
 		case <-a.life.Done():
 		case <-giveUp:
+		case <-enough:
 		}
 		a.quit(t)
 	})
 	<-t.Done()
-	a.tell(history.Event{Kind: history.Ended, Token: t.Token(), Lost: !c.Usable(), Text: t.Cause().Error()})
+	a.tell(oracle.Event{Kind: oracle.Ended, Token: t.Token(), Lost: !c.Usable(), Text: t.Cause().Error()})
 	a.set(func() { a.tenure, a.giveUp = nil, nil })
 	work.Wait()
 }
@@ -139,7 +148,7 @@ func (a *actor) lead(c Contender, t Tenure, giveUp <-chan struct{}) {
 // quit gives the tenure up; a resignation that fails is tried again, as the
 // session may go on living.
 func (a *actor) quit(t Tenure) {
-	a.tell(history.Event{Kind: history.Resigning, Token: t.Token()})
+	a.tell(oracle.Event{Kind: oracle.Resigning, Token: t.Token()})
 	for range 3 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(a.life), time.Second)
 		err := t.Resign(ctx)
@@ -151,20 +160,39 @@ func (a *actor) quit(t Tenure) {
 }
 
 // ask samples whether the actor is sure to lead, at another's win.
-func (a *actor) ask() {
+func (a *actor) ask(by string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.tenure == nil || a.toldLet {
-		return
+	if a.stopped == nil {
+		a.askLocked(by)
 	}
-	kind := history.Held
-	if !a.tenure.Holds() {
-		kind, a.toldLet = history.LetGo, true
-	}
-	a.tell(history.Event{Kind: kind, Token: a.tenure.Token()})
 }
 
-func (a *actor) tell(e history.Event) {
+func (a *actor) askLocked(by string) (sure bool) {
+	if a.tenure == nil || a.toldLet {
+		return false
+	}
+	kind := oracle.Held
+	if sure = a.tenure.Holds(); !sure {
+		kind, a.toldLet = oracle.LetGo, true
+	}
+	a.tell(oracle.Event{Kind: kind, Token: a.tenure.Token(), By: by})
+	return sure
+}
+
+// enough delivers when a restless leader has led for long enough; never, for others.
+func (a *actor) enough() <-chan time.Time {
+	most := a.stage.tempo.linger
+	if most == 0 || a.rng == nil || a.stage.calm.Load() {
+		return nil
+	}
+	return time.After(time.Duration(a.rng.Int64N(int64(most))))
+}
+
+// denied reports whether the store refused a candidacy for its own reasons.
+func denied(err error) bool { return errors.Is(err, rpctypes.ErrNoSpace) }
+
+func (a *actor) tell(e oracle.Event) {
 	e.Who = a.name
 	a.stage.log.Add(e)
 }
@@ -176,7 +204,12 @@ func (a *actor) set(f func()) {
 }
 
 // rest waits for a moment between least and most, or the end of the process.
-func (a *actor) rest(least, most time.Duration) {
+func (a *actor) rest(least, most time.Duration) { a.wait(least, most, nil) }
+
+// idle is the same, but ends when everything heals: then somebody has to lead.
+func (a *actor) idle(least, most time.Duration) { a.wait(least, most, a.stage.healed) }
+
+func (a *actor) wait(least, most time.Duration, healed <-chan struct{}) {
 	d := least
 	if a.rng != nil {
 		d += time.Duration(a.rng.Int64N(int64(most - least + 1)))
@@ -188,6 +221,7 @@ func (a *actor) rest(least, most time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-healed:
 	case <-a.life.Done():
 	}
 }

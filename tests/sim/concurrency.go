@@ -116,17 +116,17 @@ func (t *concurrencyTenure) finish(cause error) {
 	})
 }
 
-func (t *concurrencyTenure) Write(ctx context.Context, key, value string) error {
+func (t *concurrencyTenure) Write(ctx context.Context, key, value string) (int64, error) {
 	resp, err := t.c.session.Client().Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(t.key), "=", t.token)).
 		Then(clientv3.OpPut(key, value)).Commit()
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrUnclear, err)
+		return 0, fmt.Errorf("%w: %w", ErrUnclear, err)
 	case !resp.Succeeded:
-		return ErrRefused
+		return 0, ErrRefused
 	default:
-		return nil
+		return resp.Header.Revision, nil
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/eldest-io/eldest/tests/sim/history"
+	"github.com/eldest-io/eldest/oracle"
 	"github.com/eldest-io/eldest/tests/sim/rig"
 )
 
@@ -46,7 +46,7 @@ func phantom(t *testing.T, while time.Duration, broken []string, remove func(ctx
 		b.begin(ctx)
 		s.until("b waits", func() bool { return len(s.queue()) == 2 })
 		key := s.queue()[1]
-		s.log.Add(history.Event{Kind: history.Removed, Who: "admin", Token: key.Create, Key: key.Key, Lease: key.Lease, Clear: true})
+		s.log.Add(oracle.Event{Kind: oracle.Removed, Who: "admin", Token: key.Create, Key: key.Key, Lease: key.Lease, Clear: true})
 		require.NoError(w.T, remove(ctx, s.admin.Client, key.Key, key.Lease))
 		time.Sleep(while) // time for b to say so
 		a.leave()
@@ -90,7 +90,7 @@ func TestFindsTwoLeadersAfterEachCut(t *testing.T) {
 	require.Equal(t, cuts, found, "cuts in which the fault was found")
 }
 
-func has(all []history.Violation, invariant string) bool {
+func has(all []oracle.Violation, invariant string) bool {
 	for _, v := range all {
 		if v.Invariant == invariant {
 			return true
@@ -99,7 +99,7 @@ func has(all []history.Violation, invariant string) bool {
 	return false
 }
 
-func requireViolation(t testing.TB, all []history.Violation, invariant string) {
+func requireViolation(t testing.TB, all []oracle.Violation, invariant string) {
 	t.Helper()
 	require.True(t, has(all, invariant), "the checkers found %v", all)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/lease"
 )
 
 // Implementation is an election to be tried: anything that can be put behind a
@@ -22,6 +24,10 @@ type Seat struct {
 	Election string
 	TTL      time.Duration
 	Value    string
+	// Clock is the process's, for those who read one.
+	Clock lease.Clock
+	// Recheck is how often a watch is checked, of those who do; 0: the default.
+	Recheck time.Duration
 	// Temper is how the session keeps its lease, of those who can be told.
 	Temper Temper
 	// TwoSteps asks for registering first and waiting in a second call, of those
@@ -60,8 +66,9 @@ type Tenure interface {
 	// says why.
 	Done() <-chan struct{}
 	Cause() error
-	// Write puts value at key, guarded by the token.
-	Write(ctx context.Context, key, value string) error
+	// Write puts value at key, guarded by the token, and returns the revision of its
+	// commit.
+	Write(ctx context.Context, key, value string) (int64, error)
 	Resign(ctx context.Context) error
 }
 

@@ -22,7 +22,7 @@ func openEldest(ctx context.Context, client *clientv3.Client, as Seat) (Contende
 		return nil, err
 	}
 	c, err := election.New(election.Config{
-		Election: as.Election, Session: s, KV: client, Watcher: client, Value: []byte(as.Value),
+		Election: as.Election, Session: s, KV: client, Watcher: client, Value: []byte(as.Value), Recheck: as.Recheck,
 		Hooks: election.Hooks{Won: func(e election.WonEvent) { as.Proven(int64(e.Token), e.Revision) }},
 	})
 	if err != nil {
@@ -33,10 +33,10 @@ func openEldest(ctx context.Context, client *clientv3.Client, as Seat) (Contende
 }
 
 func sessionConfig(client *clientv3.Client, as Seat) lease.Config {
-	// Virtual time is Go's time; the boot clock knows nothing of it.
-	cfg := lease.Config{Lease: client, TTL: as.TTL, Margin: as.Temper.Margin, Clock: lease.Monotonic()}
-	if as.Temper.Rate != 0 {
-		cfg.Clock = drifting{cfg.Clock, as.Temper.Rate}
+	cfg := lease.Config{Lease: client, TTL: as.TTL, Margin: as.Temper.Margin, Clock: as.Clock}
+	if cfg.Clock == nil {
+		// Virtual time is Go's time; the boot clock knows nothing of it.
+		cfg.Clock = lease.Monotonic()
 	}
 	if as.Temper.Patience != 0 {
 		cfg.Renewal = func(granted time.Duration) lease.Renewal {
@@ -47,14 +47,6 @@ func sessionConfig(client *clientv3.Client, as Seat) lease.Config {
 	}
 	return cfg
 }
-
-// drifting is a clock that runs at a rate of its own.
-type drifting struct {
-	lease.Clock
-	rate float64
-}
-
-func (c drifting) Now() time.Duration { return time.Duration(float64(c.Clock.Now()) * c.rate) }
 
 type eldestContender struct {
 	session   *lease.Session
@@ -114,14 +106,14 @@ func (t *eldestTenure) Resign(ctx context.Context) error { return t.l.Resign(ctx
 
 // Write takes the library at its word: an error that does not say "unknown"
 // means that nothing was written.
-func (t *eldestTenure) Write(ctx context.Context, key, value string) error {
-	_, err := t.l.Txn(ctx).Then(clientv3.OpPut(key, value)).Commit()
+func (t *eldestTenure) Write(ctx context.Context, key, value string) (int64, error) {
+	resp, err := t.l.Txn(ctx).Then(clientv3.OpPut(key, value)).Commit()
 	switch {
 	case err == nil:
-		return nil
+		return resp.Header.Revision, nil
 	case errors.Is(err, eldest.ErrOutcomeUnknown):
-		return fmt.Errorf("%w: %w", ErrUnclear, err)
+		return 0, fmt.Errorf("%w: %w", ErrUnclear, err)
 	default:
-		return fmt.Errorf("%w: %w", ErrRefused, err)
+		return 0, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/eldest-io/eldest/tests/sim/history"
+	"github.com/eldest-io/eldest/oracle"
 )
 
 // leads reports whether the participant holds a tenure and is sure of it.
@@ -47,7 +47,7 @@ func (a *actor) quitWaiting() bool {
 		return false
 	}
 	a.withdraw = nil
-	a.tell(history.Event{Kind: history.Leaving})
+	a.tell(oracle.Event{Kind: oracle.Leaving})
 	if a.byCall = !a.byCall; !a.byCall {
 		cancel()
 		return true
@@ -75,14 +75,14 @@ func (a *actor) leave() {
 	if !started {
 		return
 	}
-	a.tell(history.Event{Kind: history.Leaving})
+	a.tell(oracle.Event{Kind: oracle.Leaving})
 	kill()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-done:
 	case <-timer.C:
-		a.tell(history.Event{Kind: history.Stuck})
+		a.tell(oracle.Event{Kind: oracle.Stuck})
 		a.host.Kill()
 		<-done
 	}
@@ -93,7 +93,7 @@ func (a *actor) leave() {
 // the server no byte. With reset, the kernel of the host says so to the server;
 // without, the machine lost its power.
 func (a *actor) crash(reset bool) {
-	a.tell(history.Event{Kind: history.Crashed})
+	a.tell(oracle.Event{Kind: oracle.Crashed})
 	a.host.Unplug()
 	if reset {
 		a.host.Reset()
@@ -101,6 +101,10 @@ func (a *actor) crash(reset bool) {
 	a.mu.Lock()
 	started, kill, done, c := a.started, a.kill, a.done, a.contender
 	a.contender = nil
+	if a.stopped != nil { // SIGKILL does not wait for SIGCONT
+		close(a.stopped)
+		a.stopped = nil
+	}
 	a.mu.Unlock()
 	if started {
 		kill()

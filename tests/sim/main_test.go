@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"testing"
@@ -14,15 +15,25 @@ import (
 // Which scenarios to run. The variables of the environment are for runs over
 // many packages, which do not all know the flags; a flag wins over its variable.
 var (
-	seeds = flag.Int("sim.seeds", env("ELDEST_SIM_SEEDS", 0), "how many seeded scenarios to run; 0: 2000, or 100 with the race detector, or with -short")
-	seed  = flag.Int("sim.seed", env("ELDEST_SIM_SEED", -1), "the one seed to run")
-	first = flag.Int("sim.first", env("ELDEST_SIM_FIRST", 0), "the first of the seeds to run")
+	seeds     = flag.Int("sim.seeds", env("ELDEST_SIM_SEEDS", 0), "how many seeded scenarios to run; 0: 1000, or 100 with the race detector, or with -short")
+	seed      = flag.Int("sim.seed", env("ELDEST_SIM_SEED", -1), "the one seed to run")
+	first     = flag.Int("sim.first", env("ELDEST_SIM_FIRST", 0), "the first of the seeds to run")
+	styleName = flag.String("sim.style", string(ordinary), "the style of the scenarios: ordinary, dense or quiet")
+	implName  = flag.String("sim.impl", Eldest.Name, "whose election: eldest or concurrency")
+	procs     = flag.Int("sim.procs", runtime.NumCPU(), "how many processes run scenarios at once")
+	out       = flag.String("sim.out", "", "the file to which a worker process appends what became of its scenarios; for use by the tests themselves")
 )
 
 func TestMain(m *testing.M) {
 	// Each scenario makes a small heap and drops it: collecting less often saves
 	// a tenth of the time.
 	debug.SetGCPercent(400)
+	flag.Parse()
+	if *seeds < 0 || *first < 0 || *seed < -1 || *procs < 1 {
+		// Anything else in their place would look like success.
+		fmt.Fprintf(os.Stderr, "-sim.seeds %d, -sim.first %d, -sim.seed %d, -sim.procs %d: none can be negative, and it takes a process\n", *seeds, *first, *seed, *procs)
+		os.Exit(2)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -51,7 +62,28 @@ func chosen() (from, to int) {
 	case raceDetector || testing.Short():
 		n = 100
 	default:
-		n = 2000
+		n = 1000
 	}
 	return *first, *first + n
+}
+
+// chosenStyle and chosenImpl are what the flags name.
+func chosenStyle(t *testing.T) style {
+	for _, s := range []style{ordinary, dense, quiet} {
+		if string(s) == *styleName {
+			return s
+		}
+	}
+	t.Fatalf("no style is named %q", *styleName)
+	return ""
+}
+
+func chosenImpl(t *testing.T) Implementation {
+	for _, impl := range []Implementation{Eldest, Concurrency} {
+		if impl.Name == *implName {
+			return impl
+		}
+	}
+	t.Fatalf("no implementation is named %q", *implName)
+	return Implementation{}
 }

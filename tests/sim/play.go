@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/eldest-io/eldest/tests/sim/history"
+	"github.com/eldest-io/eldest/oracle"
 	"github.com/eldest-io/eldest/tests/sim/rig"
 )
 
@@ -20,7 +20,10 @@ type show struct {
 	// server.
 	trouble map[string]time.Duration
 	losses  []*armed
-	again   int // processes that came after a crash
+	lost    map[string]time.Duration // when a host last lost a reply, by name
+	open    []func()                 // count faults that may not have ended
+	owed    bool                     // space, to a server that is down
+	again   int                      // processes that came after a crash
 }
 
 type armed struct {
@@ -38,12 +41,14 @@ type audience struct {
 func play(w *rig.World, impl Implementation, p *plan, looking *audience) *result {
 	s := &show{
 		stage: newStage(w, impl, p.ttl), plan: p,
-		struck: map[string]int{}, trouble: map[string]time.Duration{},
+		struck: map[string]int{}, trouble: map[string]time.Duration{}, lost: map[string]time.Duration{},
 	}
+	s.tempo = p.tempo
 	if looking != nil {
 		looking.begin(s.stage)
 	}
 	begun := w.Now()
+	stop := s.readAlong()
 	for i := range p.actors {
 		s.join(fmt.Sprintf("p%d", i+1), p.joins[i])
 	}
@@ -57,13 +62,16 @@ func play(w *rig.World, impl Implementation, p *plan, looking *audience) *result
 	}
 	s.calm.Store(true)
 	s.heal()
+	close(s.healed)
 	// Everything comes right by itself in this time: leases expire, sessions are
 	// opened, back-offs end.
-	time.Sleep(2*p.ttl + 20*time.Second)
-	s.log.Add(history.Event{Kind: history.Quiet})
+	time.Sleep(2*p.ttl + p.tempo.settle)
+	s.listQueue()
+	s.log.Add(oracle.Event{Kind: oracle.Quiet})
 	if looking != nil {
 		looking.quiet(s.stage)
 	}
+	stop()
 	return s.end()
 }
 
@@ -73,6 +81,7 @@ func (s *show) join(name string, after time.Duration) {
 	n := len(s.everybody()) % s.plan.actors
 	a.host.Settle(s.plan.trips[n])
 	a.temper = s.plan.temper[n]
+	a.clock = newClock(a.temper.Rate)
 	a.rng = rand.New(rand.NewPCG(s.plan.seed, uint64(len(s.everybody()))))
 	life := s.world.T.Context()
 	if after == 0 {
@@ -85,11 +94,28 @@ func (s *show) join(name string, after time.Duration) {
 // heal ends what is still wrong.
 func (s *show) heal() {
 	require.NoError(s.world.T, s.world.Server.Start())
+	for _, judge := range s.open {
+		judge()
+	}
+	s.space()
+	require.False(s.world.T, s.owed)
 	for _, a := range s.everybody() {
 		a.host.Forget()
+		a.goOn(true)
+		a.host.Starve(0, nil)
 		a.host.Heal()
 	}
-	s.log.Add(history.Event{Kind: history.Fault, Text: "everything heals"})
+	s.log.Add(oracle.Event{Kind: oracle.Healed, Text: "everything heals"})
+}
+
+// listQueue tells whose keys are there when all has settled.
+func (s *show) listQueue() {
+	var keys []string
+	for _, k := range s.queue() {
+		keys = append(keys, k.Key)
+	}
+	now := s.world.Now()
+	s.log.Add(oracle.Event{Kind: oracle.Queue, Until: now, Keys: keys})
 }
 
 // end lets everybody leave, and looks at what they left behind.
@@ -98,33 +124,28 @@ func (s *show) end() *result {
 	s.mu.Lock()
 	r.struck = s.struck // counting has ended
 	s.mu.Unlock()
-	for _, l := range s.losses {
-		s.struck["lose "+l.reply] += l.loss.Hits()
-	}
-	for _, a := range s.everybody() {
-		held, late := a.host.Effects()
-		s.struck["held bytes"] += held
-		s.struck["late bytes"] += late
-	}
+	s.tally()
 	for _, k := range s.queue() {
-		r.violations = append(r.violations, history.Violation{
+		r.violations = append(r.violations, oracle.Violation{
 			Invariant: "G8", At: s.world.Now(), Text: "key " + k.Key + " is left although everybody has gone",
 		})
 	}
 	leases, err := s.admin.Client.Leases(s.world.T.Context())
 	require.NoError(s.world.T, err)
 	if n := len(leases.Leases); n > 0 {
-		r.violations = append(r.violations, history.Violation{
+		r.violations = append(r.violations, oracle.Violation{
 			Invariant: "G8", At: s.world.Now(), Text: fmt.Sprintf("%d leases are left although everybody has gone", n),
 		})
 	}
 	r.history = s.history()
 	for _, e := range r.history.Events {
 		switch e.Kind {
-		case history.Won:
+		case oracle.Won:
 			r.tenures++
-		case history.Acked:
+		case oracle.Acked:
 			r.acked++
+		case oracle.Read:
+			r.reads++
 		}
 	}
 	return r

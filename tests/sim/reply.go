@@ -6,8 +6,12 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
+// confirmation is the question that only Eldest asks: whether a majority stands behind
+// a renewal.
+const confirmation = "confirmation"
+
 // replies are the ones a step can lose.
-var replies = []string{"registration", "write", "renewal", "departure", "read"}
+var replies = []string{"grant", "registration", "write", "renewal", confirmation, "departure", "read"}
 
 // replyMatcher tells the requests whose reply is to be lost. Renewals are
 // streamed, so there it is the reply itself that is looked at.
@@ -16,6 +20,10 @@ func replyMatcher(reply string) func(method string, m any) bool {
 		switch m := m.(type) {
 		case *pb.LeaseKeepAliveResponse:
 			return reply == "renewal"
+		case *pb.LeaseGrantRequest:
+			return reply == "grant"
+		case *pb.MemberListRequest: // the majority is asked about a renewal
+			return reply == confirmation
 		case *pb.RangeRequest:
 			return reply == "read" && strings.HasPrefix(string(m.Key), prefix)
 		case *pb.DeleteRangeRequest:

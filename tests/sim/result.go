@@ -5,29 +5,28 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eldest-io/eldest/tests/sim/history"
+	"github.com/eldest-io/eldest/oracle"
 )
 
 // result is what became of a scenario.
 type result struct {
 	plan       *plan
-	history    *history.History
-	violations []history.Violation
+	history    *oracle.History
+	violations []oracle.Violation
 	struck     map[string]int // what took effect, by name
 	tenures    int
 	acked      int
+	reads      int
 	virtual    time.Duration
 }
 
 // faults counts what took effect and is a fault: a departure of one's own will
-// is not, and bytes are counted beside the cut that held them.
+// is not, and the proofs of faults are counted beside them.
 func (r *result) faults() int {
 	n := 0
-	for name, times := range r.struck {
-		switch {
-		case name == string(resign), name == string(withdraw), name == string(flicker), strings.HasSuffix(name, " bytes"):
-		default:
-			n += times
+	for _, k := range kinds() {
+		if !k.effect {
+			n += r.struck[k.name]
 		}
 	}
 	return n
@@ -41,8 +40,8 @@ func (r *result) invalid() string {
 		return "nobody ever led"
 	case r.acked == 0:
 		return "nobody ever wrote"
-	case r.faults() == 0:
-		return "no fault took effect"
+	case r.reads == 0:
+		return "nobody ever read what was written"
 	}
 	return ""
 }
@@ -51,7 +50,7 @@ func (r *result) invalid() string {
 // the plan, and all that happened at virtual instants.
 func (r *result) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d; to run it alone:\n\tgo test ./tests/sim -run '^TestScenarios$' -sim.seed=%d\n", r.plan.seed, r.plan.seed)
+	fmt.Fprintf(&b, "seed %d; to run it alone:\n\tgo test ./tests/sim -run '^TestScenarios$' -sim.style=%s -sim.seed=%d\n", r.plan.seed, r.plan.style, r.plan.seed)
 	for _, v := range r.violations {
 		fmt.Fprintln(&b, v)
 	}

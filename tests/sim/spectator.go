@@ -13,7 +13,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/observe"
-	"github.com/eldest-io/eldest/tests/sim/history"
+	"github.com/eldest-io/eldest/oracle"
 	"github.com/eldest-io/eldest/tests/sim/rig"
 )
 
@@ -102,12 +102,12 @@ func (v *spectator) leave() []sighting {
 // judge sets what was seen against the truth (G6): tokens and revisions never go
 // back, who is said to lead at a revision did, nobody means an empty queue, and
 // what is unknown has a reason.
-func judge(seen []sighting, h *history.History) []history.Violation {
-	var out []history.Violation
+func judge(seen []sighting, h *oracle.History) []oracle.Violation {
+	var out []oracle.Violation
 	var token eldest.Token
 	var revision int64
 	bad := func(s sighting, format string, args ...any) {
-		out = append(out, history.Violation{Invariant: "G6", At: s.at, Text: fmt.Sprintf(format, args...)})
+		out = append(out, oracle.Violation{Invariant: "G6", At: s.at, Text: fmt.Sprintf(format, args...)})
 	}
 	for _, s := range seen {
 		if s.state.Kind == eldest.Unknown {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/tests/sim/history"
+	"github.com/eldest-io/eldest/oracle"
 	"github.com/eldest-io/eldest/tests/sim/rig"
 )
 
@@ -54,7 +54,7 @@ func TestObserverNeverGoesBack(t *testing.T) {
 
 // The judge catches observers that go back, make up leaders, and keep quiet.
 func TestJudge(t *testing.T) {
-	h := &history.History{Prefix: prefix, Changes: []history.Change{
+	h := &oracle.History{About: oracle.About{Prefix: prefix}, Changes: []oracle.Change{
 		{Rev: 2, Key: prefix + "a", Create: 2}, {Rev: 3, Key: prefix + "b", Create: 3},
 		{Rev: 4, Key: prefix + "a", Create: 2, Deleted: true}, {Rev: 5, Key: prefix + "b", Create: 3, Deleted: true},
 	}}

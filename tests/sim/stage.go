@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/eldest-io/eldest/tests/sim/history"
+	"github.com/eldest-io/eldest/oracle"
 	"github.com/eldest-io/eldest/tests/sim/rig"
 )
 
@@ -21,12 +21,14 @@ const (
 
 // stage is one election in one world: who takes part, and the log of it.
 type stage struct {
-	world *rig.World
-	impl  Implementation
-	ttl   time.Duration
-	log   *history.Log
-	admin *rig.Host   // the hand that revokes, deletes, compacts; no faults here
-	calm  atomic.Bool // the faults are over: leaders need not write so often
+	world  *rig.World
+	impl   Implementation
+	ttl    time.Duration
+	tempo  tempo
+	log    *oracle.Log
+	admin  *rig.Host     // the hand that revokes, deletes, compacts; no faults here
+	healed chan struct{} // closed when calm is set
+	calm   atomic.Bool   // the faults are over: leaders need not write so often
 
 	mu     sync.Mutex
 	actors []*actor
@@ -34,15 +36,15 @@ type stage struct {
 
 func newStage(w *rig.World, impl Implementation, ttl time.Duration) *stage {
 	return &stage{
-		world: w, impl: impl, ttl: ttl,
-		log:   history.NewLog(w.Now, w.Server.Rev),
-		admin: w.Host("admin"),
+		world: w, impl: impl, ttl: ttl, tempo: usual,
+		log:   oracle.NewLog(w.Now, w.Server.Rev),
+		admin: w.Host(rig.Admin), healed: make(chan struct{}),
 	}
 }
 
 // enter puts a participant on a host of its own on the stage.
 func (s *stage) enter(name string) *actor {
-	a := &actor{stage: s, name: name, host: s.world.Host(name)}
+	a := &actor{stage: s, name: name, host: s.world.Host(name), clock: newClock(0)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.actors = append(s.actors, a)
@@ -57,8 +59,8 @@ func (s *stage) everybody() []*actor {
 }
 
 // queue returns the candidates' keys as they are in the store, oldest first.
-func (s *stage) queue() []history.Change {
-	var q []history.Change
+func (s *stage) queue() []oracle.Change {
+	var q []oracle.Change
 	for _, c := range s.world.Server.Tap.Live(prefix, electionName+"0") {
 		if strings.HasPrefix(c.Key, prefix) {
 			q = append(q, c)
@@ -88,7 +90,7 @@ func (s *stage) until(what string, cond func() bool) {
 }
 
 // finish stops everybody and judges the run.
-func (s *stage) finish() []history.Violation {
+func (s *stage) finish() []oracle.Violation {
 	for _, a := range s.everybody() {
 		a.leave()
 	}
@@ -96,8 +98,15 @@ func (s *stage) finish() []history.Violation {
 	return s.history().Check()
 }
 
-func (s *stage) history() *history.History {
+func (s *stage) history() *oracle.History {
 	changes, complete := s.world.Server.Tap.Changes()
 	require.True(s.world.T, complete, "INVALID: the tap was overtaken by a compaction")
-	return &history.History{Events: s.log.Events(), Changes: changes, Prefix: prefix, Data: dataKey, TTL: s.ttl}
+	return &oracle.History{
+		// A server that comes back gives every lease another TTL, and its own election.
+		About: oracle.About{
+			Prefix: prefix, Data: dataKey, TTL: s.ttl,
+			Recovery: s.ttl + 3*time.Second + 20*s.tempo.tick,
+		},
+		Events: s.log.Events(), Changes: changes,
+	}
 }

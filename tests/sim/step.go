@@ -1,14 +1,11 @@
 package sim
 
 import (
-	"context"
 	"fmt"
+	"sync"
 	"time"
 
-	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/eldest-io/eldest/tests/sim/history"
+	"github.com/eldest-io/eldest/oracle"
 	"github.com/eldest-io/eldest/tests/sim/rig"
 )
 
@@ -18,12 +15,9 @@ const steady = 8 * time.Second
 
 // step does one step of the plan; next is the time until the following one.
 func (s *show) step(st step, next time.Duration) {
-	switch st.verb {
-	case compact:
-		s.compact()
-		return
-	case restart:
-		s.restart(st)
+	if do, ok := ofServer[st.verb]; ok {
+		s.note(st, "the server")
+		do(s, st)
 		return
 	}
 	a := s.target(st)
@@ -34,139 +28,33 @@ func (s *show) step(st step, next time.Duration) {
 	s.note(st, a.name)
 	switch st.verb {
 	case resign:
-		s.count(resign, a.resign())
+		s.count(string(resign), a.resign())
 	case withdraw:
-		s.count(withdraw, a.quitWaiting())
+		s.count(string(withdraw), a.quitWaiting())
 	case crash:
-		s.count(crash, true)
-		a.crash(st.reset)
-		if st.lasts > 0 {
-			s.again++
-			s.join(fmt.Sprintf("r%d", s.again), st.lasts)
-		}
-	case cut:
-		s.bother(a, st.lasts)
-		a.host.Cut(st.way)
-		s.count(cut, true)
-		s.later(st.lasts, func() {
-			a.host.Heal()
-			if st.reset {
-				a.host.Reset()
-			}
-		})
-	case delay:
-		s.bother(a, st.lasts+2*st.lag)
-		a.host.Delay(st.way, st.lag)
-		s.count(delay, true)
-		s.later(st.lasts, a.host.Heal)
-	case fade:
-		dark := 5 * s.ttl / 2
-		s.bother(a, st.lasts+dark)
-		a.host.Delay(st.way, st.lag)
-		s.count(fade, true)
-		s.later(st.lasts, func() { a.host.Cut(rig.Both) })
-		s.later(st.lasts+dark, a.host.Heal)
-	case flicker:
-		s.bother(a, st.lasts+2*st.lag)
-		a.host.Delay(st.way, st.lag)
-		for at := time.Duration(0); at < st.lasts; at += 2 * st.lag / 3 {
-			s.later(at, func() { s.count(flicker, a.quitWaiting()) })
-		}
-		s.later(st.lasts, func() {
-			a.quitWaiting()
-			if st.reset {
-				a.host.Drop() // its last requests arrive when it has long gone on
-			}
-			a.host.Heal()
-		})
+		s.crash(a, st)
+	case freeze:
+		s.freeze(a, st)
+	case starve:
+		s.starve(a, st)
 	case lose:
 		s.lose(a, st)
+	case overrun:
+		s.overrun(a, st)
 	case reset:
 		s.bother(a, 0)
-		s.count(reset, a.host.Reset() > 0)
+		s.count(string(reset), a.host.Reset() > 0)
 	case revoke, remove, overwrite:
 		s.byHand(a, st.verb, next)
+	default:
+		s.network(a, st)
 	}
 }
 
-// lose arms the loss of a reply, and makes the request come if it would not by
-// itself.
-func (s *show) lose(a *actor, st step) {
-	l := &rig.Loss{Match: replyMatcher(st.reply), Reset: st.reset}
-	if st.reply != "renewal" || st.reset { // one lost renewal must not matter
-		l.Struck = func() { s.bother(a, s.ttl) }
-	}
-	a.host.Lose(l)
-	s.losses = append(s.losses, &armed{reply: st.reply, loss: l})
-	switch st.reply {
-	case "registration", "read":
-		_ = a.quitWaiting() || a.resign()
-	case "departure":
-		_ = a.resign() || a.quitWaiting()
-	}
-}
-
-// byHand takes away or overwrites a candidate's key, or revokes its lease.
-func (s *show) byHand(a *actor, v verb, next time.Duration) {
-	ctx := s.world.T.Context()
-	for _, k := range s.queue() {
-		if history.LeaseOf(k.Key) != a.lease() || !s.up() {
-			continue
-		}
-		unimpeded := next > time.Second && s.well(a)
-		e := history.Event{Who: "admin", Kind: history.Removed, Token: k.Create, Key: k.Key, Lease: k.Lease, Clear: unimpeded, Text: string(v)}
-		var err error
-		switch {
-		case v == overwrite && !unimpeded:
-			// A put without a lease makes a key that nobody but its owner would
-			// ever remove, so it must be there to do so. Here the lease stays.
-			_, err = s.admin.Client.Put(ctx, k.Key, "by hand", clientv3.WithIgnoreLease())
-		case v == overwrite:
-			s.log.Add(e)
-			_, err = s.admin.Client.Put(ctx, k.Key, "by hand")
-		case v == remove:
-			s.log.Add(e)
-			_, err = s.admin.Client.Delete(ctx, k.Key)
-		default:
-			s.log.Add(e)
-			_, err = s.admin.Client.Revoke(ctx, clientv3.LeaseID(history.LeaseOf(k.Key)))
-		}
-		s.count(v, err == nil)
-		return
-	}
-}
-
-func (s *show) compact() {
-	if !s.up() {
-		return
-	}
-	_, err := s.admin.Client.Compact(s.world.T.Context(), s.world.Server.Tap.Rev())
-	s.note(step{verb: compact}, "")
-	s.count(compact, err == nil)
-}
-
-// restart stops the server and starts it with its data after a while.
-func (s *show) restart(st step) {
-	s.note(st, "the server")
-	begun := s.world.Now()
-	until := begun + st.lasts + 2*time.Second // an election
-	s.mu.Lock()
-	s.trouble[""] = until
-	s.mu.Unlock()
-	s.log.Add(history.Event{Kind: history.Trouble, Until: until})
-	defer func() {
-		took := s.world.Now() - begun
-		require.Less(s.world.T, took, st.lasts+10*time.Second, "INVALID: the restart took %v", took)
-	}()
-	s.world.Server.Stop()
-	time.Sleep(st.lasts)
-	require.NoError(s.world.T, s.world.Server.Start())
-	s.count(restart, true)
-	// The hand that takes keys away needs a connection again.
-	ctx, cancel := context.WithTimeout(s.world.T.Context(), time.Minute)
-	defer cancel()
-	_, err := s.admin.Client.Get(ctx, "nothing")
-	require.NoError(s.world.T, err)
+// ofServer are the steps that happen to the server.
+var ofServer = map[verb]func(*show, step){
+	compact: (*show).compact, restart: (*show).restart, outage: (*show).restart,
+	full: (*show).full, stall: (*show).stall,
 }
 
 // target picks whom the step is for, among those who live.
@@ -174,9 +62,9 @@ func (s *show) target(st step) *actor {
 	q := s.queue()
 	switch {
 	case st.role == theLeader && len(q) > 0:
-		return s.owner(history.LeaseOf(q[0].Key))
+		return s.owner(oracle.LeaseOf(q[0].Key))
 	case st.role == aWaiter && len(q) > 1:
-		return s.owner(history.LeaseOf(q[1+st.pick%(len(q)-1)].Key))
+		return s.owner(oracle.LeaseOf(q[1+st.pick%(len(q)-1)].Key))
 	}
 	var alive []*actor
 	for _, a := range s.everybody() {
@@ -193,8 +81,11 @@ func (s *show) target(st step) *actor {
 func (s *show) up() bool { return s.world.Server.Up() }
 
 // well reports whether nothing has been wrong with the actor's way to the
-// server for some time.
+// server for some time, and nothing waits to go wrong.
 func (s *show) well(a *actor) bool {
+	if a.host.Armed() || !a.running() {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.world.Now()
@@ -206,13 +97,18 @@ func (s *show) well(a *actor) bool {
 	return true
 }
 
-// bother notes that something is wrong with the actor's network for a while.
+// bother notes that something is wrong with the actor, or, for nil, with the server,
+// for a while.
 func (s *show) bother(a *actor, d time.Duration) {
+	name := ""
+	if a != nil {
+		name = a.name
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	until := s.world.Now() + d
-	s.trouble[a.name] = max(s.trouble[a.name], until)
-	s.log.Add(history.Event{Who: a.name, Kind: history.Trouble, Until: until})
+	s.trouble[name] = max(s.trouble[name], until)
+	s.log.Add(oracle.Event{Who: name, Kind: oracle.Trouble, Until: until})
 }
 
 // later does f after a while, unless everything has healed by then.
@@ -224,15 +120,41 @@ func (s *show) later(d time.Duration, f func()) {
 	})
 }
 
-func (s *show) count(v verb, took bool) {
+// endsAfter ends a fault after a while, if everything does not heal before, and counts
+// it if its effect has grown meanwhile: a cut that nothing ran into is no cut.
+func (s *show) endsAfter(d time.Duration, name string, effect func() int, end func()) {
+	before := effect()
+	judge := sync.OnceFunc(func() { s.count(name, effect() > before) })
+	s.later(d, func() {
+		end()
+		judge()
+	})
+	s.open = append(s.open, judge)
+}
+
+// count counts what took effect.
+func (s *show) count(name string, took bool) {
 	if took {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.struck[string(v)]++
+		s.struck[name]++
 	}
 }
 
 func (s *show) note(st step, whom string) {
 	st.at = s.world.Now()
-	s.log.Add(history.Event{Kind: history.Fault, Text: fmt.Sprintf("%s -> %s", st, whom)})
+	s.log.Add(oracle.Event{Kind: oracle.Fault, Text: fmt.Sprintf("%s -> %s", st, whom)})
+}
+
+// Effects of faults, to be measured before and after.
+func held(h *rig.Host) func() int { return func() int { n, _ := h.Effects(); return n } }
+func late(h *rig.Host) func() int { return func() int { _, n := h.Effects(); return n } }
+func resent(h *rig.Host) func() int {
+	return func() int { _, n := h.Pains(); return n }
+}
+func starved(h *rig.Host) func() int {
+	return func() int { n, _ := h.Pains(); return n }
+}
+func refused(s *rig.Server, why rig.Refusal) func() int {
+	return func() int { return s.Refusals()[why] }
 }

@@ -6,14 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/eldest-io/eldest/tests/sim/history"
-)
-
-// The pause between two guarded writes of a leader, while there are faults and
-// after. The latter only saves time.
-const (
-	pace     = 300 * time.Millisecond
-	calmPace = 3 * time.Second
+	"github.com/eldest-io/eldest/oracle"
 )
 
 // write makes guarded writes until the tenure is over, and one more, which must
@@ -25,17 +18,20 @@ func (a *actor) write(t Tenure) {
 		if over {
 			return
 		}
+		if a.writes%readEach == 1 { // the first time at once: what a leader finds
+			a.stage.read(context.WithoutCancel(a.life), a.name, a.host.Client)
+		}
 	}
 }
 
 // sleep waits for the next write and reports whether the tenure still goes on.
 func (a *actor) sleep(t Tenure, n int) bool {
-	d := pace
+	d := a.stage.tempo.pace
 	switch {
 	case n == 1:
 		d = 0 // at once: a win is worth most while others are still unsure
 	case a.stage.calm.Load():
-		d = calmPace
+		d *= 10 // only to save time
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -54,17 +50,17 @@ func (a *actor) writeOnce(t Tenure) {
 	// is dropped by the host when the process is dead.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.life), time.Second)
 	defer cancel()
-	if !a.stage.log.Add(history.Event{Who: a.name, Kind: history.Sent, Token: t.Token(), Write: name}) {
+	if !a.stage.log.Add(oracle.Event{Who: a.name, Kind: oracle.Sent, Token: t.Token(), Write: name}) {
 		return
 	}
-	err := t.Write(ctx, dataKey, history.WriteValue(t.Token(), name))
-	e := history.Event{Kind: history.Acked, Token: t.Token(), Write: name}
+	rev, err := t.Write(ctx, dataKey, oracle.WriteValue(t.Token(), name))
+	e := oracle.Event{Kind: oracle.Acked, Token: t.Token(), Write: name, Commit: rev}
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrRefused):
-		e.Kind, e.Text = history.Refused, err.Error()
+		e.Kind, e.Text = oracle.Refused, err.Error()
 	default:
-		e.Kind, e.Text = history.Unclear, err.Error()
+		e.Kind, e.Text = oracle.Unclear, err.Error()
 	}
 	a.tell(e)
 }

@@ -24,9 +24,9 @@ func (h *Host) change(way Way, f func(*weather)) {
 // was written arrives when the cut heals.
 func (h *Host) Cut(way Way) { h.change(way, func(w *weather) { w.held = true }) }
 
-// Heal ends cuts and delays in both directions.
+// Heal ends cuts, delays and losses in both directions.
 func (h *Host) Heal() {
-	h.change(Both, func(w *weather) { w.held, w.delay = false, h.trip })
+	h.change(Both, func(w *weather) { w.held, w.delay, w.loss = false, h.trip, 0 })
 }
 
 // Settle sets how long each direction takes in good weather, from now on; 0
@@ -97,3 +97,6 @@ func (h *Host) Kill() {
 // Effects returns how many bytes were written into a cut and how many were
 // delayed: the proof that the weather was more than a forecast.
 func (h *Host) Effects() (held, late int) { return int(h.held.Load()), int(h.late.Load()) }
+
+// Pains returns how often a goroutine of the host starved, and a packet was sent again.
+func (h *Host) Pains() (starved, resent int) { return int(h.waits.Load()), int(h.resent.Load()) }

@@ -12,11 +12,14 @@
 //
 //   - [Server]: etcdserver and its gRPC front, with the data on disk (memory
 //     where the machine has a memory file system), which can be stopped and
-//     started again with its data;
+//     started again with its data, can be out of space, and can ask for tokens
+//     ([Options]). It counts what it refused;
 //   - [Host]: one machine with its own network towards the server and one
 //     clientv3 client. Its network can be delayed, held in either direction or
 //     both, reset, and told to lose the reply to a chosen request after the
-//     server has done it;
+//     server has done it. Packets can be lost, which delays what follows. The
+//     process on it can be frozen, can starve, and can be caught by a [Trap] at
+//     any of its requests;
 //   - [Tap]: every change of the store, read from the server's own store and
 //     not through any client, with the virtual instant of the commit.
 //

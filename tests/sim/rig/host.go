@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,8 @@ type Host struct {
 
 	world *World
 
-	held, late atomic.Int64 // bytes that met a cut or a delay
+	held, late    atomic.Int64 // bytes that met a cut or a delay
+	waits, resent atomic.Int64 // times that a goroutine starved and a packet was sent again
 
 	mu      sync.Mutex
 	out, in weather
@@ -31,20 +33,30 @@ type Host struct {
 	ends    map[*conn]bool  // server's ends that are open
 	changed chan struct{}   // closed and renewed at each change of the weather
 	losses  []*Loss
+	traps   []*Trap
+	hunger  time.Duration // longest wait for a processor; 0: there is no want of it
+	dice    *rand.Rand    // for hunger
+	luck    *rand.Rand    // for losses of packets
+	frozen  bool
 	killed  bool
 }
 
 // Host adds a host with a connected client. Dialling is lazy, as always in
-// clientv3: a host can be made while the server is down.
+// clientv3: a host can be made while the server is down, unless authentication is
+// on, where a client begins by asking for a token.
 func (w *World) Host(name string) *Host {
 	h := &Host{Name: name, world: w, conns: map[*conn]*conn{}, ends: map[*conn]bool{}, changed: make(chan struct{})}
 	w.Server.admit(h)
-	var err error
-	h.Client, err = clientv3.New(clientv3.Config{
+	cfg := clientv3.Config{
 		Endpoints:   []string{"etcd:2379"},
 		Logger:      zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithContextDialer(h.dial)},
-	})
+		DialOptions: append(h.steps(), grpc.WithContextDialer(h.dial)),
+	}
+	if w.with.Tokens > 0 {
+		cfg.Username, cfg.Password = userOf(name), password
+	}
+	var err error
+	h.Client, err = clientv3.New(cfg)
 	require.NoError(w.T, err)
 	w.mu.Lock()
 	w.hosts = append(w.hosts, h)
@@ -57,7 +69,7 @@ func (w *World) Host(name string) *Host {
 func (h *Host) dial(ctx context.Context, _ string) (net.Conn, error) {
 	for {
 		h.mu.Lock()
-		blocked := h.out.held || h.in.held || h.killed
+		blocked := h.out.held || h.in.held || h.frozen || h.killed
 		trip, changed := h.out.delay+h.in.delay, h.changed
 		h.mu.Unlock()
 		if !blocked {
@@ -144,5 +156,6 @@ func (h *Host) weather(way Way) weather {
 		w = h.out
 	}
 	w.trip = h.trip
+	w.held = w.held || h.frozen
 	return w
 }

@@ -23,6 +23,9 @@ func (s *Server) hostOf(ctx context.Context) *Host {
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	resp, err := handler(ctx, req)
 	s.requests.Add(1)
+	if err != nil {
+		s.refused(err)
+	}
 	if h := s.hostOf(ctx); h != nil && err == nil {
 		if l := h.lossFor(info.FullMethod, req); l != nil {
 			return nil, l.strike(ctx)
@@ -37,7 +40,11 @@ func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerIn
 	if h := s.hostOf(ss.Context()); h != nil {
 		ss = &lossyStream{ServerStream: ss, host: h, method: info.FullMethod}
 	}
-	return handler(srv, ss)
+	err := handler(srv, ss)
+	if err != nil {
+		s.refused(err)
+	}
+	return err
 }
 
 type lossyStream struct {
@@ -50,6 +57,7 @@ type lossyStream struct {
 func (s *lossyStream) SendMsg(m any) error {
 	l := s.host.lossFor(s.method, m)
 	if l == nil {
+		s.host.world.Server.told(m)
 		return s.ServerStream.SendMsg(m)
 	}
 	l.hit()

@@ -22,6 +22,7 @@ type link struct {
 	weather func() weather // conditions of this direction, asked at each use
 	held    func(n int)    // told of each write that was held or delayed
 	late    func(n int)
+	again   func(p float64) time.Duration // draws how late losses make a packet
 
 	mu       sync.Mutex
 	queue    []chunk
@@ -39,6 +40,7 @@ func newLink(h *Host, way Way) *link {
 		weather: func() weather { return h.weather(way) },
 		held:    func(n int) { h.held.Add(int64(n)) },
 		late:    func(n int) { h.late.Add(int64(n)) },
+		again:   h.retransmit,
 		wake:    make(chan struct{}, 1),
 	}
 }
@@ -54,6 +56,9 @@ func (l *link) poke() {
 // write never blocks: the wire is as long as it has to be.
 func (l *link) write(p []byte) (int, error) {
 	w := l.weather()
+	if w.loss > 0 {
+		w.delay += l.again(w.loss)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.broken || l.ended {

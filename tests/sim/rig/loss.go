@@ -32,11 +32,11 @@ func (h *Host) Lose(l *Loss) {
 	h.losses = append(h.losses, l)
 }
 
-// Forget disarms every loss that has not struck yet.
+// Forget disarms every loss and every trap that has not struck yet.
 func (h *Host) Forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.losses = nil
+	h.losses, h.traps = nil, nil
 }
 
 // lossFor takes the first armed loss that matches.

@@ -22,6 +22,9 @@ import (
 // use, which is most of the cost of a start.
 const segment = 256 << 10
 
+// tick is etcd's default; with ten to an election the least TTL is 2 s.
+const tick = 100 * time.Millisecond
+
 func init() { wal.SegmentSizeBytes = segment }
 
 // Server is one etcd member and its gRPC front.
@@ -30,6 +33,7 @@ type Server struct {
 	Tap *Tap
 
 	dir      string
+	with     Options
 	requests atomic.Int64
 
 	mu       sync.Mutex
@@ -38,10 +42,12 @@ type Server struct {
 	listener *listener
 	served   chan struct{}
 	hosts    map[string]*Host
+	refusals map[Refusal]int
 }
 
-func newServer(dir string, now func() time.Duration) *Server {
-	return &Server{dir: filepath.Join(dir, "data"), hosts: map[string]*Host{}, Tap: newTap(now)}
+func newServer(dir string, with Options, now func() time.Duration) *Server {
+	with.Tick = max(with.Tick, tick)
+	return &Server{with: with, dir: filepath.Join(dir, "data"), hosts: map[string]*Host{}, refusals: map[Refusal]int{}, Tap: newTap(now)}
 }
 
 // Requests returns the number of unary requests the server has answered.
@@ -128,7 +134,7 @@ func (s *Server) config() config.ServerConfig {
 		InitialPeerURLsMap:   types.URLsMap{"sim": here},
 		InitialClusterToken:  "sim",
 		NewCluster:           true,
-		TickMs:               100, // with 10 ticks: etcd's defaults, least TTL 2 s
+		TickMs:               uint(s.with.Tick / time.Millisecond),
 		ElectionTicks:        10,
 		BackendBatchInterval: time.Second,
 		MaxTxnOps:            128,
@@ -136,7 +142,8 @@ func (s *Server) config() config.ServerConfig {
 		MaxConcurrentStreams: 1 << 20,
 		WarningApplyDuration: time.Hour,
 		AuthToken:            "simple",
-		TokenTTL:             300,
+		TokenTTL:             uint(max(s.with.Tokens, time.Second) / time.Second),
+		BcryptCost:           4, // the least: every stream of a client asks for a token
 		CompactHashCheckTime: time.Hour,
 		DowngradeCheckTime:   time.Hour,
 		MaxLearners:          1,

@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 
-	"github.com/eldest-io/eldest/tests/sim/history"
+	"github.com/eldest-io/eldest/oracle"
 )
 
 // Tap reads the store from the inside: the authority on what happened, which no
@@ -18,24 +18,24 @@ type Tap struct {
 	now func() time.Duration
 
 	mu      sync.Mutex
-	changes []history.Change
-	live    map[string]history.Change // newest put of each key that exists
-	lost    bool                      // a compaction overtook the tap: the run is void
+	changes []oracle.Change
+	live    map[string]oracle.Change // newest put of each key that exists
+	lost    bool                     // a compaction overtook the tap: the run is void
 
 	stream mvcc.WatchStream
 	done   chan struct{}
 }
 
 func newTap(now func() time.Duration) *Tap {
-	return &Tap{now: now, live: map[string]history.Change{}}
+	return &Tap{now: now, live: map[string]oracle.Change{}}
 }
 
 // Changes returns all changes so far in the order of revisions, and whether
 // that is all of them.
-func (t *Tap) Changes() (all []history.Change, complete bool) {
+func (t *Tap) Changes() (all []oracle.Change, complete bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return append([]history.Change(nil), t.changes...), !t.lost
+	return append([]oracle.Change(nil), t.changes...), !t.lost
 }
 
 // Rev returns the revision of the newest change.
@@ -53,10 +53,10 @@ func (t *Tap) rev() int64 {
 }
 
 // Live returns the newest put of each key in [begin, end).
-func (t *Tap) Live(begin, end string) map[string]history.Change {
+func (t *Tap) Live(begin, end string) map[string]oracle.Change {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := map[string]history.Change{}
+	out := map[string]oracle.Change{}
 	for k, c := range t.live {
 		if k >= begin && k < end {
 			out[k] = c
@@ -98,7 +98,7 @@ func (t *Tap) follow(ch <-chan mvcc.WatchResponse, done chan struct{}) {
 // from its last put, since the event has neither.
 func (t *Tap) add(ev *mvccpb.Event) {
 	key := string(ev.Kv.Key)
-	c := history.Change{Rev: ev.Kv.ModRevision, At: t.now(), Key: key}
+	c := oracle.Change{Rev: ev.Kv.ModRevision, At: t.now(), Key: key}
 	if ev.Type == mvccpb.Event_DELETE {
 		c.Deleted = true
 		c.Create, c.Lease = t.live[key].Create, t.live[key].Lease

@@ -7,6 +7,7 @@ type weather struct {
 	delay time.Duration // added to each write, order kept
 	trip  time.Duration // the part of the delay that is always there
 	held  bool          // nothing arrives until let go; nothing is lost
+	loss  float64       // probability that a packet has to be sent again
 	dead  bool          // the host is gone: nothing arrives, ever
 }
 

@@ -23,6 +23,7 @@ type World struct {
 	Server *Server
 
 	start time.Time
+	with  Options
 
 	mu    sync.Mutex
 	hosts []*Host
@@ -33,6 +34,12 @@ type World struct {
 // goroutine that is still there a virtual minute later panics the test. Safe
 // for parallel tests, which then wait for each other.
 func Run(t *testing.T, f func(w *World)) {
+	t.Helper()
+	RunWith(t, Options{}, f)
+}
+
+// RunWith is [Run] for a world with options.
+func RunWith(t *testing.T, with Options, f func(w *World)) {
 	t.Helper()
 	bubble.Lock()
 	defer bubble.Unlock()
@@ -48,9 +55,12 @@ func Run(t *testing.T, f func(w *World)) {
 			clientNeverDone = old
 		}()
 
-		w := &World{T: t, start: time.Now()}
-		w.Server = newServer(dir, w.Now)
+		w := &World{T: t, start: time.Now(), with: with}
+		w.Server = newServer(dir, with, w.Now)
 		require.NoError(t, w.Server.Start())
+		if with.Tokens > 0 {
+			require.NoError(t, w.Server.authenticate(with.Ranges))
+		}
 		defer time.Sleep(afterlife)
 		defer w.close()
 		f(w)

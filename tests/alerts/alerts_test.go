@@ -1,0 +1,198 @@
+package alerts
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// underneath are the parts of each alert's query without its comparison: what they return
+// for an election in which all is well. An alert whose query counts nothing never fires.
+var underneath = map[string][]struct {
+	query    string
+	from, to float64
+}{
+	"EldestNoLeader":       {{`sum by (election) (eldest_state{state="leading"})`, 1, 1}},
+	"EldestSeveralLeaders": {{`sum by (election) (eldest_state{state="leading"})`, 1, 1}},
+	"EldestNobodyThere": {
+		{`count by (election) (last_over_time(eldest_state{state="leading"}[1h]))`, 3, 3},
+		{`count by (election) (eldest_state{state="leading"})`, 3, 3},
+	},
+	"EldestNoSuccessor": {{`max by (election) (eldest_queue_length)`, 3, 3}},
+	"EldestSlackBelowAThird": {
+		{`eldest_session_remaining_seconds / (eldest_session_ttl_seconds > 0)`, 0.34, 0.9},
+		{`sum without (le) (increase(eldest_renewal_slack_ratio_bucket{le="0.33"}[5m]))`, 0, 0},
+	},
+	"EldestLeadershipLost": {{`sum by (election, cause) (increase(eldest_tenures_ended_total{cause=~"session_lost|deposed"}[10m]))`, 0, 0}},
+	"EldestFlapping":       {{`changes((max by (election) (eldest_leader_token > 0))[10m:])`, 0, 0}},
+	"EldestWatchesBreak":   {{`sum by (election, instance) (increase(eldest_watch_restarts_total[10m]))`, 0, 5}},
+	"EldestForeignKeys": {
+		{`sum by (election) (increase(eldest_foreign_keys_total[1h]))`, 0, 0},
+		{`sum by (election) (eldest_foreign_keys_total unless eldest_foreign_keys_total offset 1h)`, 0, 0},
+	},
+	"EldestHooksDropped": {{`sum by (election, instance) (increase(eldest_hooks_dropped_total[10m]))`, 0, 0}},
+}
+
+// The whole of it; see the package comment for the stories.
+func TestAgainstARealServer(t *testing.T) {
+	tool(t, "prometheus")
+	etcd, dark := etcdtest.Start(t, etcdtest.Config{}), etcdtest.Start(t, etcdtest.Config{})
+	_, err := etcd.Client(t).Put(t.Context(), "foreign/no-candidate", "x")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if path, err := eldest(); err == nil {
+			_ = os.RemoveAll(filepath.Dir(path))
+		}
+	})
+
+	const slow = "10s" // a TTL that a busy machine does not come near
+	var addresses []string
+	join := func(c *etcdtest.Cluster, election, ttl string, command ...string) *participant {
+		p := participate(t, c, election, ttl, command...)
+		addresses = append(addresses, p.address)
+		return p
+	}
+	campaign := func(c *etcdtest.Cluster, election, ttl string) *participant {
+		return join(c, election, ttl, "campaign", election)
+	}
+	for range 3 {
+		campaign(etcd, "steady", slow)
+	}
+	join(etcd, "shop", slow, "service", "node", "shop", "n1")
+	join(etcd, "shop", slow, "service", "node", "shop", "n2")
+	for n := range 3 {
+		join(etcd, "flap", slow, "service", "node", "flap", fmt.Sprint("n", n))
+	}
+	campaign(etcd, "foreign", slow)
+	campaign(etcd, "foreign", slow)
+	campaign(etcd, "alone", slow)
+	gone := campaign(etcd, "gone", slow)
+	campaign(etcd, "split", slow)
+	// Long enough for scrapes to see the lease run out.
+	campaign(dark, "split", "6s")
+	join(dark, "dark", "6s", "service", "node", "dark", "n1")
+	join(dark, "dark", "6s", "service", "node", "dark", "n2")
+
+	s := serve(t, addresses)
+	s.eventually("all are scraped", func() bool { return len(s.query("up == 1")) == len(addresses) })
+	s.eventually("all elections have their leaders", func() bool {
+		leaders := make(map[string]float64)
+		for _, l := range s.query(`sum by (election) (eldest_state{state="leading"})`) {
+			leaders[l.labels["election"]] = l.value
+		}
+		return fmt.Sprint(leaders) == "map[alone:1 dark:1 flap:1 foreign:1 gone:1 shop:1 split:2 steady:1]"
+	})
+
+	gone.stop()
+	depose(s, etcd.Client(t), "EldestFlapping", "flap")
+	s.fires("EldestLeadershipLost", "flap") // the cause is that a key was removed
+	s.fires("EldestSeveralLeaders", "split")
+	s.fires("EldestForeignKeys", "foreign")
+	s.fires("EldestNobodyThere", "gone")
+	checkDashboard(t, s)
+	checkUnderneath(t, s)
+	s.over("EldestNoLeader", "flap", "dark")
+
+	require.NoError(t, dark.Member(0).Stop())
+	s.fires("EldestSlackBelowAThird", "dark")
+	s.fires("EldestNoLeader", "dark")
+	s.fires("EldestLeadershipLost", "dark")
+	s.over("EldestSeveralLeaders", "split") // the one at the dark etcd leads no more
+	require.NoError(t, dark.Member(0).Cont())
+	s.over("EldestNoLeader", "dark")
+	s.over("EldestSlackBelowAThird", "dark")
+	s.over("EldestFlapping", "flap")
+	s.fires("EldestNoSuccessor", "alone")
+	require.Empty(t, s.firing("EldestHooksDropped"))
+
+	var quiet []sample
+	for _, series := range s.query(`count_over_time(ALERTS{alertstate="firing"}[5m])`) {
+		if series.labels["election"] == "steady" || series.labels["election"] == "shop" {
+			quiet = append(quiet, series)
+		}
+	}
+	require.Empty(t, quiet, "alerts where nothing happened")
+}
+
+// depose removes the leader's key by hand, again and again, as soon as the server has seen
+// the next leader's token, until the alert fires.
+func depose(s *server, cli *clientv3.Client, alert, election string) {
+	s.t.Helper()
+	newest := fmt.Sprintf(`max(eldest_leader_token{election=%q})`, election)
+	seen := 0.0
+	s.eventually(alert, func() bool {
+		if slices.Contains(s.firing(alert), election) {
+			return true
+		}
+		if now := s.query(newest); len(now) == 1 && now[0].value > seen {
+			seen = now[0].value
+			resp, err := cli.Get(s.t.Context(), election+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+				clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend), clientv3.WithLimit(1))
+			require.NoError(s.t, err)
+			for _, kv := range resp.Kvs {
+				_, err = cli.Delete(s.t.Context(), string(kv.Key))
+				require.NoError(s.t, err)
+			}
+		}
+		return false
+	})
+}
+
+// fires waits until an alert fires for an election.
+func (s *server) fires(alert, election string) {
+	s.t.Helper()
+	began := time.Now()
+	s.eventually(alert+" for "+election, func() bool { return slices.Contains(s.firing(alert), election) })
+	s.t.Logf("%s for %s after %v", alert, election, time.Since(began).Round(10*time.Millisecond))
+}
+
+// over waits until an alert does not fire for some elections any more.
+func (s *server) over(alert string, elections ...string) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("%s not for %v", alert, elections), func() bool {
+		return !slices.ContainsFunc(s.firing(alert), func(election string) bool { return slices.Contains(elections, election) })
+	})
+}
+
+// checkUnderneath runs the parts of each alert's query. Each must count something for the
+// election in which nothing happens.
+func checkUnderneath(t *testing.T, s *server) {
+	text, err := os.ReadFile(filepath.Join(docs, "alerts.yaml"))
+	require.NoError(t, err)
+	rules := s.rules()
+	require.Len(t, rules, strings.Count(string(text), "- alert: "))
+	for alert := range rules {
+		require.NotEmpty(t, underneath[alert], "nobody says what is underneath %s", alert)
+		for _, part := range underneath[alert] {
+			require.Contains(t, string(text), part.query, alert)
+			e := expected{election: "steady", from: part.from, to: part.to}
+			var last []sample
+			for deadline := s.deadline(); ; {
+				if last = s.query(faster(part.query)); e.holds(last) || !s.before(deadline) {
+					break
+				}
+			}
+			require.True(t, e.holds(last), "%s: %s: not %+v but %v", alert, part.query, e, last)
+		}
+	}
+	require.Len(t, underneath, len(rules), "%v", slices.Sorted(keys(rules)))
+}
+
+func keys(m map[string]string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}

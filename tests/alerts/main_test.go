@@ -1,0 +1,143 @@
+package alerts
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
+// patience bounds every wait: much more than any takes on a machine that has time.
+const patience = 60 * time.Second
+
+// docs is where the operator's files are.
+const docs = "../../docs/observability"
+
+// tool returns the path of one of Prometheus' programs.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path
+	}
+	if os.Getenv("CI") != "" {
+		require.Failf(t, "no "+name, "install it: apt-get install -y --no-install-recommends prometheus")
+	}
+	t.Skipf("SKIPPED: no %s here: apt-get install -y --no-install-recommends prometheus", name)
+	return ""
+}
+
+// process is a program that runs until the test ends, or stop.
+type process struct {
+	t    *testing.T
+	name string
+	cmd  *exec.Cmd
+	done chan struct{}
+
+	mu     sync.Mutex
+	stderr bytes.Buffer
+}
+
+// Write takes what the process writes to stderr.
+func (p *process) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stderr.Write(data)
+}
+
+func (p *process) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stderr.String()
+}
+
+func start(t *testing.T, name, path string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, name: name, cmd: exec.Command(path, args...), done: make(chan struct{})}
+	p.cmd.Stderr, p.cmd.SysProcAttr = p, childAttr()
+	require.NoError(t, p.cmd.Start())
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		p.stop()
+		if t.Failed() {
+			t.Logf("stderr of %s:\n%s", name, p.said())
+		}
+	})
+	return p
+}
+
+// stop ends the process as an operator does, and by force if that takes too long.
+func (p *process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	select {
+	case <-p.done:
+	case <-time.After(15 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+	}
+}
+
+// eldest is the command, built once.
+var eldest = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "eldest-alerts-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "eldest")
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, ".")
+	build.Dir = "../../cmd/eldest"
+	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
+	if out, err := build.CombinedOutput(); err != nil {
+		_ = os.RemoveAll(dir)
+		return "", fmt.Errorf("building eldest: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// participant is an eldest process that can be scraped.
+type participant struct {
+	*process
+	election string
+	// address is where it is served, HOST:PORT.
+	address string
+}
+
+var serving = regexp.MustCompile(`serving http://([^/]+)/metrics`)
+
+// participate starts an eldest process and waits until it says where it serves. Its
+// events go nowhere.
+func participate(t *testing.T, etcd *etcdtest.Cluster, election, ttl string, args ...string) *participant {
+	t.Helper()
+	path, err := eldest()
+	require.NoError(t, err)
+	args = append(args, "--ttl", ttl, "--http", "127.0.0.1:0", "--endpoints", strings.Join(etcd.Endpoints(), ","))
+	p := &participant{process: start(t, election+" "+strings.Join(args, " "), path, args...), election: election}
+	require.Eventually(t, func() bool {
+		found := serving.FindStringSubmatch(p.said())
+		if found == nil {
+			return false
+		}
+		p.address = found[1]
+		return true
+	}, patience, 5*time.Millisecond, "it never said where it serves")
+	return p
+}

@@ -1,0 +1,38 @@
+package alerts
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each alert has a section that says what to do, and no section is about an alert that
+// there is not. Metrics that the guide names exist.
+func TestRunbookCoversTheAlerts(t *testing.T) {
+	alerts := alertsOf(t, "alerts.yaml", `- alert: (\w+)`)
+	require.Equal(t, alerts, alertsOf(t, "README.md", `(?m)^### (\w+)$`))
+
+	known := alertsOf(t, "metrics.md", "(?m)^\\| `(eldest_\\w+)` \\|")
+	for _, file := range []string{"README.md", "alerts.yaml", "alerts_test.yaml", "dashboard.json", "metrics.md"} {
+		text, err := os.ReadFile(filepath.Join(docs, file))
+		require.NoError(t, err)
+		named := regexp.MustCompile(`\beldest_[a-z_]+`).FindAllString(string(text), -1)
+		require.NotEmpty(t, named, file)
+		for _, name := range named {
+			require.Positive(t, known[regexp.MustCompile(`_(bucket|count|sum)$`).ReplaceAllString(name, "")], "%s names %s", file, name)
+		}
+	}
+	// And the other way round: no number that nobody looks at.
+	text, err := os.ReadFile(filepath.Join(docs, "dashboard.json"))
+	require.NoError(t, err)
+	rules, err := os.ReadFile(filepath.Join(docs, "alerts.yaml"))
+	require.NoError(t, err)
+	for name := range known {
+		if name != "eldest_token" && name != "eldest_sessions_total" { // for searching by hand
+			require.Regexp(t, `\b`+name, string(text)+string(rules))
+		}
+	}
+}

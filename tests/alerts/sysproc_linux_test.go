@@ -1,0 +1,6 @@
+package alerts
+
+import "syscall"
+
+// childAttr has the kernel kill a child when the test dies.
+func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

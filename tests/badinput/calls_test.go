@@ -1,0 +1,189 @@
+package badinput
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/eldest-io/eldest/curator"
+	"github.com/eldest-io/eldest/curator/kv/kvpb"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// pretends has somebody lead an election who says to be a node at an address, and is no
+// curator.
+func (s *stage) pretends(election string, value []byte) {
+	s.t.Helper()
+	cfg := s.config(s.session())
+	cfg.Election, cfg.Value, cfg.KV, cfg.Watcher = election, value, s.admin, s.admin
+	c := s.candidateOf(cfg)
+	_, err := c.Campaign(s.ctx)
+	require.NoError(s.t, err)
+}
+
+// says is the value of a node.
+func says(t *testing.T, id, address string) []byte {
+	t.Helper()
+	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: id, Address: address})
+	require.NoError(t, err)
+	return value
+}
+
+// callsSection: calls that cannot be served, and calls that are made to do harm.
+func callsSection(t *testing.T) section {
+	st := newStage(t, etcdtest.Shared(t), "orders")
+	always := elector.Always(elector.Client(st.admin))
+	leader := st.serve("leader", always)
+	leader.becomes(st, elector.Leading)
+	follower := st.serve("follower", always)
+	follower.becomes(st, elector.Following)
+	lonely := st.serve("lonely", never)
+	all := []*instance{leader, follower, lonely}
+
+	// in makes a node that follows somebody who is not what they say.
+	in := func(kind string, value func(*instance) []byte) *instance {
+		name := st.election + "-" + kind
+		st.alias(name, "orders")
+		listening := make(chan struct{})
+		i := st.serve("n-"+kind, func(ctx context.Context) (elector.Clients, error) {
+			<-listening // somebody else leads by then
+			return always(ctx)
+		}, func(cfg *curator.Config) { cfg.Elector.Election = name })
+		st.pretends(name, value(i))
+		close(listening)
+		all = append(all, i)
+		return i
+	}
+	itself := in("itself", func(i *instance) []byte { return says(t, "leader", i.address) })
+	itself.becomes(st, elector.Following)
+	mutual := in("mutual", func(*instance) []byte { return says(t, "leader", follower.address) })
+	mutual.becomes(st, elector.Following)
+	nowhere := in("nowhere", func(*instance) []byte { return says(t, "leader", "") })
+	nowhere.becomes(st, elector.Following)
+	closed := listen(t)
+	require.NoError(t, closed.Close())
+	dead := in("dead", func(*instance) []byte { return says(t, "leader", closed.Addr().String()) })
+	dead.becomes(st, elector.Following)
+	garbled := in("garbled", func(*instance) []byte { return says(t, "leader", "\x1b]0;no address") })
+	garbled.becomes(st, elector.Following)
+	foreign := in("foreign", func(*instance) []byte { return []byte("host-17") })
+
+	s := st.section("curator: calls", "A unary call of a service. Counted is how often its handler was called, at all nodes together. `Wait` is 200 ms.")
+	s.left = "the leader leads, and answers a call that the follower forwards"
+	s.revision, s.counted = nil, "handled"
+	s.sent = func() (n int) {
+		for _, i := range all {
+			n += int(i.handled.Load())
+		}
+		return n
+	}
+	s.lives = func(t *testing.T) {
+		_, err := follower.Put(st.ctx, &kvpb.PutRequest{})
+		require.NoError(t, err)
+	}
+	put := func(to *instance, in *kvpb.PutRequest, md ...string) func() error {
+		return func() error {
+			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(st.ctx, md...), patience)
+			defer cancel()
+			return answer(second(to.Put(ctx, in)))
+		}
+	}
+	refused := func(tried string, to *instance, code codes.Code, says string, md ...string) {
+		s.rows = append(s.rows, row{tried: tried, want: []error{coded(code)}, says: []string{says}, try: put(to, &kvpb.PutRequest{}, md...), after: func(t *testing.T) {
+			if code == codes.Unavailable {
+				untouched(t, put(to, &kvpb.PutRequest{}, md...)())
+			}
+		}})
+	}
+	hops := func(nodes ...*instance) { // what the last row's call cost
+		before := make([]int64, len(nodes))
+		last := &s.rows[len(s.rows)-1]
+		try, after := last.try, last.after
+		last.try = func() error {
+			for i, n := range nodes {
+				before[i] = n.arrived.Load()
+			}
+			return try()
+		}
+		last.after = func(t *testing.T) {
+			for i, n := range nodes {
+				require.EqualValues(t, 1, n.arrived.Load()-before[i], "more than one hop")
+			}
+			after(t)
+		}
+	}
+	refused("no leader is known", lonely, codes.Unavailable, "can be retried")
+	s.rows = append(s.rows, row{tried: "the same, and the caller has less patience", want: []error{coded(codes.DeadlineExceeded)}, try: func() error {
+		ctx, cancel := context.WithTimeout(st.ctx, 20*time.Millisecond)
+		defer cancel()
+		return answer(second(lonely.Put(ctx, &kvpb.PutRequest{})))
+	}})
+	refused("the leader's address is this node's own", itself, codes.Unavailable, "can be retried")
+	refused("the leader's address is that of a node which follows somebody", mutual, codes.Unavailable, "can be retried")
+	hops(mutual, follower)
+	refused("the leader has no address", nowhere, codes.Unavailable, "can be retried")
+	refused("nobody listens at the leader's address", dead, codes.Unavailable, "can be retried")
+	refused("the leader's address is none", garbled, codes.Unavailable, "can be retried")
+	refused("the leader's value is not a node's", foreign, codes.Unavailable, "can be retried")
+	refused("a hop, made by hand, for a tenure that is not this node's", follower, codes.Unavailable, "can be retried", "eldest-hop", "5")
+	hops(follower)
+	refused("the same, at the leader", leader, codes.Unavailable, "can be retried", "eldest-hop", "5")
+	refused("a hop for no tenure", follower, codes.InvalidArgument, "eldest-hop", "eldest-hop", "0")
+	refused("a hop for tenure −1", leader, codes.InvalidArgument, "eldest-hop", "eldest-hop", "-1")
+	refused("a hop for words", follower, codes.InvalidArgument, "eldest-hop", "eldest-hop", "yes")
+	refused("a hop for two tenures", follower, codes.InvalidArgument, "eldest-hop", "eldest-hop", "5", "eldest-hop", "6")
+	return st.oversized(s, put, leader, follower)
+}
+
+// untouched asserts that a caller was told that nothing was applied.
+func untouched(t *testing.T, err error) {
+	t.Helper()
+	detail, ok := curator.LostLeadership(err)
+	require.True(t, ok, "%v", err)
+	require.True(t, detail.GetNothingApplied(), "%v", err)
+}
+
+// oversized adds calls that are too large, and one that nobody serves.
+func (s *stage) oversized(to section, put func(*instance, *kvpb.PutRequest, ...string) func() error, leader, follower *instance) section {
+	large := &kvpb.PutRequest{Value: make([]byte, curator.DefaultMaxMessage+1)}
+	to.rows = append(to.rows,
+		row{tried: "metadata of 60 KiB, forwarded", sent: 1, try: put(follower, &kvpb.PutRequest{}, "x", strings.Repeat("x", 60<<10)),
+			result: func() string { return "the service's answer" }},
+		row{tried: "metadata of 65 KiB", want: []error{coded(codes.Internal)}, try: put(follower, &kvpb.PutRequest{}, "x", strings.Repeat("x", 65<<10))},
+		row{tried: "metadata that the follower accepts, and with the hop's is too much for the leader", want: []error{coded(codes.Internal)},
+			try: put(follower, &kvpb.PutRequest{}, "x", strings.Repeat("x", 65200))},
+		row{tried: "a message of 4 MiB and some bytes, at the leader", want: []error{coded(codes.ResourceExhausted)}, try: put(leader, large)},
+		row{tried: "the same, at a follower", want: []error{coded(codes.ResourceExhausted)}, try: put(follower, large)},
+		row{tried: "a method that nobody serves", want: []error{coded(codes.Unimplemented)}, try: func() error {
+			return answer(follower.conn.Invoke(s.ctx, "/orders.Nothing/Nothing", &kvpb.PutRequest{}, &kvpb.PutResponse{}))
+		}},
+		row{tried: "two messages for a unary method", want: []error{coded(codes.Internal)}, try: func() error {
+			stream, err := follower.conn.NewStream(s.ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, kvpb.KV_Put_FullMethodName)
+			if err != nil {
+				return err
+			}
+			for range 2 {
+				_ = stream.SendMsg(&kvpb.PutRequest{}) // the answer says what is wrong
+			}
+			_ = stream.CloseSend()
+			return answer(stream.RecvMsg(&kvpb.PutResponse{}))
+		}},
+		row{tried: "no message for a unary method", want: []error{coded(codes.Internal)}, try: func() error {
+			stream, err := follower.conn.NewStream(s.ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, kvpb.KV_Put_FullMethodName)
+			if err != nil {
+				return err
+			}
+			_ = stream.CloseSend()
+			return answer(stream.RecvMsg(&kvpb.PutResponse{}))
+		}},
+	)
+	return to
+}

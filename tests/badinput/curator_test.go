@@ -1,0 +1,177 @@
+package badinput
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator"
+	"github.com/eldest-io/eldest/curator/kv/kvpb"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// instance is a curator that serves kvpb.KV, and a caller's connection to it.
+type instance struct {
+	*curator.Curator
+	address string
+	conn    *grpc.ClientConn
+	kvpb.KVClient
+	// handled counts the calls that reached the service here, arrived those that came to
+	// this node, hops included.
+	handled, arrived atomic.Int64
+}
+
+// store answers every Put.
+type store struct {
+	kvpb.UnimplementedKVServer
+	*instance
+}
+
+func (s store) Put(context.Context, *kvpb.PutRequest) (*kvpb.PutResponse, error) {
+	s.handled.Add(1)
+	return &kvpb.PutResponse{}, nil
+}
+
+// listen returns a listener of the loopback.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return listener
+}
+
+// never is a source that has no clients: the node neither leads nor follows.
+func never(ctx context.Context) (elector.Clients, error) {
+	<-ctx.Done()
+	return elector.Clients{}, context.Cause(ctx)
+}
+
+// serve runs an instance until the test ends.
+func (s *stage) serve(id string, source elector.Source, change ...func(*curator.Config)) *instance {
+	s.t.Helper()
+	listener := listen(s.t)
+	i := &instance{address: listener.Addr().String()}
+	cfg := curator.Config{
+		Elector:  s.node(id),
+		Listener: listener,
+		Wait:     200 * time.Millisecond,
+		Services: func(_ context.Context, _ *elector.Leadership, r grpc.ServiceRegistrar) error {
+			kvpb.RegisterKVServer(r, store{instance: i})
+			return nil
+		},
+		ServerOptions: []grpc.ServerOption{grpc.ChainStreamInterceptor(
+			func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+				if info.FullMethod == kvpb.KV_Put_FullMethodName {
+					i.arrived.Add(1)
+				}
+				return handle(srv, stream)
+			})},
+	}
+	cfg.Elector.Source = source
+	for _, f := range change {
+		f(&cfg)
+	}
+	var err error
+	i.Curator, err = curator.New(cfg)
+	require.NoError(s.t, err)
+	if cfg.ServerCredentials == nil {
+		s.connect(i, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- i.Run(ctx) }()
+	s.t.Cleanup(func() {
+		stop()
+		require.ErrorIs(s.t, <-done, context.Canceled)
+		require.NoError(s.t, i.conn.Close())
+	})
+	return i
+}
+
+// connect dials an instance for a caller.
+func (s *stage) connect(i *instance, options ...grpc.DialOption) {
+	s.t.Helper()
+	var err error
+	i.conn, err = grpc.NewClient(i.address, options...)
+	require.NoError(s.t, err)
+	i.KVClient = kvpb.NewKVClient(i.conn)
+}
+
+// becomes waits for a role.
+func (i *instance) becomes(s *stage, role elector.Role) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	_, err := i.Watch().NextWhere(ctx, func(st elector.Status) bool { return st.Role() == role })
+	require.NoError(s.t, err, "it is %v", i.Status())
+}
+
+// curatorSection: configs, and Run.
+func curatorSection(t *testing.T) section {
+	st := newStage(t, etcdtest.Shared(t), "orders")
+	listener := listen(t)
+	everywhere, err := net.Listen("tcp", ":0")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, listener.Close(), "New must not touch it")
+		require.NoError(t, everywhere.Close(), "New must not touch it")
+	})
+	good := func() curator.Config {
+		return curator.Config{
+			Elector: st.node("n1"), Listener: listener,
+			Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
+		}
+	}
+	s := st.section("curator: configs", "`New` unless said otherwise. The listener is not touched.")
+	refuses := func(tried, op string, change func(*curator.Config)) {
+		cfg := good()
+		change(&cfg)
+		s.rows = append(s.rows, row{tried: tried, op: op, election: cfg.Elector.Election, want: errInvalid, try: func() error {
+			return second(curator.New(cfg))
+		}})
+	}
+	var typed *net.TCPListener
+	register := func(desc ...*grpc.ServiceDesc) func(*curator.Config) {
+		return func(cfg *curator.Config) {
+			cfg.Local = func(r grpc.ServiceRegistrar) {
+				for _, d := range desc {
+					r.RegisterService(d, store{})
+				}
+			}
+		}
+	}
+	refuses("no listener", "new curator", func(cfg *curator.Config) { cfg.Listener = nil })
+	refuses("a nil `*net.TCPListener`", "new curator", func(cfg *curator.Config) { cfg.Listener = typed })
+	refuses("a listener on all addresses, and none to dial", "new curator", func(cfg *curator.Config) { cfg.Listener = everywhere })
+	refuses("no services", "new curator", func(cfg *curator.Config) { cfg.Services = nil })
+	refuses("`Wait` −1 s", "new curator", func(cfg *curator.Config) { cfg.Wait = -time.Second })
+	refuses("`Grace` −1 s", "new curator", func(cfg *curator.Config) { cfg.Grace = -time.Second })
+	refuses("`MaxMessage` −1", "new curator", func(cfg *curator.Config) { cfg.MaxMessage = -1 })
+	refuses("`MaxMetadata` −1", "new curator", func(cfg *curator.Config) { cfg.MaxMetadata = -1 })
+	refuses("TLS for the listener, and nothing said of the hop", "new curator", func(cfg *curator.Config) { cfg.ServerCredentials = insecure.NewCredentials() })
+	refuses("a local service twice", "new curator", register(&kvpb.KV_ServiceDesc, &kvpb.KV_ServiceDesc))
+	for _, bad := range badNames {
+		refuses(bad.what, "new elector", func(cfg *curator.Config) { cfg.Elector.Election = bad.name })
+	}
+	refuses("an election that is not UTF-8", "new curator", func(cfg *curator.Config) { cfg.Elector.Election = "\xff" })
+	refuses("no node ID", "new elector", func(cfg *curator.Config) { cfg.Elector.NodeID = "" })
+	refuses("no source", "new elector", func(cfg *curator.Config) { cfg.Elector.Source = nil })
+	idle, err := curator.New(good())
+	require.NoError(t, err)
+	ran := st.serve("ran", never)
+	s.rows = append(s.rows,
+		row{tried: "`Run`: no context", op: "run curator", election: st.election, want: errInvalid, try: func() error { return idle.Run(absent) }},
+		row{tried: "`Run` a second time", op: "run curator", election: st.election, want: []error{eldest.ErrClosed}, try: func() error {
+			return ran.Run(st.ctx)
+		}},
+	)
+	return s
+}

@@ -1,0 +1,135 @@
+package badinput
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// permissionSection: etcd with users, of whom one may stand in one election and write one
+// key.
+func permissionSection(t *testing.T) section {
+	c := etcdtest.Start(t, etcdtest.Config{})
+	root := c.Client(t)
+	ctx := context.Background()
+	for _, user := range []string{"root", "node"} {
+		require.NoError(t, second(root.UserAdd(ctx, user, "secret")))
+		require.NoError(t, second(root.RoleAdd(ctx, user)))
+		require.NoError(t, second(root.UserGrantRole(ctx, user, user)))
+	}
+	begin, end := keys.Range("orders")
+	for from, to := range map[string]string{begin: end, "data": ""} {
+		require.NoError(t, second(root.RoleGrantPermission(ctx, "node", from, to, clientv3.PermissionType(clientv3.PermReadWrite))))
+	}
+	as := func(user string) func(*clientv3.Config) {
+		return func(cfg *clientv3.Config) { cfg.Username, cfg.Password = user, "secret" }
+	}
+	// One client before authentication is on: etcd gives it a token when it asks.
+	require.NoError(t, second(root.AuthEnable(ctx)))
+	st := &stage{t: t, cluster: c, rec: &etcdtest.Recorder{}, election: "orders"}
+	var cancel context.CancelFunc
+	st.ctx, cancel = context.WithTimeout(ctx, 4*patience)
+	t.Cleanup(cancel)
+	st.admin, st.cli = c.Client(t, as("root")), c.Client(t, st.rec.Attach, as("node"))
+	session := st.session()
+	l := st.leader(st.candidate(session))
+
+	s := st.section("Permission denied", "A user of etcd who may stand in the election orders and write the key data, and nothing else.")
+	s.left = "the session lives, and the tenure in orders goes on, with a guarded write of data"
+	s.lives = func(t *testing.T) {
+		require.NoError(t, session.Err())
+		require.NoError(t, l.Err())
+		_, err := l.KV().Put(st.ctx, "data", "")
+		require.NoError(t, err)
+	}
+	outside := func(cfg *election.Config) { cfg.Election = "invoices" }
+	c1, c2, c3 := st.candidate(session, outside), st.candidate(st.session(), outside), st.candidate(st.session(), outside)
+	denied := func(tried, op, election, key string, sent int, try func() error) {
+		s.rows = append(s.rows, row{tried: tried, op: op, election: election, key: key, sent: sent, want: []error{rpctypes.ErrPermissionDenied}, try: try})
+	}
+	// A registration whose outcome could be unknown is looked after; a refusal is no such.
+	denied("`Campaign` in another election", "campaign", "invoices", c1.Key(), 1, func() error { return second(c1.Campaign(st.ctx)) })
+	denied("`Register` in another election", "register", "invoices", c2.Key(), 1, func() error { return second(c2.Register(st.ctx)) })
+	denied("`Try` in another election", "try", "invoices", c3.Key(), 1, func() error { return second(c3.Try(st.ctx)) })
+	denied("`LeaderOf` of another election", "leader", "invoices", "", 1, func() error { return second(observe.LeaderOf(st.ctx, st.cli, "invoices")) })
+	denied("`Queue` of another election", "queue", "invoices", "", 1, func() error { return second(observe.Queue(st.ctx, st.cli, nil, "invoices")) })
+	denied("`Evict` in another election", "evict", "invoices", "invoices/2a", 1, func() error {
+		return election.Evict(st.ctx, st.cli, "invoices", eldest.Candidate{Key: "invoices/2a", Token: 1})
+	})
+	denied("an observer of another election: `Next`", "observe", "invoices", "", 1, func() error {
+		o, err := observe.New(observe.Config{Election: "invoices", KV: st.cli, Watcher: st.cli})
+		if err != nil {
+			return err
+		}
+		defer o.Close()
+		sub := o.Subscribe()
+		for {
+			if state, err := sub.Next(st.ctx); err != nil {
+				return err
+			} else if state.Kind != eldest.Unknown {
+				return fmt.Errorf("it knows: %v", state)
+			}
+		}
+	})
+	denied("a guarded write of another key", "guarded operation", "orders", l.Key(), 1, func() error { return second(l.KV().Put(st.ctx, "other", "")) })
+	denied("a guarded read of another key", "guarded operation", "orders", l.Key(), 1, func() error { return second(l.KV().Get(st.ctx, "other")) })
+	return s
+}
+
+// spaceSection: etcd that is full. Of what was refused etcd has carried out the one write
+// that overstepped the quota, so the outcome of none is known.
+func spaceSection(t *testing.T) section {
+	c := etcdtest.Start(t, etcdtest.Config{Quota: 2 << 20})
+	st := newStage(t, c, "orders")
+	session := st.session()
+	l := st.leader(st.candidate(session))
+	c1, c2 := st.candidate(st.session(), st.variant("late")), st.candidate(st.session(), st.variant("later"))
+	waiting := st.candidate(st.session())
+	watches := st.watches()
+	require.NoError(t, second(waiting.Register(st.ctx)))
+	st.watching(watches + 1) // its own key; it has not begun to wait
+	for i := 0; ; i++ {
+		_, err := st.admin.Put(st.ctx, fmt.Sprint("fill-", i), strings.Repeat("x", 1<<18))
+		if err != nil {
+			require.ErrorIs(t, err, rpctypes.ErrNoSpace)
+			break
+		}
+	}
+	s := st.section("No space", "An etcd whose quota is used up. Its own error does not say whether the write that it refuses was the one that overstepped the quota, which is carried out.")
+	s.left = "the session lives, and the tenure goes on, with a guarded read"
+	s.lives = func(t *testing.T) {
+		require.NoError(t, session.Err())
+		require.NoError(t, l.Err())
+		_, err := l.KV().Get(st.ctx, "data")
+		require.NoError(t, err)
+	}
+	full := func(tried, op, election, key string, sent int, try func() error, want ...error) {
+		s.rows = append(s.rows, row{tried: tried, op: op, election: election, key: key, sent: sent, want: append(want, rpctypes.ErrNoSpace), try: try})
+	}
+	full("`lease.Open`", "open session", "", "", 1, func() error { return second(lease.Open(st.ctx, lease.Config{Lease: st.cli})) })
+	full("a guarded write", "guarded operation", st.election, l.Key(), 1, func() error {
+		return second(l.KV().Put(st.ctx, "data", ""))
+	}, eldest.ErrOutcomeUnknown)
+	full("`Leadership.Proclaim`", "proclaim", st.election, l.Key(), 1, func() error { return l.Proclaim(st.ctx, []byte("v")) }, eldest.ErrOutcomeUnknown)
+	full("`Candidate.Proclaim`", "proclaim", st.election, waiting.Key(), 1, func() error { return waiting.Proclaim(st.ctx, []byte("v")) }, eldest.ErrOutcomeUnknown)
+	s.rows = append(s.rows, row{tried: "`Withdraw`: leaving needs no space", sent: 1, changes: true, try: func() error { return waiting.Withdraw(st.ctx) }})
+	// The key may be there: it is looked for, and swept.
+	late := func(tried, op string, c *election.Candidate, try func() error) {
+		s.rows = append(s.rows, row{tried: tried, op: op, election: c.Election(), key: c.Key(), want: []error{eldest.ErrOutcomeUnknown, rpctypes.ErrNoSpace}, sent: -1, try: try})
+	}
+	late("`Campaign`", "campaign", c1, func() error { return second(c1.Campaign(st.ctx)) })
+	late("`Try`", "try", c2, func() error { return second(c2.Try(st.ctx)) })
+	return s
+}

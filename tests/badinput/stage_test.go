@@ -1,0 +1,174 @@
+package badinput
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// patience bounds everything that must happen.
+const patience = 30 * time.Second
+
+// quiet is a TTL at which nothing is renewed while a row counts requests.
+const quiet = time.Hour
+
+// runs tells elections of repeated runs apart (go test -count).
+var runs atomic.Int64
+
+// stage is an etcd, a client whose requests are counted, and one whose are not.
+type stage struct {
+	t        *testing.T
+	ctx      context.Context
+	cluster  *etcdtest.Cluster
+	rec      *etcdtest.Recorder
+	cli      *clientv3.Client
+	admin    *clientv3.Client
+	election string
+	// hide are pairs of a text and what stands for it in the table; see alias.
+	hide []string
+}
+
+// newStage opens an election on a cluster.
+func newStage(t *testing.T, c *etcdtest.Cluster, election string) *stage {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
+	t.Cleanup(cancel)
+	s := &stage{t: t, ctx: ctx, cluster: c, rec: &etcdtest.Recorder{}, admin: c.Client(t)}
+	s.cli = c.Client(t, s.rec.Attach)
+	s.election = fmt.Sprintf("%s.%d", election, runs.Add(1))
+	s.alias(s.election, election)
+	return s
+}
+
+// alias has a name stand in the table under another one.
+func (s *stage) alias(name, as string) { s.hide = append([]string{name, as}, s.hide...) }
+
+// hidden replaces all that has an alias; the latest first, which may contain earlier ones.
+func (s *stage) hidden(text string) string { return strings.NewReplacer(s.hide...).Replace(text) }
+
+// variant is a change that has a candidate stand in another election, called the same in
+// the table.
+func (s *stage) variant(kind string) func(*election.Config) {
+	s.alias(s.election+"-"+kind, "orders")
+	return func(cfg *election.Config) { cfg.Election += "-" + kind }
+}
+
+// sent counts requests, but for renewals, and for the ends of watches, which are sent
+// when nobody waits for it any more.
+func (s *stage) sent() (n int) {
+	for _, call := range s.rec.Calls() {
+		watch, ok := call.Request.(*etcdserverpb.WatchRequest)
+		if call.Method != "LeaseKeepAlive" && (!ok || watch.GetCreateRequest() != nil) {
+			n++
+		}
+	}
+	return n
+}
+
+// watches counts those that were asked for.
+func (s *stage) watches() (n int) {
+	for _, call := range s.rec.Calls("Watch") {
+		if watch, ok := call.Request.(*etcdserverpb.WatchRequest); ok && watch.GetCreateRequest() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// revision is etcd's newest.
+func (s *stage) revision() int64 {
+	resp, err := s.admin.Get(s.ctx, "nothing")
+	require.NoError(s.t, err)
+	return resp.Header.Revision
+}
+
+func (s *stage) section(title, about string) section {
+	return section{title: title, about: about, sent: s.sent, revision: s.revision, hide: s.hidden}
+}
+
+// session opens one that sends nothing by itself, and is closed with the test.
+func (s *stage) session() *lease.Session {
+	s.t.Helper()
+	session, err := lease.Open(s.ctx, lease.Config{Lease: s.cli, TTL: quiet})
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = session.Close(ctx) // a row may have ended it
+	})
+	return session
+}
+
+// candidate makes one that sends nothing by itself, and is closed with the test.
+func (s *stage) candidate(session *lease.Session, change ...func(*election.Config)) *election.Candidate {
+	s.t.Helper()
+	cfg := s.config(session)
+	for _, f := range change {
+		f(&cfg)
+	}
+	return s.candidateOf(cfg)
+}
+
+func (s *stage) candidateOf(cfg election.Config) *election.Candidate {
+	s.t.Helper()
+	c, err := election.New(cfg)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = c.Close(ctx) // a row may have ended it
+	})
+	return c
+}
+
+func (s *stage) config(session *lease.Session) election.Config {
+	return election.Config{Election: s.election, Session: session, KV: s.cli, Watcher: s.cli, Recheck: -1}
+}
+
+// leader campaigns and wins, and waits until the watch of its own key stands, so that
+// nothing of it is sent later.
+func (s *stage) leader(c *election.Candidate) *election.Leadership {
+	s.t.Helper()
+	watches := s.watches()
+	l, err := c.Campaign(s.ctx)
+	require.NoError(s.t, err)
+	s.watching(watches + 1)
+	return l
+}
+
+// watching waits until so many watches have been asked for.
+func (s *stage) watching(n int) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool { return s.watches() >= n }, patience, time.Millisecond)
+}
+
+// second picks the error of a call with two results.
+func second[T any](_ T, err error) error { return err }
+
+// none is a nil client in an interface, which is not a nil interface.
+var none *clientv3.Client
+
+// absent is no context.
+var absent context.Context
+
+// long is one byte over a limit.
+func long(limit int) string { return strings.Repeat("n", limit+1) }
+
+// badNames are names that no election can have.
+var badNames = []struct{ what, name string }{
+	{"an empty name", ""},
+	{"a nested name, `orders/eu`", "orders/eu"},
+	{"a name that ends in a slash", "orders/"},
+	{"a name of 1,025 bytes", long(1024)},
+}

@@ -1,0 +1,189 @@
+package badinput
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// strangeSection: keys that somebody has put into an election's range by hand.
+func strangeSection(t *testing.T) section {
+	st := newStage(t, etcdtest.Shared(t), "orders")
+	var mu sync.Mutex
+	var foreign []string
+	told := func(key string) {
+		mu.Lock()
+		defer mu.Unlock()
+		foreign = append(foreign, key)
+	}
+	session := st.session()
+	c := st.candidate(session, func(cfg *election.Config) {
+		cfg.Hooks.Foreign = func(ev election.ForeignEvent) { told(ev.Key) }
+	})
+
+	s := st.section("Strange keys in an election's range",
+		"Put there by hand before anybody stands. No error: they are ignored, and reported by hooks. Etcd's own package takes each of them for a candidate and waits behind it.")
+	s.sent = nil // how much it takes to look past them is row 21's matter
+	s.left = "the session lives"
+	s.lives = func(t *testing.T) { require.NoError(t, session.Err()) }
+	for _, key := range []struct{ what, key string }{
+		{"a key that names no lease", "/notes"},
+		{"the bare prefix", "/"},
+		{"a lease with a capital letter", "/2A"},
+		{"a lease with a leading zero", "/02a"},
+		{"a candidate of a nested election", "/eu/2a"},
+		{"control characters, not UTF-8", "/\x1b[31m\xff"},
+	} {
+		var seen []string
+		s.rows = append(s.rows, row{tried: key.what, changes: true, try: func() error {
+			name := st.election + key.key
+			if _, err := st.admin.Put(st.ctx, name, "strange"); err != nil {
+				return err
+			}
+			watching, err := observe.New(observe.Config{Election: st.election, KV: st.cli, Watcher: st.cli, Foreign: told})
+			if err != nil {
+				return err
+			}
+			defer watching.Close()
+			state, err := watching.Subscribe().Next(st.ctx)
+			if err != nil {
+				return err
+			}
+			if state.Kind == eldest.Led {
+				return fmt.Errorf("an observer: %v", state)
+			}
+			if _, err := observe.LeaderOf(st.ctx, st.cli, st.election); err == nil {
+				return fmt.Errorf("it leads")
+			}
+			l, err := c.Campaign(st.ctx)
+			if err != nil {
+				return err
+			}
+			queue, err := observe.Queue(st.ctx, st.cli, nil, st.election)
+			if err != nil {
+				return err
+			}
+			if len(queue) != 1 || queue[0].Key != l.Key() {
+				return fmt.Errorf("the queue is %v", queue)
+			}
+			if err := l.Resign(st.ctx); err != nil {
+				return err
+			}
+			require.Eventually(st.t, func() bool { // hooks tell of the past
+				mu.Lock()
+				defer mu.Unlock()
+				seen = slices.Compact(slices.Sorted(slices.Values(foreign)))
+				return slices.Contains(seen, name)
+			}, patience, time.Millisecond)
+			_, err = st.admin.Delete(st.ctx, name)
+			return err
+		}, result: func() string {
+			return "an observer sees nobody lead, a candidate wins, the queue has that candidate alone; `Hooks.Foreign` was told"
+		}})
+	}
+	byHand := eldest.Candidate{Key: st.election + "/2a"}
+	s.rows = append(s.rows, row{
+		tried: "a key of a candidate's shape, without a lease: it is a candidate to everybody", changes: true,
+		try: func() error {
+			put, err := st.admin.Put(st.ctx, byHand.Key, "")
+			if err != nil {
+				return err
+			}
+			byHand.Token = eldest.Token(put.Header.Revision)
+			leader, err := observe.LeaderOf(st.ctx, st.cli, st.election)
+			if err != nil {
+				return err
+			}
+			if leader.Key != byHand.Key {
+				return fmt.Errorf("the leader is %v", leader)
+			}
+			_, err = c.Try(st.ctx)
+			return err
+		},
+		want: []error{eldest.ErrNotElected}, op: "try", election: st.election, key: c.Key(),
+	}, row{
+		tried: "the same, after `Evict`", changes: true,
+		try: func() error {
+			if err := election.Evict(st.ctx, st.cli, st.election, byHand); err != nil {
+				return err
+			}
+			l, err := c.Try(st.ctx)
+			if err != nil {
+				return err
+			}
+			return l.Resign(st.ctx)
+		},
+		result: func() string { return "the candidate leads" },
+	})
+	return s
+}
+
+// observeSection: those who only look.
+func observeSection(t *testing.T) section {
+	st := newStage(t, etcdtest.Shared(t), "orders")
+	o, err := observe.New(observe.Config{Election: st.election, KV: st.admin, Watcher: st.admin})
+	require.NoError(t, err)
+	t.Cleanup(o.Close)
+	looking := o.Subscribe()
+	state, err := looking.Next(st.ctx)
+	require.NoError(t, err)
+	require.Equal(t, eldest.Nobody, state.Kind)
+	ended, err := observe.New(observe.Config{Election: st.election, KV: st.admin, Watcher: st.admin})
+	require.NoError(t, err)
+	ended.Close()
+	late := ended.Subscribe()
+	_, _ = late.Next(st.ctx) // the newest state, if there was one
+
+	s := st.section("observe", "Nobody leads.")
+	s.left = "another observer goes on observing"
+	s.lives = func(t *testing.T) { require.Equal(t, eldest.Nobody, o.State().Kind) }
+	for _, bad := range badNames {
+		s.rows = append(s.rows, row{tried: "`New`: " + bad.what, op: "observe", election: bad.name, want: errInvalid, try: func() error {
+			return second(observe.New(observe.Config{Election: bad.name, KV: st.cli, Watcher: st.cli}))
+		}})
+	}
+	for _, bad := range []struct {
+		what   string
+		change func(*observe.Config)
+	}{
+		{"no KV", func(cfg *observe.Config) { cfg.KV = nil }},
+		{"a nil `*clientv3.Client` as KV", func(cfg *observe.Config) { cfg.KV = none }},
+		{"no watcher", func(cfg *observe.Config) { cfg.Watcher = nil }},
+		{"a nil `*clientv3.Client` as watcher", func(cfg *observe.Config) { cfg.Watcher = none }},
+		{"a negative time-out", func(cfg *observe.Config) { cfg.Timeout = -1 }},
+	} {
+		cfg := observe.Config{Election: st.election, KV: st.cli, Watcher: st.cli}
+		bad.change(&cfg)
+		s.rows = append(s.rows, row{tried: "`New`: " + bad.what, op: "observe", election: st.election, want: errInvalid, try: func() error {
+			return second(observe.New(cfg))
+		}})
+	}
+	ask := func(tried, op, election string, want error, sent int, try func() error) {
+		s.rows = append(s.rows, row{tried: tried, op: op, election: election, want: []error{want}, sent: sent, try: try})
+	}
+	ask("`LeaderOf`: no context", "leader", st.election, eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(absent, st.cli, st.election)) })
+	ask("`LeaderOf`: no client", "leader", st.election, eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(st.ctx, nil, st.election)) })
+	ask("`LeaderOf`: a nil `*clientv3.Client`", "leader", st.election, eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(st.ctx, none, st.election)) })
+	ask("`LeaderOf`: a nested name", "leader", "orders/eu", eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(st.ctx, st.cli, "orders/eu")) })
+	ask("`LeaderOf`, and nobody leads", "leader", st.election, eldest.ErrNoLeader, 1, func() error { return second(observe.LeaderOf(st.ctx, st.cli, st.election)) })
+	ask("`Queue`: no context", "queue", st.election, eldest.ErrInvalid, 0, func() error { return second(observe.Queue(absent, st.cli, nil, st.election)) })
+	ask("`Queue`: no client", "queue", st.election, eldest.ErrInvalid, 0, func() error { return second(observe.Queue(st.ctx, nil, nil, st.election)) })
+	ask("`Queue`: an empty name", "queue", "", eldest.ErrInvalid, 0, func() error { return second(observe.Queue(st.ctx, st.cli, nil, "")) })
+	ask("`Subscription.Next`: no context", "observe", st.election, eldest.ErrInvalid, 0, func() error { return second(looking.Next(absent)) })
+	ask("`Next` of an observer that was closed", "observe", st.election, eldest.ErrClosed, 0, func() error { return second(late.Next(st.ctx)) })
+	s.rows = append(s.rows,
+		row{tried: "`Queue`, and nobody stands", sent: 1, try: func() error { return second(observe.Queue(st.ctx, st.cli, nil, st.election)) },
+			result: func() string { return "an empty queue" }},
+		row{tried: "`Close` twice", try: func() error { ended.Close(); return nil }},
+	)
+	return s
+}

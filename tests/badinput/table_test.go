@@ -1,0 +1,209 @@
+package badinput
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+var update = flag.Bool("update", false, "write docs/bad-input.md")
+
+// document is the table as it is committed.
+const document = "../../docs/bad-input.md"
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
+// row is one thing that is tried.
+type row struct {
+	tried string
+	try   func() error
+	// want are what errors.Is must find; none: no error.
+	want []error
+	// op is the operation that an eldest.OpError must name, with the election and the key;
+	// empty: there need be none.
+	op, election, key string
+	// says is what the text must contain beside.
+	says []string
+	// sent is how many requests are sent, negative where that depends on what etcd says;
+	// changes says that etcd's revision may move.
+	sent    int
+	changes bool
+	// result, if set, says what came back where that is no error.
+	result func() string
+	// after, if set, checks what else must be true.
+	after func(t *testing.T)
+}
+
+// section is the rows of one room, with what they are counted by.
+type section struct {
+	title, about string
+	rows         []row
+	// sent counts what was sent so far, revision is etcd's, and lives checks that nothing
+	// is lost; each may be nil.
+	sent     func() int
+	counted  string // in the head of the table; empty: sent
+	revision func() int64
+	lives    func(t *testing.T)
+	// left says in the table what lives has checked.
+	left string
+	// hide makes a text the same in each run; nil where nothing need be hidden.
+	hide func(string) string
+}
+
+// TestBadInput tries everything and compares the table with the one that is committed.
+func TestBadInput(t *testing.T) {
+	var doc strings.Builder
+	doc.WriteString(preface)
+	complete := true
+	for _, open := range []func(*testing.T) section{
+		keysSection, leaseSection, identitySection, guardSection, txnSection, electionSection, strangeSection, observeSection,
+		electorSection, curatorSection, callsSection, tlsSection, resolverSection, permissionSection, spaceSection,
+	} {
+		s := open(t)
+		fmt.Fprintf(&doc, "\n## %s\n\n%s\n\n", s.title, s.about)
+		if s.left != "" {
+			fmt.Fprintf(&doc, "After each row: %s.\n\n", s.left)
+		}
+		head := "| tried | came back |"
+		if s.sent != nil {
+			head += " " + cmp.Or(s.counted, "sent") + " |"
+		}
+		fmt.Fprintf(&doc, "%s\n%s\n", head, regexp.MustCompile(`[^|]+`).ReplaceAllString(head, "---"))
+		for _, r := range s.rows {
+			ran := false
+			t.Run(s.title+"/"+r.tried, func(t *testing.T) {
+				ran = true
+				doc.WriteString(s.play(t, r))
+			})
+			complete = complete && ran
+		}
+	}
+	if t.Failed() || !complete { // -run has left some out
+		return
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(document, []byte(doc.String()), 0o644))
+	}
+	committed, err := os.ReadFile(document)
+	require.NoError(t, err)
+	require.Equal(t, string(committed), doc.String(), "docs/bad-input.md is not what comes back; go test ./tests/badinput -update")
+}
+
+// play tries one row and returns its line of the table.
+func (s section) play(t *testing.T, r row) string {
+	t.Helper()
+	sent, revision := 0, int64(0)
+	if s.sent != nil {
+		sent = s.sent()
+	}
+	if s.revision != nil {
+		revision = s.revision()
+	}
+	err := guarded(r.try)
+	if s.sent != nil && r.sent >= 0 {
+		assert.Equal(t, r.sent, s.sent()-sent, "requests that were sent")
+	}
+	if s.revision != nil && !r.changes {
+		assert.Equal(t, revision, s.revision(), "something was changed")
+	}
+	r.check(t, err)
+	if r.after != nil {
+		r.after(t)
+	}
+	if s.lives != nil {
+		s.lives(t)
+	}
+	return s.line(r, err)
+}
+
+// check holds an error against what the row wants of it.
+func (r row) check(t *testing.T, err error) {
+	t.Helper()
+	if len(r.want) == 0 {
+		require.NoError(t, err)
+		return
+	}
+	require.Error(t, err)
+	for _, want := range r.want {
+		assert.ErrorIs(t, err, want)
+	}
+	if r.op != "" {
+		var op *eldest.OpError
+		require.ErrorAs(t, err, &op)
+		assert.Equal(t, []string{r.op, r.election, r.key}, []string{op.Op, op.Election, op.Key})
+		assert.ErrorContains(t, err, r.op)
+		for _, name := range []string{r.election, r.key} {
+			if name != "" {
+				assert.ErrorContains(t, err, fmt.Sprintf("%q", name))
+			}
+		}
+	}
+	for _, says := range r.says {
+		assert.ErrorContains(t, err, says)
+	}
+	assert.NotRegexp(t, `[\x00-\x1f\x7f]`, err.Error(), "what comes from outside reaches a terminal")
+}
+
+// guarded calls f; a panic comes back as an error that nobody wants.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("PANIC: %v", p)
+		}
+	}()
+	return f()
+}
+
+// hidden are what differs from run to run.
+var hidden = []struct {
+	what *regexp.Regexp
+	by   string
+}{
+	{regexp.MustCompile(`(127\.0\.0\.1|\[::\]):\d+`), "<address>"},
+	{regexp.MustCompile(`lease [0-9a-f]{6,}`), "lease <id>"},
+	{regexp.MustCompile(`/[0-9a-f]{12,}`), "/<id>"},
+	{regexp.MustCompile(`\b(token|revision|found|after) [1-9]\d*`), "$1 <n>"},
+	{regexp.MustCompile(`n{40,}`), "nnn…"},
+	// The protobuf library has its texts differ from build to build, on purpose.
+	{regexp.MustCompile(`proto:\s|proto:\x{a0}`), "proto: "},
+	// Whether a tenure that has ended is met before or after the turn is waited for.
+	{regexp.MustCompile(`eldest: candidate election "\w+" key "[^"]+" lease <id>: `), ""},
+}
+
+// line is a row's line of the table.
+func (s section) line(r row, err error) string {
+	back := "nothing"
+	switch {
+	case err != nil:
+		back = err.Error()
+		if s.hide != nil {
+			back = s.hide(back)
+		}
+		for _, h := range hidden {
+			back = h.what.ReplaceAllString(back, h.by)
+		}
+		back = "`" + strings.NewReplacer("|", `\|`, "`", "'").Replace(back) + "`"
+		if len(r.want) > 0 {
+			back = strings.Join(names(r.want), ", ") + ": " + back
+		}
+	case r.result != nil:
+		back = r.result()
+	}
+	if s.sent == nil {
+		return fmt.Sprintf("| %s | %s |\n", r.tried, back)
+	}
+	if r.sent < 0 {
+		return fmt.Sprintf("| %s | %s | some |\n", r.tried, back)
+	}
+	return fmt.Sprintf("| %s | %s | %d |\n", r.tried, back, r.sent)
+}

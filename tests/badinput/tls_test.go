@@ -1,0 +1,155 @@
+package badinput
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/eldest-io/eldest/curator"
+	"github.com/eldest-io/eldest/curator/kv/kvpb"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// authority gives certificates to nodes, by their ids.
+type authority struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+	pool *x509.CertPool
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{pool: x509.NewCertPool()}
+	a.key, a.cert = a.sign(t, x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	a.pool.AddCert(a.cert)
+	return a
+}
+
+// sign makes a certificate; the first one is the authority's own.
+func (a *authority) sign(t *testing.T, c x509.Certificate) (*ecdsa.PrivateKey, *x509.Certificate) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	c.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
+	require.NoError(t, err)
+	c.Subject = pkix.Name{CommonName: "bad input"}
+	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, by := a.cert, a.key
+	if parent == nil {
+		parent, by = &c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &c, parent, key.Public(), by)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return key, cert
+}
+
+// of returns the certificate of somebody.
+func (a *authority) of(t *testing.T, id string) tls.Certificate {
+	t.Helper()
+	key, cert := a.sign(t, x509.Certificate{
+		DNSNames: []string{id}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+}
+
+// client connects as somebody who wants to meet somebody.
+func (a *authority) client(own tls.Certificate, whom string) credentials.TransportCredentials {
+	return credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{own}, RootCAs: a.pool, ServerName: whom, MinVersion: tls.VersionTLS13,
+	})
+}
+
+// node has a curator prove that it is certified, and want the same of others; hops are
+// believed of nodes alone.
+func (a *authority) node(own tls.Certificate) func(*curator.Config) {
+	return func(cfg *curator.Config) {
+		cfg.ServerCredentials = credentials.NewTLS(&tls.Config{
+			Certificates: []tls.Certificate{own}, ClientCAs: a.pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
+		})
+		cfg.PeerCredentials = func(l elector.Leader) credentials.TransportCredentials { return a.client(own, l.NodeID) }
+		cfg.VerifyHop = curator.NodeCertificate
+	}
+}
+
+// tlsSection: nodes that prove who they are, and others.
+func tlsSection(t *testing.T) section {
+	st := newStage(t, etcdtest.Shared(t), "orders")
+	always := elector.Always(elector.Client(st.admin))
+	a := newAuthority(t)
+	caller := a.of(t, "caller")
+	var all []*instance
+	start := func(kind, id string, certificate tls.Certificate, source elector.Source) *instance {
+		st.alias(st.election+"-"+kind, "orders")
+		i := st.serve(id, source, a.node(certificate), func(cfg *curator.Config) { cfg.Elector.Election = st.election + "-" + kind })
+		st.connect(i, grpc.WithTransportCredentials(a.client(caller, id)))
+		all = append(all, i)
+		return i
+	}
+	pair := func(kind string, leaders tls.Certificate) (leader, follower *instance) {
+		leader = start(kind, "leader", leaders, always)
+		leader.becomes(st, elector.Leading)
+		follower = start(kind, "follower", a.of(t, "follower"), always)
+		follower.becomes(st, elector.Following)
+		return leader, follower
+	}
+	leader, follower := pair("good", a.of(t, "leader"))
+	_, misled := pair("impostor", a.of(t, "impostor"))
+	_, strange := pair("stranger", newAuthority(t).of(t, "leader"))
+
+	// A leader that speaks no TLS: it says to be at a node's address that has none.
+	open := st.serve("open", never)
+	st.pretends(st.election+"-plain", says(t, "leader", open.address))
+	plain := start("plain", "follower", a.of(t, "follower"), always)
+	plain.becomes(st, elector.Following)
+
+	s := st.section("curator: TLS", "Each node's certificate is for its node ID, and it wants the same of the leader that it forwards to. Counted is how often the handler was called.")
+	s.left = "a follower with a good certificate still reaches its leader"
+	s.revision, s.counted = nil, "handled"
+	s.sent = func() (n int) {
+		for _, i := range append(all, open) {
+			n += int(i.handled.Load())
+		}
+		return n
+	}
+	s.lives = func(t *testing.T) {
+		_, err := follower.Put(st.ctx, &kvpb.PutRequest{})
+		require.NoError(t, err)
+	}
+	refused := func(tried string, to *instance, code codes.Code, says string, md ...string) {
+		s.rows = append(s.rows, row{tried: tried, want: []error{coded(code)}, says: []string{says}, try: func() error {
+			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(st.ctx, md...), patience)
+			defer cancel()
+			err := second(to.Put(ctx, &kvpb.PutRequest{}))
+			if code == codes.Unavailable {
+				untouched(t, err)
+			}
+			return answer(err)
+		}})
+	}
+	refused("the leader's certificate is another node's", misled, codes.Unavailable, "certificate")
+	refused("the leader's certificate is from an authority that nobody knows", strange, codes.Unavailable, "certificate")
+	refused("the leader speaks no TLS", plain, codes.Unavailable, "can be retried")
+	_, token, ok := leader.Status().Own()
+	require.True(t, ok)
+	tenure := strconv.FormatInt(int64(token), 10)
+	refused("a hop, made by a caller, with the token of the tenure", leader, codes.PermissionDenied, "follower", "eldest-hop", tenure, "eldest-from", "follower")
+	return s
+}

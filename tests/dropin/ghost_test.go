@@ -1,0 +1,94 @@
+package dropin
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// lostReply loses the reply of the first transaction: it is carried out, and the caller
+// hears nothing until its context ends.
+func lostReply(ctx context.Context, n int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error) {
+	resp, err := commit()
+	if n == 1 && err == nil {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return resp, err
+}
+
+// brokenReply breaks the connection in place of the first reply.
+func brokenReply(_ context.Context, n int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error) {
+	resp, err := commit()
+	if n == 1 && err == nil {
+		return nil, status.Error(codes.Unavailable, "transport is closing")
+	}
+	return resp, err
+}
+
+// ghostRows are about replies and networks that are lost.
+var ghostRows = []behaviour{
+	{
+		what:   "a campaign whose reply is lost, and then given up, leaves no key in the line",
+		theirs: "a ghost holds up the line",
+		holds: func(s *stage) {
+			made := s.sessionOn(s.meddled(lostReply), options{})
+			e := s.newElection(made, s.name)
+			err := e.Campaign(s.within(300*time.Millisecond), "ghost")
+			s.check(errors.Is(err, context.DeadlineExceeded), "it returns %v", err)
+			s.check(len(s.line()) == 0, "a ghost holds up the line")
+			err, ok := comes(s.bystander(s.within(s.soon)), patience)
+			s.check(ok && err == nil, "a ghost holds up the line")
+			s.check(!isDone(made.Done()), "its session has ended")
+		},
+	},
+	{
+		what:   "a campaign whose reply is lost goes on, and wins with the key that it has",
+		theirs: "it gives up: rpc error: code = Unavailable",
+		holds: func(s *stage) {
+			made := s.sessionOn(s.meddled(brokenReply), options{})
+			e := s.newElection(made, s.name)
+			err := e.Campaign(s.within(patience), "v")
+			s.check(err == nil, "it gives up: %v", err)
+			s.check(e.Proclaim(s.ctx, "w") == nil && len(s.line()) == 1, "it does not lead")
+		},
+	},
+	{
+		what:   "a lock whose reply is lost, and then given up, is not held by a ghost",
+		theirs: "a ghost holds the mutex",
+		holds: func(s *stage) {
+			m := s.newMutex(s.sessionOn(s.meddled(lostReply), options{}), s.name)
+			err := m.Lock(s.within(300 * time.Millisecond))
+			s.check(errors.Is(err, context.DeadlineExceeded), "it returns %v", err)
+			other := s.newMutex(s.session(options{}), s.name)
+			s.check(other.Lock(s.within(s.soon)) == nil, "a ghost holds the mutex")
+		},
+	},
+	{
+		what:   "a campaign that is cancelled while etcd cannot be reached returns, and its key goes when it can",
+		theirs: "it does not return",
+		holds: func(s *stage) {
+			_, leader := s.election()
+			s.lead(leader, "leader")
+			host := s.cluster.Host(s.T)
+			made := s.sessionOn(host.Client(s.T), options{})
+			e := s.newElection(made, s.name)
+			ctx, cancel := context.WithCancel(s.ctx)
+			result := s.queue(ctx, made, e, "v")
+			time.Sleep(while) // until it knows that it waits
+			host.Cut()
+			defer host.Mend()
+			cancel()
+			err, ok := comes(result, s.soon)
+			s.check(ok, "it does not return")
+			s.check(is(err, context.Canceled), "it returns %v", err)
+			s.check(s.has(s.keyOf(made)), "INVALID: the key went through a cut network")
+			host.Mend()
+			s.check(reached(func() bool { return !s.has(s.keyOf(made)) }, s.soon), "its key stays")
+		},
+	},
+}

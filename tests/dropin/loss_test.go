@@ -1,0 +1,222 @@
+package dropin
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// unanswered is a leader that has resigned without an answer; sent says that the request was carried out.
+func (s *stage) unanswered(sent bool) (session, election) {
+	var lose atomic.Bool
+	made := s.sessionOn(s.meddled(func(ctx context.Context, _ int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error) {
+		if !lose.Load() {
+			return commit()
+		}
+		if sent {
+			_, err := commit()
+			s.valid(err)
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}), options{})
+	e := s.newElection(made, s.name)
+	s.lead(e, "leader")
+	lose.Store(true)
+	err := e.Resign(s.within(300 * time.Millisecond))
+	s.check(errors.Is(err, context.DeadlineExceeded), "the resignation returns %v", err)
+	lose.Store(false)
+	return made, e
+}
+
+// lossRows are about keys and leases that are lost.
+var lossRows = []behaviour{
+	{
+		what:   "who waits and has lost its key does not win when its turn comes",
+		theirs: "it leads without a key",
+		holds: func(s *stage) {
+			_, leader := s.election()
+			s.lead(leader, "leader")
+			made, e := s.election()
+			result := s.queue(s.ctx, made, e, "phantom")
+			s.delete(s.keyOf(made))
+			s.valid(leader.Resign(s.ctx))
+			err, ok := comes(result, patience)
+			s.check(ok, "it waits on")
+			s.check(err != nil, "it leads without a key")
+			s.check(e.Key() == "", "it has a key")
+		},
+	},
+	{
+		what:   "who waits and has lost its key is told at once, with ErrElectionNotLeader",
+		theirs: "it waits on",
+		holds: func(s *stage) {
+			_, leader := s.election()
+			s.lead(leader, "leader")
+			made, e := s.election()
+			result := s.queue(s.within(patience), made, e, "waiter")
+			s.delete(s.keyOf(made))
+			err, ok := comes(result, s.soon)
+			s.check(ok, "it waits on")
+			s.check(errors.Is(err, s.errNotLeader), "it returns %v", err)
+		},
+	},
+	{
+		what:   "who waits and has lost its lease is told at once, and never wins",
+		theirs: "it waits on",
+		holds: func(s *stage) {
+			_, leader := s.election()
+			s.lead(leader, "leader")
+			made, e := s.election()
+			result := s.queue(s.within(patience), made, e, "waiter")
+			_, err := s.cli.Revoke(s.ctx, made.Lease())
+			s.valid(err)
+			err, ok := comes(result, s.soon)
+			s.check(ok, "it waits on")
+			s.check(errors.Is(err, s.errNotLeader), "it returns %v", err)
+		},
+	},
+	{
+		what:   "who waits and has its session closed is told at once, and never wins",
+		theirs: "it waits on",
+		holds: func(s *stage) {
+			_, leader := s.election()
+			s.lead(leader, "leader")
+			made, e := s.election()
+			result := s.queue(s.within(patience), made, e, "waiter")
+			s.valid(made.Close())
+			err, ok := comes(result, s.soon)
+			s.check(ok, "it waits on")
+			s.check(errors.Is(err, s.errNotLeader), "it returns %v", err)
+		},
+	},
+	{
+		what:   "who is resigned while it waits is not elected later",
+		theirs: "it waits on",
+		holds: func(s *stage) {
+			_, leader := s.election()
+			s.lead(leader, "leader")
+			made, e := s.election()
+			result := s.queue(s.within(patience), made, e, "waiter")
+			resp, err := s.cli.Get(s.ctx, s.keyOf(made))
+			s.valid(err)
+			// By a handle of its own: those of etcd's package are for one goroutine.
+			r := s.resumeElection(made, s.name, s.keyOf(made), resp.Kvs[0].CreateRevision)
+			s.check(r.Resign(s.ctx) == nil, "error")
+			s.check(len(s.line()) == 1, "its key is there")
+			err, ok := comes(result, s.soon)
+			s.check(ok, "it waits on")
+			s.check(errors.Is(err, s.errNotLeader), "it returns %v", err)
+		},
+	},
+	{
+		what:   "a leader whose key is taken away has its session ended",
+		theirs: "nothing tells it",
+		holds: func(s *stage) {
+			made, e := s.election()
+			s.lead(e, "leader")
+			s.delete(e.Key())
+			s.check(ended(made.Done(), s.soon), "nothing tells it")
+			s.check(ended(made.Ctx().Done(), s.soon), "its context lives on")
+			s.check(is(e.Proclaim(s.ctx, "v"), s.errNotLeader), "it proclaims")
+		},
+	},
+	{
+		what: "a leader that resigns, and campaigns again, keeps its session",
+		holds: func(s *stage) {
+			made, e := s.election()
+			for i := range 20 {
+				s.lead(e, "leader")
+				if i%2 == 0 {
+					s.check(e.Resign(s.ctx) == nil, "error")
+					continue
+				}
+				other := s.resumeElection(made, s.name, e.Key(), e.Rev())
+				s.check(other.Resign(s.ctx) == nil, "error")
+			}
+			time.Sleep(while)
+			s.check(!isDone(made.Done()), "its session has ended")
+		},
+	},
+	{
+		what:   "Proclaim after a loss returns ErrElectionNotLeader, each time",
+		theirs: "the second time it returns etcdserver: key is not provided",
+		holds: func(s *stage) {
+			_, e := s.election()
+			s.lead(e, "leader")
+			s.delete(e.Key())
+			s.check(is(e.Proclaim(s.ctx, "one"), s.errNotLeader), "the first time it returns something else")
+			err := e.Proclaim(s.ctx, "two")
+			s.check(is(err, s.errNotLeader), "the second time it returns %v", err)
+		},
+	},
+	{
+		what:   "a resignation under a dead context can be made again",
+		theirs: "it leads still",
+		holds: func(s *stage) {
+			_, e := s.election()
+			s.lead(e, "leader")
+			dead, cancel := context.WithCancel(s.ctx)
+			cancel()
+			s.check(is(e.Resign(dead), context.Canceled), "the first time it returns something else")
+			s.check(e.Resign(s.ctx) == nil, "the second time it fails")
+			s.check(len(s.line()) == 0, "it leads still")
+		},
+	},
+	{
+		what:   "a leader whose resignation got no answer does not lead on without its key",
+		theirs: "nothing tells it",
+		holds: func(s *stage) {
+			made, e := s.unanswered(true)
+			s.check(len(s.line()) == 0, "INVALID: the request was not carried out")
+			_, next := s.election()
+			s.lead(next, "next")
+			s.check(ended(made.Done(), s.soon), "nothing tells it")
+			s.check(e.Resign(s.ctx) == nil && len(s.line()) == 1, "it cannot resign again")
+		},
+	},
+	{
+		what:   "a leader whose resignation was not sent leads on, and can resign again",
+		theirs: "it cannot resign again",
+		holds: func(s *stage) {
+			made, e := s.unanswered(false)
+			time.Sleep(while)
+			s.check(!isDone(made.Done()) && len(s.line()) == 1, "its session has ended")
+			s.check(e.Resign(s.ctx) == nil && len(s.line()) == 0, "it cannot resign again")
+			time.Sleep(while)
+			s.check(!isDone(made.Done()), "its own resignation has ended its session")
+		},
+	},
+	{
+		what:   "a leader whose resignation was not sent has its session ended when its key is taken away",
+		theirs: "nothing tells it",
+		holds: func(s *stage) {
+			made, _ := s.unanswered(false)
+			s.delete(s.keyOf(made))
+			s.check(ended(made.Done(), s.soon), "nothing tells it")
+		},
+	},
+	{
+		what:   "a leader whose further campaign fails leads on, and can say so",
+		theirs: "it has forgotten that it leads",
+		holds: func(s *stage) {
+			ctx, cancel := context.WithCancel(s.ctx)
+			cli := s.meddled(func(_ context.Context, n int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error) {
+				if n == 2 {
+					defer cancel() // after the second campaign has found its key, before it proclaims
+				}
+				return commit()
+			})
+			made := s.sessionOn(cli, options{})
+			e := s.newElection(made, s.name)
+			s.lead(e, "one")
+			s.check(is(e.Campaign(ctx, "two"), context.Canceled), "the campaign returns something else")
+			s.check(len(s.line()) == 1, "its key is gone")
+			s.check(e.Proclaim(s.ctx, "three") == nil, "it has forgotten that it leads")
+			s.check(e.Resign(s.ctx) == nil && len(s.line()) == 0, "it cannot resign")
+		},
+	},
+}

@@ -1,0 +1,161 @@
+package dropin
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// orders are who comes in which order.
+var orders = [][]face{
+	{ours, theirs, ours, theirs},
+	{theirs, ours, theirs, ours},
+	{theirs, theirs, ours, ours, theirs, ours},
+}
+
+func named(order []face) string {
+	s := ""
+	for _, f := range order {
+		s += f.name + " "
+	}
+	return s
+}
+
+// Candidates with either package stand in one election: one order, one leader, and all of
+// them see the same one. Each leader's transactions commit, and nobody else's.
+func TestMixedElection(t *testing.T) {
+	for _, order := range orders {
+		t.Run(named(order), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, ours, false)
+			var es []election
+			var won []<-chan error
+			var wanted []string
+			for i, f := range order {
+				kind := *s
+				kind.face = f
+				made, e := kind.election()
+				won = append(won, kind.queue(s.ctx, made, e, fmt.Sprint(i)))
+				es, wanted = append(es, e), append(wanted, s.keyOf(made))
+			}
+			require.Equal(t, wanted, s.line())
+			observers := []<-chan *clientv3.GetResponse{
+				es[0].Observe(s.ctx), es[1].Observe(s.ctx),
+			}
+			last := int64(0)
+			for i, leader := range es {
+				err, ok := comes(won[i], patience)
+				require.True(t, ok, "%s, number %d, does not win", order[i].name, i)
+				require.NoError(t, err)
+				for j := i + 1; j < len(es); j++ {
+					require.Empty(t, won[j], "number %d leads beside number %d", j, i)
+				}
+				require.Equal(t, wanted[i], leader.Key())
+				require.Greater(t, leader.Rev(), last)
+				last = leader.Rev()
+				resp, err := s.cli.Txn(s.ctx).
+					If(clientv3.Compare(clientv3.CreateRevision(leader.Key()), "=", leader.Rev())).
+					Then(clientv3.OpPut(s.name+"-led-by", fmt.Sprint(i))).Commit()
+				require.NoError(t, err)
+				require.True(t, resp.Succeeded)
+				now, err := leader.Leader(s.ctx)
+				require.NoError(t, err)
+				require.Equal(t, fmt.Sprint(i), string(now.Kvs[0].Value))
+				for _, o := range observers {
+					s.until(o, fmt.Sprint(i))
+				}
+				require.NoError(t, leader.Resign(s.ctx))
+			}
+			require.Empty(t, s.line())
+		})
+	}
+}
+
+// Sessions with either package lock one mutex: it is held by one at a time, and in order.
+func TestMixedMutex(t *testing.T) {
+	for _, order := range orders {
+		t.Run(named(order), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, ours, false)
+			var ms []mutex
+			var locked []<-chan error
+			for _, f := range order {
+				kind := *s
+				kind.face = f
+				made, m := kind.mutex()
+				locked = append(locked, after(func() error { return m.Lock(s.ctx) }))
+				s.inLine(made)
+				ms = append(ms, m)
+			}
+			for i, m := range ms {
+				err, ok := comes(locked[i], patience)
+				require.True(t, ok, "%s, number %d, does not get it", order[i].name, i)
+				require.NoError(t, err)
+				require.True(t, s.owns(m))
+				for j := i + 1; j < len(ms); j++ {
+					require.Empty(t, locked[j], "number %d holds it beside number %d", j, i)
+				}
+				for _, f := range []face{ours, theirs} {
+					kind := *s
+					kind.face = f
+					_, third := kind.mutex()
+					require.ErrorIs(t, third.TryLock(s.ctx), f.errLocked)
+				}
+				require.NoError(t, m.Unlock(s.ctx))
+			}
+			require.Empty(t, s.line())
+		})
+	}
+}
+
+// Many workers with either package count behind one mutex, in two steps: nothing is lost.
+func TestMixedCounting(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, ours, false)
+	const each = 10
+	key := s.name + "-count"
+	var all sync.WaitGroup
+	failures := make(chan error, 6)
+	for i := range 6 {
+		kind := *s
+		kind.face = []face{ours, theirs}[i%2]
+		_, m := kind.mutex()
+		all.Go(func() { failures <- count(s.ctx, s.cli, m, key, each) })
+	}
+	all.Wait()
+	for range 6 {
+		require.NoError(t, <-failures)
+	}
+	resp, err := s.cli.Get(s.ctx, key)
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprint(6*each), string(resp.Kvs[0].Value))
+}
+
+func count(ctx context.Context, cli *clientv3.Client, m mutex, key string, times int) error {
+	for range times {
+		if err := m.Lock(ctx); err != nil {
+			return err
+		}
+		resp, err := cli.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		n := 0
+		if len(resp.Kvs) > 0 {
+			if _, err := fmt.Sscan(string(resp.Kvs[0].Value), &n); err != nil {
+				return err
+			}
+		}
+		if _, err := cli.Put(ctx, key, fmt.Sprint(n+1)); err != nil {
+			return err
+		}
+		if err := m.Unlock(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

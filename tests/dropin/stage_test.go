@@ -1,0 +1,263 @@
+package dropin
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+const (
+	// patience is how long what must happen may take on a busy machine.
+	patience = 30 * time.Second
+	// quiet is a TTL at which nothing expires during a test.
+	quiet = 60
+	// while is how long is watched that something does not happen.
+	while = 500 * time.Millisecond
+)
+
+// stage is where a row is played: one package, an etcd and a name of its own. Its checks
+// end the row; what goes wrong with the stage itself ends the test.
+type stage struct {
+	*testing.T
+	face
+	cluster *etcdtest.Cluster
+	cli     *clientv3.Client
+	name    string
+	ctx     context.Context
+	// soon is for what must happen without waiting for anybody: it leaves room for a busy
+	// machine, and for no TTL. Of a package that is said to fail less is expected.
+	soon time.Duration
+	// patience is how long what must happen may take.
+	patience time.Duration
+}
+
+var stages atomic.Int64
+
+func newStage(t *testing.T, f face, fails bool) *stage {
+	c := etcdtest.Shared(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
+	t.Cleanup(cancel)
+	soon, patience := 10*time.Second, patience
+	if fails {
+		soon, patience = 2*time.Second, 8*time.Second
+	}
+	return &stage{T: t, face: f, soon: soon, patience: patience, cluster: c, cli: c.Client(t), ctx: ctx, name: fmt.Sprintf("dropin-%d", stages.Add(1))}
+}
+
+// check ends the row unless ok.
+func (s *stage) check(ok bool, format string, args ...any) {
+	if !ok {
+		panic(failure(fmt.Sprintf(format, args...)))
+	}
+}
+
+// valid ends the test unless the stage does what it should.
+func (s *stage) valid(err error) {
+	s.Helper()
+	require.NoError(s.T, err, "INVALID")
+}
+
+// own gives the row a cluster of its own, for what disturbs others.
+func (s *stage) own() {
+	s.cluster = etcdtest.Start(s.T, etcdtest.Config{})
+	s.cli = s.cluster.Client(s.T)
+}
+
+// session opens a session that is closed with the test.
+func (s *stage) session(o options) session { return s.sessionOn(s.cli, o) }
+
+func (s *stage) sessionOn(cli *clientv3.Client, o options) session {
+	if o.ttl == nil {
+		ttl := quiet
+		o.ttl = &ttl
+	}
+	made, err := s.newSession(cli, o)
+	s.valid(err)
+	s.Cleanup(func() { closed(made) })
+	return made
+}
+
+// closed closes a session in the background of a test that has ended: etcd's package may
+// take a TTL for it where the network is cut.
+func closed(made session) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = made.Close() // it may be gone
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+	}
+}
+
+// election is one on a session of its own.
+func (s *stage) election() (session, election) {
+	made := s.session(options{})
+	return made, s.newElection(made, s.name)
+}
+
+// within returns a context for what must happen.
+func (s *stage) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(s.ctx, d)
+	s.Cleanup(cancel)
+	return ctx
+}
+
+// lead has somebody win who has nobody to wait for.
+func (s *stage) lead(e election, value string) {
+	s.valid(e.Campaign(s.within(patience), value))
+}
+
+// after runs f in the background.
+func after(f func() error) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- f() }()
+	return result
+}
+
+// queue has somebody campaign and returns when the key is in the line.
+func (s *stage) queue(ctx context.Context, made session, e election, value string) <-chan error {
+	result := after(func() error { return e.Campaign(ctx, value) })
+	s.inLine(made)
+	return result
+}
+
+// inLine waits until a session's key is there.
+func (s *stage) inLine(made session) {
+	s.eventually(func() bool { return s.has(s.keyOf(made)) }, "a key in the line")
+}
+
+func (s *stage) keyOf(made session) string { return fmt.Sprintf("%s/%x", s.name, made.Lease()) }
+
+func (s *stage) has(key string) bool {
+	resp, err := s.cli.Get(s.within(patience), key, clientv3.WithCountOnly())
+	s.valid(err)
+	return resp.Count > 0
+}
+
+// line reads the keys under the name in their order.
+func (s *stage) line() []string {
+	resp, err := s.cli.Get(s.within(patience), s.name+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	s.valid(err)
+	found := []string{}
+	for _, kv := range resp.Kvs {
+		found = append(found, string(kv.Key))
+	}
+	return found
+}
+
+// eventually waits for what the stage itself must do.
+func (s *stage) eventually(condition func() bool, what string) {
+	require.True(s.T, reached(condition, patience), "INVALID: not in time: "+what)
+}
+
+// reached waits for a condition.
+func reached(condition func() bool, within time.Duration) bool {
+	over := time.NewTimer(within)
+	defer over.Stop()
+	rhythm := time.NewTicker(5 * time.Millisecond)
+	defer rhythm.Stop()
+	for !condition() {
+		select {
+		case <-over.C:
+			return false
+		case <-rhythm.C:
+		}
+	}
+	return true
+}
+
+// comes returns what a channel gives in time.
+func comes[T any](from <-chan T, within time.Duration) (v T, ok bool) {
+	select {
+	case v = <-from:
+		return v, true
+	case <-time.After(within):
+		return v, false
+	}
+}
+
+// ended reports whether a channel is closed in time.
+func ended(ch <-chan struct{}, within time.Duration) bool {
+	_, ok := comes(ch, within)
+	return ok
+}
+
+// isDone reports whether a channel is closed now.
+func isDone(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// delete takes a key away by hand.
+func (s *stage) delete(key string) {
+	resp, err := s.cli.Delete(s.within(patience), key)
+	s.valid(err)
+	require.EqualValues(s.T, 1, resp.Deleted, "INVALID: there was nothing to delete")
+}
+
+// bystander campaigns with a session of its own and says how that went.
+func (s *stage) bystander(ctx context.Context) <-chan error {
+	_, e := s.election()
+	return after(func() error { return e.Campaign(ctx, "bystander") })
+}
+
+// meddler is a client whose transactions are tampered with.
+type meddler struct {
+	clientv3.KV
+	// commit is called with the number of the transaction, from 1, and what commits it.
+	commit func(ctx context.Context, n int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error)
+	n      atomic.Int64
+}
+
+// meddled returns a client of its own whose transactions go through commit.
+func (s *stage) meddled(commit func(ctx context.Context, n int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error)) *clientv3.Client {
+	cli := s.cluster.Client(s.T)
+	cli.KV = &meddler{KV: cli.KV, commit: commit}
+	return cli
+}
+
+func (m *meddler) Txn(ctx context.Context) clientv3.Txn {
+	return &meddledTxn{Txn: m.KV.Txn(ctx), ctx: ctx, m: m}
+}
+
+type meddledTxn struct {
+	clientv3.Txn
+	ctx context.Context
+	m   *meddler
+}
+
+func (t *meddledTxn) If(cs ...clientv3.Cmp) clientv3.Txn {
+	t.Txn = t.Txn.If(cs...)
+	return t
+}
+
+func (t *meddledTxn) Then(ops ...clientv3.Op) clientv3.Txn {
+	t.Txn = t.Txn.Then(ops...)
+	return t
+}
+
+func (t *meddledTxn) Else(ops ...clientv3.Op) clientv3.Txn {
+	t.Txn = t.Txn.Else(ops...)
+	return t
+}
+
+func (t *meddledTxn) Commit() (*clientv3.TxnResponse, error) {
+	return t.m.commit(t.ctx, t.m.n.Add(1), t.Txn.Commit)
+}
+
+// is compares as programs do that know nothing of errors.Is.
+func is(err, wanted error) bool { return err == wanted } //nolint:errorlint // that is the point

@@ -1,0 +1,116 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/curator"
+	"github.com/eldest-io/eldest/curator/kv/kvpb"
+	"github.com/eldest-io/eldest/elector"
+)
+
+// called is where the service writes: the number of the burst, and of the call.
+const called = "/load/called/"
+
+// answerIn is the deadline of a call, and overdue how long after it an answer counts as
+// none.
+const (
+	answerIn = 20 * time.Second
+	overdue  = 30 * time.Second
+)
+
+// documented are the codes that a call may end with (package curator, Codes); those that
+// this service or these callers have no reason for are left out.
+var documented = map[codes.Code]bool{
+	codes.OK: true, codes.Unavailable: true, codes.DeadlineExceeded: true,
+	codes.Unknown: true, // the service's own, where the outcome is unknown
+}
+
+// call sends bursts of calls to nodes that do not lead, until ctx ends.
+func (r *run) call(ctx context.Context) {
+	tick := time.NewTicker(time.Duration(r.scale.CallEvery))
+	defer tick.Stop()
+	for burst := 0; ; burst++ {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		var followers []*node
+		for _, n := range r.nodes {
+			if n.Status().Role() != elector.Leading {
+				followers = append(followers, n)
+			}
+		}
+		r.burst(followers, burst)
+	}
+}
+
+// burst sends all calls at once, waits for the answers, and asks etcd for what they
+// wrote.
+func (r *run) burst(to []*node, burst int) {
+	prefix := fmt.Sprintf("%s%06d/", called, burst)
+	var together sync.WaitGroup
+	answers := newLedger()
+	start := make(chan struct{})
+	for i := range r.scale.Calls {
+		n := to[i%len(to)]
+		together.Go(func() {
+			<-start
+			r.answer(n, fmt.Sprintf("%s%06d", prefix, i), answers)
+		})
+	}
+	begun := time.Now()
+	close(start)
+	together.Wait()
+	r.book.took("a burst of calls", time.Since(begun))
+	ctx, cancel := context.WithTimeout(context.Background(), r.scale.patience())
+	defer cancel()
+	found := r.audit(ctx, prefix, answers)
+	r.book.add("acknowledged calls found in etcd", int64(found))
+	r.book.count("bursts")
+}
+
+// answer makes one call and notes how it ended.
+func (r *run) answer(n *node, key string, answers *ledger) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerIn)
+	defer cancel()
+	begun := time.Now()
+	_, err := n.Put(ctx, &kvpb.PutRequest{RequestId: key, Key: key})
+	took := time.Since(begun)
+	r.book.took("a call", took)
+	code, kind := status.Code(err), status.Code(err).String()
+	detail, lost := curator.LostLeadership(err)
+	untouched := lost && detail.GetNothingApplied()
+	switch {
+	case untouched:
+		kind += ", nothing applied"
+	case lost:
+		kind += ", leadership lost"
+	}
+	r.book.count("calls: " + kind)
+	r.book.count("calls")
+	switch {
+	case !documented[code]:
+		r.book.violation("a call ended with %v, which is not documented: %v", code, err)
+	case code == codes.Unavailable && !lost:
+		r.book.violation("UNAVAILABLE without its detail: %v", err)
+	case took > answerIn+overdue:
+		r.book.late("a call with a deadline of %v took %v", answerIn, took)
+	}
+	answers.mu.Lock()
+	defer answers.mu.Unlock()
+	switch {
+	case err == nil:
+		answers.writes[key] = acknowledged
+	case untouched:
+		answers.writes[key] = refused
+	default:
+		answers.writes[key] = unknown
+	}
+}

@@ -1,0 +1,68 @@
+package load
+
+import (
+	"context"
+	"time"
+)
+
+// kill ends one member after the other with SIGKILL and brings it back with its data,
+// until ctx ends. Whoever is down then comes back.
+func (r *run) kill(ctx context.Context) {
+	tick := time.NewTicker(time.Duration(r.scale.KillEvery))
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		member := r.cluster.Member(n % r.cluster.Size())
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		if leader, err := r.cluster.Leader(short); err == nil && leader == member.Index {
+			r.book.count("members killed that led etcd")
+		}
+		cancel()
+		if err := member.Kill(); err != nil {
+			r.book.violation("the harness: a member cannot be killed: %v", err)
+			return
+		}
+		r.book.count("members killed")
+		select {
+		case <-time.After(time.Duration(r.scale.DownFor)):
+		case <-ctx.Done():
+		}
+		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.scale.patience())
+		err := member.Restart(back)
+		cancel()
+		if err != nil {
+			r.book.late("the harness: a member does not come back: %v", err)
+			return
+		}
+		r.book.count("members that came back")
+	}
+}
+
+// compact has etcd forget its history up to what it was one round ago, as its own
+// automatic compaction does, until ctx ends. Without it the members would grow, and with
+// one up to the present every watch would break.
+func (r *run) compact(ctx context.Context) {
+	tick := time.NewTicker(time.Duration(r.scale.KillEvery))
+	defer tick.Stop()
+	for last := int64(0); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		short, cancel := context.WithTimeout(ctx, 10*time.Second)
+		now, err := r.cluster.Revision(short)
+		if err == nil && last > 0 {
+			_, err = r.admin.Compact(short, last)
+		}
+		cancel()
+		if err == nil {
+			last = now
+			r.book.count("compactions")
+		}
+	}
+}

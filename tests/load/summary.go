@@ -1,0 +1,138 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/keys"
+)
+
+// The verdicts.
+const (
+	// Held says that the load was reached and nothing was violated.
+	Held = "held"
+	// Violated says that something happened which must not.
+	Violated = "violated"
+	// Invalid says that the load was not reached, so that the run proves nothing.
+	Invalid = "INVALID"
+)
+
+// Summary is what came of a run.
+type Summary struct {
+	Verdict    string   `json:"verdict"`
+	Violations []string `json:"violations"`
+	// Violated counts them; the texts are the first of them.
+	Violated int64    `json:"violations_total"`
+	Missed   []string `json:"load_missed,omitempty"`
+	// Late is what took longer than anything may. It is a violation, unless the load was
+	// not reached: a machine that is starved says nothing about how long things take.
+	Late []string `json:"late,omitempty"`
+
+	Scale       Scale    `json:"scale"`
+	Machine     string   `json:"machine"`
+	LoadAverage []string `json:"load_average_before_and_after"`
+	Joined      Span     `json:"joining_took"`
+	Lasted      Span     `json:"load_lasted"`
+	Left        Span     `json:"leaving_took"`
+
+	// Counts is everything that was counted; it goes on while everybody leaves.
+	Counts map[string]int64 `json:"counts"`
+	// Errors are those that reached callers who had not asked for them, by kind, and
+	// Examples the first of each kind.
+	Errors   map[string]int64  `json:"errors_reaching_callers"`
+	Examples map[string]string `json:"errors_examples"`
+	Took     map[string]Took   `json:"took"`
+
+	Heap       Flat `json:"heap"`
+	RSS        Flat `json:"rss"`
+	Goroutines Flat `json:"goroutines"`
+	// Empty and After are this process before anybody has joined, and after all have
+	// left.
+	Empty   Sample   `json:"before_anybody_joined"`
+	After   Sample   `json:"after_all_have_left"`
+	Samples []Sample `json:"samples"`
+}
+
+// leftovers waits until everything has gone, which for those who left without a word is
+// when their leases have expired, and notes what has not.
+func (r *run) leftovers(s *Summary) {
+	ctx, cancel := context.WithTimeout(context.Background(), r.scale.patience())
+	defer cancel()
+	r.line.settle(true)
+	found := r.audit(ctx, written, r.ledger)
+	r.book.add("acknowledged writes found in etcd", int64(found))
+	if _, err := r.admin.Delete(ctx, "/load/", clientv3.WithPrefix()); err != nil { // of unknown outcome
+		r.book.late("the harness: cannot tidy up: %v", err)
+	}
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for last := []string(nil); ; {
+		left := r.left(ctx)
+		s.After = weigh(time.Now())
+		// A few goroutines belong to the admin's client, whose connections come and go.
+		if more := s.After.Goroutines - s.Empty.Goroutines; more > 20 {
+			left = append(left, fmt.Sprintf("%d goroutines", more))
+		}
+		switch {
+		case len(left) == 0:
+			return
+		case ctx.Err() != nil:
+			r.book.violation("left behind %v after everybody had left: %s", r.scale.patience(), strings.Join(last, ", "))
+			return
+		}
+		last = left
+		<-look.C
+	}
+}
+
+// left is what etcd still has.
+func (r *run) left(ctx context.Context) (left []string) {
+	leases, err := r.admin.Leases(ctx)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if n := len(leases.Leases); n > 0 {
+		left = append(left, fmt.Sprintf("%d leases", n))
+	}
+	for _, name := range []string{candidates, service} {
+		begin, end := keys.Range(name)
+		resp, err := r.admin.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithCountOnly())
+		if err != nil {
+			return []string{err.Error()}
+		}
+		if resp.Count > 0 {
+			left = append(left, fmt.Sprintf("%d keys of the election %s", resp.Count, name))
+		}
+	}
+	return left
+}
+
+// judge gives the verdict.
+func (s *Summary) judge(book *Book) {
+	s.Heap = flat(s.Samples, func(p Sample) int64 { return p.Heap })
+	s.RSS = flat(s.Samples, func(p Sample) int64 { return p.RSS })
+	s.Goroutines = flat(s.Samples, func(p Sample) int64 { return p.Goroutines })
+	for what, f := range map[string]Flat{"heap": s.Heap, "RSS": s.RSS, "goroutines": s.Goroutines} {
+		if f.Grew() {
+			book.violation("not flat: %s grew by %.1f %%, from %d to %d", what, 100*f.Change, f.Second, f.Last)
+		}
+	}
+	s.Machine = fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
+	book.report(s)
+	if len(s.Missed) == 0 {
+		s.Violations, s.Violated = append(s.Violations, s.Late...), s.Violated+int64(len(s.Late))
+	}
+	switch {
+	case s.Violated > 0:
+		s.Verdict = Violated
+	case len(s.Missed) > 0:
+		s.Verdict = Invalid
+	default:
+		s.Verdict = Held
+	}
+}

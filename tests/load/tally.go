@@ -1,0 +1,191 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/eldest-io/eldest"
+)
+
+// maxTexts is how many violations are kept in words; all are counted.
+const maxTexts = 50
+
+// Book is what a run finds. What it takes does not grow with the run: counts, histograms
+// of fixed size, and a bounded number of texts; otherwise the book would be the leak that
+// it is there to find.
+type Book struct {
+	mu         sync.Mutex
+	counts     map[string]int64
+	errors     map[string]int64
+	examples   map[string]string // the first error of each kind
+	times      map[string]*times
+	violations []string
+	violated   int64
+	lates      []string
+}
+
+func newBook() *Book {
+	return &Book{counts: map[string]int64{}, errors: map[string]int64{}, examples: map[string]string{}, times: map[string]*times{}}
+}
+
+// Count counts something that happened.
+func (b *Book) count(what string) { b.add(what, 1) }
+
+func (b *Book) add(what string, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counts[what] += n
+}
+
+func (b *Book) counted(what string) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.counts[what]
+}
+
+// failed counts an error that reached a caller who had not asked for it. nil counts
+// nothing.
+func (b *Book) failed(op string, err error) {
+	if err == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	kind := op + ": " + kindOf(err)
+	if b.errors[kind]++; b.errors[kind] == 1 {
+		b.examples[kind] = err.Error()
+	}
+}
+
+// violation notes what must never happen.
+func (b *Book) violation(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.violated++
+	if len(b.violations) < maxTexts {
+		b.violations = append(b.violations, fmt.Sprintf(format, args...))
+	}
+}
+
+// late notes what took too long; see Summary.Late.
+func (b *Book) late(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.lates) < maxTexts {
+		b.lates = append(b.lates, fmt.Sprintf(format, args...))
+	}
+}
+
+func (b *Book) violatedSoFar() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.violated
+}
+
+// took notes how long something took.
+func (b *Book) took(what string, d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.times[what] == nil {
+		b.times[what] = &times{}
+	}
+	b.times[what].add(d)
+}
+
+// report copies all that is in the book into a summary.
+func (b *Book) report(s *Summary) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.Took = map[string]Took{}
+	for what, t := range b.times {
+		s.Took[what] = t.summary()
+	}
+	s.Counts, s.Errors, s.Examples = maps.Clone(b.counts), maps.Clone(b.errors), maps.Clone(b.examples)
+	s.Violations, s.Violated = append([]string{}, b.violations...), b.violated
+	s.Late = slices.Clone(b.lates)
+}
+
+// kinds are the errors that callers are promised, in the order in which an error that
+// wraps several is named.
+var kinds = []struct {
+	err  error
+	name string
+}{
+	{eldest.ErrInvalid, "invalid"},
+	{eldest.ErrOutcomeUnknown, "outcome unknown"},
+	{eldest.ErrDeposed, "deposed"},
+	{eldest.ErrSessionLost, "session lost"},
+	{eldest.ErrResigned, "resigned"},
+	{eldest.ErrWithdrawn, "withdrawn"},
+	{eldest.ErrClosed, "closed"},
+	{eldest.ErrNotLeading, "not leading"},
+	{eldest.ErrNotRegistered, "not registered"},
+	{eldest.ErrCampaigning, "already campaigning"},
+	{eldest.ErrLeading, "already leading"},
+	{eldest.ErrSilent, "etcd does not answer"},
+	{eldest.ErrNoLeader, "nobody leads"},
+	{context.DeadlineExceeded, "deadline"},
+	{context.Canceled, "cancelled"},
+	{rpctypes.ErrNoLeader, "etcd has no leader"},
+	{rpctypes.ErrTooManyRequests, "too many requests"},
+	{rpctypes.ErrCompacted, "compacted"},
+}
+
+// kindOf names an error by its kind; one that has none is named by its text.
+func kindOf(err error) string {
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k.name
+		}
+	}
+	return err.Error()
+}
+
+// times is a histogram of fixed size: 16 buckets for each doubling, from a microsecond.
+type times struct {
+	n       int64
+	max     time.Duration
+	buckets [16 * 28]int64
+}
+
+func (t *times) add(d time.Duration) {
+	t.n++
+	t.max = max(t.max, d)
+	at := 0
+	if d > time.Microsecond {
+		at = min(int(math.Log2(float64(d)/float64(time.Microsecond))*16), len(t.buckets)-1)
+	}
+	t.buckets[at]++
+}
+
+// quantile returns the upper end of the bucket in which it falls: at most 4.5 % too much.
+func (t *times) quantile(q float64) time.Duration {
+	rank := int64(math.Ceil(q * float64(t.n)))
+	for at, n := range t.buckets {
+		if rank -= n; rank <= 0 {
+			return min(t.max, time.Duration(math.Exp2(float64(at+1)/16)*float64(time.Microsecond)))
+		}
+	}
+	return t.max
+}
+
+// Took says how long something took, in milliseconds.
+type Took struct {
+	Times int64   `json:"times"`
+	P50   float64 `json:"p50_ms"`
+	P99   float64 `json:"p99_ms"`
+	Max   float64 `json:"max_ms"`
+}
+
+func (t *times) summary() Took {
+	ms := func(d time.Duration) float64 { return math.Round(float64(d)/float64(time.Microsecond)) / 1000 }
+	return Took{Times: t.n, P50: ms(t.quantile(0.5)), P99: ms(t.quantile(0.99)), Max: ms(t.max)}
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mutant is a patch and what its header says of it.
+type mutant struct {
+	Name     string `json:"mutant"`
+	Row      int    `json:"row,omitempty"`
+	Guards   string `json:"guards"`
+	TakesOut string `json:"takes_out"`
+	// FailsWith is what one of the test's failures must match for it to be this
+	// mutant's doing.
+	FailsWith string `json:"fails_with"`
+	fails     *regexp.Regexp
+	proof
+	// The patch as it was when its header was read: it must not change during a run.
+	text  []byte
+	files []string // that it touches, relative to the root
+}
+
+// proof is the test that must turn red. Mutants with the same one share its run on the
+// code as it is.
+type proof struct {
+	Package string `json:"package"`
+	Test    string `json:"test"`
+	Count   int    `json:"count"`
+	Race    bool   `json:"race,omitempty"`
+}
+
+// top is the name of the test function, without a pattern for subtests.
+func (p proof) top() string {
+	name, _, _ := strings.Cut(p.Test, "/")
+	return name
+}
+
+// pattern is the -test.run of the test and no other.
+func (p proof) pattern() string {
+	name, sub, found := strings.Cut(p.Test, "/")
+	if !found {
+		return "^" + name + "$"
+	}
+	return "^" + name + "$/" + sub
+}
+
+var (
+	testName = regexp.MustCompile(`^Test\w+(/.+)?$`)
+	touched  = regexp.MustCompile(`(?m)^diff --git a/(\S+) b/(\S+)$`)
+)
+
+// load reads the mutants of a directory, in order of their names.
+func load(dir string) ([]*mutant, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.patch"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(paths)
+	var all []*mutant
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		m, err := parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		m.Name = strings.TrimSuffix(filepath.Base(path), ".patch")
+		if m.Row > 0 && !strings.HasPrefix(m.Name, fmt.Sprintf("%02d-", m.Row)) {
+			return nil, fmt.Errorf("%s: it is of row %d", path, m.Row)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// parse reads a patch. A header that is not understood is an error: a misspelt line
+// would be a mutant that nobody runs as it was meant.
+func parse(text []byte) (*mutant, error) {
+	m := &mutant{proof: proof{Count: 1}, text: text}
+	for _, match := range touched.FindAllSubmatch(text, -1) {
+		m.files = append(m.files, string(match[1]))
+		if !bytes.Equal(match[1], match[2]) {
+			m.files = append(m.files, string(match[2]))
+		}
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		line := lines.Text()
+		if strings.HasPrefix(line, "diff --git ") {
+			break
+		}
+		if line == "" {
+			continue
+		}
+		name, value, found := strings.Cut(line, ": ")
+		if err := m.header(name, strings.TrimSpace(value)); err != nil || !found {
+			return nil, fmt.Errorf("header %q: %w", line, err)
+		}
+	}
+	switch {
+	case len(m.files) == 0:
+		return nil, fmt.Errorf("no diff --git in it")
+	case m.TakesOut == "" || m.Guards == "" || m.Package == "" || m.fails == nil:
+		return nil, fmt.Errorf("the header must say Guards, Takes out, Test and Fails with")
+	}
+	return m, nil
+}
+
+func (m *mutant) header(name, value string) (err error) {
+	switch name {
+	case "Row":
+		m.Row, err = strconv.Atoi(value)
+	case "Guards":
+		m.Guards = value
+	case "Takes out":
+		m.TakesOut = value
+	case "Test":
+		m.Package, m.Test, _ = strings.Cut(value, " ")
+		if !testName.MatchString(m.Test) {
+			err = fmt.Errorf("want <directory> <Test...>[/<subtests>]")
+		}
+	case "Fails with":
+		if m.fails, err = regexp.Compile(value); err == nil {
+			m.FailsWith, err = value, specific(m.fails)
+		}
+	case "Count":
+		if m.Count, err = strconv.Atoi(value); err == nil && m.Count < 1 {
+			err = fmt.Errorf("want at least 1")
+		}
+	case "Race":
+		m.Race = value == "yes"
+	default:
+		err = fmt.Errorf("unknown")
+	}
+	return err
+}
+
+// anyones are failures that any test may have on a bad day, and words that any assertion
+// says.
+var anyones = []string{
+	"",
+	"Not equal:",
+	"Condition never satisfied",
+	"Condition satisfied",
+	"Should be true",
+	"Should be false",
+	"Should be empty",
+	"Should be zero, but was 1",
+	"An error is expected but got nil.",
+	"Expected nil, but got: 1",
+	"Target error should be in err chain:",
+	"Received unexpected error:",
+	"Received unexpected error: context deadline exceeded",
+	"Received unexpected error: listen tcp 127.0.0.1:1: bind: address already in use",
+	"Received unexpected error: fork/exec /usr/bin/etcd: cannot allocate memory",
+	"Received unexpected error: open /dev/null: too many open files",
+	"Received unexpected error: write /tmp/x: no space left on device",
+	`"31s" is not less than "30s"`,
+	`"1" is not greater than "1"`,
+	"not in time:",
+	"panic: runtime error: invalid memory address or nil pointer dereference",
+	"fatal error: runtime: out of memory",
+	"WARNING: DATA RACE",
+	"etcdtest: goroutines are left: 1",
+	"goleak: Errors on successful test run: found unexpected goroutines:",
+	"INVALID: ",
+}
+
+// specific refuses an expectation that a failure of no meaning would meet.
+func specific(re *regexp.Regexp) error {
+	for _, s := range anyones {
+		if re.MatchString(s) {
+			return fmt.Errorf("matches %q: that may be any test's failure", s)
+		}
+	}
+	return nil
+}

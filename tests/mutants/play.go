@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// result is what became of one mutant.
+type result struct {
+	*mutant
+	Verdict verdict `json:"verdict"`
+	// Seconds is how long the test took to fail, Healthy how long it took to pass
+	// without the mutant; building counts in neither.
+	Seconds float64 `json:"seconds"`
+	Healthy float64 `json:"healthy_seconds"`
+	Why     string  `json:"why,omitempty"`
+}
+
+// patience is how long tests that can be told wait for what must happen.
+const patience = 15 * time.Second
+
+// player runs tests in one tree.
+type player struct {
+	tree    tree
+	bin     string // where test binaries go
+	timeout time.Duration
+	health  *health
+}
+
+// health remembers how tests do on the code as it is.
+type health struct {
+	mu  sync.Mutex
+	ran map[proof]*checkup
+}
+
+type checkup struct {
+	once    sync.Once
+	verdict verdict
+	why     string
+	took    time.Duration
+}
+
+func (h *health) of(p proof, run func() (verdict, []string, time.Duration)) *checkup {
+	h.mu.Lock()
+	c := h.ran[p]
+	if c == nil {
+		c = &checkup{}
+		h.ran[p] = c
+	}
+	h.mu.Unlock()
+	c.once.Do(func() {
+		var why []string
+		c.verdict, why, c.took = run()
+		c.why = shorten(strings.Join(why, " | "))
+		switch c.verdict {
+		case survived:
+			c.verdict = passed
+		case failed:
+			c.verdict = unhealthy
+		}
+	})
+	return c
+}
+
+// play makes one mutant and runs its test, which has passed without it.
+func (p *player) play(ctx context.Context, m *mutant) (r result) {
+	r.mutant = m
+	c := p.health.of(m.proof, func() (verdict, []string, time.Duration) { return p.test(ctx, m.proof, "as it is") })
+	r.Healthy = c.took.Seconds()
+	switch c.verdict {
+	case passed:
+	case unhealthy:
+		r.Verdict, r.Why = unhealthy, c.why
+		return r
+	default:
+		r.Verdict, r.Why = c.verdict, "without the mutant. "+c.why
+		return r
+	}
+	restore, err := p.tree.mutate(ctx, m)
+	defer func() {
+		if err := restore(); err != nil {
+			// The next mutant would be made of two.
+			r.Verdict, r.Why = broken, fmt.Sprintf("restoring: %v", err)
+		}
+	}()
+	if err != nil {
+		r.Verdict, r.Why = stale, oneLine(err.Error())
+		return r
+	}
+	v, why, took := p.test(ctx, m.proof, m.Name)
+	r.Verdict, r.Why = m.of(v, why)
+	r.Seconds = took.Seconds()
+	return r
+}
+
+// test builds and runs one test on the tree as it is now.
+func (p *player) test(ctx context.Context, what proof, name string) (verdict, []string, time.Duration) {
+	bin := filepath.Join(p.bin, "mutant.test")
+	// Without paths, so that what was built for one copy of the tree serves the next.
+	args := []string{"test", "-c", "-vet=off", "-trimpath", "-o", bin}
+	if what.Race {
+		args = append(args, "-race")
+	}
+	out, _, err := run(ctx, p.tree.dir, 10*time.Minute, "go", append(args, "./"+what.Package)...)
+	if ctx.Err() != nil {
+		return broken, []string{"interrupted"}, 0
+	}
+	if err != nil {
+		return unbuilt, []string{oneLine(string(out))}, 0
+	}
+	if _, err := os.Stat(bin); err != nil {
+		return absent, []string{"the package has no tests"}, 0
+	}
+	defer func() { _ = os.Remove(bin) }()
+	begin := time.Now()
+	// Subtests wait at the same time for what will not happen, not one after another.
+	out, late, err := run(ctx, filepath.Join(p.tree.dir, what.Package), p.timeout, bin, "-test.v", "-test.failfast", "-test.parallel=16",
+		"-test.run="+what.pattern(), "-test.count="+strconv.Itoa(what.Count), "-test.timeout="+p.timeout.String())
+	took := time.Since(begin)
+	if ctx.Err() != nil {
+		return broken, []string{"interrupted"}, took
+	}
+	var exit *exec.ExitError
+	if err != nil && !late && !errors.As(err, &exit) {
+		return broken, []string{err.Error()}, took
+	}
+	v, why := judge(what, string(out), err == nil, late)
+	if *keep != "" {
+		_ = os.WriteFile(filepath.Join(*keep, name+"-"+what.top()+".log"), out, 0o644)
+	}
+	return v, why, took
+}
+
+// run runs a program in a directory and ends it, and all that it has started, when the
+// time is up.
+func run(ctx context.Context, dir string, limit time.Duration, name string, args ...string) (out []byte, late bool, err error) {
+	// The program's own limit, if it has one, comes first and says more.
+	bounded, cancel := context.WithTimeout(ctx, limit+5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(bounded, name, args...)
+	cmd.Dir = dir
+	// Most of these tests fail, by waiting in vain: they are asked to be less patient.
+	cmd.Env = append(os.Environ(), "PWD="+dir, "ELDEST_PATIENCE="+patience.String())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	out, err = cmd.CombinedOutput()
+	return out, bounded.Err() != nil && ctx.Err() == nil, err
+}

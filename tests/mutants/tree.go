@@ -1,0 +1,144 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// tree is a copy of the repository in which mutants live.
+type tree struct{ dir string }
+
+// rootOf finds the root of the repository above the working directory: where go.work is.
+func rootOf(dir string) (string, error) {
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("no go.work above the working directory")
+		}
+	}
+}
+
+// copyTree copies what git knows of root to dir, as it is in the working tree, or, if at
+// is not empty, as it was in that commit. What git ignores stays behind.
+func copyTree(ctx context.Context, root, dir, at string) (tree, error) {
+	if at != "" {
+		archive, err := git(ctx, root, nil, "archive", "--format=tar", at)
+		if err != nil {
+			return tree{}, err
+		}
+		return tree{dir}, unpack(archive, dir)
+	}
+	names, err := git(ctx, root, nil, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	if err != nil {
+		return tree{}, err
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		err := copyFile(filepath.Join(root, name), filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed, and git was not told yet
+			return tree{}, err
+		}
+	}
+	return tree{dir}, nil
+}
+
+func copyFile(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return nil
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return write(to, text, info.Mode().Perm())
+}
+
+func unpack(archive []byte, dir string) error {
+	for entries := tar.NewReader(bytes.NewReader(archive)); ; {
+		entry, err := entries.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case entry.Typeflag != tar.TypeReg:
+			continue
+		}
+		text, err := io.ReadAll(entries)
+		if err == nil {
+			err = write(filepath.Join(dir, entry.Name), text, entry.FileInfo().Mode().Perm())
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func write(path string, text []byte, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, mode)
+}
+
+// mutate applies a mutant; restore makes the tree what it was, also after an error.
+func (t tree) mutate(ctx context.Context, m *mutant) (restore func() error, err error) {
+	before := map[string][]byte{}
+	for _, name := range m.files {
+		text, err := os.ReadFile(filepath.Join(t.dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return func() error { return nil }, err
+		}
+		before[name] = text // nil: the patch makes it
+	}
+	restore = func() error {
+		var errs []error
+		for name, text := range before {
+			path := filepath.Join(t.dir, name)
+			if text == nil {
+				if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+					errs = append(errs, err)
+				}
+				continue
+			}
+			errs = append(errs, write(path, text, 0o644))
+		}
+		return errors.Join(errs...)
+	}
+	return restore, apply(ctx, t.dir, m)
+}
+
+// apply is git apply in a directory, which fails where the context of a change is not
+// what the patch says.
+func apply(ctx context.Context, dir string, m *mutant, flags ...string) error {
+	_, err := git(ctx, dir, m.text, append([]string{"apply"}, flags...)...)
+	return err
+}
+
+// git runs git in a directory. A copy is no repository, whatever lies above it.
+func git(ctx context.Context, dir string, stdin []byte, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(stdin)
+	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+	}
+	return out, nil
+}

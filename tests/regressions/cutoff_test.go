@@ -1,0 +1,173 @@
+package regressions
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// island is a member of three, and the node that talks to it alone.
+type island struct {
+	*node
+	cli *clientv3.Client
+	// cut cuts it off and mend undoes that.
+	cut, mend func()
+	// lost counts what did not get through.
+	lost func() int64
+}
+
+// islands starts three members with a node on each. The first one leads, the others
+// follow it. A cut is one between the members, in the given direction; or, with 0, a
+// black hole between a node and its member.
+func islands(t *testing.T, c *etcdtest.Cluster, name string, cut etcdtest.Direction) []*island {
+	t.Helper()
+	var all []*island
+	var nodes []*node
+	for i := range 3 {
+		var is *island
+		if cut == 0 {
+			host := c.Host(t, i)
+			t.Cleanup(host.Mend)
+			is = &island{
+				cli: host.Client(t), cut: host.Cut, mend: host.Mend,
+				lost: func() int64 { s := host.Stats(); return s.Dropped.Inbound + s.Dropped.Outbound },
+			}
+		} else {
+			is = &island{
+				cli:  c.ClientTo(t, i),
+				cut:  func() { require.NoError(t, c.CutOneWay(i, cut)) },
+				mend: func() { require.NoError(t, c.Mend(i)) },
+				lost: func() int64 {
+					held, err := c.Held(i)
+					require.NoError(t, err)
+					return held
+				},
+			}
+		}
+		is.node = stand(t, is.cli, name, "n"+itoa(i), untilTheEnd, lasting(2*time.Second))
+		all, nodes = append(all, is), append(nodes, is.node)
+		oneLeads(t, nodes)
+	}
+	twoLead(t, nodes)
+	return all
+}
+
+// during cuts an island off, plays a scene, and mends it; a cut through which a write
+// still gets is none.
+func (is *island) during(t *testing.T, scene func(since time.Time)) {
+	t.Helper()
+	before := is.lost()
+	begin := time.Now()
+	is.cut()
+	scene(begin)
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	_, err := is.cli.Put(ctx, "cut", "")
+	require.Error(t, err, "INVALID: %s was not cut off", is.id)
+	require.Greater(t, is.lost(), before, "INVALID: nothing was lost at %s", is.id)
+	is.mend()
+}
+
+// Row 30. The leader's member is partitioned, and all statuses are looked at all the
+// time. Elsewhere two leaders are to be seen for 2.07 s, and the old one forwards to
+// itself for as long. Here never: the old one is neither first, then the next one
+// leads; when it has healed, the old one follows that one; and back again.
+//
+// Fails when Status does not end with the deadline, or the deadline counts from the
+// receipt of a reply.
+func TestRegression30_PartitionedLeader(t *testing.T) {
+	t.Parallel()
+	for what, direction := range map[string]etcdtest.Direction{
+		"both ways": etcdtest.BothWays, "hears nobody": etcdtest.Inbound, "is heard by nobody": etcdtest.Outbound,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := three(t)
+			name := electionOf(t)
+			all := islands(t, c, name, direction)
+			first := take(t, all[0].won, "the first tenure")
+			require.NoError(t, c.MoveLeader(within(t), 2))
+			old, l := all[0], first
+			times := 1
+			if direction == etcdtest.BothWays {
+				times = 2 // there, and back again
+			}
+			for range times {
+				var next *island
+				var second *elector.Leadership
+				old.during(t, func(begin time.Time) {
+					old.becomes(t, elector.Neither)
+					require.Less(t, time.Since(begin), 2*time.Second, "a leader for longer than its lease")
+					select {
+					case second = <-all[0].won:
+						next = all[0]
+					case second = <-all[1].won:
+						next = all[1]
+					case second = <-all[2].won:
+						next = all[2]
+					case <-time.After(patience):
+						require.FailNow(t, "no successor")
+					}
+					require.Error(t, l.Err())
+					require.Equal(t, elector.Neither, old.Status().Role())
+				})
+				require.NotSame(t, old, next)
+				old.follows(t, next.node, second.Token())
+				require.NoError(t, second.Err())
+				require.Equal(t, elector.Leading, next.Status().Role())
+				for _, s := range old.log.all() {
+					leader, _ := s.Leader()
+					require.NotEqual(t, old.id, leader.NodeID, "%v", s)
+				}
+				old, l = next, second
+			}
+			require.Len(t, queueOf(t, c, name), 3)
+		})
+	}
+}
+
+// Row 31. A follower is cut off for longer than the TTL: its member from the others, or
+// it from its member. Elsewhere it goes on naming a leader, and after healing it is
+// silently no participant any more. Here it is neither within the TTL, and a
+// participant again after healing, one that leads when its turn comes.
+//
+// Fails when a follower's status does not rest on its session, or when a lost session
+// is not the end of a round.
+func TestRegression31_PartitionedFollower(t *testing.T) {
+	t.Parallel()
+	for what, direction := range map[string]etcdtest.Direction{"its member": etcdtest.BothWays, "it from its member": 0} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := three(t)
+			name := electionOf(t)
+			all := islands(t, c, name, direction)
+			leader, other, cut := all[0], all[1], all[2]
+			l := take(t, leader.won, "the tenure")
+			require.NoError(t, c.MoveLeader(within(t), 0))
+			keys := queueOf(t, c, name)
+			cut.during(t, func(begin time.Time) {
+				cut.becomes(t, elector.Neither)
+				require.Less(t, time.Since(begin), 2*time.Second, "it named a leader for longer than its lease")
+				eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "its place is lost")
+				require.Equal(t, elector.Neither, cut.Status().Role())
+			})
+			cut.follows(t, leader.node, l.Token())
+			eventually(t, func() bool { return len(queueOf(t, c, name)) == 3 }, "it stands again")
+			require.NotContains(t, keys, queueOf(t, c, name)[2])
+			require.NoError(t, l.Err())
+			require.EqualValues(t, 1, other.rounds.Load())
+			_ = leader.end(t)
+			_ = other.end(t)
+			second := take(t, cut.won, "its own tenure")
+			require.Greater(t, second.Token(), l.Token())
+			require.ErrorIs(t, l.Err(), eldest.ErrClosed)
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package regressions
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// Row 39. The leader crashes, and etcd changes its own leader before the lease has
+// expired. The new one counts every lease anew, at the full TTL and an election timeout,
+// so the fail-over takes up to twice as long; elsewhere that is nowhere said, and taken
+// for a hang. Here the bound is documented (docs/faults.md) and measured: from the crash
+// TTL + 1 s on a healthy etcd; after a change of etcd's leader TTL + E + 1 s more, and
+// 2 E where it was killed and another one had to be elected. Safety is not touched by
+// it: the leading context has ended long before.
+//
+// Nothing of this is in our hands but that the waiter hears of the end wherever its watch
+// has gone by then, and that the old leader's deadline does not follow etcd's.
+func TestRegression39_LeasesRestartWithEtcdsLeader(t *testing.T) {
+	t.Parallel()
+	const life, timeout = 3 * time.Second, 300 * time.Millisecond // the latter is that of three
+	for what, scene := range map[string]struct {
+		change func(t *testing.T, c *etcdtest.Cluster, leads int)
+		// bound is how long the successor's win may take, from the change or, without
+		// one, from the crash.
+		bound time.Duration
+	}{
+		"healthy": {bound: life + time.Second},
+		"moved": {bound: life + timeout + time.Second, change: func(t *testing.T, c *etcdtest.Cluster, leads int) {
+			require.NoError(t, c.MoveLeader(within(t), (leads+1)%3))
+		}},
+		"killed": {bound: 2*timeout + life + timeout + time.Second, change: func(t *testing.T, c *etcdtest.Cluster, leads int) {
+			require.NoError(t, c.Member(leads).Kill())
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			// A machine that is busy with other things may need a second try.
+			for try := range 3 {
+				took, valid := failover(t, life, scene.change)
+				t.Logf("the successor led %v after the crash or the change; valid: %v", took, valid)
+				if valid && took <= scene.bound {
+					return
+				}
+				if try == 2 {
+					require.True(t, valid, "INVALID: the lease was not counted anew: %v for a TTL of %v", took, life)
+					require.LessOrEqual(t, took, scene.bound, "later than the documented bound")
+				}
+			}
+		})
+	}
+}
+
+// failover crashes a leader, has etcd change its own when most of the TTL has passed, and
+// returns how long the successor's win took since then. That is valid if the lease had
+// not expired by then, and was counted anew.
+func failover(t *testing.T, life time.Duration, change func(*testing.T, *etcdtest.Cluster, int)) (took time.Duration, valid bool) {
+	t.Helper()
+	c := three(t)
+	name := electionOf(t)
+	host := c.Host(t)
+	defer host.Mend()
+	tenure := join(t, host.Client(t), name, ttl(life)).lead(t)
+	result := join(t, c.Client(t), name).queue(t)
+	ended := make(chan time.Time, 1)
+	context.AfterFunc(tenure.Context(), func() { ended <- time.Now() })
+
+	host.Cut() // as a crash looks from outside: no farewell, and no renewal
+	since, valid := time.Now(), true
+	if change != nil {
+		leads, err := c.Leader(within(t))
+		require.NoError(t, err)
+		<-time.After(life * 6 / 10) // the fault itself: the lease has most of its life behind it
+		valid = len(result) == 0
+		since = time.Now()
+		change(t, c, leads)
+	}
+	won := wins(t, result)
+	require.Error(t, tenure.Err(), "two leading contexts")
+	require.ErrorIs(t, tenure.Err(), eldest.ErrSessionLost)
+	end := take(t, ended, "the end of the leading context")
+	require.False(t, end.After(won.at), "it ended %v after the successor's win", end.Sub(won.at))
+	require.Greater(t, won.Token(), tenure.Token())
+	require.Positive(t, host.Stats().Dropped.Inbound, "INVALID: nothing was cut")
+	took = won.at.Sub(since)
+	return took, valid && (change == nil || took >= life)
+}

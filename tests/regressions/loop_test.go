@@ -1,0 +1,206 @@
+package regressions
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// alone counts how often a lead function runs beside itself.
+type alone struct{ running, overlaps atomic.Int32 }
+
+func (a *alone) enter() func() {
+	if a.running.Add(1) > 1 {
+		a.overlaps.Add(1)
+	}
+	return func() { a.running.Add(-1) }
+}
+
+// stuckLogger blocks in each line.
+type stuckLogger struct {
+	*journal
+	blocked <-chan struct{}
+}
+
+func (l stuckLogger) Handle(ctx context.Context, r slog.Record) error {
+	<-l.blocked
+	return l.journal.Handle(ctx, r)
+}
+
+// Row 33, in the loop. The lead function takes long, the log blocks, and the tenure is
+// taken away meanwhile. Elsewhere the lease is not renewed while the function runs, or
+// the loop goes on and the function runs a second time beside itself. Here renewals go
+// on for many TTLs, and the next tenure begins when the function has returned.
+//
+// Fails when elector's round calls the lead function on the goroutine that renews, or
+// begins the next round without waiting for it.
+func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	var rec etcdtest.Recorder
+	var a alone
+	long, blocked := make(chan struct{}), make(chan struct{})
+	ends := make(chan struct{}, 1024)
+	n := stand(t, c.Client(t, rec.Attach), name, "n", func(ctx context.Context, l *elector.Leadership) error {
+		defer a.enter()()
+		select {
+		case <-long:
+			<-ctx.Done()
+		case <-time.After(patience):
+		}
+		ends <- struct{}{}
+		return nil
+	}, lasting(time.Second), func(cfg *elector.Config) {
+		cfg.Logger = slog.New(stuckLogger{&journal{}, blocked})
+		cfg.Backoff = func(int) time.Duration { return time.Millisecond }
+	})
+	t.Cleanup(func() { close(blocked) })
+	l := take(t, n.won, "the win")
+	eventually(t, func() bool { return rec.Count("LeaseKeepAlive") >= 10 }, "renewals for two TTLs and more")
+	require.NoError(t, l.Err(), "the lease was lost beside a function that takes long")
+	require.Equal(t, elector.Leading, n.Status().Role())
+
+	_, err := c.Client(t).Delete(within(t), l.Key())
+	require.NoError(t, err)
+	take(t, l.Done(), "the end of the tenure")
+	n.becomes(t, elector.Neither)
+	next := stand(t, c.Client(t), name, "next", untilTheEnd)
+	take(t, next.won, "the successor's win") // the key is gone: nobody waits for the function
+	_ = next.end(t)
+	never(t, func() bool { return len(n.won) > 0 || len(queueOf(t, c, name)) > 0 }, 500*time.Millisecond,
+		"it stands although it cannot serve")
+	require.Empty(t, ends)
+	close(long)
+	take(t, ends, "the end of the function")
+	again := take(t, n.won, "the win of a second tenure")
+	require.Greater(t, again.Token(), l.Token())
+	require.Zero(t, a.overlaps.Load(), "the lead function ran beside itself")
+}
+
+// Row 34. The lead function ignores the end of its context. Elsewhere the key is given
+// back beside it, and two functions lead. Here the key is kept, and the lease renewed,
+// until it returns.
+//
+// Fails when elector's round leaves etcd before it has waited.
+func TestRegression34_KeyIsKeptUntilTheFunctionReturns(t *testing.T) {
+	t.Parallel()
+	var a alone
+	old, next, release := ignorant(t, &a, time.Minute)
+	l := take(t, old.won, "the win")
+	next.follows(t, old, l.Token())
+	stopped := time.Now()
+	old.stop()
+	old.becomes(t, elector.Neither)
+	require.Less(t, time.Since(stopped), atOnce)
+	// Longer than the lease would last by itself.
+	never(t, func() bool { return len(next.won) > 0 || l.Err() != nil }, 1500*time.Millisecond,
+		"the key was given back while the function ran")
+	next.follows(t, old, l.Token())
+	release()
+	released := time.Now()
+	take(t, next.won, "the successor's win")
+	require.Less(t, time.Since(released), 500*time.Millisecond)
+	require.Zero(t, a.overlaps.Load(), "the lead function ran beside itself")
+	require.NotErrorIs(t, old.end(t), eldest.ErrStuck)
+}
+
+// Row 34, and it takes longer than it is given: the lease is left to its deadline, and
+// that is logged. Then two functions run: what cannot be prevented is said.
+//
+// Fails when elector's round renews for ever, or gives the key back beside the function.
+func TestRegression34_LeaseIsLeftToItsDeadline(t *testing.T) {
+	t.Parallel()
+	const drain = 500 * time.Millisecond
+	var a alone
+	old, next, _ := ignorant(t, &a, drain)
+	l := take(t, old.won, "the win")
+	next.follows(t, old, l.Token())
+	stopped := time.Now()
+	old.stop()
+	second := take(t, next.won, "the successor's win")
+	took := time.Since(stopped)
+	require.GreaterOrEqual(t, took, drain, "the key was given back while the function ran")
+	require.Less(t, took, drain+time.Second+atOnce, "the lease is renewed for ever")
+	require.Greater(t, second.Token(), l.Token())
+	require.Error(t, l.Err(), "its tenure goes on beside the successor's")
+	require.ErrorIs(t, old.end(t), eldest.ErrStuck)
+	eventually(t, func() bool { return old.log.says("ERROR lead function ignores its context") }, "it is logged")
+	eventually(t, func() bool { return a.overlaps.Load() == 1 }, "INVALID: the function has returned")
+}
+
+// ignorant starts a node whose lead function ignores its context until release is
+// called, or the test ends, and one that waits behind it.
+func ignorant(t *testing.T, a *alone, drain time.Duration) (old, next *node, release func()) {
+	t.Helper()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	ignoring, returned := make(chan struct{}), make(chan struct{})
+	release = sync.OnceFunc(func() { close(ignoring) })
+	t.Cleanup(func() {
+		release()
+		<-returned
+	})
+	old = stand(t, c.Client(t), name, "old", func(context.Context, *elector.Leadership) error {
+		defer close(returned)
+		defer a.enter()()
+		<-ignoring
+		return nil
+	}, lasting(time.Second), func(cfg *elector.Config) { cfg.Drain = drain })
+	old.becomes(t, elector.Leading)
+	next = stand(t, c.Client(t), name, "next", func(ctx context.Context, l *elector.Leadership) error {
+		defer a.enter()()
+		return untilTheEnd(ctx, l)
+	})
+	return old, next, release
+}
+
+// Row 34, and etcd cannot be reached either. The deadline passes: the key goes with the
+// lease, whatever the function does, and the successor's tenure begins after the
+// function's context has ended.
+//
+// Fails when something renews past the deadline, or waits for the function first.
+func TestRegression34_DeadlineBeforeTheFunctionReturns(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	host := c.Host(t)
+	ignoring, ended := make(chan struct{}), make(chan time.Time, 1)
+	old := stand(t, host.Client(t), name, "old", func(ctx context.Context, _ *elector.Leadership) error {
+		<-ctx.Done()
+		ended <- time.Now()
+		select {
+		case <-ignoring:
+		case <-time.After(patience):
+		}
+		return nil
+	}, lasting(2*time.Second), func(cfg *elector.Config) { cfg.Drain = time.Minute })
+	l := take(t, old.won, "the win")
+	began := make(chan time.Time, 1)
+	next := stand(t, c.Client(t), name, "next", func(ctx context.Context, l *elector.Leadership) error {
+		began <- time.Now()
+		return untilTheEnd(ctx, l)
+	})
+	next.follows(t, old, l.Token())
+	host.Cut()
+	t.Cleanup(host.Mend)
+	start := take(t, began, "the successor's lead function")
+	require.False(t, take(t, ended, "the end of the context").After(start), "two leading contexts")
+	require.ErrorIs(t, l.Err(), eldest.ErrSessionLost)
+	require.Equal(t, elector.Neither, old.Status().Role())
+	require.Positive(t, host.Stats().Dropped.Inbound, "INVALID: nothing was cut")
+	host.Mend()
+	never(t, func() bool { return len(queueOf(t, c, name)) > 1 }, 300*time.Millisecond,
+		"it stands although it cannot serve")
+	close(ignoring)
+	old.follows(t, next, take(t, next.won, "its tenure").Token())
+}

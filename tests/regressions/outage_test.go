@@ -1,0 +1,245 @@
+package regressions
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// outages is how long etcd is away in row 26. The everyday one is beyond the TTL; the
+// long ones are the row's own: -outages=10s,30s,2m.
+var outages = flag.String("outages", environment("ELDEST_OUTAGES", "3s"), "how long etcd is away, a list of durations")
+
+func environment(name, otherwise string) string {
+	if text := os.Getenv(name); text != "" {
+		return text
+	}
+	return otherwise
+}
+
+// away is a way in which etcd can be away, for these members.
+type away struct {
+	begin, end func(t *testing.T, c *etcdtest.Cluster, members ...int)
+	// goesOn: a member comes back with all that it knew, and may act on it.
+	goesOn bool
+}
+
+var killed = away{
+	begin: func(t *testing.T, c *etcdtest.Cluster, members ...int) {
+		for _, i := range members {
+			require.NoError(t, c.Member(i).Kill())
+		}
+	},
+	end: func(t *testing.T, c *etcdtest.Cluster, members ...int) {
+		require.NoError(t, c.Restart(within(t), members...))
+	},
+}
+
+var halted = away{
+	begin: func(t *testing.T, c *etcdtest.Cluster, members ...int) {
+		for _, i := range members {
+			require.NoError(t, c.Member(i).Stop())
+		}
+	},
+	end: func(t *testing.T, c *etcdtest.Cluster, members ...int) {
+		for _, i := range members {
+			require.NoError(t, c.Member(i).Cont())
+		}
+	},
+	goesOn: true,
+}
+
+// Row 26. etcd is away for longer than the TTL and comes back: all members or one,
+// killed or stopped. Elsewhere nobody leads afterwards, or two do, or those who waited
+// have silently dropped out of the queue. Here exactly one leads afterwards and all
+// others stand behind it; and one member of three costs nobody anything.
+//
+// Fails when a round that ends while etcd is away is the last one, or when a node comes
+// back beside the key of its own earlier round.
+func TestRegression26_EtcdAway(t *testing.T) {
+	t.Parallel()
+	for text := range strings.SplitSeq(*outages, ",") {
+		d, err := time.ParseDuration(text)
+		require.NoError(t, err)
+		for what, play := range map[string]func(*testing.T, time.Duration){
+			"all killed":  func(t *testing.T, d time.Duration) { allAway(t, killed, d) },
+			"all stopped": func(t *testing.T, d time.Duration) { allAway(t, halted, d) },
+			"one killed":  func(t *testing.T, d time.Duration) { oneAway(t, killed, d) },
+			"one stopped": func(t *testing.T, d time.Duration) { oneAway(t, halted, d) },
+		} {
+			t.Run(what+" for "+text, func(t *testing.T) {
+				t.Parallel()
+				play(t, d)
+			})
+		}
+	}
+}
+
+// standThree starts three nodes with clients of all members; the first one leads.
+func standThree(t *testing.T, c *etcdtest.Cluster, name string) []*node {
+	t.Helper()
+	var nodes []*node
+	for i := range 3 {
+		nodes = append(nodes, stand(t, c.Client(t), name, "n"+itoa(i), untilTheEnd, lasting(2*time.Second), quick))
+		oneLeads(t, nodes)
+	}
+	twoLead(t, nodes)
+	return nodes
+}
+
+func allAway(t *testing.T, how away, d time.Duration) {
+	c := three(t)
+	name := electionOf(t)
+	nodes := standThree(t, c, name)
+	first := take(t, nodes[0].won, "the first tenure")
+	running, _ := goroutines(t, name)
+	require.Positive(t, running, "INVALID: nobody's goroutines are counted")
+	how.begin(t, c, 0, 1, 2)
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	for _, n := range nodes {
+		s := n.becomes(t, elector.Neither)
+		require.Error(t, s.Reason())
+	}
+	require.NoError(t, ctx.Err(), "INVALID: the outage is too short")
+	require.ErrorIs(t, first.Err(), eldest.ErrSessionLost)
+	<-ctx.Done() // the fault itself
+	for _, n := range nodes {
+		require.Equal(t, elector.Neither, n.Status().Role(), "%v", n.Status())
+	}
+	ours, _ := goroutines(t, name)
+	require.LessOrEqual(t, ours, 2*running, "goroutines pile up")
+	how.end(t, c, 0, 1, 2)
+	leader, took := oneLeads(t, nodes, "after etcd's return")
+	t.Logf("n%d leads %v after etcd's return", leader, took)
+	require.Less(t, took, 10*time.Second)
+	eventually(t, func() bool { return len(queueOf(t, c, name)) == 3 }, "all stand again, and nothing else does")
+	_, token, _ := nodes[leader].Status().Own()
+	require.Greater(t, token, first.Token())
+	eventually(t, func() bool { return leasesOf(t, c, 2*time.Second) == 3 }, "leases are left")
+	for _, n := range nodes {
+		_ = n.end(t)
+	}
+	// With the clients still open: what the rounds have begun has ended with them.
+	eventually(t, func() bool {
+		ours, theirs := goroutines(t, name)
+		return ours == 0 && theirs <= 4*4*len(nodes)
+	}, "goroutines are left")
+	require.Empty(t, queueOf(t, c, name))
+}
+
+func oneAway(t *testing.T, how away, d time.Duration) {
+	c := three(t)
+	name := electionOf(t)
+	nodes := standThree(t, c, name)
+	first := take(t, nodes[0].won, "the first tenure")
+	before := queueOf(t, c, name)
+	// etcd's own leader, so that its successor has to be elected as well; but one that is
+	// stopped for longer than the TTL may revoke all leases when it goes on (decision
+	// 0016), so there it is another one.
+	gone, err := c.Leader(within(t))
+	require.NoError(t, err)
+	if how.goesOn {
+		gone = (gone + 1) % c.Size()
+	}
+	how.begin(t, c, gone)
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	<-ctx.Done() // the fault itself
+	require.NoError(t, first.Err(), "one member of three cost the leader its tenure")
+	how.end(t, c, gone)
+	oneLeads(t, nodes)
+	require.NoError(t, first.Err())
+	require.Equal(t, before, queueOf(t, c, name), "one member of three cost somebody its place")
+	for _, n := range nodes {
+		require.EqualValues(t, 1, n.rounds.Load())
+	}
+}
+
+// Row 28. etcd is away for 3 s, and the election loop goes on. Elsewhere it makes
+// hundreds of rounds. Here it makes 8 at the most, whatever makes the rounds fail: with
+// etcd away they hardly end at all, and where something fails at once the back-off
+// holds them apart.
+//
+// Fails when elector.rounds does not pause, or always for the first pause.
+func TestRegression28_FewRoundsWhileEtcdIsAway(t *testing.T) {
+	t.Parallel()
+	const span, most = 3 * time.Second, 8
+	gone, stopped := etcdtest.Start(t, etcdtest.Config{}), etcdtest.Start(t, etcdtest.Config{})
+	name := electionOf(t)
+	dead := gone.Client(t)
+	require.NoError(t, dead.Close())
+	led := stand(t, gone.Client(t), name, "led", untilTheEnd, lasting(time.Second), quick)
+	l := take(t, led.won, "the win")
+	waits := stand(t, gone.Client(t), name, "waits", untilTheEnd, lasting(time.Second), quick)
+	waits.follows(t, led, l.Token())
+	_, err := stopped.Client(t).Get(within(t), "connected")
+	require.NoError(t, err)
+
+	before := map[*node]int64{led: led.rounds.Load(), waits: waits.rounds.Load()}
+	killed.begin(t, gone, 0)
+	halted.begin(t, stopped, 0)
+	ctx, cancel := context.WithTimeout(context.Background(), span)
+	defer cancel()
+	refused := errors.New("refused at once")
+	nodes := []*node{led, waits,
+		stand(t, gone.Client(t), name, "killed", untilTheEnd),
+		stand(t, stopped.Client(t), name, "stopped", untilTheEnd),
+		stand(t, dead, name, "closed client", untilTheEnd),
+		stand(t, nil, name, "nil client", untilTheEnd),
+		stand(t, nil, name, "no source", untilTheEnd, func(cfg *elector.Config) {
+			cfg.Source = func(context.Context) (elector.Clients, error) { return elector.Clients{}, refused }
+		}),
+		// One that dials anew in each round, and is not patient.
+		stand(t, nil, name, "dials", untilTheEnd, func(cfg *elector.Config) {
+			var last *clientv3.Client
+			t.Cleanup(func() {
+				if last != nil {
+					_ = last.Close()
+				}
+			})
+			cfg.Source = func(ctx context.Context) (elector.Clients, error) {
+				if last != nil {
+					_ = last.Close()
+				}
+				cli, err := gone.Dial()
+				if err != nil {
+					return elector.Clients{}, err
+				}
+				last = cli
+				ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+				defer cancel()
+				_, err = cli.Get(ctx, "ready?")
+				return elector.Client(cli), err
+			}
+		}),
+	}
+	<-ctx.Done() // the fault itself
+	for _, n := range nodes {
+		rounds := n.rounds.Load() - before[n]
+		t.Logf("%s: %d rounds in %v, %v", n.id, rounds, span, n.Status())
+		require.LessOrEqual(t, rounds, int64(most), "%s", n.id)
+		require.Equal(t, elector.Neither, n.Status().Role(), "%s", n.id)
+	}
+	for _, n := range nodes[2:4] {
+		require.NotErrorIs(t, n.Status().Reason(), eldest.ErrClosed, "%s is at it", n.id)
+	}
+	require.Greater(t, nodes[6].rounds.Load(), int64(2), "INVALID: nothing was tried")
+	require.ErrorIs(t, nodes[6].Status().Reason(), refused)
+	// Those that were only waiting for etcd have not given up.
+	killed.end(t, gone, 0)
+	oneLeads(t, []*node{led, waits, nodes[2], nodes[7]})
+	_ = nodes[3].end(t) // before its etcd goes
+	halted.end(t, stopped, 0)
+}

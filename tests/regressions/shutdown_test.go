@@ -1,0 +1,191 @@
+package regressions
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// errNone is a source that has no clients yet.
+var errNone = errors.New("no clients yet")
+
+// Row 35, in the loop: a node that never led is stopped, in whatever it is doing. No lead
+// function runs, Run returns soon, and neither key nor lease is left.
+//
+// Fails when Run calls the lead function after its context has ended, or when a round
+// that fails before the win does not close its session.
+func TestRegression35_ShutdownOfANodeThatNeverLed(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{})
+	name := electionOf(t)
+	leader := stand(t, c.Client(t), name, "leader", untilTheEnd)
+	l := take(t, leader.won, "the win")
+	unmistakable := 43 * time.Second // no other lease has this TTL
+	type scene struct {
+		change func(*elector.Config)
+		// ready waits until the node is where it is to be stopped; undo lets what
+		// was held go on after the end of Run.
+		ready, undo func(n *node)
+		lease       bool // whether one may be left, without a key, to expire
+	}
+	scenes := map[string]func(t *testing.T, host *etcdtest.Host) scene{
+		"while it follows": func(t *testing.T, _ *etcdtest.Host) scene {
+			return scene{ready: func(n *node) { n.follows(t, leader, l.Token()) }}
+		},
+		"while it waits for clients": func(t *testing.T, _ *etcdtest.Host) scene {
+			return scene{
+				change: func(cfg *elector.Config) {
+					cfg.Source = func(ctx context.Context) (elector.Clients, error) {
+						<-ctx.Done()
+						return elector.Clients{}, errNone
+					}
+				},
+				ready: func(n *node) {
+					eventually(t, func() bool { return n.rounds.Load() == 1 }, "it asks")
+				},
+			}
+		},
+		"in the back-off": func(t *testing.T, _ *etcdtest.Host) scene {
+			return scene{
+				change: func(cfg *elector.Config) {
+					cfg.Source = func(context.Context) (elector.Clients, error) { return elector.Clients{}, errNone }
+					cfg.Backoff = func(int) time.Duration { return time.Hour }
+				},
+				ready: func(n *node) {
+					n.until(t, "refused", func(s elector.Status) bool { return errors.Is(s.Reason(), errNone) })
+				},
+			}
+		},
+		"while its lease is granted": func(t *testing.T, host *etcdtest.Host) scene {
+			return scene{
+				lease: true,
+				ready: func(*node) {
+					eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the request is held")
+				},
+				undo: func(*node) { host.Mend() },
+			}
+		},
+		"while it registers": func(t *testing.T, host *etcdtest.Host) scene {
+			swallowed := host.SwallowNextReply(etcdtest.Containing(name + "/"))
+			return scene{ready: func(*node) { require.NoError(t, swallowed.Wait(within(t))) }}
+		},
+	}
+	for what, set := range scenes {
+		unmistakable += time.Second
+		t.Run(what, func(t *testing.T) {
+			host := c.Host(t)
+			cli := host.Client(t)
+			_, err := cli.Get(within(t), "connected")
+			require.NoError(t, err)
+			s := set(t, host)
+			if s.lease {
+				host.Hold(etcdtest.Inbound)
+			}
+			n := stand(t, cli, name, "n", untilTheEnd, lasting(unmistakable), func(cfg *elector.Config) {
+				if s.change != nil {
+					s.change(cfg)
+				}
+			})
+			s.ready(n)
+			begin := time.Now()
+			require.ErrorIs(t, n.end(t), context.Canceled)
+			require.Less(t, time.Since(begin), atOnce)
+			require.Zero(t, n.calls.Load(), "leader code ran")
+			require.Equal(t, elector.Neither, n.Status().Role())
+			if s.undo != nil {
+				s.undo(n)
+				_, err = cli.Get(within(t), "what was held has arrived")
+				require.NoError(t, err)
+			}
+			require.Equal(t, []string{l.Key()}, queueOf(t, c, name), "a key is left")
+			if !s.lease {
+				require.Zero(t, leasesOf(t, c, unmistakable), "a lease is left")
+			}
+		})
+	}
+	require.NoError(t, l.Err())
+}
+
+// errStuck is the refusal of a gate.
+var errStuck = errors.New("the application is stuck")
+
+// gated renews a lease only while the application says that it lives.
+type gated struct {
+	clientv3.Lease
+	stuck *atomic.Bool
+}
+
+func (g gated) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	if g.stuck.Load() {
+		return nil, errStuck
+	}
+	return g.Lease.KeepAliveOnce(ctx, id)
+}
+
+// Row 36 (a 48-minute outage of PD). The application is stuck, its network is fine.
+// Elsewhere the lease is renewed for ever. Here renewals go through whatever the source
+// of clients hands out, so they can be made to depend on the application's own
+// liveness: leadership then ends within the TTL and passes on.
+//
+// Fails when something renews that does not go through Clients.Lease.
+func TestRegression36_StuckApplication(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	var stuck atomic.Bool
+	cli := c.Client(t)
+	n := stand(t, cli, name, "n", untilTheEnd, lasting(2*time.Second), func(cfg *elector.Config) {
+		cfg.Source = elector.Always(elector.Clients{KV: cli, Watcher: cli, Lease: gated{cli, &stuck}})
+	})
+	l := take(t, n.won, "the win")
+	next := stand(t, c.Client(t), name, "next", untilTheEnd)
+	next.follows(t, n, l.Token())
+	stuck.Store(true)
+	begin := time.Now()
+	take(t, l.Done(), "the end of the tenure")
+	require.Less(t, time.Since(begin), 2*time.Second)
+	second := take(t, next.won, "the successor's win")
+	require.Error(t, l.Err())
+	stuck.Store(false)
+	n.follows(t, next, second.Token())
+}
+
+// Row 36 without the loop: a session of one's own goes through the same door. The gate's
+// refusal is what its hooks report, a deadline later the tenure is over, and nothing was
+// asked of the application but to say whether it lives.
+func TestRegression36_StuckSession(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := electionOf(t)
+	var stuck atomic.Bool
+	var rec etcdtest.Recorder
+	cli := c.Client(t, rec.Attach)
+	jeopardy := make(chan lease.JeopardyEvent, 16)
+	p := join(t, cli, name, func(l *lease.Config, _ *election.Config) {
+		l.TTL, l.Lease = 2*time.Second, gated{cli, &stuck}
+		l.Hooks.Jeopardy = func(ev lease.JeopardyEvent) { jeopardy <- ev }
+	})
+	leader := p.lead(t)
+	next := join(t, c.Client(t), name).queue(t)
+	eventually(t, func() bool { return rec.Count("LeaseKeepAlive") > 2 }, "renewals, while it lives")
+	require.NoError(t, leader.Err())
+
+	stuck.Store(true)
+	require.ErrorIs(t, take(t, jeopardy, "the gate's refusal").Err, errStuck)
+	renewals := rec.Count("LeaseKeepAlive")
+	take(t, leader.Done(), "the end of the tenure")
+	require.ErrorIs(t, leader.Err(), eldest.ErrSessionLost)
+	wins(t, next)
+	require.Equal(t, renewals, rec.Count("LeaseKeepAlive"), "it was renewed past the gate")
+}

@@ -1,0 +1,176 @@
+package security
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator/kv"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+	"github.com/eldest-io/eldest/resolver"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// names that try to be somewhere else than where they are put.
+var names = []string{
+	"..", ".", "svc", "svc0", "sv", "svc\x00", "svc\xff", "\xff", "\xff\xff\xff", "\x00", "%2F", "svc%2Fa", "svc\\a", "ѕvс", "svc\u2044a", "svc／a",
+	"\x1b[2Jsvc", "\u202ecvs", "svc\n", " svc", "svc ", "'; delete --prefix ''", "$(reboot)", strings.Repeat("n", keys.MaxName),
+}
+
+// refusedNames are those with which keys would lie in another election's range, or nowhere.
+var refusedNames = []string{"", "/", "svc/", "/svc", "svc/a", "a/../svc", "svc/1", "//", strings.Repeat("n", keys.MaxName+1)}
+
+// Whatever an election is called, everything that is done in it stays in its range: a
+// neighbour is put on each side, and a guard on the whole store.
+func TestNamesStayInTheirRange(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	all := func() map[string]string {
+		t.Helper()
+		resp, err := cli.Get(within(t), "\x00", clientv3.WithFromKey())
+		require.NoError(t, err)
+		found := map[string]string{}
+		for _, kv := range resp.Kvs {
+			found[string(kv.Key)] = string(kv.Value)
+		}
+		return found
+	}
+	// One key just outside each end of each range, and a candidate of root's in each.
+	for _, name := range names {
+		for _, key := range []string{name, name + "0", name + ".", name + "/\xff\xff", "/" + name} {
+			_, err := cli.Put(within(t), key, "bystander")
+			require.NoError(t, err)
+		}
+	}
+	before := all()
+	for _, name := range names {
+		session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: time.Minute})
+		require.NoError(t, err)
+		c, err := election.New(election.Config{Election: name, Session: session, KV: cli, Watcher: cli, Value: []byte(name)})
+		require.NoError(t, err, "%q", name)
+		l, err := c.Campaign(within(t))
+		require.NoError(t, err, "%q", name)
+		during := all()
+		require.Len(t, during, len(before)+1, "%q", name)
+		require.Equal(t, name, during[keys.Candidate(name, int64(session.ID()))])
+		for _, other := range names {
+			queue, err := observe.Queue(within(t), cli, nil, other)
+			require.NoError(t, err)
+			require.Equal(t, other == name, len(queue) == 1, "%q is seen in the election %q", name, other)
+		}
+		require.NoError(t, l.Proclaim(within(t), []byte("news")))
+		require.NoError(t, c.Close(within(t)))
+		require.NoError(t, session.Close(within(t)))
+		require.Equal(t, before, all(), "%q", name)
+		require.Equal(t, "eldest:///", resolver.Target(name)[:10])
+		require.NotContains(t, resolver.Target(name)[10:], "/")
+	}
+}
+
+// A name that could be somewhere else is refused by every door, before anything is sent.
+func TestNamesThatCouldEscapeAreRefused(t *testing.T) {
+	rec := &etcdtest.Recorder{}
+	cli := etcdtest.Shared(t).Client(t, rec.Attach)
+	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: time.Minute})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, session.Close(within(t))) }()
+	rec.Reset()
+	for _, name := range refusedNames {
+		doors := map[string]func() error{
+			"check": func() error { return keys.Check(name) },
+			"candidate": func() error {
+				_, err := election.New(election.Config{Election: name, Session: session, KV: cli, Watcher: cli})
+				return err
+			},
+			"elector": func() error {
+				_, err := elector.New(elector.Config{Election: name, NodeID: "n", Source: elector.Always(elector.Client(cli))})
+				return err
+			},
+			"observer": func() error {
+				_, err := observe.New(observe.Config{Election: name, KV: cli, Watcher: cli})
+				return err
+			},
+			"leader": func() error { _, err := observe.LeaderOf(within(t), cli, name); return err },
+			"queue":  func() error { _, err := observe.Queue(within(t), cli, cli, name); return err },
+			"evict": func() error {
+				return election.Evict(within(t), cli, name, eldest.Candidate{Key: name + "/1", Token: 1})
+			},
+		}
+		for door, open := range doors {
+			require.ErrorIs(t, open(), eldest.ErrInvalid, "%s: %q", door, name)
+		}
+	}
+	// Nor does an eviction reach a key of another election, or one that is no candidate's.
+	for _, key := range []string{"other/1", "svc", "svc/", "svc0/1", "svc/../other/1", "svc/1/2", "svc/zz", "\x00", ""} {
+		err := election.Evict(within(t), cli, svc, eldest.Candidate{Key: key, Token: 1})
+		require.ErrorIs(t, err, eldest.ErrInvalid, "%q", key)
+	}
+	require.Zero(t, rec.Count(), "something was sent")
+	_, err = observe.LeaderOf(within(t), cli, svc)
+	require.ErrorIs(t, err, eldest.ErrNoLeader)
+	require.Positive(t, rec.Count(), "INVALID: nothing is ever counted")
+}
+
+// Values are bytes: whatever they say, they are in one key and nobody's key is made of
+// them; and a guarded operation reaches no candidate, whatever range it names.
+func TestValuesAndGuardsStayWhereTheyAre(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	const name = "values"
+	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: time.Minute})
+	require.NoError(t, err)
+	c, err := election.New(election.Config{Election: name, Session: session, KV: cli, Watcher: cli})
+	require.NoError(t, err)
+	l, err := c.Campaign(within(t))
+	require.NoError(t, err)
+	for _, value := range append([]string{"values/1", "other/1", "\x00\xff", strings.Repeat("\x00", 1<<16)}, names...) {
+		require.NoError(t, l.Proclaim(within(t), []byte(value)))
+		queue, err := observe.Queue(within(t), cli, nil, name)
+		require.NoError(t, err)
+		require.Len(t, queue, 1)
+		require.Equal(t, value, string(queue[0].Value))
+		require.Equal(t, c.Key(), queue[0].Key)
+	}
+	begin, end := keys.Range(name)
+	for _, op := range []clientv3.Op{
+		clientv3.OpDelete(begin, clientv3.WithRange(end)), clientv3.OpDelete("\x00", clientv3.WithFromKey()),
+		clientv3.OpDelete("", clientv3.WithPrefix()), clientv3.OpPut(begin+"1", "x"), clientv3.OpDelete("v", clientv3.WithPrefix()),
+	} {
+		_, err := l.KV().Do(within(t), op)
+		require.ErrorIs(t, err, eldest.ErrInvalid)
+		_, err = txn.Guard{Election: name, Key: l.Key(), Token: l.Token()}.Txn(within(t), cli).Then(clientv3.OpTxn(nil, nil, []clientv3.Op{op})).Commit()
+		require.ErrorIs(t, err, eldest.ErrInvalid)
+	}
+	require.True(t, l.Holds(0))
+	require.NoError(t, c.Close(within(t)))
+	require.NoError(t, session.Close(within(t)))
+}
+
+// The keys of a leader-elected store lie in no election's range and in no other store's,
+// whatever a caller calls them.
+func TestSpacesOfServices(t *testing.T) {
+	for _, one := range names {
+		space := kv.SpaceOf(one)
+		for _, key := range append([]string{"../../other/data/x", "/", "\xff\xff", "\x00"}, names...) {
+			made := space.Data(key)
+			back, ok := space.Key(made)
+			require.True(t, ok)
+			require.Equal(t, key, back)
+			require.NotContains(t, space.Trail(), made)
+			for _, other := range names {
+				begin, end := keys.Range(other)
+				require.False(t, begin <= made && made < end, "%q is in the range of %q", made, other)
+				_, foreign := kv.SpaceOf(other).Key(made)
+				require.Equal(t, one == other, foreign, "%q is in the space of %q", made, other)
+				require.False(t, strings.HasPrefix(made, kv.SpaceOf(other).Trail()), "%q is in the trail of %q", made, other)
+			}
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package security
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/curator"
+	"github.com/eldest-io/eldest/curator/kv"
+	"github.com/eldest-io/eldest/curator/kv/kvpb"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// service is a leader-elected store on a fortress, whose nodes trust only each other.
+type service struct {
+	*fortress
+	nodes map[string]*curator.Curator
+	at    map[string]string // address by node
+	stop  map[string]func()
+}
+
+func newService(t *testing.T, ids ...string) *service {
+	t.Helper()
+	s := &service{fortress: newFortress(t, signed(tokenLife), tokenLife), nodes: map[string]*curator.Curator{}, at: map[string]string{}, stop: map[string]func(){}}
+	space := kv.SpaceOf(svc)
+	root := strings.TrimSuffix(space.Data(""), "data/")
+	s.user("node", on(svc, readWrite), permission{root, keys.End(root), readWrite})
+	for _, id := range ids {
+		s.start(id)
+	}
+	return s
+}
+
+func (s *service) start(id string) {
+	s.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(s.t, err)
+	own := s.ca.issue(id, false)
+	cfg := curator.Config{
+		Elector: elector.Config{
+			Election: svc, NodeID: id, Source: elector.Always(elector.Client(s.client("node", id))),
+			Session: lease.Config{TTL: 10 * time.Second}, Backoff: func(int) time.Duration { return 50 * time.Millisecond },
+		},
+		Listener: listener, Wait: 2 * time.Second,
+		ServerCredentials: credentials.NewTLS(&tls.Config{
+			Certificates: []tls.Certificate{own}, ClientCAs: s.ca.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13,
+		}),
+		PeerCredentials: func(l elector.Leader) credentials.TransportCredentials {
+			secured := s.ca.client(own)
+			secured.ServerName = l.NodeID
+			return credentials.NewTLS(secured)
+		},
+		VerifyHop: curator.NodeCertificate, MaxMessage: 64 << 10,
+		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
+			server, err := kv.New(ctx, l)
+			if err == nil {
+				kvpb.RegisterKVServer(r, server)
+			}
+			return err
+		},
+	}
+	c, err := curator.New(cfg)
+	require.NoError(s.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { _ = c.Run(ctx); close(done) }()
+	s.nodes[id], s.at[id] = c, listener.Addr().String()
+	s.stop[id] = func() { cancel(); <-done }
+	s.t.Cleanup(s.stop[id])
+}
+
+// leader waits until one leads and the others follow it, and returns their ids.
+func (s *service) leader() (leader string, followers []string) {
+	s.t.Helper()
+	eventually(s.t, func() bool {
+		leader, followers = "", nil
+		for id, n := range s.nodes {
+			switch n.Status().Role() {
+			case elector.Leading:
+				leader = id
+			case elector.Following:
+				followers = append(followers, id)
+			}
+		}
+		return leader != "" && len(followers) == len(s.nodes)-1
+	}, "one leads, and the others follow")
+	return leader, followers
+}
+
+// caller connects to a node, with a certificate or without.
+func (s *service) caller(id string, certificates ...tls.Certificate) *grpc.ClientConn {
+	s.t.Helper()
+	secured := s.ca.client(certificates...)
+	secured.ServerName = id
+	conn, err := grpc.NewClient(s.at[id], grpc.WithTransportCredentials(credentials.NewTLS(secured)))
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func put(t *testing.T, conn *grpc.ClientConn, key string, value []byte, md ...string) error {
+	t.Helper()
+	ctx := metadata.AppendToOutgoingContext(within(t), md...)
+	_, err := kvpb.NewKVClient(conn).Put(ctx, &kvpb.PutRequest{RequestId: t.Name() + key, Key: key, Value: value})
+	return err
+}
+
+// A service all of whose connections are secured works, for callers at any node, over
+// changes of the leader and of tokens. Nobody but a node can say that it has forwarded a
+// call, whatever certificate it has; who says so, changes nothing.
+func TestHopsAreOfNodes(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "n0", "n1", "n2")
+	for round := range 2 {
+		leader, _ := s.leader()
+		for id := range s.nodes {
+			require.NoError(t, put(t, s.caller(id), id+string(rune('a'+round)), []byte("x")), "at %s, of %s", id, leader)
+		}
+		if round == 0 {
+			s.stop[leader]()
+			delete(s.nodes, leader)
+		}
+	}
+	leader, followers := s.leader()
+	_, token, _ := s.nodes[leader].Status().Own()
+	before := s.contents()
+	for name, certificates := range map[string][]tls.Certificate{
+		"no certificate": nil, "a caller's": {s.ca.issue("caller", false)}, "another node's": {s.ca.issue("n9", false)},
+		"a stranger's": {newAuthority(t).issue(followers[0], false)},
+	} {
+		for _, at := range []string{leader, followers[0]} {
+			err := put(t, s.caller(at, certificates...), "forged", []byte("x"),
+				"eldest-hop", strconv.FormatInt(int64(token), 10), "eldest-from", followers[0])
+			want := codes.PermissionDenied
+			if name == "a stranger's" {
+				want = codes.Unavailable // there is no connection
+			}
+			require.Equal(t, want, status.Code(err), "%s at %s: %v", name, at, err)
+		}
+	}
+	require.Equal(t, before, s.contents())
+	// The same from a node is served: that it was refused was for who sent it.
+	require.NoError(t, put(t, s.caller(leader, s.ca.issue(followers[0], false)), "real", []byte("x"),
+		"eldest-hop", strconv.FormatInt(int64(token), 10), "eldest-from", followers[0]))
+}
+
+// A message over the limit is refused alike at the leader and at a follower, and writes
+// nothing.
+func TestOversizedMessages(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "n0", "n1")
+	leader, followers := s.leader()
+	require.NoError(t, put(t, s.caller(followers[0]), "fits", make([]byte, 60<<10)))
+	before := s.contents()
+	for _, at := range []string{leader, followers[0]} {
+		for _, options := range [][]byte{make([]byte, 65<<10), make([]byte, 3<<20)} {
+			err := put(t, s.caller(at), "large", options)
+			require.Equal(t, codes.ResourceExhausted, status.Code(err), "at %s: %v", at, err)
+		}
+	}
+	require.Equal(t, before, s.contents())
+}
+
+// impostor is a gRPC server that serves whatever it is asked.
+type impostor struct {
+	address string
+	calls   atomic.Int64
+}
+
+func newImpostor(t *testing.T, options ...grpc.ServerOption) *impostor {
+	t.Helper()
+	i := &impostor{}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	i.address = listener.Addr().String()
+	server := grpc.NewServer(append(options, grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		i.calls.Add(1)
+		return status.Error(codes.PermissionDenied, "got you")
+	}))...)
+	served := make(chan struct{})
+	go func() { _ = server.Serve(listener); close(served) }()
+	t.Cleanup(func() { server.Stop(); <-served })
+	return i
+}
+
+// Somebody who may write in the election, and has no certificate of a node, puts itself
+// in front of the queue as any node it likes: it is followed, as etcd has it, and is sent
+// nothing, whether it speaks plain text or has a certificate of its own.
+func TestImpostorsAreSentNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "n0", "n1")
+	s.user("insider", on(svc, readWrite))
+	insider := s.client("insider", "insider")
+	secured := func(certificate tls.Certificate) grpc.ServerOption {
+		return grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}))
+	}
+	for name, i := range map[string]*impostor{
+		"plain text":          newImpostor(t),
+		"its own certificate": newImpostor(t, secured(s.ca.issue("insider", true))),
+		"a stranger's":        newImpostor(t, secured(newAuthority(t).issue("n0", true))),
+	} {
+		leader, _ := s.leader()
+		value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: leader, Instance: "impostor", Address: i.address, TTL: time.Minute})
+		require.NoError(t, err)
+		granted, err := insider.Grant(within(t), 60)
+		require.NoError(t, err)
+		key := keys.Candidate(svc, int64(granted.ID))
+		begin, end := keys.Range(svc)
+		// In one transaction: all others are removed, and it stands alone.
+		queue, err := insider.Get(within(t), begin, clientv3.WithRange(end), clientv3.WithKeysOnly())
+		require.NoError(t, err)
+		ops := []clientv3.Op{clientv3.OpPut(key, string(value), clientv3.WithLease(granted.ID))}
+		for _, kv := range queue.Kvs {
+			ops = append(ops, clientv3.OpDelete(string(kv.Key)))
+		}
+		_, err = insider.Txn(within(t)).Then(ops...).Commit()
+		require.NoError(t, err)
+		for id, n := range s.nodes {
+			if id == leader {
+				continue // of its own name it follows nobody, and says that there are two
+			}
+			_, err := n.Watch().NextWhere(within(t), func(st elector.Status) bool {
+				l, ok := st.Leader()
+				return ok && l.Address == i.address
+			})
+			require.NoError(t, err, "%s: INVALID: nobody follows it: %v", name, n.Status())
+		}
+		for id := range s.nodes {
+			err := put(t, s.caller(id), "secret", []byte("what only the leader may know"))
+			require.Equal(t, codes.Unavailable, status.Code(err), "%s at %s: %v", name, id, err)
+			lost, ok := curator.LostLeadership(err)
+			require.True(t, ok, "%v", err)
+			require.True(t, lost.GetNothingApplied())
+		}
+		require.Zero(t, i.calls.Load(), name)
+		_, err = insider.Revoke(within(t), granted.ID)
+		require.NoError(t, err)
+	}
+	leader, followers := s.leader()
+	require.NoError(t, put(t, s.caller(followers[0]), "after", []byte("x")), "of %s", leader)
+}

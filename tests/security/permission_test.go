@@ -1,0 +1,277 @@
+package security
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// act is something that participants do, as one of them.
+type act struct {
+	name string
+	// needs is what a role needs on the election's range.
+	needs clientv3.PermissionType
+	do    func(t *testing.T, f *fortress, cli *clientv3.Client) error
+}
+
+const svc = "svc"
+
+// acts leave everything as it was, whether or not they are allowed.
+var acts = []act{
+	{"leader", read, func(t *testing.T, _ *fortress, cli *clientv3.Client) error {
+		_, err := observe.LeaderOf(within(t), cli, svc)
+		return err
+	}},
+	{"queue", read, func(t *testing.T, _ *fortress, cli *clientv3.Client) error {
+		queue, err := observe.Queue(within(t), cli, cli, svc)
+		if err == nil {
+			require.Len(t, queue, 1)
+			require.Positive(t, queue[0].TTL)
+		}
+		return err
+	}},
+	{"observe", read, func(t *testing.T, _ *fortress, cli *clientv3.Client) error {
+		o, err := observe.New(observe.Config{Election: svc, KV: cli, Watcher: cli})
+		require.NoError(t, err)
+		defer o.Close()
+		state, err := o.Subscribe().Next(within(t))
+		if err == nil && state.Kind != eldest.Led {
+			err = state.Reason
+		}
+		return err
+	}},
+	{"register", readWrite, stands(func(ctx context.Context, c *election.Candidate) error {
+		_, err := c.Register(ctx)
+		return err
+	})},
+	{"campaign", readWrite, stands(func(ctx context.Context, c *election.Candidate) error {
+		brief, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err := c.Campaign(brief)
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil // somebody leads, and it stood as long as it liked
+		}
+		return err
+	})},
+	{"try", readWrite, stands(func(ctx context.Context, c *election.Candidate) error {
+		_, err := c.Try(ctx)
+		if errors.Is(err, eldest.ErrNotElected) {
+			return nil // it has looked, and somebody leads
+		}
+		return err
+	})},
+	{"evict", readWrite, func(t *testing.T, f *fortress, cli *clientv3.Client) error {
+		// The victim is a candidate of root's, behind the leader.
+		lease, err := f.root.Grant(within(t), 60)
+		require.NoError(t, err)
+		victim := eldest.Candidate{Key: keys.Candidate(svc, int64(lease.ID)), Lease: int64(lease.ID)}
+		put, err := f.root.Put(within(t), victim.Key, "victim", clientv3.WithLease(lease.ID))
+		require.NoError(t, err)
+		victim.Token = eldest.Token(put.Header.Revision)
+		err = election.Evict(within(t), cli, svc, victim)
+		left, getErr := f.root.Get(within(t), victim.Key)
+		require.NoError(t, getErr)
+		require.Equal(t, err == nil, len(left.Kvs) == 0, "the error and the deed differ")
+		if err != nil {
+			require.Equal(t, put.Header.Revision, left.Kvs[0].ModRevision)
+			require.Equal(t, put.Header.Revision, left.Header.Revision, "something was written")
+		}
+		_, err2 := f.root.Revoke(within(t), lease.ID)
+		require.NoError(t, err2)
+		return err
+	}},
+	{"elector", readWrite, func(t *testing.T, _ *fortress, cli *clientv3.Client) error {
+		e, err := elector.New(elector.Config{
+			Election: svc, NodeID: "n", Address: "n:1", Source: elector.Always(elector.Client(cli)), Session: lease.Config{TTL: 10 * time.Second},
+		})
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- e.Run(ctx, func(context.Context, *elector.Leadership) error {
+				t.Error("it leads, where somebody else does")
+				return nil
+			})
+		}()
+		// It follows the leader, or says why it does not.
+		s, err := e.Watch().NextWhere(within(t), func(s elector.Status) bool {
+			return s.Role() == elector.Following || errors.Is(s.Reason(), rpctypes.ErrPermissionDenied)
+		})
+		require.NoError(t, err, "%v", e.Status())
+		stop()
+		require.ErrorIs(t, take(t, done, "the end of Run"), context.Canceled)
+		return s.Reason()
+	}},
+}
+
+// stands has a candidate with a session of its own do something, and leave.
+func stands(do func(ctx context.Context, c *election.Candidate) error) func(*testing.T, *fortress, *clientv3.Client) error {
+	return func(t *testing.T, _ *fortress, cli *clientv3.Client) error {
+		session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 10 * time.Second})
+		require.NoError(t, err, "a lease is anybody's who has logged in")
+		c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli, Value: []byte("intruder")})
+		require.NoError(t, err)
+		err = do(within(t), c)
+		require.NoError(t, c.Close(within(t)))
+		require.NoError(t, session.Close(within(t)), "its lease is its own to revoke")
+		return err
+	}
+}
+
+// Roles with less than what an act needs on exactly the election's range are refused, by
+// name, and change nothing; with just that they are not. So it is with passwords, and
+// with the names of certificates in their place.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	f := newFortress(t, simple, 0)
+	roles := map[string][]permission{
+		"nothing":   {},
+		"reads":     {on(svc, read)},
+		"writes":    {on(svc, write)},
+		"stands":    {on(svc, readWrite)},
+		"neighbour": {on("svca", readWrite), on("sv", readWrite), on("svc0", readWrite)},
+		"half":      {{"svc/", "svc/8", readWrite}}, // where all leases are, and not the whole range
+		"one key":   {{from: "svc/1", may: readWrite}, {from: "svc", may: readWrite}, {from: "svc/", may: readWrite}},
+	}
+	allowed := func(role string, a act) bool {
+		switch role {
+		case "reads":
+			return a.needs == read
+		case "half": // an eviction concerns the key of the evicted, and no other
+			return a.name == "evict"
+		}
+		return role == "stands"
+	}
+	for name, permissions := range roles {
+		f.user(name, permissions...)
+	}
+	leader := f.root
+	session, err := lease.Open(within(t), lease.Config{Lease: leader, TTL: time.Minute})
+	require.NoError(t, err)
+	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "leader", Address: "leader:1", TTL: time.Minute})
+	require.NoError(t, err)
+	candidate, err := election.New(election.Config{Election: svc, Session: session, KV: leader, Watcher: leader, Value: value})
+	require.NoError(t, err)
+	l, err := candidate.Campaign(within(t))
+	require.NoError(t, err)
+	for name := range roles {
+		for login, cli := range map[string]*clientv3.Client{"password": f.client(name, "somebody"), "certificate": f.client("", name)} {
+			for _, a := range acts {
+				t.Run(name+"/"+login+"/"+a.name, func(t *testing.T) {
+					before := f.contents()
+					err := a.do(t, f, cli)
+					if allowed(name, a) {
+						require.NoError(t, err)
+						after := f.contents()
+						require.Equal(t, before.keys, after.keys, "it was not left as it was")
+						return
+					}
+					require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+					require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown, "a refusal is certain")
+					var op *eldest.OpError
+					require.ErrorAs(t, err, &op)
+					require.Equal(t, svc, op.Election)
+					require.ErrorContains(t, err, "permission denied")
+					after := f.contents()
+					if a.name == "evict" { // root's own doing
+						before.revision = after.revision
+					}
+					require.Equal(t, before, after, "somebody without permission has changed something")
+				})
+			}
+		}
+	}
+	require.True(t, l.Holds(0), "the leader is not concerned")
+	require.NoError(t, candidate.Close(within(t)))
+	require.NoError(t, session.Close(within(t)))
+}
+
+// A leader whose role has the election's range and nothing else does all that leaders do,
+// for several lives of its lease; what lies outside it cannot write, guarded or not, and
+// can once its role allows that.
+func TestRoleOfExactlyTheRange(t *testing.T) {
+	t.Parallel()
+	f := newFortress(t, simple, 0)
+	f.user("node", on(svc, readWrite))
+	cli := f.client("node", "somebody")
+	renewed := make(chan struct{}, 1000)
+	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 2 * time.Second, Hooks: lease.Hooks{
+		Renewed: func(lease.RenewedEvent) { renewed <- struct{}{} },
+	}})
+	require.NoError(t, err)
+	c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli})
+	require.NoError(t, err)
+	l, err := c.Campaign(within(t))
+	require.NoError(t, err)
+	require.NoError(t, l.Proclaim(within(t), []byte("news")))
+	for range 6 {
+		take(t, renewed, "a renewal")
+	}
+	require.True(t, l.Holds(0))
+
+	before := f.contents()
+	_, err = l.KV().Put(within(t), "data", "1")
+	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+	require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
+	_, err = l.Txn(within(t)).Then(clientv3.OpPut("data", "1")).Commit()
+	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+	_, err = l.KV().Get(within(t), "data")
+	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+	_, err = cli.Put(within(t), "data", "1")
+	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+	require.Equal(t, before, f.contents())
+	require.True(t, l.Holds(0), "a refusal of the data is none of the tenure")
+
+	f.grant("node", permission{from: "data", may: readWrite})
+	_, err = l.KV().Put(within(t), "data", "2")
+	require.NoError(t, err)
+	require.NoError(t, l.Resign(within(t)))
+	_, err = l.KV().Put(within(t), "data", "3")
+	require.ErrorIs(t, err, eldest.ErrNotLeading)
+	require.NoError(t, c.Close(within(t)))
+	require.NoError(t, session.Close(within(t)))
+	left := f.contents()
+	require.Len(t, left.keys, 1)
+	require.Equal(t, "2", left.keys[0].value)
+	require.Empty(t, left.leases)
+}
+
+// A role that loses its permission in the middle: the leader stays what it is until its
+// key goes or its lease, as nobody has taken those away, and cannot write any more; it
+// can leave no key behind for longer than its lease.
+func TestPermissionTakenFromALeader(t *testing.T) {
+	t.Parallel()
+	f := newFortress(t, simple, 0)
+	f.user("node", on(svc, readWrite), permission{from: "data", may: readWrite})
+	cli := f.client("node", "somebody")
+	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 2 * time.Second})
+	require.NoError(t, err)
+	c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli})
+	require.NoError(t, err)
+	l, err := c.Campaign(within(t))
+	require.NoError(t, err)
+	p := on(svc, readWrite)
+	_, err = f.root.RoleRevokePermission(within(t), "node", p.from, p.to)
+	require.NoError(t, err)
+	_, err = l.KV().Put(within(t), "data", "1")
+	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+	require.ErrorIs(t, l.Proclaim(within(t), []byte("x")), rpctypes.ErrPermissionDenied)
+	require.Len(t, f.contents().keys, 1)
+	err = c.Close(within(t))
+	t.Logf("the farewell of a leader without permission: %v; of its session: %v", err, session.Close(within(t)))
+	require.NotNil(t, l.Err())
+	eventually(t, func() bool { c := f.contents(); return len(c.keys) == 0 && len(c.leases) == 0 }, "the key is gone with its lease")
+}

@@ -1,0 +1,200 @@
+package security
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"sort"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/eldest-io/eldest/keys"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 30 * time.Second
+
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func eventually(t testing.TB, condition func() bool, what string) {
+	t.Helper()
+	require.Eventually(t, condition, patience, 2*time.Millisecond, what)
+}
+
+// take waits for a value.
+func take[T any](t testing.TB, from <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		require.FailNow(t, "not in time: "+what)
+		panic("unreachable")
+	}
+}
+
+// fortress is an etcd with TLS, certificates of clients and authentication.
+type fortress struct {
+	t        *testing.T
+	ca       *authority
+	endpoint string
+	root     *clientv3.Client
+}
+
+// secret is everybody's password.
+const secret = "secret"
+
+// newFortress starts one. tokens is etcd's --auth-token, life the life of its simple
+// tokens.
+func newFortress(t *testing.T, tokens func(*authority) string, life time.Duration) *fortress {
+	t.Helper()
+	f := &fortress{t: t, ca: newAuthority(t)}
+	cert, key := f.ca.files("server", f.ca.issue("server", true))
+	f.endpoint = startMember(t, spec{
+		Dir: t.TempDir(), CA: f.ca.dir + "/ca.crt", Cert: cert, Key: key, Tokens: tokens(f.ca), TTL: uint(life / time.Second),
+	})
+	admin := f.client("", "admin")
+	_, err := admin.UserAdd(within(t), "root", secret)
+	require.NoError(t, err)
+	_, err = admin.RoleAdd(within(t), "root")
+	require.NoError(t, err)
+	_, err = admin.UserGrantRole(within(t), "root", "root")
+	require.NoError(t, err)
+	_, err = admin.AuthEnable(within(t))
+	require.NoError(t, err)
+	f.root = f.client("root", "admin")
+	return f
+}
+
+// simple are tokens of etcd's that live on while they are used.
+func simple(*authority) string { return "simple" }
+
+// signed are tokens that end when they end, however much they are used.
+func signed(life time.Duration) func(*authority) string {
+	return func(a *authority) string {
+		cert, key := a.files("tokens", a.issue("tokens", false))
+		return strings.Join([]string{"jwt", "pub-key=" + cert, "priv-key=" + key, "sign-method=ES256", "ttl=" + life.String()}, ",")
+	}
+}
+
+// client is a client with a certificate for a name, and a user's password unless that is
+// empty: then etcd takes the name for the user's.
+func (f *fortress) client(user, name string, with ...func(*clientv3.Config)) *clientv3.Client {
+	f.t.Helper()
+	return f.clientOf(user, f.ca.client(f.ca.issue(name, false)), with...)
+}
+
+func (f *fortress) clientOf(user string, secured *tls.Config, with ...func(*clientv3.Config)) *clientv3.Client {
+	f.t.Helper()
+	cli, err := clientv3.New(f.config(user, secured, with...))
+	require.NoError(f.t, err)
+	f.t.Cleanup(func() { _ = cli.Close() })
+	return cli
+}
+
+func (f *fortress) config(user string, secured *tls.Config, with ...func(*clientv3.Config)) clientv3.Config {
+	cfg := clientv3.Config{Endpoints: []string{f.endpoint}, TLS: secured, Logger: zap.NewNop(), DialTimeout: 5 * time.Second}
+	if user != "" {
+		cfg.Username, cfg.Password = user, secret
+	}
+	for _, change := range with {
+		change(&cfg)
+	}
+	return cfg
+}
+
+// refusals has a client count how often etcd says that its token is none.
+func refusals(n *atomic.Int64) func(*clientv3.Config) {
+	return func(cfg *clientv3.Config) {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(
+			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				err := invoke(ctx, method, req, reply, cc, opts...)
+				if errors.Is(rpctypes.Error(err), rpctypes.ErrInvalidAuthToken) {
+					n.Add(1)
+				}
+				return err
+			}))
+	}
+}
+
+// permission is one of a role's: a range, or one key if to is empty.
+type permission struct {
+	from, to string
+	may      clientv3.PermissionType
+}
+
+// What a role may do.
+const (
+	read      = clientv3.PermissionType(clientv3.PermRead)
+	write     = clientv3.PermissionType(clientv3.PermWrite)
+	readWrite = clientv3.PermissionType(clientv3.PermReadWrite)
+)
+
+// on is permission for exactly an election's range.
+func on(election string, may clientv3.PermissionType) permission {
+	begin, end := keys.Range(election)
+	return permission{begin, end, may}
+}
+
+// user makes a user with a role of its own.
+func (f *fortress) user(name string, permissions ...permission) {
+	f.t.Helper()
+	_, err := f.root.UserAdd(within(f.t), name, secret)
+	require.NoError(f.t, err)
+	_, err = f.root.RoleAdd(within(f.t), name)
+	require.NoError(f.t, err)
+	_, err = f.root.UserGrantRole(within(f.t), name, name)
+	require.NoError(f.t, err)
+	f.grant(name, permissions...)
+}
+
+func (f *fortress) grant(name string, permissions ...permission) {
+	f.t.Helper()
+	for _, p := range permissions {
+		_, err := f.root.RoleGrantPermission(within(f.t), name, p.from, p.to, p.may)
+		require.NoError(f.t, err)
+	}
+}
+
+// contents is everything that is in etcd: of each key its life, its newest write and its
+// lease; and the leases.
+type contents struct {
+	revision int64
+	keys     []keyValue
+	leases   []clientv3.LeaseID
+}
+
+type keyValue struct {
+	key, value         string
+	create, mod, lease int64
+}
+
+func (f *fortress) contents() contents {
+	f.t.Helper()
+	all, err := f.root.Get(within(f.t), "\x00", clientv3.WithFromKey())
+	require.NoError(f.t, err)
+	c := contents{revision: all.Header.Revision}
+	for _, kv := range all.Kvs {
+		c.keys = append(c.keys, keyValue{string(kv.Key), string(kv.Value), kv.CreateRevision, kv.ModRevision, kv.Lease})
+	}
+	leases, err := f.root.Leases(within(f.t))
+	require.NoError(f.t, err)
+	for _, l := range leases.Leases {
+		c.leases = append(c.leases, l.ID)
+	}
+	sort.Slice(c.leases, func(i, j int) bool { return c.leases[i] < c.leases[j] })
+	return c
+}

@@ -1,0 +1,73 @@
+package security
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// Who does not get as far as etcd is told so when its patience ends, and what etcd
+// refuses at once, at once; in no case is anything changed.
+func TestWhoDoesNotGetIn(t *testing.T) {
+	t.Parallel()
+	f := newFortress(t, simple, 0)
+	f.user("node", on(svc, readWrite))
+	stranger := newAuthority(t)
+	cert, key := f.ca.files("elsewhere", f.ca.issue("elsewhere", false))
+	elsewhere := startMember(t, spec{Dir: t.TempDir(), CA: f.ca.dir + "/ca.crt", Cert: cert, Key: key})
+	mistrusting := stranger.client(f.ca.issue("node", false))
+	plain := strings.Replace(f.endpoint, "https://", "http://", 1)
+	before := f.contents()
+	for name, tc := range map[string]struct {
+		cfg  clientv3.Config
+		want error
+	}{
+		"no certificate":           {f.config("", f.ca.client()), context.DeadlineExceeded},
+		"a stranger's certificate": {f.config("", f.ca.client(stranger.issue("node", false))), context.DeadlineExceeded},
+		"does not trust etcd":      {f.config("", mistrusting), context.DeadlineExceeded},
+		"etcd has another name": {f.config("", f.ca.client(f.ca.issue("node", false)), func(cfg *clientv3.Config) {
+			cfg.Endpoints = []string{elsewhere}
+		}), context.DeadlineExceeded},
+		"plain text":                   {f.config("", nil, func(cfg *clientv3.Config) { cfg.Endpoints = []string{plain} }), context.DeadlineExceeded},
+		"a certificate of no user":     {f.config("", f.ca.client(f.ca.issue("nobody", false))), rpctypes.ErrPermissionDenied},
+		"a certificate without a name": {f.config("", f.ca.client(f.ca.issue("", false))), rpctypes.ErrPermissionDenied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cli, err := clientv3.New(tc.cfg)
+			require.NoError(t, err)
+			defer func() { _ = cli.Close() }()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err = observe.LeaderOf(ctx, cli, svc)
+			require.ErrorIs(t, err, tc.want)
+			var op *eldest.OpError
+			require.ErrorAs(t, err, &op)
+			session, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: 10 * time.Second})
+			if err == nil { // a lease may be anybody's whose certificate is fine
+				t.Log("it was granted a lease")
+				require.NoError(t, session.Close(within(t)))
+			} else {
+				require.ErrorAs(t, err, &op)
+				t.Logf("leader: %v", err)
+			}
+			require.Equal(t, before, f.contents())
+		})
+	}
+	// A wrong password is none; a client is not even made.
+	for _, user := range []string{"node", "nobody"} {
+		cfg := f.config(user, f.ca.client(f.ca.issue("somebody", false)))
+		cfg.Password = "wrong"
+		_, err := clientv3.New(cfg)
+		require.ErrorIs(t, err, rpctypes.ErrAuthFailed)
+	}
+	require.Equal(t, before, f.contents())
+}

@@ -1,0 +1,156 @@
+package security
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// tokenLife is how long a token lives.
+const tokenLife = 2 * time.Second
+
+// guest is a participant with a client, and so a token, of its own.
+type guest struct {
+	client  *clientv3.Client
+	refused *atomic.Int64 // how often its token was none any more
+	session *lease.Session
+	*election.Candidate
+}
+
+func (f *fortress) guest() *guest {
+	f.t.Helper()
+	g := &guest{refused: new(atomic.Int64)}
+	g.client = f.client("node", "somebody", refusals(g.refused))
+	return g
+}
+
+// stand has the guest stand for election, with a session that is quiet for longer than
+// any token lives, so that nothing asks for a new one.
+func (f *fortress) stand(value string) *guest {
+	f.t.Helper()
+	g := f.guest()
+	var err error
+	g.session, err = lease.Open(within(f.t), lease.Config{Lease: g.client, TTL: time.Minute})
+	require.NoError(f.t, err)
+	g.Candidate, err = election.New(election.Config{
+		Election: svc, Session: g.session, KV: g.client, Watcher: g.client, Value: []byte(value), Recheck: -1,
+	})
+	require.NoError(f.t, err)
+	return g
+}
+
+// Tokens of both kinds expire while a leader leads, a candidate waits and an observer
+// watches: those that live on while they are used, of participants who use them for
+// nothing; and signed ones, which end whatever anybody does. Nobody is disturbed, and all
+// that happens next happens as ever.
+func TestTokensExpireDuringAWait(t *testing.T) {
+	for name, tokens := range map[string]func(*authority) string{"simple": simple, "signed": signed(tokenLife)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFortress(t, tokens, tokenLife)
+			f.user("node", on(svc, readWrite), permission{from: "data", may: readWrite})
+			f.user("watcher", on(svc, read))
+			first, second, third := f.stand("first"), f.stand("second"), f.stand("third")
+			l, err := first.Campaign(within(t))
+			require.NoError(t, err)
+			wins := map[*guest]chan *election.Leadership{}
+			for _, g := range []*guest{second, third} {
+				_, err := g.Register(within(t))
+				require.NoError(t, err)
+				wins[g] = make(chan *election.Leadership, 1)
+				go func() {
+					l, err := g.Await(context.WithoutCancel(t.Context()))
+					if (g == second) != errors.Is(err, eldest.ErrWithdrawn) || g == third && err != nil {
+						t.Errorf("the wait ended: %v", err)
+					}
+					wins[g] <- l
+				}()
+			}
+			var refused atomic.Int64
+			watching := f.client("watcher", "somebody", refusals(&refused))
+			o, err := observe.New(observe.Config{Election: svc, KV: watching, Watcher: watching, Recheck: -1})
+			require.NoError(t, err)
+			defer o.Close()
+			states := o.Subscribe()
+			sees := func(value string) {
+				t.Helper()
+				for {
+					s, err := states.Next(within(t))
+					require.NoError(t, err)
+					require.NotEqual(t, eldest.Nobody, s.Kind)
+					if s.Kind == eldest.Led && string(s.Leader.Value) == value {
+						return
+					}
+				}
+			}
+			sees("first")
+			expire := func() { time.Sleep(tokenLife + 1500*time.Millisecond) } // the fault itself; etcd looks once a second
+
+			expire()
+			require.True(t, l.Holds(0))
+			require.NoError(t, l.Proclaim(within(t), []byte("news")))
+			sees("news")
+			expire()
+			_, err = l.KV().Put(within(t), "data", "1")
+			require.NoError(t, err, "a guarded write")
+			expire()
+			// One in the middle leaves: the last one's watch must be made anew, on a stream
+			// that was opened with a token which has expired.
+			require.NoError(t, second.Withdraw(within(t)))
+			require.Nil(t, take(t, wins[second], "the end of its wait"))
+			expire()
+			require.NoError(t, l.Resign(within(t)))
+			next := take(t, wins[third], "the win")
+			require.Greater(t, next.Token(), l.Token())
+			sees("third")
+			_, err = observe.LeaderOf(within(t), watching, svc)
+			require.NoError(t, err)
+			for name, n := range map[string]*atomic.Int64{"leader": first.refused, "the next": third.refused, "observer": &refused} {
+				require.Positive(t, n.Load(), "INVALID: the token of the %s never expired", name)
+			}
+			expire()
+			for _, g := range []*guest{first, second, third} {
+				require.NoError(t, g.Close(within(t)))
+				require.NoError(t, g.session.Close(within(t)))
+			}
+			left := f.contents()
+			require.Len(t, left.keys, 1)
+			require.Empty(t, left.leases)
+		})
+	}
+}
+
+// A session that is renewed all the time outlives its token, of which renewals need none.
+func TestTokensExpireUnderASession(t *testing.T) {
+	t.Parallel()
+	f := newFortress(t, signed(tokenLife), tokenLife)
+	f.user("node", on(svc, readWrite))
+	cli := f.client("node", "somebody")
+	renewed := make(chan struct{}, 1000)
+	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 2 * time.Second, Hooks: lease.Hooks{
+		Renewed: func(lease.RenewedEvent) { renewed <- struct{}{} },
+	}})
+	require.NoError(t, err)
+	c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli})
+	require.NoError(t, err)
+	l, err := c.Campaign(within(t))
+	require.NoError(t, err)
+	stop := context.AfterFunc(l.Context(), func() {})
+	for begin := time.Now(); time.Since(begin) < 3*tokenLife; {
+		take(t, renewed, "a renewal")
+	}
+	require.True(t, l.Holds(0))
+	require.True(t, stop(), "it was lost on the way")
+	require.NoError(t, c.Close(within(t)))
+	require.NoError(t, session.Close(within(t)))
+}

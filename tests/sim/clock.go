@@ -1,0 +1,56 @@
+package sim
+
+import (
+	"sync"
+	"time"
+)
+
+// clock is the clock of one process: it runs at a rate of its own, and stands still
+// while the process is stopped. A real clock goes on then, but nobody looks at it: what
+// a process sees is a jump when it goes on. Timers cannot be stopped in a bubble; those
+// that fire meanwhile find that by the clock it is too early.
+type clock struct {
+	start time.Time
+	rate  float64
+
+	mu    sync.Mutex
+	still bool
+	at    time.Duration // the reading while it stands still
+}
+
+func newClock(rate float64) *clock {
+	if rate == 0 {
+		rate = 1
+	}
+	return &clock{start: time.Now(), rate: rate}
+}
+
+// Now implements lease.Clock.
+func (c *clock) Now() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.still {
+		return c.at
+	}
+	return c.reading()
+}
+
+func (c *clock) reading() time.Duration {
+	return time.Duration(float64(time.Since(c.start)) * c.rate)
+}
+
+// stop makes the clock stand still.
+func (c *clock) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.still {
+		c.still, c.at = true, c.reading()
+	}
+}
+
+// jump makes it go on as if it had never stood still.
+func (c *clock) jump() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.still = false
+}

@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"github.com/eldest-io/eldest/oracle"
+	"github.com/eldest-io/eldest/tests/sim/rig"
+)
+
+// kind is one kind of fault, or one proof that a fault reached somebody, by the name
+// under which it is counted.
+type kind struct {
+	name   string
+	rare   bool // strikes too seldom for a suite of a hundred scenarios
+	effect bool // is the proof of others, and no fault by itself
+	ours   bool // needs what only our own election does: ask a majority, or read a clock
+}
+
+// plenty is the number of scenarios from which on rare kinds must have struck too.
+const plenty = 500
+
+// kinds are all that must have struck in a suite.
+func kinds() []kind {
+	out := []kind{
+		{name: "crash, power lost"}, {name: "crash, process only"},
+		{name: "cut both"}, {name: "cut out"}, {name: "cut in"},
+		{name: "delay below"}, {name: "delay about"}, {name: "delay above"},
+		{name: string(packets)}, {name: string(fade)}, {name: string(reset)}, {name: string(starve)},
+		{name: string(revoke)}, {name: string(remove)}, {name: string(overwrite)},
+		{name: string(compact)}, {name: "compaction behind a cut"},
+		{name: string(full)}, {name: string(restart)}, {name: string(outage)}, {name: string(stall)},
+		{name: "leader stopped past its lease"}, {name: "leader stopped, lease kept"}, {name: "stopped anywhere"},
+		{name: "bytes held", effect: true}, {name: "bytes late", effect: true},
+		{name: "packets sent again", effect: true}, {name: "waits for a processor", effect: true},
+		{name: "first use after a stop: not sure", effect: true, ours: true},
+		{name: "refused: " + string(rig.NoSpace), effect: true},
+		{name: "refused: " + string(rig.Compacted), effect: true, rare: true},
+		{name: "refused: " + string(rig.InvalidToken), effect: true, rare: true},
+		{name: "session lost under a slow clock", effect: true},
+		{name: "session lost under a fast clock", effect: true},
+	}
+	for _, reply := range replies {
+		out = append(out, kind{name: "reply lost: " + reply, ours: reply == confirmation})
+	}
+	for _, point := range points {
+		ours := point == confirmation
+		out = append(out, kind{name: "stopped before the " + point, rare: true, ours: ours},
+			kind{name: "stopped at the reply of the " + point, rare: true, ours: ours})
+	}
+	return out
+}
+
+// tally counts what is known only at the end: the proofs that faults took effect.
+func (s *show) tally() {
+	sum := s.struck
+	for _, l := range s.losses {
+		sum["reply lost: "+l.reply] += l.loss.Hits()
+	}
+	rates := map[string]float64{}
+	for _, a := range s.everybody() {
+		held, late := a.host.Effects()
+		starved, resent := a.host.Pains()
+		sum["bytes held"] += held
+		sum["bytes late"] += late
+		sum["waits for a processor"] += starved
+		sum["packets sent again"] += resent
+		rates[a.name] = a.clock.rate
+	}
+	for why, n := range s.world.Server.Refusals() {
+		sum["refused: "+string(why)] += n
+	}
+	for _, e := range s.log.Events() {
+		switch {
+		case e.Kind == oracle.NotSure:
+			sum["first use after a stop: not sure"]++
+		case e.Kind == oracle.Sure:
+			sum["first use after a stop: sure"]++
+		case e.Kind == oracle.Ended && e.Lost && rates[e.Who] < 0.97:
+			sum["session lost under a slow clock"]++
+		case e.Kind == oracle.Ended && e.Lost && rates[e.Who] > 1.03:
+			sum["session lost under a fast clock"]++
+		}
+	}
+}

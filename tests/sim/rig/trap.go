@@ -1,0 +1,125 @@
+package rig
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+// Trap waits, inside the process on a host, for its next matching request: at the
+// moment before the request leaves, or at the moment after its reply arrived and
+// before anybody has seen it. These are the points at which a process can be stopped
+// to the greatest effect.
+type Trap struct {
+	// Match picks the request by its full method and its message; nil for a stream
+	// that is being opened.
+	Match func(method string, req any) bool
+	// After waits for the reply in place of the request. A request that failed is
+	// none: its trap stays.
+	After bool
+	// Strike is called on the goroutine that makes the request, which goes on when
+	// Strike returns, whatever became of the request's context meanwhile.
+	Strike func()
+}
+
+// Set arms a trap.
+func (h *Host) Set(t *Trap) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.traps = append(h.traps, t)
+}
+
+// Armed reports whether a trap waits that has not struck.
+func (h *Host) Armed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.traps) > 0
+}
+
+// step is passed by the process's goroutines on their way into and out of requests.
+func (h *Host) step(method string, req any, after bool) {
+	h.starved()
+	if t := h.trapFor(method, req, after); t != nil {
+		t.Strike()
+	}
+}
+
+// trapFor takes the first armed trap that matches.
+func (h *Host) trapFor(method string, req any, after bool) *Trap {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, t := range h.traps {
+		if t.After == after && t.Match(method, req) {
+			h.traps = append(h.traps[:i:i], h.traps[i+1:]...)
+			return t
+		}
+	}
+	return nil
+}
+
+// Starve makes the process on the host wait for a processor: before each request and
+// after each reply its goroutine stands still for up to most, drawn from rng, and no
+// context ends that. Timers go on. 0 ends it, but for those who stand still already.
+func (h *Host) Starve(most time.Duration, rng *rand.Rand) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hunger, h.dice = most, rng
+}
+
+// starved stands still, if the host has no processor to spare.
+func (h *Host) starved() {
+	h.mu.Lock()
+	if h.hunger <= 0 {
+		h.mu.Unlock()
+		return
+	}
+	d := time.Duration(h.dice.Int64N(int64(h.hunger)))
+	h.mu.Unlock()
+	h.waits.Add(1)
+	time.Sleep(d)
+}
+
+// steps puts [Host.step] around every request of the host's client.
+func (h *Host) steps() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			h.step(method, req, false)
+			err := invoke(ctx, method, req, reply, cc, opts...)
+			if err == nil {
+				h.step(method, req, true)
+			}
+			return err
+		}),
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			h.step(method, nil, false)
+			stream, err := open(ctx, desc, cc, method, opts...)
+			if err != nil {
+				return nil, err
+			}
+			return &steppedStream{stream, h, method}, nil
+		}),
+	}
+}
+
+// steppedStream passes the steps with every message: of a watch, only with those
+// that tell something.
+type steppedStream struct {
+	grpc.ClientStream
+	host   *Host
+	method string
+}
+
+func (s *steppedStream) SendMsg(m any) error {
+	s.host.step(s.method, m, false)
+	return s.ClientStream.SendMsg(m)
+}
+
+func (s *steppedStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if err == nil {
+		s.host.step(s.method, m, true)
+	}
+	return err
+}
