@@ -56,7 +56,8 @@ func (p Place) Unknown() bool { return !p.Complete && len(p.Ahead) == 0 }
 // Queue is how candidates enter the line and find who stands before them. The
 // default is ByCreateRevision. Another one can find the predecessor by other
 // means (a pointer to the newest candidate, say) or define another order; the
-// proof of a win is what Ahead answers, so G1 and G5 are then its duty. Errors that
+// proof of a win is what Ahead answers, so G1 and G5 are then its duty (examples/customise
+// has one of each kind). Errors of what was written go through Outcome. Errors that
 // wrap eldest.ErrInvalid end a campaign, as do etcd's final refusals; others are
 // taken for passing, and the question is asked again.
 // Implementations must be safe for concurrent use.
@@ -73,10 +74,10 @@ type Queue interface {
 	// Ahead finds who of the candidates is still older than this
 	// one, whose token p.Token and known elders p.Ahead (all of them, if
 	// p.Complete; else any number, or none) are. If at is positive the answer is the state at revision at,
-	// else the newest. A candidate that is itself no longer there, in the life
+	// or a newer one, else the newest. A candidate that is itself no longer there, in the life
 	// that p.Token names, is an error that wraps eldest.ErrDeposed: an answer
-	// without anybody ahead is therefore the proof of a win (G1). One request,
-	// unless foreign keys get in the way; all of the answer is true at its
+	// without anybody ahead is therefore the proof of a win (G1). One request of the
+	// default queue, unless foreign keys get in the way; all of the answer is true at its
 	// Revision.
 	Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Place, at int64) (Place, error)
 }
