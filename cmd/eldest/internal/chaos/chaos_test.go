@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -81,6 +82,10 @@ func TestEachFaultTakesEffect(t *testing.T) {
 		require.Equal(t, f, p.Strikes[0].Fault)
 		p.Number, p.Hold = i+1, min(p.Hold, 300*time.Millisecond)
 		r, err := s.play(ctx, p)
+		for again := 0; again < 2 && err == nil && r.Invalid != ""; again++ {
+			t.Logf("no effect, made once more: %v: %s", p, r.Invalid) // on a busy machine
+			r, err = s.play(ctx, p)
+		}
 		require.NoError(t, err, "%v", p)
 		require.Empty(t, r.Invalid, "%v", p)
 		require.Empty(t, r.Unsettled, "%v", p)
@@ -128,12 +133,20 @@ func TestNoEffectIsInvalid(t *testing.T) {
 func TestRunHolds(t *testing.T) {
 	t.Parallel()
 	var told []Progress
-	cfg := small(t)
-	cfg.KeepAll = true
-	cfg.SeriesRounds = 1
-	cfg.Progress = func(p Progress) { told = append(told, p) }
-	r, err := Run(within(t), cfg)
-	require.NoError(t, err)
+	var cfg Config
+	var r *Report
+	for range 3 { // a run in which a fault took no effect proves nothing, and is made once more
+		told, cfg = nil, small(t)
+		cfg.KeepAll = true
+		cfg.SeriesRounds = 1
+		cfg.Progress = func(p Progress) { told = append(told, p) }
+		var err error
+		r, err = Run(within(t), cfg)
+		require.NoError(t, err)
+		if !r.Void() {
+			break
+		}
+	}
 	require.True(t, r.Held(), "%v %v", r.Violations, r.InvalidBecause)
 	require.Equal(t, 2, r.Rounds)
 	require.Len(t, r.Series, 2)
@@ -163,20 +176,44 @@ func TestDefectsAreCaught(t *testing.T) {
 	} {
 		t.Run(defect, func(t *testing.T) {
 			t.Parallel()
-			cfg := small(t)
-			cfg.Defect, cfg.Rounds = defect, 3
-			cfg.Faults = []plan.Fault{plan.Resign, plan.Revoke}
-			r, err := Run(within(t), cfg)
-			require.NoError(t, err)
-			for _, name := range caught {
-				require.Positive(t, r.ByInvariant[name], "%s: %v", name, r.Violations)
-			}
-			require.False(t, r.Held())
-			v := r.Violations[0]
-			require.NotZero(t, v.Seed)
-			require.FileExists(t, filepath.Join(r.Series[0].Kept, "history.jsonl"))
+			catch(t, caught, func(cfg *Config) {
+				cfg.Defect, cfg.Rounds = defect, 3
+				cfg.Faults = []plan.Fault{plan.Resign, plan.Revoke}
+			})
 		})
 	}
+}
+
+// catch plays series after series until each of the invariants has been found broken.
+// Whether one series breaks it is a matter of luck: that a stopped process wakes in the
+// middle of a write, say. That ten in a row do not is a harness that does not see.
+func catch(t *testing.T, caught []string, set func(*Config)) {
+	t.Helper()
+	found := map[string]int{}
+	missing := func(name string) bool { return found[name] == 0 }
+	var seen []Violation
+	for try := range 10 {
+		cfg := small(t)
+		set(&cfg)
+		cfg.Seed += uint64(try)
+		r, err := Run(within(t), cfg)
+		require.NoError(t, err)
+		for name, n := range r.ByInvariant {
+			found[name] += n
+		}
+		seen = append(seen, r.Violations...)
+		for _, v := range r.Violations {
+			require.NotZero(t, v.Seed)
+		}
+		if len(r.Violations) > 0 {
+			require.False(t, r.Held())
+			require.FileExists(t, filepath.Join(r.Series[0].Kept, "history.jsonl"))
+		}
+		if !slices.ContainsFunc(caught, missing) {
+			return
+		}
+	}
+	require.Fail(t, "not caught", "%v of %v: %v", slices.DeleteFunc(caught, func(name string) bool { return !missing(name) }), caught, seen)
 }
 
 // The harness finds what is known to be wrong with etcd's own package: it counts its
@@ -184,12 +221,10 @@ func TestDefectsAreCaught(t *testing.T) {
 // use afterwards.
 func TestConcurrencyPackageIsCaught(t *testing.T) {
 	t.Parallel()
-	cfg := small(t)
-	cfg.Contender, cfg.Seed, cfg.Rounds = actor.Concurrency, 201, 12
-	cfg.Faults = []plan.Fault{plan.Stop, plan.Delay, plan.Delete}
-	r, err := Run(within(t), cfg)
-	require.NoError(t, err)
-	require.Positive(t, r.ByInvariant["leading"], "%v", r.Violations)
+	catch(t, []string{"leading"}, func(cfg *Config) {
+		cfg.Contender, cfg.Seed, cfg.Rounds = actor.Concurrency, 201, 12
+		cfg.Faults = []plan.Fault{plan.Stop, plan.Delay, plan.Delete}
+	})
 }
 
 func TestInterruptedRunReports(t *testing.T) {
