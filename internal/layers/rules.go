@@ -182,6 +182,17 @@ var Rooms = map[string]Room{
 		Heavy:     true,
 	},
 	"curator/kv/kvpb": {Otherwise: "generated from its .proto, and nothing else", Heavy: true},
+	"fence": {
+		May:       map[string]string{".": nouns, "keys": "what may name an election", "fence/fencepb": "what it says to callers"},
+		Otherwise: "it compares tokens, whoever won them and whatever is fenced",
+		MustNot: map[string]string{
+			"go.etcd.io/etcd/...": "a store outside etcd need not build etcd's client to refuse an older token",
+			"database/sql/...":    "which database keeps the tokens is the user's choice",
+		},
+		Heavy: true,
+		Still: "a request is admitted on the goroutine that serves it",
+	},
+	"fence/fencepb": {Otherwise: "generated from its .proto, and nothing else", Heavy: true},
 	"resolver": {
 		May: map[string]string{
 			".": nouns, "observe": "who leads, asked of etcd", "identity": "the leader's address",
@@ -250,7 +261,7 @@ var Rooms = map[string]Room{
 		May: map[string]string{
 			".": nouns, "keys": "public", "lease": "public", "txn": "public", "election": "public", "observe": "public",
 			"elector": "public", "curator": "public", "identity": "public", "resolver": "public", "bench/contender": "whom it measures",
-			"hooks": "public", "metrics": "public", "traces": "public",
+			"hooks": "public", "metrics": "public", "traces": "public", "fence": "the fenced store of a run under faults",
 			"curator/curatorpb": "public", "curator/kv": "public", "curator/kv/kvpb": "public", "cmd/eldest/internal/...": "its own",
 			"bench": "what it measures with", "oracle": "who judges a run under faults", "internal/etcdtest": "members that can be cut off, and networks that lose replies",
 		},
@@ -260,7 +271,7 @@ var Rooms = map[string]Room{
 	"examples/...": {
 		May: map[string]string{
 			".": nouns, "keys": "public", "lease": "public", "txn": "public", "election": "public", "observe": "public",
-			"elector": "public", "curator": "public", "identity": "public", "resolver": "public",
+			"elector": "public", "curator": "public", "identity": "public", "resolver": "public", "fence": "public",
 			"curator/curatorpb": "public", "curator/kv": "public", "curator/kv/kvpb": "public",
 		},
 		Otherwise: "an example builds in a module of the reader's own, where nothing internal can be imported",
@@ -273,7 +284,7 @@ var Rooms = map[string]Room{
 	"tests/...": {
 		May: map[string]string{
 			".": nouns, "keys": "public", "lease": "public", "txn": "public", "election": "public", "observe": "public",
-			"elector": "public", "curator": "public", "identity": "public", "resolver": "public",
+			"elector": "public", "curator": "public", "identity": "public", "resolver": "public", "fence": "public",
 			"curator/curatorpb": "public", "curator/kv": "public", "curator/kv/kvpb": "public",
 			"compat/concurrency": "public", "internal/etcdtest": "real etcd",
 			"oracle": "who judges", "tests/...": "its own",

@@ -1,0 +1,144 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+// Conn returns a gRPC connection for one tenure over one that many share. Each call
+// carries the tenure's token. After the tenure's end nothing is sent, no call and no
+// message of a stream, and the error wraps eldest.ErrNotLeading and the cause of the end.
+// A call that the fence refused ends with a *RefusedError.
+//
+//	client := kvpb.NewKVClient(fence.Conn(conn, leadership))
+//
+// The tenure is looked at before a call or message is sent. Give calls the leading
+// context, and they end when the tenure does.
+func Conn(conn grpc.ClientConnInterface, t Tenure) grpc.ClientConnInterface {
+	return tenureConn{conn, t}
+}
+
+// UnaryClient is Conn for unary calls, as an interceptor of a connection that one tenure
+// has to itself.
+func UnaryClient(t Tenure) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, args, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		return call(ctx, t, func(ctx context.Context) error { return invoke(ctx, method, args, reply, conn, opts...) })
+	}
+}
+
+// StreamClient is Conn for streams, as an interceptor of a connection that one tenure has
+// to itself.
+func StreamClient(t Tenure) grpc.StreamClientInterceptor {
+	return func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		return stream(ctx, t, desc, func(ctx context.Context) (grpc.ClientStream, error) { return open(ctx, desc, conn, method, opts...) })
+	}
+}
+
+type tenureConn struct {
+	conn   grpc.ClientConnInterface
+	tenure Tenure
+}
+
+// Invoke makes a unary call; see grpc.ClientConnInterface.
+func (c tenureConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	return call(ctx, c.tenure, func(ctx context.Context) error { return c.conn.Invoke(ctx, method, args, reply, opts...) })
+}
+
+// NewStream opens a stream; see grpc.ClientConnInterface.
+func (c tenureConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return stream(ctx, c.tenure, desc, func(ctx context.Context) (grpc.ClientStream, error) {
+		return c.conn.NewStream(ctx, desc, method, opts...)
+	})
+}
+
+func call(ctx context.Context, t Tenure, invoke func(context.Context) error) error {
+	ctx, err := stamped(ctx, t)
+	if err != nil {
+		return err
+	}
+	return understood(t, invoke(ctx))
+}
+
+func stream(ctx context.Context, t Tenure, desc *grpc.StreamDesc, open func(context.Context) (grpc.ClientStream, error)) (grpc.ClientStream, error) {
+	ctx, err := stamped(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s, err := open(ctx)
+	if err != nil {
+		cancel()
+		return nil, understood(t, err)
+	}
+	return &tenureStream{ClientStream: s, tenure: t, many: desc.ServerStreams, cancel: cancel}, nil
+}
+
+// stamped returns ctx with the token, in the place of any that was there.
+func stamped(ctx context.Context, t Tenure) (context.Context, error) {
+	value, err := stamp(t)
+	if err != nil {
+		return nil, err
+	}
+	md, _ := metadata.FromOutgoingContext(ctx) // a copy
+	if md == nil {
+		md = make(metadata.MD, 1)
+	}
+	md.Set(metadataKey, value)
+	return metadata.NewOutgoingContext(ctx, md), nil
+}
+
+// tenureStream sends no message after the tenure's end.
+type tenureStream struct {
+	grpc.ClientStream
+	tenure Tenure
+	many   bool // answers
+	cancel context.CancelFunc
+
+	mu   sync.Mutex
+	over error // why the stream was broken off on this side
+}
+
+// SendMsg sends a message of the tenure; see grpc.ClientStream. After the tenure's end it
+// breaks the stream off, so that the server does not wait for the rest.
+func (s *tenureStream) SendMsg(m any) error {
+	if err := ended(s.tenure); err != nil {
+		s.mu.Lock()
+		s.over = err
+		s.mu.Unlock()
+		s.cancel()
+		return err
+	}
+	return s.ClientStream.SendMsg(m)
+}
+
+// RecvMsg receives a message; see grpc.ClientStream.
+func (s *tenureStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if err == nil && s.many {
+		return nil
+	}
+	s.cancel() // it is over
+	if err == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var refused *RefusedError
+	if err = understood(s.tenure, err); s.over != nil && !errors.As(err, &refused) {
+		return s.over
+	}
+	return err
+}
+
+// Header waits for the header; see grpc.ClientStream.
+func (s *tenureStream) Header() (metadata.MD, error) {
+	md, err := s.ClientStream.Header()
+	if err != nil {
+		err = understood(s.tenure, err)
+	}
+	return md, err
+}

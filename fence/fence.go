@@ -1,0 +1,148 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// Config says what is fenced. Elections and Store are required.
+type Config struct {
+	// Elections are those whose leaders the resource belongs to, most often one. Tokens of
+	// any other election are refused as invalid: they compare with nothing here. With more
+	// than one the handler has to look, by TokenFrom, whose token it was.
+	Elections []string
+	// Store remembers the newest tokens.
+	Store Store
+	// PassMissing lets requests without a token through, for callers that are no leaders:
+	// readers, or clients of before the fence. TokenFrom reports none there. By default
+	// they are refused.
+	PassMissing bool
+	// Logger is told of refused tokens and of a store that fails, whose error the caller is
+	// not told. nil: nobody is.
+	Logger *slog.Logger
+}
+
+// Fence admits requests by their tokens. Made by New; safe for concurrent use.
+type Fence struct {
+	cfg       Config
+	elections map[string]bool
+}
+
+// New makes a fence. It asks nobody. The error wraps eldest.ErrInvalid.
+func New(cfg Config) (*Fence, error) {
+	f := &Fence{cfg: cfg, elections: make(map[string]bool)}
+	invalid := func(election string, err error) (*Fence, error) {
+		return nil, &eldest.OpError{Op: "new fence", Election: election, Err: err}
+	}
+	if len(cfg.Elections) == 0 {
+		return invalid("", fmt.Errorf("%w: Config.Elections is empty", eldest.ErrInvalid))
+	}
+	for _, name := range cfg.Elections {
+		if err := keys.Check(name); err != nil {
+			return invalid(name, err)
+		}
+		f.elections[name] = true
+	}
+	if v := reflect.ValueOf(cfg.Store); cfg.Store == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		return invalid("", fmt.Errorf("%w: Config.Store is nil", eldest.ErrInvalid))
+	}
+	if cfg.Logger == nil {
+		f.cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return f, nil
+}
+
+// Admit asks the store whether a token may pass, and has it remembered; it blocks as long
+// as Store.Advance does. nil means: at that moment no newer one had been seen. That is all
+// it means; see the package's first paragraph.
+//
+// Errors: a *RefusedError for an older token; an eldest.OpError that wraps
+// eldest.ErrInvalid for what is no token, or of an election that this fence does not
+// know; any other eldest.OpError wraps what the store said, and nothing is known.
+func (f *Fence) Admit(ctx context.Context, election string, token eldest.Token) error {
+	if err := f.valid(ctx, election, token); err != nil {
+		return &eldest.OpError{Op: "admit", Election: election, Err: err}
+	}
+	newest, err := f.cfg.Store.Advance(ctx, election, token)
+	switch {
+	case err != nil:
+	case newest < token:
+		err = fmt.Errorf("the store says that %d is the newest token after it was given %d", newest, token)
+	case newest > token:
+		refused := &RefusedError{Election: election, Token: token, Newest: newest}
+		f.cfg.Logger.Warn("an older token was refused", "election", election, "token", int64(token), "newest", int64(newest))
+		return refused
+	default:
+		return nil
+	}
+	// Whoever asked went away: nothing is wrong with the store.
+	if ctx.Err() == nil {
+		f.cfg.Logger.Error("the store of tokens failed", "election", election, "token", int64(token), "error", err)
+	}
+	return &eldest.OpError{Op: "admit", Election: election, Err: errors.Join(errStore, err)}
+}
+
+func (f *Fence) valid(ctx context.Context, election string, token eldest.Token) error {
+	if ctx == nil {
+		return fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
+	}
+	if err := check(election, token); err != nil {
+		return err
+	}
+	if !f.elections[election] {
+		return fmt.Errorf("%w: what is fenced here does not belong to this election", eldest.ErrInvalid)
+	}
+	return nil
+}
+
+// errStore tells a store's failing from what its error may wrap.
+var errStore = errors.New("the store of tokens failed")
+
+// admitted is the token that a request was admitted with.
+type admitted struct {
+	election string
+	token    eldest.Token
+}
+
+type admittedKey struct{}
+
+// TokenFrom returns the token with which the request of this context was admitted, and
+// the election in which it was won. ok is false if there is none: the request did not
+// come through a fence, or through one that lets requests without a token pass.
+//
+// It is what the exact form of a fence is made of: compare it in the transaction that
+// writes.
+func TokenFrom(ctx context.Context) (election string, token eldest.Token, ok bool) {
+	a, ok := ctx.Value(admittedKey{}).(admitted)
+	return a.election, a.token, ok
+}
+
+// enter admits a request with the values of Header that it carries, and returns the
+// context of its handler.
+func (f *Fence) enter(ctx context.Context, values []string) (context.Context, error) {
+	switch {
+	case len(values) == 0 && f.cfg.PassMissing:
+		return ctx, nil
+	case len(values) == 0:
+		return nil, errMissing
+	case len(values) > 1:
+		return nil, &eldest.OpError{Op: "parse token", Err: fmt.Errorf("%w: there are %d of them, and a request is of one tenure", eldest.ErrInvalid, len(values))}
+	}
+	election, token, err := Parse(values[0])
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Admit(ctx, election, token); err != nil {
+		return nil, err
+	}
+	return context.WithValue(ctx, admittedKey{}, admitted{election, token}), nil
+}
+
+// errMissing is said of a request without a token.
+var errMissing = fmt.Errorf("eldest: %w: the request carries no token: %s is missing", eldest.ErrInvalid, Header)

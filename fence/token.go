@@ -1,0 +1,109 @@
+package fence
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// Header is the name of the HTTP header that carries a token with the election in which
+// it was won; gRPC metadata has it in lower case. See Format for the value.
+const Header = "Eldest-Token"
+
+const (
+	// newestHeader is in an answer that refuses: the newest token that was seen.
+	newestHeader = "Eldest-Newest"
+	// metadataKey is Header in gRPC, whose keys are in lower case.
+	metadataKey = "eldest-token"
+	// longest is the longest value that there is: each byte of the name escaped, and the
+	// longest number.
+	longest = 3*keys.MaxName + len("=9223372036854775807")
+)
+
+// Format returns the value of Header: the election, with every byte but letters, digits
+// and -._~ written as %XX, then "=", then the token in decimal: "nightly%20jobs=17". The
+// error wraps eldest.ErrInvalid if the name is none or the token is not positive.
+func Format(election string, token eldest.Token) (string, error) {
+	if err := check(election, token); err != nil {
+		return "", &eldest.OpError{Op: "format token", Election: election, Err: err}
+	}
+	return write(election, token), nil
+}
+
+// Parse reads a value of Header. It accepts what Format writes and nothing else, so that
+// one token has one spelling; the error wraps eldest.ErrInvalid. What it returns is what
+// the request claims: anybody can write a header.
+func Parse(value string) (election string, token eldest.Token, err error) {
+	if election, token, err = read(value); err != nil {
+		return "", 0, &eldest.OpError{Op: "parse token", Err: err}
+	}
+	return election, token, nil
+}
+
+func read(value string) (string, eldest.Token, error) {
+	if len(value) > longest {
+		return "", 0, fmt.Errorf("%w: %d bytes, at most %d are allowed", eldest.ErrInvalid, len(value), longest)
+	}
+	name, number, found := strings.Cut(value, "=")
+	if !found {
+		return "", 0, fmt.Errorf("%w: %.64q is not <election>=<token>", eldest.ErrInvalid, value)
+	}
+	token, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || token <= 0 {
+		return "", 0, fmt.Errorf("%w: %.64q is not a token", eldest.ErrInvalid, number)
+	}
+	election, ok := unescape(name)
+	if !ok {
+		return "", 0, fmt.Errorf("%w: %.64q is not the escaped name of an election", eldest.ErrInvalid, name)
+	}
+	if err := keys.Check(election); err != nil {
+		return "", 0, err
+	}
+	// Reading is more liberal than writing: "+7", "%61".
+	if write(election, eldest.Token(token)) != value {
+		return "", 0, fmt.Errorf("%w: %.64q is not written as it should be: %.64q", eldest.ErrInvalid, value, write(election, eldest.Token(token)))
+	}
+	return election, eldest.Token(token), nil
+}
+
+func write(election string, token eldest.Token) string {
+	var b strings.Builder
+	for i := range len(election) {
+		if c := election[i]; plain(c) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	b.WriteByte('=')
+	b.WriteString(strconv.FormatInt(int64(token), 10))
+	return b.String()
+}
+
+// plain reports whether a byte stands for itself: the unreserved characters of RFC 3986.
+func plain(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
+}
+
+func unescape(name string) (string, bool) {
+	var b strings.Builder
+	for len(name) > 0 {
+		c := name[0]
+		name = name[1:]
+		if c == '%' {
+			if len(name) < 2 {
+				return "", false
+			}
+			n, err := strconv.ParseUint(name[:2], 16, 8)
+			if err != nil {
+				return "", false
+			}
+			c, name = byte(n), name[2:]
+		}
+		b.WriteByte(c)
+	}
+	return b.String(), true
+}
