@@ -97,8 +97,11 @@ func (c *Candidate) Try(ctx context.Context) (*Leadership, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s.place.Unknown() {
-			if s.place, err = c.ahead(ctx, s.place, 0); err != nil {
+		for s.place.Unknown() {
+			if s.place, err = c.ahead(ctx, s.place, 0); err == nil && s.place.Unknown() {
+				err = retry.Sleep(ctx, c.cfg.Backoff(0)) // as in await
+			}
+			if err != nil {
 				return nil, c.drop(ctx, s, err)
 			}
 		}

@@ -80,6 +80,47 @@ func TestCustomQueueThatRefuses(t *testing.T) {
 	require.NoError(t, l.Resign(s.ctx))
 }
 
+// undecided is a queue that cannot say at first who is older.
+type undecided struct {
+	txn.ByCreateRevision
+	left atomic.Int64
+}
+
+func (q *undecided) EnterAlone(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Place, error) {
+	return q.unsaid(q.Enter(ctx, kv, e))
+}
+
+func (q *undecided) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place, at int64) (txn.Place, error) {
+	next, err := q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
+	if q.left.Add(-1) >= 0 {
+		return q.unsaid(next, err)
+	}
+	return next, err
+}
+
+func (*undecided) unsaid(p txn.Place, err error) (txn.Place, error) {
+	p.Ahead, p.Complete = nil, false
+	return p, err
+}
+
+// A place of which nothing is known is no win, however often it is answered.
+func TestTryOfAQueueThatIsUndecided(t *testing.T) {
+	s := newStage(t)
+	elder := s.lead(s.candidate("elder"))
+	q := &undecided{}
+	c := s.candidate("v", func(cfg *election.Config) { cfg.Queue = q })
+	q.left.Store(3)
+	_, err := c.Try(s.ctx)
+	require.ErrorIs(t, err, eldest.ErrNotElected)
+	require.Equal(t, []string{elder.Key()}, s.queue())
+	require.NoError(t, elder.Resign(s.ctx))
+	q.left.Store(3)
+	l, err := c.Try(s.ctx)
+	require.NoError(t, err)
+	require.Negative(t, q.left.Load())
+	require.NoError(t, l.Resign(s.ctx))
+}
+
 // Back-off and time-out are the caller's: how long a request may take, and how long
 // the pause after it is.
 func TestCustomBackoffAndTimeout(t *testing.T) {
