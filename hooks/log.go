@@ -2,11 +2,9 @@ package hooks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
@@ -34,13 +32,13 @@ func (l log) session() lease.Hooks {
 			l.write(slog.LevelDebug, "lease renewed", "latency", e.Latency, "ttl", e.TTL, "slack", e.Slack)
 		},
 		Jeopardy: func(e lease.JeopardyEvent) {
-			l.write(slog.LevelWarn, "lease in jeopardy", "remaining", e.Remaining, "reason", e.Err)
+			l.write(slog.LevelWarn, "lease in jeopardy", "remaining", e.Remaining, "reason", Trouble(e.Err), "error", e.Err)
 		},
 		Recovered: func(e lease.RenewedEvent) {
 			l.write(slog.LevelInfo, "lease recovered", "latency", e.Latency, "slack", e.Slack)
 		},
 		Lost: func(e lease.LostEvent) {
-			l.write(unasked(e.Cause), "session ended", "reason", e.Cause)
+			l.write(unasked(e.Cause), "session ended", "reason", Cause(e.Cause), "error", e.Cause)
 		},
 	}
 }
@@ -63,13 +61,13 @@ func (l log) candidate() election.Hooks {
 			if e.Led {
 				what = "leadership ended"
 			}
-			l.write(unasked(e.Cause), what, "key", e.Key, "token", int64(e.Token), "reason", e.Cause)
+			l.write(unasked(e.Cause), what, "key", e.Key, "token", int64(e.Token), "reason", Cause(e.Cause), "error", e.Cause)
 		},
 		Foreign: func(e election.ForeignEvent) {
 			l.write(slog.LevelWarn, "foreign key ignored", "key", e.Key)
 		},
 		Interrupted: func(e election.InterruptedEvent) {
-			l.write(slog.LevelWarn, "candidate's watch interrupted", "key", e.Key, "reason", e.Reason)
+			l.write(slog.LevelWarn, "candidate's watch interrupted", "key", e.Key, "reason", Trouble(e.Reason), "error", e.Reason)
 		},
 	}
 }
@@ -78,9 +76,11 @@ func (l log) observer() observe.Hooks {
 	return observe.Hooks{
 		Started: func(observe.StartedEvent) { l.write(slog.LevelDebug, "observer started") },
 		Interrupted: func(e observe.InterruptedEvent) {
-			l.write(slog.LevelWarn, "observer's watch interrupted", "reason", e.Reason)
+			l.write(slog.LevelWarn, "observer's watch interrupted", "reason", Trouble(e.Reason), "error", e.Reason)
 		},
-		Ended: func(e observe.EndedEvent) { l.write(slog.LevelDebug, "observer ended", "reason", e.Cause) },
+		Ended: func(e observe.EndedEvent) {
+			l.write(slog.LevelDebug, "observer ended", "reason", Cause(e.Cause), "error", e.Cause)
+		},
 	}
 }
 
@@ -90,10 +90,8 @@ func (l log) write(level slog.Level, what string, attrs ...any) {
 
 // unasked is the level for an end: a warning, unless somebody here asked for it.
 func unasked(cause error) slog.Level {
-	for _, asked := range []error{eldest.ErrResigned, eldest.ErrWithdrawn, eldest.ErrClosed, context.Canceled} {
-		if errors.Is(cause, asked) {
-			return slog.LevelInfo
-		}
+	if Asked(cause) {
+		return slog.LevelInfo
 	}
 	return slog.LevelWarn
 }

@@ -109,7 +109,8 @@ func TestLogOfATenure(t *testing.T) {
 			require.Equal(t, value, line[attr], "%s: %s", message, attr)
 		}
 	}
-	require.Contains(t, p.find(t, "leadership ended")["reason"], eldest.ErrDeposed.Error())
+	require.Equal(t, "deposed", p.find(t, "leadership ended")["reason"])
+	require.Contains(t, p.find(t, "leadership ended")["error"], eldest.ErrDeposed.Error())
 }
 
 // What is no everyday event: each hook writes its line, with the reason.
@@ -134,7 +135,8 @@ func TestLogOfTrouble(t *testing.T) {
 		require.NotNil(t, line, message)
 		require.Equal(t, level, line["level"], message)
 		if level == "WARN" {
-			require.Contains(t, line["reason"], "for a test")
+			require.Equal(t, "session_lost", line["reason"], message)
+			require.Contains(t, line["error"], "for a test")
 		}
 	}
 	require.Equal(t, float64(3*time.Second), p.find(t, "lease in jeopardy")["remaining"])

@@ -2,8 +2,6 @@ package metrics_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/hooks"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -224,21 +221,6 @@ func TestSlackIsARatio(t *testing.T) {
 		return
 	}
 	require.Fail(t, "no slack")
-}
-
-func TestCauses(t *testing.T) {
-	for want, err := range map[string]error{
-		"session_lost": fmt.Errorf("%w: %w", eldest.ErrSessionLost, eldest.ErrClosed),
-		"deposed":      &eldest.OpError{Op: "x", Err: eldest.ErrDeposed},
-		"resigned":     eldest.ErrResigned,
-		"withdrawn":    eldest.ErrWithdrawn,
-		"closed":       eldest.ErrClosed,
-		"canceled":     fmt.Errorf("x: %w", context.DeadlineExceeded),
-		"other":        errors.New("x"),
-	} {
-		require.Equal(t, want, metrics.CauseOf(err))
-	}
-	require.Equal(t, "canceled", metrics.CauseOf(context.Canceled))
 }
 
 // Scrapes and hooks do not get in each other's way.

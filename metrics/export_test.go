@@ -24,6 +24,3 @@ func Names() (names []string) {
 	}
 	return names
 }
-
-// CauseOf is cause.
-var CauseOf = cause

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"context"
 	"errors"
 
 	"github.com/eldest-io/eldest"
@@ -52,9 +51,9 @@ func (e *Election) candidateHooks() election.Hooks {
 		},
 		Ended: func(event election.EndedEvent) {
 			if event.Led {
-				e.ended.WithLabelValues(cause(event.Cause)).Inc()
+				e.ended.WithLabelValues(hooks.Cause(event.Cause)).Inc()
 			} else {
-				e.left.WithLabelValues(cause(event.Cause)).Inc()
+				e.left.WithLabelValues(hooks.Cause(event.Cause)).Inc()
 			}
 		},
 		Foreign:     func(election.ForeignEvent) { e.foreign.Inc() },
@@ -76,26 +75,4 @@ func (e *Election) observerHooks() observe.Hooks {
 			e.retire(event.Observer)
 		},
 	}
-}
-
-// cause names why a candidacy or a tenure ended. What came from outside counts first: an
-// error may wrap several.
-func cause(err error) string {
-	for _, known := range []struct {
-		err  error
-		name string
-	}{
-		{eldest.ErrSessionLost, sessionLost},
-		{eldest.ErrDeposed, deposed},
-		{eldest.ErrResigned, resigned},
-		{eldest.ErrWithdrawn, withdrawn},
-		{eldest.ErrClosed, closed},
-		{context.Canceled, canceled},
-		{context.DeadlineExceeded, canceled},
-	} {
-		if errors.Is(err, known.err) {
-			return known.name
-		}
-	}
-	return other
 }

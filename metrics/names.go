@@ -1,6 +1,10 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/eldest-io/eldest/hooks"
+)
 
 // definition is one metric as Prometheus and the documentation know it.
 type definition struct {
@@ -19,20 +23,16 @@ const (
 	histogram = "histogram"
 )
 
-// What a candidacy or a tenure can end with, most specific first; see cause.
+// What a session can end with.
 const (
 	sessionLost = "session_lost"
-	deposed     = "deposed"
-	resigned    = "resigned"
-	withdrawn   = "withdrawn"
 	closed      = "closed"
-	canceled    = "canceled"
-	other       = "other"
 )
 
 var (
-	roles  = []string{"leading", "following", "neither"}
-	causes = []string{sessionLost, deposed, resigned, withdrawn, closed, canceled, other}
+	roles = []string{"leading", "following", "neither"}
+	// causes are what a candidacy or a tenure can end with.
+	causes = hooks.Causes()
 )
 
 var (

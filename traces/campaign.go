@@ -79,13 +79,14 @@ func (w *writer) candidate() election.Hooks {
 			_, o.span = w.tracer.Start(o.ctx, "eldest.tenure", trace.WithTimestamp(e.At), trace.WithAttributes(w.about(e.Key, e.Token)...))
 		},
 		Ended: func(e election.EndedEvent) {
-			w.tell(e.Token, "ended", e.At, attribute.String("eldest.cause", e.Cause.Error()))
+			w.tell(e.Token, "ended", e.At, attribute.String("eldest.cause", hooks.Cause(e.Cause)), attribute.String("eldest.error", e.Cause.Error()))
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.end(e.Token, e.Cause, e.At)
 		},
 		Interrupted: func(e election.InterruptedEvent) {
-			w.tellAll("watch interrupted", e.At, attribute.String("eldest.watched", e.Key), attribute.String("eldest.cause", e.Reason.Error()))
+			w.tellAll("watch interrupted", e.At, attribute.String("eldest.watched", e.Key),
+				attribute.String("eldest.cause", hooks.Trouble(e.Reason)), attribute.String("eldest.error", e.Reason.Error()))
 		},
 	}
 }
@@ -95,7 +96,7 @@ func (w *writer) session() lease.Hooks {
 	return lease.Hooks{
 		Jeopardy: func(e lease.JeopardyEvent) {
 			w.tellAll("lease in jeopardy", time.Now(), attribute.Float64("eldest.remaining_seconds", e.Remaining.Seconds()),
-				attribute.String("eldest.cause", e.Err.Error()))
+				attribute.String("eldest.cause", hooks.Trouble(e.Err)), attribute.String("eldest.error", e.Err.Error()))
 		},
 		Recovered: func(e lease.RenewedEvent) {
 			w.tellAll("lease recovered", time.Now(), attribute.Float64("eldest.slack_seconds", e.Slack.Seconds()))
@@ -132,8 +133,11 @@ func (w *writer) end(token eldest.Token, cause error, at time.Time) {
 		return
 	}
 	delete(w.open, token)
-	if unasked(cause) {
+	switch {
+	case errors.Is(cause, errForgotten):
 		o.span.SetStatus(codes.Error, cause.Error())
+	case !hooks.Asked(cause):
+		o.span.SetStatus(codes.Error, hooks.Cause(cause))
 	}
 	o.span.End(trace.WithTimestamp(at))
 }
@@ -148,13 +152,3 @@ func (w *writer) forget() {
 }
 
 var errForgotten = errors.New("its end was not told: a hook blocked")
-
-// unasked reports whether something ended that nobody here wanted to end.
-func unasked(cause error) bool {
-	for _, asked := range []error{eldest.ErrResigned, eldest.ErrWithdrawn, eldest.ErrClosed, context.Canceled} {
-		if errors.Is(cause, asked) {
-			return errors.Is(cause, eldest.ErrSessionLost) || errors.Is(cause, eldest.ErrDeposed)
-		}
-	}
-	return true
-}

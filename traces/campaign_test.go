@@ -3,6 +3,7 @@ package traces_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -76,7 +77,8 @@ func TestSpansOfACampaign(t *testing.T) {
 	require.Equal(t, campaign.SpanContext.SpanID(), tenure.Parent.SpanID())
 	require.Equal(t, campaign.EndTime, tenure.StartTime)
 	require.Equal(t, int64(place.Token), attr(tenure.Attributes, "eldest.token"))
-	require.Contains(t, attr(tenure.Events[0].Attributes, "eldest.cause"), eldest.ErrResigned.Error())
+	require.Equal(t, "resigned", attr(tenure.Events[0].Attributes, "eldest.cause"))
+	require.Contains(t, attr(tenure.Events[0].Attributes, "eldest.error"), eldest.ErrResigned.Error())
 	require.Equal(t, codes.Unset, tenure.Status.Code, "it was given up")
 	require.NotEqual(t, campaign.SpanContext.TraceID(), first.ended("eldest.tenure", 1)[0].SpanContext.TraceID())
 }
@@ -93,7 +95,8 @@ func TestSpanOfADeposedLeader(t *testing.T) {
 	<-l.Done()
 	tenure := r.ended("eldest.tenure", 1)[0]
 	require.Equal(t, codes.Error, tenure.Status.Code)
-	require.Contains(t, tenure.Status.Description, eldest.ErrDeposed.Error())
+	require.Equal(t, "deposed", tenure.Status.Description, "the whole text is in the event")
+	require.Contains(t, attr(tenure.Events[0].Attributes, "eldest.error"), eldest.ErrDeposed.Error())
 }
 
 // A candidacy without a win has one span, which ends with it.
@@ -117,13 +120,16 @@ func TestDangersAreInTheSpan(t *testing.T) {
 	now := time.Now()
 	told.Candidate.Registered(election.RegisteredEvent{Key: "e/1", Token: 7, At: now})
 	told.Candidate.Won(election.WonEvent{Key: "e/1", Token: 7, At: now})
-	told.Session.Jeopardy(lease.JeopardyEvent{Remaining: 3 * time.Second, Err: errors.New("silence")})
+	told.Session.Jeopardy(lease.JeopardyEvent{Remaining: 3 * time.Second, Err: fmt.Errorf("asked twice: %w", context.DeadlineExceeded)})
 	told.Session.Recovered(lease.RenewedEvent{Slack: time.Second})
 	told.Candidate.Interrupted(election.InterruptedEvent{Key: "e/1", Reason: errors.New("reset"), At: now})
 	told.Candidate.Ended(election.EndedEvent{Key: "e/1", Token: 7, Led: true, Cause: eldest.ErrSessionLost, At: now.Add(time.Second)})
 	tenure := r.ended("eldest.tenure", 1)[0]
 	require.Equal(t, []string{"lease in jeopardy", "lease recovered", "watch interrupted", "ended"}, events(tenure))
 	require.Equal(t, 3.0, attr(tenure.Events[0].Attributes, "eldest.remaining_seconds"))
+	require.Equal(t, "no_answer", attr(tenure.Events[0].Attributes, "eldest.cause"))
+	require.Equal(t, "asked twice: context deadline exceeded", attr(tenure.Events[0].Attributes, "eldest.error"))
+	require.Equal(t, "session_lost", tenure.Status.Description)
 	require.Equal(t, codes.Error, tenure.Status.Code)
 	require.Equal(t, time.Second, tenure.EndTime.Sub(tenure.StartTime))
 }

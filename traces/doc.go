@@ -16,10 +16,11 @@
 //	    lease in jeopardy, lease recovered, watch interrupted, ended
 //
 // Attributes are eldest.election, eldest.key and eldest.token, and where they apply
-// eldest.predecessor, eldest.queue, eldest.revision and eldest.cause. A span that was not
-// ended by choice (the session was lost, the key was removed) has the status Error. The
-// token is on both spans and on those of forwarded calls, so that one search finds a
-// tenure and what was served in it.
+// eldest.predecessor, eldest.queue, eldest.revision, eldest.cause (a word, see
+// hooks.Cause and hooks.Trouble) and eldest.error (the whole text). A span that was not
+// ended by choice (the session was lost, the key was removed) has the status Error, and
+// the cause for its description. The token is on both spans and on those of forwarded
+// calls, so that one search finds a tenure and what was served in it.
 //
 // # A forwarded call
 //

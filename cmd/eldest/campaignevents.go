@@ -87,7 +87,11 @@ func (tell teller) sessionHooks(why func(error) string) lease.Hooks {
 	return lease.Hooks{
 		Jeopardy: func(j lease.JeopardyEvent) {
 			left := j.Remaining.Milliseconds()
-			tell(time.Now(), campaignEvent{Event: "jeopardy", Cause: why(j.Err), RemainingMS: &left})
+			cause := why(j.Err)
+			if silent(j.Err) {
+				cause = "etcd does not answer: " + cause
+			}
+			tell(time.Now(), campaignEvent{Event: "jeopardy", Cause: cause, RemainingMS: &left})
 		},
 		Recovered: func(lease.RenewedEvent) { tell(time.Now(), campaignEvent{Event: "recovered"}) },
 	}
@@ -174,10 +178,13 @@ func (e *campaignEvents) write(at time.Time, event campaignEvent) {
 	}
 }
 
+// clockTime is how people see a time.
+const clockTime = "15:04:05.000"
+
 // text renders the event for people: the local time, and what changes first.
 func (event campaignEvent) text(at time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %-10s  token %d  key %s", at.Format("15:04:05.000"), event.Event, event.Token, printable(event.Key))
+	fmt.Fprintf(&b, "%s  %-10s  token %d  key %s", at.Format(clockTime), event.Event, event.Token, printable(event.Key))
 	if event.Predecessor != "" {
 		fmt.Fprintf(&b, "  behind %s", printable(event.Predecessor))
 	}

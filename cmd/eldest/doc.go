@@ -20,10 +20,8 @@
 //	5    nothing was violated, but a part of the run proves nothing (chaos)
 //	130  interrupted: nothing could be judged (demo, service), or not all was measured or tried (bench, chaos)
 //
-// "eldest run --exit-code" ends with the code of its program instead, where that ended by
-// itself or after a signal to eldest: 128 and the signal's number if a signal killed it, 127
-// if it could not be started. Without the flag a program that failed is 1. Leadership that
-// was lost is 3 either way, and bad usage 2.
+// What "eldest run", with --exit-code and without, makes of its program's end is in its
+// --help.
 //
 // # Adding a command
 //

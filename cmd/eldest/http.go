@@ -36,11 +36,11 @@ func (f *httpFlag) serve(cmd *cobra.Command, election string, ttl time.Duration,
 		return nil, usageErrorf("--http %q: %w", f.address, err)
 	}
 	shown := face.Serve(listener, election, face.Grace(ttl))
-	say(fmt.Sprintf("%s: serving http://%s/metrics, /healthz and /leader", cmd.CommandPath(), shown.Address()))
+	say(fmt.Sprintf("serving http://%s/metrics, /healthz and /leader", shown.Address()))
 	return shown, nil
 }
 
 // toStderr is how most commands say it.
 func toStderr(cmd *cobra.Command) func(string) {
-	return func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
+	return func(line string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", cmd.CommandPath(), line) }
 }

@@ -16,6 +16,8 @@ import (
 type waitNotice struct {
 	to   *cobra.Command
 	conn *connFlags
+	// say writes the line; nil writes it to the command's stderr.
+	say func(string)
 
 	mu   sync.Mutex
 	told time.Time // when the last line was written; zero while etcd answers
@@ -28,17 +30,19 @@ const repeatNotice = 30 * time.Second
 func (w *waitNotice) answered(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	name := w.to.CommandPath()
+	say := w.say
+	if say == nil {
+		say = toStderr(w.to)
+	}
 	switch {
 	case errors.Is(err, context.Canceled):
 		// The command is ending.
 	case err != nil && silent(err) && time.Since(w.told) > repeatNotice:
 		w.told = time.Now()
-		fmt.Fprintf(w.to.ErrOrStderr(), "%s: waiting for etcd at %s (%s); SIGINT ends the waiting\n",
-			name, w.conn.addresses(), w.conn.why(err))
+		say(fmt.Sprintf("waiting for etcd at %s (%s); SIGINT ends the waiting", w.conn.addresses(), w.conn.why(err)))
 	case err == nil && !w.told.IsZero():
 		w.told = time.Time{}
-		fmt.Fprintf(w.to.ErrOrStderr(), "%s: etcd answers\n", name)
+		say("etcd answers")
 	}
 }
 

@@ -79,8 +79,9 @@ margin (a tenth of the TTL, at least 200 ms).
   - The key is deleted, the lease revoked from outside: SIGKILL at once, for another may
     lead already.
   - SIGTERM or SIGINT to eldest: CMD gets the same signal, and SIGKILL after --grace; only
-    then the key goes. The second one is SIGKILL at once (not the same one within 0.3 s). Other signals (HUP, QUIT, USR1,
-    USR2, WINCH) are passed on; without a program HUP and QUIT end eldest.
+    then the key goes. The second one is SIGKILL at once (not the same one within 0.3 s).
+    Other signals (HUP, QUIT, USR1, USR2, WINCH) are passed on; without a program HUP and
+    QUIT end eldest.
   - eldest is killed: the keeper kills the group at once. eldest is stopped: the keeper
     kills it at the deadline. The keeper is killed: CMD gets SIGKILL from the kernel, its
     children from eldest. The keeper is stopped: eldest kills them.
@@ -101,10 +102,14 @@ or takes longer than --health-every counts as no success; after three times --he
 without a success the lease is not renewed any more, and leadership ends at the deadline:
 at the latest three times --health-every, a quarter of the TTL and the TTL after the last success.
 
-It prints one line per event: registered, waiting, leader, started, stopping, exited,
-hook, unhealthy, healthy, jeopardy, recovered, lost, resigned, restarting. With --json each
-is an object with event, time, election, key, token, lease, and where they apply
-predecessor, queue, cause, led, remaining_ms, pid, exit_code, hook, in_ms.
+It prints one line per event: registered, waiting, leader, delayed (won right after an
+outage: CMD is started once the lease is renewed), started, stopping, exited, hook,
+unhealthy, healthy, jeopardy, recovered, lost, resigned, restarting. With --json each is an
+object with event, time, election, key, token, lease, and where they apply predecessor,
+queue, cause, led, remaining_ms, pid, exit_code, hook. restarting (with cause, in_ms), and
+what else eldest writes, notice (text) and the last line of a failure, failed (cause,
+exit_code), have event, time and election alone. CMD's own stderr is between the lines,
+unless CMD sends it elsewhere.
 ` + httpHelp + `
 Not guaranteed: that a program which the kernel cannot kill (it waits for a disk or a
 network file system, or runs as another user), or whose whole machine is suspended or

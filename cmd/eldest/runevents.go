@@ -9,17 +9,29 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 	"github.com/eldest-io/eldest/lease"
 )
 
-// runEvent is one line of "eldest run --json". The first six fields are in every line;
-// token is 0 before the registration, key and lease are empty before the session.
+// runEvent is one line of "eldest run --json". The first six fields are in every line of
+// a candidate; token is 0 before the registration.
 type runEvent struct {
 	campaignEvent
 	PID      int    `json:"pid,omitempty"`
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Hook     string `json:"hook,omitempty"`
+}
+
+// ownEvent is a line of the command itself: beside the rounds there is no key, no token
+// and no lease.
+type ownEvent struct {
+	Event    string `json:"event"` // restarting, notice or failed
+	Time     string `json:"time"`
+	Election string `json:"election"`
+	Cause    string `json:"cause,omitempty"`
 	InMS     *int64 `json:"in_ms,omitempty"`
+	Text     string `json:"text,omitempty"`
+	ExitCode *int   `json:"exit_code,omitempty"`
 }
 
 // runEvents writes what happens. Whoever tells of it does not wait for the line: a reader
@@ -27,28 +39,33 @@ type runEvent struct {
 // program from running.
 type runEvents struct {
 	asJSON bool
+	path   string // of the command, as it is called
 	why    func(error) string
 	lines  chan string
 	done   chan struct{}
 
 	mu     sync.Mutex
 	of     subject
-	missed int // lines that nobody took
+	ended  string // why the tenure has ended, or the candidacy is given up
+	missed int    // lines that nobody took
 	closed bool
 }
 
 // pendingLines is how many lines wait for a reader before more are dropped.
 const pendingLines = 1000
 
-func newRunEvents(out io.Writer, asJSON bool, name string, why func(error) string) *runEvents {
-	e := &runEvents{asJSON: asJSON, of: subject{election: name}, why: why, lines: make(chan string, pendingLines), done: make(chan struct{})}
+func newRunEvents(out io.Writer, asJSON bool, path, name string, why func(error) string) *runEvents {
+	e := &runEvents{
+		asJSON: asJSON, path: path, of: subject{election: name}, why: why,
+		lines: make(chan string, pendingLines), done: make(chan struct{}),
+	}
 	go func() {
 		defer close(e.done)
 		for line := range e.lines {
 			// The program goes on for whoever uses it, even if nobody reads this.
 			_, _ = io.WriteString(out, line)
 			if n := e.unread(); n > 0 {
-				_, _ = fmt.Fprintf(out, "eldest run: %d lines were dropped, because nobody read them\n", n)
+				_, _ = io.WriteString(out, e.notice(fmt.Sprintf("%d lines were dropped, because nobody read them", n)))
 			}
 		}
 	}()
@@ -80,7 +97,7 @@ func (e *runEvents) close(limit time.Duration) {
 func (e *runEvents) stand(key string, id int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.of.key, e.of.lease, e.of.token = key, "", 0
+	e.of.key, e.of.lease, e.of.token, e.ended = key, "", 0, ""
 	if id != 0 {
 		e.of.lease = hexLease(id)
 	}
@@ -92,31 +109,77 @@ func (e *runEvents) tell(event runEvent) { e.tellAt(time.Now(), event) }
 func (e *runEvents) tellAt(at time.Time, event runEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
-		return
+	if event.Event == "resigned" && event.Cause == "" {
+		event.Cause = e.ended
 	}
 	e.of.complete(at, &event.campaignEvent)
 	line := event.text(at)
 	if e.asJSON {
 		line = jsonLine(event)
 	}
+	e.write(line)
+}
+
+// because says why the candidacy that follows its end has been given up.
+func (e *runEvents) because(why string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ended = why
+}
+
+// restarting tells of the pause between two rounds.
+func (e *runEvents) restarting(why string, pause time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ms := pause.Milliseconds()
+	if e.asJSON {
+		e.write(e.own(ownEvent{Event: "restarting", Cause: why, InMS: &ms}))
+		return
+	}
+	e.write(fmt.Sprintf("%s  %-10s  in %d ms  because %s\n", time.Now().Format(clockTime), "restarting", ms, why))
+}
+
+// note writes what is no event of a candidate.
+func (e *runEvents) note(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.write(e.notice(text))
+}
+
+func (e *runEvents) notice(text string) string {
+	if e.asJSON {
+		return e.own(ownEvent{Event: "notice", Text: text})
+	}
+	return e.path + ": " + text + "\n"
+}
+
+// failed is what the command ends with. For programs the last line says so, and nothing is
+// left for the words that people read.
+func (e *runEvents) failed(err error) error {
+	code, reason := exitCode(err, true)
+	if !e.asJSON || reason == nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.write(e.own(ownEvent{Event: "failed", Cause: plain.Lines(reason.Error()), ExitCode: &code}))
+	return exit(code, nil)
+}
+
+func (e *runEvents) own(event ownEvent) string {
+	event.Time, event.Election = time.Now().Format(time.RFC3339Nano), e.of.election
+	return jsonLine(event)
+}
+
+// write hands a line to whoever writes. The caller holds mu.
+func (e *runEvents) write(line string) {
+	if e.closed {
+		return
+	}
 	select {
 	case e.lines <- line:
 	default:
 		e.missed++
-	}
-}
-
-// note writes a line that is no event.
-func (e *runEvents) note(line string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.closed {
-		select {
-		case e.lines <- line + "\n":
-		default:
-			e.missed++
-		}
 	}
 }
 
@@ -144,9 +207,6 @@ func (event runEvent) text(at time.Time) string {
 	}
 	if event.Hook != "" {
 		fmt.Fprintf(&b, "  %s", event.Hook)
-	}
-	if event.InMS != nil {
-		fmt.Fprintf(&b, "  in %d ms", *event.InMS)
 	}
 	b.WriteByte('\n')
 	return b.String()

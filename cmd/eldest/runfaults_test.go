@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -98,8 +99,13 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 		},
 		"keeper killed": {
 			how: []string{stubborn, parent}, ttl: "60s", code: exitFailed,
-			do:   func(f *fault) { f.kill(f.keeper, syscall.SIGKILL) },
-			then: func(f *fault, _, _ time.Time) { require.Contains(f.t, f.first.errors(), "keeper") },
+			do: func(f *fault) { f.kill(f.keeper, syscall.SIGKILL) },
+			then: func(f *fault, _, _ time.Time) {
+				why := fmt.Sprintf("the keeper of the program is gone: process %d, killed by SIGKILL", f.keeper)
+				for _, event := range []string{"exited", "resigned", "failed"} {
+					require.Contains(f.t, f.first.event(event)["cause"], why, event)
+				}
+			},
 		},
 		"keeper stopped, then cut off": {
 			how: []string{stubborn, parent}, code: exitLost,

@@ -121,7 +121,10 @@ func TestRunStandsAgain(t *testing.T) {
 				require.NotContains(t, r.errors(), "restarting")
 				return
 			}
-			require.Positive(t, r.event("restarting")["in_ms"])
+			pause := r.event("restarting")
+			require.Positive(t, pause["in_ms"])
+			require.Contains(t, pause["cause"], "the program ended: ")
+			require.NotContains(t, pause, "key", "there is none")
 			second := r.event("leader")
 			require.Greater(t, second["token"], first["token"])
 			require.NotEqual(t, first["key"], second["key"])

@@ -45,12 +45,13 @@ const (
 
 // run stands and leads until a signal or --restart ends it. Whatever does, nothing of the
 // program runs when it returns, and the key is gone or stderr says why not.
-func (r *runner) run() error {
+func (r *runner) run() (err error) {
 	ctx, signals, stop := listenSignals(r.cmd.Context())
 	defer stop()
 	r.signals = signals
-	r.events = newRunEvents(r.cmd.ErrOrStderr(), wantsJSON(r.cmd), r.o.name, r.conn.why)
+	r.events = newRunEvents(r.cmd.ErrOrStderr(), wantsJSON(r.cmd), r.cmd.CommandPath(), r.o.name, r.conn.why)
 	defer r.events.close(time.Second)
+	defer func() { err = r.events.failed(err) }()
 	shown, err := r.http.serve(r.cmd, r.o.name, r.o.ttl, r.events.note)
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func (r *runner) run() error {
 		r.notice("not guaranteed on this system: %s", lack)
 	}
 
-	wait := &waitNotice{to: r.cmd, conn: r.conn}
+	wait := &waitNotice{to: r.cmd, conn: r.conn, say: r.events.note}
 	client, err := r.conn.dialPatiently(ctx, wait)
 	if err != nil {
 		return r.result(ctx, outcome{err: err})
@@ -82,7 +83,7 @@ func (r *runner) run() error {
 		if time.Since(begun) >= steadyAfter {
 			pause = firstPause
 		}
-		if !r.rest(ctx, pause) {
+		if !r.rest(ctx, out, pause) {
 			return r.result(ctx, outcome{})
 		}
 		pause = min(2*pause, longest)
@@ -91,11 +92,11 @@ func (r *runner) run() error {
 
 // rest waits before the next round, and reports whether there is to be one. The pause is
 // spread, for those who failed together.
-func (r *runner) rest(ctx context.Context, pause time.Duration) bool {
+func (r *runner) rest(ctx context.Context, out outcome, pause time.Duration) bool {
 	pause = time.Duration(float64(pause) * (0.9 + 0.2*rand.Float64()))
-	ms := pause.Milliseconds()
 	r.events.stand("", 0)
-	r.events.tell(runEvent{campaignEvent: campaignEvent{Event: "restarting"}, InMS: &ms})
+	r.events.restarting(out.why(), pause)
+	r.face.Rest(out.why(), pause)
 	select {
 	case <-time.After(pause):
 		return true
@@ -120,6 +121,14 @@ type outcome struct {
 }
 
 func (out outcome) succeeded() bool { return out.err == nil && (!out.ran || out.status.OK()) }
+
+// why says in words how the round ended.
+func (out outcome) why() string {
+	if out.err != nil {
+		return because(out.err)
+	}
+	return "the program ended: " + out.status.String()
+}
 
 // again reports whether --restart asks for another round.
 func (r *runner) again(out outcome) bool {
@@ -171,7 +180,7 @@ func (r *runner) startKeeper() (*job.Job, error) {
 	return job.Start([]string{"eldest", keeperCommand, "--", r.o.name}, stdin, stdout, stderr)
 }
 
-// notice writes a line that is not an event.
+// notice writes what is no event of a candidate.
 func (r *runner) notice(format string, args ...any) {
-	r.events.note(r.cmd.CommandPath() + ": " + fmt.Sprintf(format, args...))
+	r.events.note(fmt.Sprintf(format, args...))
 }

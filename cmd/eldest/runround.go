@@ -69,6 +69,9 @@ func (r *runner) round(ctx context.Context) outcome {
 	}
 	r.face.Candidate(session, candidate, r.o.value)
 	out := o.stand(ctx, candidate)
+	if o.token == 0 && ctx.Err() != nil {
+		r.events.because(context.Cause(ctx).Error())
+	}
 	o.leave(candidate, out.err)
 	o.lossHook(out)
 	return out
@@ -89,7 +92,7 @@ func (o *round) stand(ctx context.Context, candidate *election.Candidate) outcom
 		return outcome{err: err, final: ctx.Err() == nil && !lost(err)}
 	}
 	o.token = leadership.Token()
-	if keeper.Lost() { // while we waited
+	if keeper.Lost() != nil { // while we waited
 		if keeper, err = o.another(keeper); err != nil {
 			return outcome{err: err}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/lease"
 )
 
 // tenure is a leadership with a program.
@@ -31,12 +32,19 @@ type tenure struct {
 	starting <-chan error
 	late     <-chan time.Time
 	startEnv []string // that it was started with
+	// next is what is to be done as soon as the lease has enough time left; nil is
+	// nothing. extended has a value after a renewal.
+	next     func()
+	extended chan struct{}
 	// idle ends the beats of the pulse while there is no program that could be asked.
 	idle func()
 }
 
 func newTenure(o *round, l *election.Leadership, j *job.Job) *tenure {
-	return &tenure{round: o, leadership: l, job: j, env: tenureEnv(o.o.name, l.Key(), l.Token())}
+	return &tenure{
+		round: o, leadership: l, job: j, env: tenureEnv(o.o.name, l.Key(), l.Token()),
+		extended: make(chan struct{}, 1),
+	}
 }
 
 // errWarned is why a lease was given up before its deadline.
@@ -96,6 +104,10 @@ func (t *tenure) feed(ctx context.Context) {
 			return
 		case <-t.renewed:
 			t.tellDeadline()
+			select {
+			case t.extended <- struct{}{}:
+			default:
+			}
 		}
 	}
 }
@@ -108,9 +120,37 @@ func (t *tenure) tellDeadline() {
 	if left <= 0 {
 		return
 	}
-	// A server that lowers the TTL leaves less to the program, too.
-	grace := min(t.o.grace, t.session.TTL()/2)
-	t.job.SetDeadline(job.Deadline{Term: now + left - grace, Kill: now + left})
+	t.job.SetDeadline(job.Deadline{Term: now + left - t.graceNow(), Kill: now + left})
+}
+
+// graceNow is the grace that the lease has room for: a server that lowers the TTL leaves
+// less to the program, too.
+func (t *tenure) graceNow() time.Duration { return min(t.o.grace, t.session.TTL()/2) }
+
+// roomy reports whether the lease has the time that it has when all is well: half of the
+// TTL, and a tenth of it before the grace. Tenures are also won right after an outage,
+// with what is left of a lease that could not be renewed meanwhile, and what is started
+// then would be told to end at once.
+func (t *tenure) roomy() bool {
+	now, ttl := t.session.Status(), t.session.TTL()
+	return now.State == lease.Alive && now.Remaining >= max(ttl/2, t.graceNow()+ttl/10)
+}
+
+// whenRoomy does what is next now, or after the renewal that is due. Where none is
+// confirmed the tenure ends at the deadline, and nothing was done.
+func (t *tenure) whenRoomy(next func()) {
+	told := t.next != nil
+	if t.next = next; t.roomy() {
+		t.next = nil
+		next()
+		return
+	}
+	if !told {
+		left := t.session.Status().Remaining.Milliseconds()
+		t.events.tell(runEvent{campaignEvent: campaignEvent{
+			Event: "delayed", RemainingMS: &left, Cause: "the lease is to be renewed first, or what is started now would have to end at once",
+		}})
+	}
 }
 
 // begin runs --on-win, or else the program. It returns an outcome if that ended all.
@@ -119,12 +159,15 @@ func (t *tenure) begin(ctx context.Context) *outcome {
 		return &outcome{}
 	}
 	if t.o.onWin != "" {
-		env := withDeadline(t.env, t.session.Status().Remaining)
-		t.hook = t.job.Run(job.Shell(t.o.onWin, env, t.o.hookTimeout))
 		t.idle = t.beatWhileIdle() // --on-win has a limit of its own
+		t.whenRoomy(func() {
+			env := withDeadline(t.env, t.session.Status().Remaining)
+			t.hook = t.job.Run(job.Shell(t.o.onWin, env, t.o.hookTimeout))
+		})
 		return nil
 	}
-	t.launch()
+	t.idle = t.beatWhileIdle()
+	t.whenRoomy(t.launch)
 	return nil
 }
 
@@ -158,15 +201,27 @@ func (t *tenure) watch(ctx context.Context) *outcome {
 			return nil
 		case <-t.job.Over():
 			return nil
-		case err := <-t.starting:
-			if err != nil {
-				t.starting = nil
-				if errors.Is(err, job.ErrKeeper) {
-					return nil
-				}
-				return &outcome{refused: true, err: err}
+		case <-t.extended:
+			if t.next != nil {
+				t.whenRoomy(t.next)
 			}
-			t.started()
+		case err := <-t.starting:
+			switch {
+			case err == nil:
+				t.started()
+				continue
+			case errors.Is(err, job.ErrKeeper):
+				t.starting = nil
+				return nil
+			case errors.Is(err, job.ErrLate): // the keeper had not heard of a newer one
+				t.starting, t.late = nil, nil
+				t.tellDeadline()
+				t.idle = t.beatWhileIdle()
+				t.whenRoomy(t.launch)
+				continue
+			}
+			t.starting = nil
+			return &outcome{refused: true, err: err}
 		case <-t.late:
 			t.job.Kill(killPatience)
 			return &outcome{err: fmt.Errorf("%w: it has not started the program for %v", job.ErrKeeper, startPatience)}
@@ -200,7 +255,7 @@ func (t *tenure) watch(ctx context.Context) *outcome {
 				}
 				return &outcome{err: fmt.Errorf("--on-win: %w", failure)}
 			}
-			t.launch()
+			t.whenRoomy(t.launch)
 		}
 	}
 }
@@ -216,12 +271,15 @@ func (t *tenure) whyWarned() error {
 // judge says how the tenure ended, once nothing runs. A loss comes before everything
 // else; out is nil or what is known already.
 func (t *tenure) judge(out *outcome) *outcome {
-	status, keeperLost := t.job.Status()
+	status, keeper := t.job.Status(), t.job.Lost()
 	if t.running {
 		code := status.Exit()
 		event := runEvent{campaignEvent: campaignEvent{Event: "exited"}, ExitCode: &code}
 		if status.Unknown || status.Signal != 0 {
 			event.Cause = status.String()
+		}
+		if keeper != nil {
+			event.Cause += "; " + keeper.Error()
 		}
 		t.events.tell(event)
 	}
@@ -239,8 +297,8 @@ func (t *tenure) judge(out *outcome) *outcome {
 	}
 	switch {
 	case why == nil && out != nil:
-	case why == nil && keeperLost && !t.stopped:
-		out = &outcome{err: job.ErrKeeper}
+	case why == nil && keeper != nil && !t.stopped:
+		out = &outcome{err: keeper}
 	case why == nil:
 		out = &outcome{ran: t.running, status: status}
 	}
@@ -255,5 +313,6 @@ func (t *tenure) judge(out *outcome) *outcome {
 	default:
 		t.ended = "the program ended: " + status.String()
 	}
+	t.events.because(t.ended)
 	return out
 }

@@ -1,6 +1,7 @@
 // Package face is what a command shows to the outside over HTTP, where --http is given:
 // to Prometheus, to load balancers, and to whoever looks after processes.
 //
+//	/         what there is
 //	/metrics  the numbers of package metrics, of the Go runtime and of the process
 //	/healthz  200 while the participant can do its work, else 503
 //	/leader   200 while this participant leads, else 503

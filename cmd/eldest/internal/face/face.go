@@ -2,6 +2,7 @@ package face
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -57,6 +58,7 @@ func Serve(l net.Listener, election string, grace time.Duration) *Face {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(f.numbers, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
+	mux.Handle("/{$}", reading(http.HandlerFunc(f.serveContents)))
 	mux.Handle("/metrics", reading(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
 	mux.Handle("/healthz", reading(f.health))
 	mux.Handle("/leader", reading(http.HandlerFunc(f.serveLeader)))
@@ -130,6 +132,24 @@ func (f *Face) Observe(client *clientv3.Client) error {
 		f.observer = o
 	}
 	return err
+}
+
+// Rest says that there is no session for a while on purpose, and why: until the next one,
+// /healthz gives that as the reason.
+func (f *Face) Rest(why string, pause time.Duration) {
+	if f != nil {
+		f.health.rest(why, pause)
+	}
+}
+
+// serveContents lists what there is, for who tries the address.
+func (f *Face) serveContents(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = fmt.Fprintf(w, `a participant in the election %q
+/metrics  numbers, for Prometheus
+/healthz  200 while it can do its work, else 503, with the reason
+/leader   200 while it leads, else 503, with who does
+`, f.name)
 }
 
 // Close ends the observer and the server, and what is answered within half a second is

@@ -272,6 +272,38 @@ func TestNoFace(t *testing.T) {
 	f.Close()
 }
 
+// Who tries the address is told what there is; what there is not is not there.
+func TestContents(t *testing.T) {
+	s := serve(t, time.Minute)
+	code, _, text := s.ask(http.MethodGet, "/")
+	require.Equal(t, http.StatusOK, code)
+	for _, path := range []string{t.Name(), "/metrics", "/healthz", "/leader"} {
+		require.Contains(t, text, path)
+	}
+	code, _, _ = s.ask(http.MethodGet, "/nothing")
+	require.Equal(t, http.StatusNotFound, code)
+}
+
+// Between two rounds there is no session on purpose, and the answer says why: until the
+// next session, and no longer.
+func TestRest(t *testing.T) {
+	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
+	s := serve(t, time.Minute)
+	session, _ := s.stand(ctx, cli, "v", 5*time.Second)
+	require.NoError(t, session.Close(ctx))
+	s.Rest("the program ended: exit code 3", time.Minute)
+	code, health := s.get("/healthz")
+	require.Equal(t, http.StatusOK, code)
+	require.Contains(t, health["reason"], "s: the program ended: exit code 3")
+	require.Contains(t, health["reason"], "it stands again in ")
+	again, _ := s.stand(ctx, cli, "v", 5*time.Second)
+	_, health = s.get("/healthz")
+	require.NotContains(t, health, "reason")
+	require.NoError(t, again.Close(ctx))
+	_, health = s.get("/healthz")
+	require.NotContains(t, health["reason"], "exit code 3")
+}
+
 // After Close nobody answers, and a second one is harmless.
 func TestClose(t *testing.T) {
 	s := serve(t, time.Minute)

@@ -3,6 +3,7 @@ package face
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -22,6 +23,9 @@ type health struct {
 	// last one ended or began, or the start.
 	since time.Time
 	cause error
+	// resting is why there is no session on purpose, until again; "" is no such thing.
+	resting string
+	again   time.Time
 }
 
 func newHealth(election string, grace time.Duration) *health {
@@ -44,8 +48,14 @@ func (h *health) use(s *lease.Session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.session != s {
-		h.session, h.since, h.cause = s, time.Now(), nil
+		h.session, h.since, h.cause, h.resting = s, time.Now(), nil, ""
 	}
+}
+
+func (h *health) rest(why string, pause time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.resting, h.again = why, time.Now().Add(pause)
 }
 
 // healthAnswer is the body of an answer.
@@ -67,7 +77,7 @@ type healthAnswer struct {
 // judge reads the clock and says how the participant is.
 func (h *health) judge() (healthAnswer, int) {
 	h.mu.Lock()
-	session, since, cause := h.session, h.since, h.cause
+	session, since, cause, resting, again := h.session, h.since, h.cause, h.resting, h.again
 	h.mu.Unlock()
 	a := healthAnswer{Status: "ok", Election: h.election, Session: "none", Grace: h.grace.Seconds()}
 	if session != nil {
@@ -83,6 +93,8 @@ func (h *health) judge() (healthAnswer, int) {
 	without := time.Since(since)
 	a.Without = without.Seconds()
 	switch {
+	case resting != "":
+		a.Reason = fmt.Sprintf("it stands again in %.1f s: %s", max(0, time.Until(again).Seconds()), resting)
 	case cause != nil:
 		a.Reason = cause.Error()
 		var op *eldest.OpError

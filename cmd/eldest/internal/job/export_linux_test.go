@@ -5,3 +5,12 @@ var (
 	AskAll   = askAll
 	Children = children
 )
+
+// Writing reports whether an order is being written.
+func (j *Job) Writing() bool {
+	if j.writing.TryLock() {
+		j.writing.Unlock()
+		return false
+	}
+	return true
+}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,6 +29,8 @@ type Job struct {
 	before []int
 
 	writing sync.Mutex // held while an order is written
+	// newest is a deadline that the keeper has not been told of; nil is none.
+	newest atomic.Pointer[Deadline]
 	// launching waits for its end; Close waits for it.
 	launching sync.WaitGroup
 
@@ -39,9 +42,11 @@ type Job struct {
 	next  int
 	// status is how the program ended; valid once over is closed.
 	status Status
-	// lost says that the keeper was gone before it was to be; buried that its process ID
-	// may be another's.
-	lost, closing, buried bool
+	// lost is how the keeper ended before it was to; nil while it has not.
+	lost error
+	// buried says that the keeper's process ID may be another's, dismissed that it was
+	// killed from here.
+	closing, buried, dismissed bool
 
 	started chan error    // of the program
 	warned  chan struct{} // closed when the deadline is near
@@ -89,6 +94,10 @@ func Shell(text string, env []string, limit time.Duration) Command {
 
 // ErrKeeper says that the keeper is gone, or does not listen.
 var ErrKeeper = errors.New("the keeper of the program is gone")
+
+// ErrLate is Launch's when the deadline that the keeper knew of was too near, or over.
+// Nothing was started, and Launch may be called again.
+var ErrLate = errors.New("the lease is about to run out")
 
 // Start starts a keeper: this executable with the given arguments, which must lead to
 // Keep. Its standard streams are those of the processes that it will start; nil is
@@ -145,13 +154,27 @@ func Start(args []string, stdin, stdout, stderr *os.File) (*Job, error) {
 	return j, nil
 }
 
-// SetDeadline tells the keeper of a new deadline. It does not block; a keeper that does
-// not listen keeps the old one.
-func (j *Job) SetDeadline(d Deadline) { _ = j.order(order{Deadline: &d}) }
+// SetDeadline tells the keeper of a new deadline. It does not block: while another order
+// is being written the deadline waits for that, and a newer one takes its place. A keeper
+// that does not listen keeps the old one.
+func (j *Job) SetDeadline(d Deadline) {
+	j.newest.Store(&d)
+	j.tellNewest()
+}
+
+// tellNewest writes the newest deadline, unless somebody else writes, who does so then.
+func (j *Job) tellNewest() {
+	for j.newest.Load() != nil && j.writing.TryLock() {
+		if d := j.newest.Swap(nil); d != nil {
+			_ = j.offer(line(order{Deadline: d}))
+		}
+		j.writing.Unlock()
+	}
+}
 
 // Launch has the keeper start the program. The channel gets nil when it runs, or why it
 // does not, once Over is closed at the latest: a keeper that stands still starts nothing and
-// says nothing. A deadline must have been set, and be ahead.
+// says nothing. A deadline must have been set, and be ahead; else it is ErrLate.
 func (j *Job) Launch(c Command) <-chan error {
 	result := make(chan error, 1)
 	j.launching.Go(func() {
@@ -231,16 +254,17 @@ func (j *Job) Warned() <-chan struct{} { return j.warned }
 // any more.
 func (j *Job) Over() <-chan struct{} { return j.over }
 
-// Status is how the program ended; and whether it did because the keeper was gone. It
-// means something once Over is closed.
-func (j *Job) Status() (status Status, keeperLost bool) {
+// Status is how the program ended. It means something once Over is closed. Whether that was
+// because the keeper was gone says Lost.
+func (j *Job) Status() Status {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.status, j.lost
+	return j.status
 }
 
-// Lost reports whether the keeper is gone without having been told to go.
-func (j *Job) Lost() bool {
+// Lost returns nil, or how the keeper came to be gone without having been told to go: an
+// error that wraps ErrKeeper.
+func (j *Job) Lost() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.lost
@@ -258,6 +282,7 @@ func (j *Job) Kill(patience time.Duration) {
 	if j.writing.TryLock() {
 		_ = j.offer(line(order{Kill: true}))
 		j.writing.Unlock()
+		j.tellNewest()
 	}
 	select {
 	case <-j.over:
@@ -311,13 +336,14 @@ func (j *Job) killBelow() {
 func (j *Job) order(o order) error {
 	data := line(o)
 	j.writing.Lock()
+	defer j.tellNewest() // which others have left to us
 	defer j.writing.Unlock()
 	var err error
 	if must := o.Start != nil || o.Reap; must {
 		_ = j.orders.SetWriteDeadline(time.Now().Add(5 * time.Second))
 		_, err = j.orders.Write(data)
 		_ = j.orders.SetWriteDeadline(time.Time{})
-		if err != nil {
+		if err != nil && !errors.Is(err, unix.EPIPE) { // nobody reads who has ended
 			j.killKeeper()
 		}
 	} else {
@@ -344,7 +370,13 @@ func (j *Job) offer(data []byte) error {
 	return errors.Join(err, written)
 }
 
-func (j *Job) killKeeper() { _ = j.keeper.Process.Kill() }
+// killKeeper kills a keeper that does not do its work.
+func (j *Job) killKeeper() {
+	j.mu.Lock()
+	j.dismissed = j.dismissed || !j.buried
+	j.mu.Unlock()
+	_ = j.keeper.Process.Kill()
+}
 
 // listen handles the keeper's reports until there can be none any more.
 func (j *Job) listen(reports *os.File) {
@@ -367,6 +399,8 @@ func (j *Job) hear(r report) {
 		j.group, j.pid = r.Started, r.Started
 		j.mu.Unlock()
 		j.started <- nil
+	case r.Late:
+		j.started <- ErrLate
 	case r.Refused != "":
 		j.started <- errors.New(r.Refused)
 	case r.Warned:
@@ -399,12 +433,23 @@ func (j *Job) hooked(id int, result HookResult) {
 	}
 }
 
+// howKeeperEnded says it of one that was waited for. The caller holds mu.
+func (j *Job) howKeeperEnded() error {
+	how := "for an unknown reason"
+	if j.dismissed {
+		how = "it did not listen, and was killed"
+	} else if w, ok := j.keeper.ProcessState.Sys().(syscall.WaitStatus); ok {
+		how = statusOf(unix.WaitStatus(w)).String()
+	}
+	return fmt.Errorf("%w: process %d, %s", ErrKeeper, j.keeper.Process.Pid, how)
+}
+
 // bury deals with what a keeper that is gone has left: nothing, if it went in good order.
 // The program has died with it where there is a death signal; its children have become
 // ours.
 func (j *Job) bury() {
 	j.killGroup()
-	j.killKeeper()
+	_ = j.keeper.Process.Kill()
 	j.mu.Lock()
 	j.buried = true
 	j.mu.Unlock()
@@ -444,7 +489,10 @@ func (j *Job) bury() {
 	select {
 	case <-j.over:
 	default:
-		j.status, j.lost = status, !j.closing
+		j.status = status
+		if !j.closing {
+			j.lost = j.howKeeperEnded()
+		}
 		close(j.over)
 	}
 	j.mu.Unlock()

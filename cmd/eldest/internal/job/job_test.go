@@ -3,6 +3,7 @@
 package job_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -54,8 +55,7 @@ func over(t *testing.T, j *job.Job) job.Status {
 	case <-time.After(patience):
 		t.Fatal("the program is not over")
 	}
-	status, _ := j.Status()
-	return status
+	return j.Status()
 }
 
 // alive reports whether a process exists that was not waited for.
@@ -133,6 +133,12 @@ func TestLaunchRefuses(t *testing.T) {
 			c.prepare(j)
 			_, err := launch(j, c.command)
 			require.ErrorContains(t, err, c.reason)
+			if errors.Is(err, job.ErrLate) { // it was only too late
+				j.SetDeadline(far())
+				_, err = launch(j, c.command)
+				require.NoError(t, err)
+				require.True(t, over(t, j).OK())
+			}
 			j.Kill(patience)
 		})
 	}
@@ -170,6 +176,37 @@ func TestNewerDeadlinesCount(t *testing.T) {
 	j.SetDeadline(far())
 	require.Equal(t, job.Status{Code: 6}, over(t, j))
 	require.Greater(t, job.Now(), first)
+}
+
+// A new deadline does not wait for an order that is stuck, and is not lost, either.
+//
+// Fails when SetDeadline waits for its turn to write, or gives up where it is not its turn.
+func TestDeadlineBesideAnOrderThatIsStuck(t *testing.T) {
+	j := startJob(t)
+	j.SetDeadline(far())
+	keeper := keeperOf(t, hookPid(t, j))
+	require.NoError(t, syscall.Kill(keeper, syscall.SIGSTOP))
+	big := append(os.Environ(), "A="+strings.Repeat("a", 100<<10), "B="+strings.Repeat("b", 100<<10))
+	started := j.Launch(job.Shell("sleep 1000", big, 0))
+	require.Eventually(t, j.Writing, patience, time.Millisecond, "INVALID: the order is not stuck")
+	j.SetDeadline(far())
+	kill := job.Now() + 100*time.Millisecond
+	j.SetDeadline(job.Deadline{Term: kill, Kill: kill})
+	require.True(t, j.Writing(), "it waited for the order")
+	// What the keeper reads is the start first, and of the deadlines the newest.
+	require.NoError(t, syscall.Kill(keeper, syscall.SIGCONT))
+	require.NoError(t, <-started)
+	require.Equal(t, syscall.SIGKILL, over(t, j).Signal)
+}
+
+// hookPid runs a hook that tells its process ID.
+func hookPid(t *testing.T, j *job.Job) int {
+	path := filepath.Join(t.TempDir(), "pid")
+	done := j.Run(shell("echo $$ > " + path + "; while test -e " + path + "; do sleep 0.01; done"))
+	pid := running(t, path, 1)[0]
+	t.Cleanup(func() { _ = os.Remove(path) })
+	_ = done
+	return pid
 }
 
 func TestStop(t *testing.T) {
@@ -222,17 +259,21 @@ func TestHooks(t *testing.T) {
 
 // A keeper that was killed, or stands still: the owner does its work.
 func TestWithoutTheKeeper(t *testing.T) {
-	for name, act := range map[string]func(j *job.Job, keeper int){
-		"killed": func(_ *job.Job, keeper int) { _ = syscall.Kill(keeper, syscall.SIGKILL) },
-		"stopped": func(j *job.Job, keeper int) {
+	for name, c := range map[string]struct {
+		act  func(j *job.Job, keeper int)
+		fate string
+	}{
+		"killed": {func(_ *job.Job, keeper int) { _ = syscall.Kill(keeper, syscall.SIGKILL) }, "killed by SIGKILL"},
+		"stopped": {func(j *job.Job, keeper int) {
 			_ = syscall.Kill(keeper, syscall.SIGSTOP)
 			j.Kill(10 * time.Millisecond)
-		},
-		"stopped, and closed": func(j *job.Job, keeper int) {
+		}, "did not listen"},
+		"stopped, and closed": {func(j *job.Job, keeper int) {
 			_ = syscall.Kill(keeper, syscall.SIGSTOP)
 			j.Close()
-		},
+		}, ""},
 	} {
+		act, fate := c.act, c.fate
 		t.Run(name, func(t *testing.T) {
 			// Not ours to kill.
 			other := exec.Command("sleep", "1000")
@@ -250,8 +291,12 @@ func TestWithoutTheKeeper(t *testing.T) {
 			for _, pid := range all {
 				require.False(t, alive(pid))
 			}
-			_, lost := j.Status()
-			require.Equal(t, name != "stopped, and closed", lost)
+			if fate == "" {
+				require.NoError(t, j.Lost(), "it was told to go")
+			} else {
+				require.ErrorIs(t, j.Lost(), job.ErrKeeper)
+				require.ErrorContains(t, j.Lost(), fate)
+			}
 			require.True(t, alive(other.Process.Pid))
 			require.ErrorIs(t, (<-j.Run(shell("true"))).Failure(), job.ErrKeeper)
 		})

@@ -278,7 +278,7 @@ func (k *keeper) startProgram(s *startOrder) {
 		k.refuse(s)
 		return
 	case k.deadline.Kill == 0 || now >= k.deadline.Term:
-		k.report(report{Refused: "the lease is about to run out"})
+		k.report(report{Late: true})
 		return
 	}
 	pid, err := k.start(s)

@@ -42,6 +42,8 @@ type report struct {
 	Started int `json:"started,omitempty"`
 	// Refused is why the program was not started.
 	Refused string `json:"refused,omitempty"`
+	// Late says that it was not started because of the deadline.
+	Late bool `json:"late,omitempty"`
 	// Warned says that the deadline is near and the program has been sent SIGTERM.
 	Warned bool `json:"warned,omitempty"`
 	// Hook tells of a hook's end.

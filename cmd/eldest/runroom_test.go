@@ -1,0 +1,139 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sys/unix"
+)
+
+// refusing is a lease that is not renewed while it is told so, as in an outage.
+type refusing struct {
+	clientv3.Lease
+	on atomic.Bool
+}
+
+func (l *refusing) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	if l.on.Load() {
+		return nil, context.DeadlineExceeded
+	}
+	return l.Lease.KeepAliveOnce(ctx, id)
+}
+
+// outage has a round stand behind a leader, lets its renewals fail, and then has it win.
+func outage(t *testing.T, more func(*runOptions)) (etcd *etcdProcess, out *sheet, renewals *refusing, result chan outcome) {
+	t.Helper()
+	etcd = startEtcdProcess(t, "0")
+	t.Setenv(asCommand, "1") // for the keeper
+	first, _ := leading(t, "svc")
+	cmd := newRunCmd()
+	cmd.SetContext(t.Context())
+	conn := &connFlags{dialTimeout: time.Second, commandTimeout: patience, resolved: true}
+	o := runOptions{
+		name: "svc", ttl: 24 * time.Second, grace: 12 * time.Second, restart: restartNever,
+		hookTimeout: time.Minute, healthEvery: time.Second,
+	}
+	more(&o)
+	r := newRunner(cmd, conn, &httpFlag{}, o)
+	out, renewals = &sheet{}, &refusing{Lease: etcd.client.Lease}
+	r.events = newRunEvents(out, true, "eldest run", "svc", conn.why)
+	t.Cleanup(func() { r.events.close(patience) })
+	ctx, signals, stop := listenSignals(t.Context())
+	t.Cleanup(stop)
+	// The client is the test's as well: what it must not do is done by another one.
+	client := clientv3.NewCtxClient(etcd.client.Ctx())
+	client.KV, client.Watcher, client.Cluster, client.Lease = etcd.client.KV, etcd.client.Watcher, etcd.client.Cluster, renewals
+	r.client, r.signals = client, signals
+	t.Cleanup(func() { require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) })
+	result = make(chan outcome, 1)
+	go func() { result <- r.round(ctx) }()
+	told(t, out, "waiting")
+	renewals.on.Store(true)
+	told(t, out, "jeopardy")
+	first.signal(syscall.SIGTERM)
+	told(t, out, "leader")
+	return etcd, out, renewals, result
+}
+
+// told waits for an event and returns it.
+func told(t *testing.T, out *sheet, event string) (found object) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for _, o := range objects(t, out.String()) {
+			if o["event"] == event {
+				found = o
+				return true
+			}
+		}
+		return false
+	}, 2*patience, 2*time.Millisecond, "no event %s in %s", event, out)
+	return found
+}
+
+// A tenure that is won with what an outage has left of the lease starts nothing that would
+// have to end at once: it renews first.
+//
+// Fails when the program is started whatever time is left.
+func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
+	diary := newDiary(t)
+	etcd, out, renewals, result := outage(t, func(o *runOptions) {
+		o.path, o.program = "/usr/bin/env", append(diary.program("A"), stubborn)
+		o.onWin, o.health = logTo(diary.path+"-won", "won"), "true"
+	})
+	told(t, out, "delayed")
+	require.NotContains(t, out.String(), `"started"`)
+	require.NoFileExists(t, diary.path+"-won", "--on-win was not to run, either")
+	renewals.on.Store(false)
+	pid := int(told(t, out, "started")["pid"].(float64))
+	text := out.String()
+	require.Less(t, strings.Index(text, `"delayed"`), strings.Index(text, `"hook"`))
+	require.FileExists(t, diary.path+"-won")
+	diary.lives("A")
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	require.NoError(t, (<-result).err)
+	require.False(t, diary.told("A", syscall.SIGTERM))
+	require.Empty(t, etcd.keys())
+	diary.nobody("svc")
+}
+
+// Who waits for a renewal hears of a loss all the same.
+func TestRunHearsOfALossWhileItRenewsFirst(t *testing.T) {
+	ran := t.TempDir() + "/ran"
+	etcd, out, _, result := outage(t, func(o *runOptions) {
+		o.path, o.program = "/bin/sh", []string{"sh", "-c", "echo ran > " + ran}
+	})
+	led := told(t, out, "leader")
+	told(t, out, "delayed")
+	etcd.delete(led["key"].(string))
+	require.True(t, lost((<-result).err))
+	told(t, out, "lost")
+	require.NoFileExists(t, ran)
+	newDiary(t).nobody("svc")
+}
+
+// A keeper that slept past the deadline that it knew, and finds the program's start in its
+// orders, does not start it; eldest, whose lease is well, has it started then.
+func TestRunStartsOnceTheKeeperHasHeardOfTheDeadline(t *testing.T) {
+	etcd := startEtcdProcess(t, "0")
+	leader, _ := leading(t, "svc")
+	r := startRun(t, "svc", "--ttl", "2s", "--", "sh", "-c", "echo ran")
+	keeper := stoppedKeeper(t, r)
+	leader.signal(syscall.SIGTERM)
+	leader.event("resigned")
+	leader.exits(exitOK)
+	r.event("leader")
+	time.Sleep(2500 * time.Millisecond) // longer than any deadline that was known at the win
+	require.NoError(t, syscall.Kill(keeper, syscall.SIGCONT))
+	require.Equal(t, "ran\n", r.line())
+	r.exits(exitOK)
+	require.Empty(t, etcd.keys())
+	newDiary(t).nobody("svc")
+}

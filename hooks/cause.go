@@ -1,0 +1,89 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+)
+
+// cause is a reason that has a name.
+type cause struct {
+	err  error
+	name string
+}
+
+// ends are those of candidacies, tenures and sessions, in the order in which they count:
+// an error may wrap several, and what came from outside says more.
+var ends = []cause{
+	{eldest.ErrSessionLost, "session_lost"},
+	{eldest.ErrDeposed, "deposed"},
+	{eldest.ErrResigned, "resigned"},
+	{eldest.ErrRetired, "retired"},
+	{eldest.ErrSteppedBack, "stepped_back"},
+	{eldest.ErrWithdrawn, "withdrawn"},
+	{eldest.ErrClosed, "closed"},
+	{context.Canceled, "canceled"},
+	{context.DeadlineExceeded, "canceled"},
+}
+
+// other is the name of what has none.
+const other = "other"
+
+// Causes lists what Cause returns.
+func Causes() []string {
+	var names []string
+	for _, end := range ends {
+		if len(names) == 0 || names[len(names)-1] != end.name {
+			names = append(names, end.name)
+		}
+	}
+	return append(names, other)
+}
+
+// Cause names in a word why a candidacy, a tenure or a session ended, one of Causes, for
+// labels and searches: the text of the error says the same at length.
+func Cause(err error) string {
+	for _, end := range ends {
+		if errors.Is(err, end.err) {
+			return end.name
+		}
+	}
+	return other
+}
+
+// Asked reports whether somebody here asked for the end that Cause names.
+func Asked(err error) bool {
+	switch Cause(err) {
+	case "resigned", "retired", "stepped_back", "withdrawn", "closed":
+		return true
+	}
+	return errors.Is(err, context.Canceled) && Cause(err) == "canceled"
+}
+
+// Trouble names in a word why a renewal or a watch failed: "unresponsive" (the application
+// gave no sign of life), "no_answer" (etcd was silent, or could not be reached), "refused"
+// (etcd gave an error), or what Cause says of it.
+func Trouble(err error) string {
+	switch name := Cause(err); {
+	case errors.Is(err, eldest.ErrUnresponsive):
+		return "unresponsive"
+	case name != other && name != "canceled":
+		return name
+	case errors.Is(err, eldest.ErrSilent):
+		return "no_answer"
+	}
+	switch rpcerr.Code(err) {
+	case codes.OK, codes.Unknown:
+		return other
+	case codes.Unavailable, codes.DeadlineExceeded:
+		return "no_answer"
+	case codes.Canceled:
+		return "canceled"
+	default:
+		return "refused"
+	}
+}
