@@ -281,6 +281,18 @@ var Rooms = map[string]Room{
 		},
 		Heavy: true,
 	},
+	"examples/book/...": {
+		May: map[string]string{
+			".": nouns, "keys": "public", "lease": "public", "txn": "public", "election": "public", "observe": "public",
+			"identity": "public", "examples/book/wire": "etcd, and when a watch is in place",
+		},
+		Otherwise: "a chapter shows what any user can use",
+		MustNot: map[string]string{
+			"go.uber.org/...":      "a chapter needs etcd's client and gRPC, and nothing else",
+			"github.com/spf13/...": "a chapter needs etcd's client and gRPC, and nothing else",
+		},
+		Heavy: true,
+	},
 	"tests/...": {
 		May: map[string]string{
 			".": nouns, "keys": "public", "lease": "public", "txn": "public", "election": "public", "observe": "public",

@@ -1,0 +1,23 @@
+// Package book holds the programs of the book about the protocol, one for each chapter
+// of docs/book; it has no code of its own.
+//
+//	go run ./examples/book/leases              chapter  1
+//	go run ./examples/book/key-values          chapter  2
+//	go run ./examples/book/keys-on-a-lease     chapter  3
+//	go run ./examples/book/test-and-set        chapter  4
+//	go run ./examples/book/querying            chapter  5
+//	go run ./examples/book/watching            chapter  6
+//	go run ./examples/book/basic-algorithm     chapter  7
+//	go run ./examples/book/thundering-herds    chapter  8
+//	go run ./examples/book/query-leader        chapter  9
+//	go run ./examples/book/node-values         chapter 10
+//
+// Not guaranteed: that they are how a program should be written. They do one thing after
+// another, so that it can be seen; package examples has programs to start from.
+//
+// Each asks the etcd at ELDEST_ENDPOINTS (or 127.0.0.1:2379; "eldest etcd --client-port
+// 2379" is one), writes and deletes keys below "book/", prints what happens, and ends
+// within seconds. What it prints on an etcd without data is in its output.txt, revisions
+// included; on another one the revisions are others. A test runs them all against real
+// etcd and compares.
+package book

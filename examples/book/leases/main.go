@@ -1,0 +1,77 @@
+// Command leases is the program of chapter 1: a lease is granted, renewed and revoked, and
+// a renewal of what is gone is answered with a TTL of 0.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/examples/book/wire"
+	"github.com/eldest-io/eldest/lease"
+)
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := run(ctx); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context) error {
+	client, err := wire.Connect("client")
+	if err != nil {
+		return err
+	}
+	defer client.Hangup()
+
+	renewed := make(chan struct{}, 1)
+	cfg := lease.Config{
+		Lease: client,
+		TTL:   59500 * time.Millisecond,
+		// Every quarter of the TTL by default; who reads this does not want to wait so long.
+		Renewal: func(time.Duration) lease.Renewal { return lease.Renewal{Every: time.Second, Timeout: time.Second} },
+		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) {
+			select {
+			case renewed <- struct{}{}:
+			default: // one is enough
+			}
+		}},
+	}
+	session, err := lease.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	// etcd knows whole seconds; parts of one are rounded up, never down.
+	fmt.Println("wanted", cfg.TTL, "and was granted", session.TTL())
+	// The margin is a tenth. So nobody may count on the last 6 seconds.
+	fmt.Println("certain for another 40s:", session.Holds(40*time.Second))
+	fmt.Println("certain for another 54s:", session.Holds(54*time.Second))
+
+	select {
+	case <-renewed:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	fmt.Println("renewed once, state:", session.Status().State)
+
+	// First this side stops believing, then the server is told.
+	if err := session.Close(ctx); err != nil {
+		return err
+	}
+	fmt.Println("closed, certain for another 0s:", session.Holds(0))
+
+	// etcd answers the renewal of a lease that is gone with a TTL of 0, not with an error.
+	// Its client makes an error of that; who reads the answer raw must do so himself.
+	_, err = client.KeepAliveOnce(ctx, session.ID())
+	fmt.Println("renewing what is gone:", err)
+	// So a lease is resumed by renewing it. Granting it again would make a new one, with
+	// no keys, under the old name.
+	_, err = lease.Resume(ctx, cfg, session.ID())
+	fmt.Println("resuming what is gone is a lost session:", errors.Is(err, eldest.ErrSessionLost))
+	return nil
+}

@@ -1,0 +1,92 @@
+// Command test-and-set is the program of chapter 4: what is compared and what is done are
+// one step, so that a request may be sent twice, and a leader that is none any more
+// changes nothing.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/examples/book/wire"
+	"github.com/eldest-io/eldest/txn"
+)
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := run(ctx); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context) error {
+	client, err := wire.Connect("client")
+	if err != nil {
+		return err
+	}
+	defer client.Hangup()
+	granted, err := client.Grant(ctx, 60)
+	if err != nil {
+		return err
+	}
+	own := txn.Entry{Election: "book", Lease: int64(granted.ID), Value: []byte("anna")}
+
+	// Enter the queue. Let the reply be lost: nobody knows whether it happened, so it is
+	// sent again. The second one finds the key and changes nothing.
+	var token eldest.Token
+	for range 2 {
+		found, err := txn.ByCreateRevision{}.Enter(ctx, client, own)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("entered: token %d, found there already: %t\n", found.Token, found.Adopted)
+		token = found.Token
+	}
+
+	// A write of the leader: the compare of its token around the whole of its transaction.
+	guard := txn.Guard{Election: "book", Key: own.Key(), Token: token}
+	write := func(wanted, value string) {
+		resp, err := guard.Txn(ctx, client).
+			If(clientv3.Compare(clientv3.Value("state"), "=", wanted)).
+			Then(clientv3.OpPut("state", value)).
+			Commit()
+		switch {
+		case errors.Is(err, eldest.ErrDeposed):
+			fmt.Printf("write %q: refused, the tenure is over\n", value)
+		case err != nil:
+			fmt.Printf("write %q: %v\n", value, err)
+		case !resp.Succeeded:
+			fmt.Printf("write %q: in the tenure, but the state is not %q\n", value, wanted)
+		default:
+			fmt.Printf("write %q: done\n", value)
+		}
+	}
+	if _, err := client.Put(ctx, "state", "new"); err != nil {
+		return err
+	}
+	write("new", "one")
+	write("new", "two")
+
+	// The same process leaves and enters again, with the same lease: the same key, the same
+	// value, another life. What was guarded by the last life is refused.
+	if err := txn.Leave(ctx, client, own.Key(), token); err != nil {
+		return err
+	}
+	again, err := txn.ByCreateRevision{}.Enter(ctx, client, own)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("left and entered again: token %d\n", again.Token)
+	write("one", "three")
+	if _, err := client.Delete(ctx, "state"); err != nil {
+		return err
+	}
+	_, err = client.Revoke(ctx, granted.ID)
+	return err
+}

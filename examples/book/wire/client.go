@@ -1,0 +1,94 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+)
+
+// Default is the endpoint where ELDEST_ENDPOINTS is not set.
+const Default = "127.0.0.1:2379"
+
+// Client is etcd's client, which counts the watches that were opened with it. Made by
+// Connect. All methods are safe for concurrent use.
+type Client struct {
+	*clientv3.Client
+
+	mu      sync.Mutex
+	created int
+	more    chan struct{} // closed, and replaced, whenever created grows
+}
+
+// Connect returns a client of the etcd at ELDEST_ENDPOINTS (a list with commas). It does
+// not block: the first request finds out whether anybody is there. Hangup ends it.
+func Connect(name string) (*Client, error) {
+	c := &Client{more: make(chan struct{})}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:         strings.Split(cmp.Or(os.Getenv("ELDEST_ENDPOINTS"), Default), ","),
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+		DialOptions: []grpc.DialOption{grpc.WithUserAgent(name), grpc.WithChainStreamInterceptor(c.stream)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Client = client
+	return c, nil
+}
+
+// Hangup closes the connection. It does not wait for etcd.
+func (c *Client) Hangup() { _ = c.Close() }
+
+// Watching blocks until etcd has said of n watches of this client, since it was made, that
+// they are in place; watches that have ended count. It returns ctx's cause if that ends
+// first.
+func (c *Client) Watching(ctx context.Context, n int) error {
+	for {
+		c.mu.Lock()
+		created, more := c.created, c.more
+		c.mu.Unlock()
+		if created >= n {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return fmt.Errorf("of %d watches %d are in place: %w", n, created, context.Cause(ctx))
+		}
+	}
+}
+
+func (c *Client) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := open(ctx, desc, cc, method, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &counted{ClientStream: s, client: c}, nil
+}
+
+// counted is a stream whose answers "created" are counted.
+type counted struct {
+	grpc.ClientStream
+	client *Client
+}
+
+// RecvMsg counts an answer before the client hears of it.
+func (s *counted) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if resp, ok := m.(*etcdserverpb.WatchResponse); ok && err == nil && resp.Created && !resp.Canceled {
+		c := s.client
+		c.mu.Lock()
+		c.created++
+		close(c.more)
+		c.more = make(chan struct{})
+		c.mu.Unlock()
+	}
+	return err
+}
