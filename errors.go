@@ -31,6 +31,15 @@ var (
 	ErrResigned = errors.New("resigned")
 	// ErrWithdrawn is the end of a campaign by the candidate's own Withdraw.
 	ErrWithdrawn = errors.New("withdrawn")
+	// ErrSteppedBack is the end of one place in the queue that the candidate gave up for
+	// a new one at the end of it; its campaign goes on.
+	ErrSteppedBack = errors.New("stepped back: entered the queue anew")
+	// ErrRetired is the end of a tenure that was given up while the key still stands, so
+	// that nobody leads until the key goes.
+	ErrRetired = errors.New("retired: leadership was given up, the key still stands")
+	// ErrTransferRefused is returned for a transfer that cannot be had as it was asked
+	// for; *transfer.Refusal says why. Whoever led leads on.
+	ErrTransferRefused = errors.New("transfer refused")
 	// ErrCampaigning is returned when a candidate already has a campaign going,
 	// or the session already has a candidate in the election.
 	ErrCampaigning = errors.New("already campaigning")

@@ -38,7 +38,7 @@ type Place struct {
 //   - with the session: the session's cause;
 //   - when etcd refuses for good (no permission, no space, a closed client): that.
 //
-// While etcd is away it waits. A second call on the same candidate returns
+// StepBack and Config.GiveWay do not end it: it goes on from another place. While etcd is away it waits. A second call on the same candidate returns
 // eldest.ErrCampaigning, or eldest.ErrLeading during a tenure, and changes
 // nothing.
 func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
@@ -62,13 +62,19 @@ func (c *Candidate) Register(ctx context.Context) (Place, error) {
 		if err != nil {
 			return nil, err
 		}
-		place = Place{Key: c.key, Token: s.token, Queue: s.place.Queue}
-		if len(s.place.Ahead) > 0 {
-			place.Predecessor = s.place.Ahead[0].Key
-		}
+		place = c.placed(s)
 		return nil, c.uninterrupted(ctx, s)
 	})
 	return place, c.failed("register", err)
+}
+
+// placed is where a standing begins. Its place must not be in use by a call.
+func (c *Candidate) placed(s *standing) Place {
+	place := Place{Key: c.key, Token: s.token, Queue: s.place.Queue}
+	if len(s.place.Ahead) > 0 {
+		place.Predecessor = s.place.Ahead[0].Key
+	}
+	return place
 }
 
 // Await blocks until a registered candidate leads. It ends like Campaign; when
@@ -112,7 +118,11 @@ func (c *Candidate) Try(ctx context.Context) (*Leadership, error) {
 			}
 			return nil, err
 		}
-		return c.win(ctx, s)
+		l, err := c.win(ctx, s)
+		if err != nil {
+			return nil, c.drop(ctx, s, err)
+		}
+		return l, nil
 	})
 	return l, c.failed("try", err)
 }
@@ -259,6 +269,7 @@ func (c *Candidate) uninterrupted(ctx context.Context, s *standing) error {
 	}
 	if err == nil {
 		c.call = nil
+		c.turned()
 	}
 	c.mu.Unlock()
 	if err != nil {

@@ -35,8 +35,12 @@ type Candidate struct {
 	// Invariant: at most one, and its session claim is held.
 	standing *standing
 	// last is the newest one that there was, ended or not.
-	last   *standing
-	closed bool
+	last *standing
+	// backing is the step back that is asked for or under way; nil if there is none.
+	backing *backing
+	// changed is closed at the next change of the above; nil while nobody asks.
+	changed chan struct{}
+	closed  bool
 }
 
 // New makes a candidate. It sends nothing. The error wraps eldest.ErrInvalid.
@@ -76,6 +80,7 @@ func (c *Candidate) Close(ctx context.Context) error {
 	c.closed = true
 	s, last, call := c.standing, c.last, c.call
 	call.interrupt(eldest.ErrClosed)
+	c.turned()
 	c.mu.Unlock()
 	var err error
 	if s != nil {
@@ -102,20 +107,35 @@ func (c *Candidate) Close(ctx context.Context) error {
 	return c.failed("close candidate", err)
 }
 
-// calling is a call that registers or waits.
+// calling is a call that registers, waits or steps back. The candidate's mu guards what
+// is in it.
 type calling struct {
-	abort context.CancelCauseFunc
-	// withdrawn says that Withdraw ended it, or tried to.
-	withdrawn bool
-	done      chan struct{} // closed when it has returned, all but
+	// caller is the context of whoever called.
+	caller context.Context
+	abort  context.CancelCauseFunc
+	detach func() bool
+	// told is why Withdraw or Close ended it, or tried to; nil if neither did.
+	told error
+	// back says that it is a StepBack of a candidate that nobody waits for.
+	back bool
+	done chan struct{} // closed when it has returned, all but
 }
 
 // interrupt ends the call, if there is one. The caller holds the candidate's mu.
 func (c *calling) interrupt(cause error) {
 	if c != nil {
-		c.withdrawn = errors.Is(cause, eldest.ErrWithdrawn)
+		c.told = cause
 		c.abort(cause)
 	}
+}
+
+// attempt gives the call a context: it ends with the caller's, with the session, and by
+// abort. One that there was before has ended. The caller holds mu.
+func (c *Candidate) attempt(call *calling) context.Context {
+	attempt, abort := context.WithCancelCause(call.caller)
+	call.abort = abort
+	call.detach = context.AfterFunc(c.cfg.Session.Context(), func() { abort(c.cfg.Session.Err()) })
+	return attempt
 }
 
 // begin starts the one call that may register or wait. The returned context ends
@@ -127,6 +147,16 @@ func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.C
 	over := c.cfg.Session.Err() // reads the clock
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for !register && c.call != nil && c.call.back {
+		// What stands is about to stand elsewhere, and is waited for there.
+		back := c.call.done
+		c.mu.Unlock()
+		err := retry.Wait(ctx, back)
+		c.mu.Lock()
+		if err != nil {
+			return nil, nil, err
+		}
+	}
 	c.reap()
 	s := c.standing
 	switch {
@@ -144,21 +174,26 @@ func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.C
 	if over != nil && register {
 		return nil, nil, over
 	}
-	attempt, abort := context.WithCancelCause(ctx)
-	detach := context.AfterFunc(c.cfg.Session.Context(), func() { abort(c.cfg.Session.Err()) })
-	call := &calling{abort: abort, done: make(chan struct{})}
+	attempt, end = c.calls(&calling{caller: ctx})
+	return attempt, end, nil
+}
+
+// calls makes a call the present one. The caller holds mu, and calls end without it.
+func (c *Candidate) calls(call *calling) (attempt context.Context, end func()) {
+	call.done = make(chan struct{})
 	c.call = call
-	return attempt, func() {
-		detach()
-		abort(nil)
+	return c.attempt(call), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		call.detach()
+		call.abort(nil)
 		if c.call == call {
 			c.call = nil
 		}
 		c.previous = call
 		close(call.done)
-	}, nil
+		c.turned()
+	}
 }
 
 // reap disposes of a standing that has ended but was not tidied up after yet, as

@@ -45,6 +45,15 @@ type Config struct {
 	// Backoff gives the pause after the n-th failed attempt in a row, from 0.
 	// nil means doubling from 25 ms to 1 s with jitter.
 	Backoff func(attempt int) time.Duration
+	// GiveWay, if not nil, is asked before a win, once the candidate is proven to be the
+	// oldest and while others stand; true has it step back, to the end of the queue,
+	// instead of leading, and wait on. It is given the own candidate and the others,
+	// oldest first, with their values, as one linearizable read showed them: one more
+	// request for each win, and two for each passing over. What one candidate gives way
+	// to must not give way to it, or nobody leads; ByPriority is one that is sound. It is
+	// called on the campaign's goroutine, so it must be quick and must not block. Try
+	// leads without asking it. nil is never asked, and costs nothing.
+	GiveWay func(own eldest.Candidate, others []eldest.Candidate) bool
 	// Turn is shared by candidates whose lead functions must not overlap; see
 	// Leadership.Lead. nil means one of the candidate's own.
 	Turn *Turn

@@ -19,7 +19,8 @@ type Hooks struct {
 	Waiting func(WaitingEvent)
 	// Won: the candidate leads.
 	Won func(WonEvent)
-	// Ended: a candidacy or tenure is over; exactly once for each Registered.
+	// Ended: a candidacy or tenure is over; exactly once for each Registered, at the end
+	// of the key and not at a retirement, which leaves it standing.
 	Ended func(EndedEvent)
 	// Foreign: a key in the election's range is not a candidate's and was
 	// ignored. Candidates of etcd's own package wait behind it.
@@ -79,9 +80,14 @@ type EndedEvent struct {
 	Token         eldest.Token
 	// Led says whether it was a tenure.
 	Led bool
-	// Cause is why it ended.
+	// Cause is why it ended; eldest.ErrSteppedBack if a new one follows in the same
+	// campaign.
 	Cause error
-	// At is when its context had ended; the hook runs later.
+	// Retired is when Retire ended the leading context while the key still stood; zero
+	// for all other ends.
+	Retired time.Time
+	// At is when the candidacy had ended and the key was about to go, or gone, which is
+	// also the end of the leading context unless it was retired; the hook runs later.
 	At time.Time
 }
 

@@ -76,9 +76,9 @@ func NewTurn() *Turn { return &Turn{taken: make(chan struct{}, 1)} }
 // lead (G3). nil has no values.
 func (l *Leadership) WithValues(of context.Context) context.Context {
 	if of == nil {
-		return l.s.ctx
+		return l.ctx
 	}
-	return withValues{Context: l.s.ctx, of: of}
+	return withValues{Context: l.ctx, of: of}
 }
 
 // withValues is a context with the values of another one.

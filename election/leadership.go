@@ -1,6 +1,7 @@
 package election
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +18,17 @@ import (
 // it has ended it stays so. All methods are safe for concurrent use.
 //
 // Invariant: Token() > 0, and greater than that of every earlier tenure (G2).
+//
+// Invariant: ctx, the leading context, is made from the standing's, so that it ends
+// before the key may be gone. It may end earlier, by Retire.
 type Leadership struct {
-	c *Candidate
-	s *standing
+	c   *Candidate
+	s   *standing
+	ctx context.Context
+	end context.CancelCauseFunc
+	// retired is when Retire ended ctx; zero if something else did. The candidate's mu
+	// guards it.
+	retired time.Time
 }
 
 // win makes a standing a tenure whose place is the proof. That is a fact about etcd;
@@ -27,20 +36,24 @@ type Leadership struct {
 // is certain at this moment.
 //
 // From the moment at which it is decided, under mu, Withdraw and Close meet a
-// leader; before it, they end the call.
+// leader; before it, they end the call, and StepBack has it enter anew. On error the
+// standing is as it was.
 func (c *Candidate) win(ctx context.Context, s *standing) (*Leadership, error) {
 	if !c.cfg.Session.Holds(0) {
-		return nil, c.drop(ctx, s, c.cfg.Session.Err())
+		return nil, c.cfg.Session.Err()
 	}
 	c.mu.Lock()
-	if s.ended() || ctx.Err() != nil {
-		c.mu.Unlock()
-		return nil, c.drop(ctx, s, context.Cause(ctx))
-	}
 	defer c.mu.Unlock()
+	if s.ended() || ctx.Err() != nil {
+		return nil, cmp.Or(context.Cause(s.ctx), context.Cause(ctx))
+	}
+	l := &Leadership{c: c, s: s}
+	l.ctx, l.end = context.WithCancelCause(s.ctx)
+	s.tenure = l
 	s.led.Store(true)
 	call(c, c.cfg.Hooks.Won, c.winning(s))
-	return &Leadership{c: c, s: s}, nil
+	c.turned()
+	return l, nil
 }
 
 // winning is what the hooks are told of a win.
@@ -69,17 +82,17 @@ func (l *Leadership) Token() eldest.Token { return l.s.token }
 // Context returns the leading context: it ends with the tenure, and before the
 // server can expire the lease (G3). context.Cause says why; it wraps
 // eldest.ErrDeposed (the key was removed or overwritten), eldest.ErrSessionLost,
-// eldest.ErrResigned, or eldest.ErrClosed (the candidate or the session was
-// closed).
-func (l *Leadership) Context() context.Context { return l.s.ctx }
+// eldest.ErrResigned, eldest.ErrRetired, or eldest.ErrClosed (the candidate or the
+// session was closed).
+func (l *Leadership) Context() context.Context { return l.ctx }
 
 // Done returns a channel that is closed when the tenure ends.
-func (l *Leadership) Done() <-chan struct{} { return l.s.ctx.Done() }
+func (l *Leadership) Done() <-chan struct{} { return l.ctx.Done() }
 
 // Err returns nil during the tenure, then why it ended; always the same.
 func (l *Leadership) Err() error {
 	_ = l.c.cfg.Session.Holds(0) // reads the clock: what has passed ends the tenure
-	return context.Cause(l.s.ctx)
+	return context.Cause(l.ctx)
 }
 
 // Holds reports whether nobody else can lead for another d: whether an action
@@ -88,7 +101,7 @@ func (l *Leadership) Err() error {
 // stopped, before any timer has fired (G3). What it cannot know is a removal of
 // the key from outside whose news is still under way; the guard knows.
 func (l *Leadership) Holds(d time.Duration) bool {
-	return l.c.cfg.Session.Holds(d) && l.s.ctx.Err() == nil
+	return l.c.cfg.Session.Holds(d) && l.ctx.Err() == nil
 }
 
 // Guard returns the guard of this tenure (G4). It refuses on this side as soon as
@@ -105,8 +118,8 @@ func (l *Leadership) KV() clientv3.KV { return l.Guard().KV(l.c.cfg.KV) }
 
 // alive returns why the tenure has ended, or nil.
 func (l *Leadership) alive() error {
-	if !l.c.cfg.Session.Holds(0) || l.s.ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(context.Cause(l.s.ctx)))
+	if !l.c.cfg.Session.Holds(0) || l.ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(context.Cause(l.ctx)))
 	}
 	return nil
 }
@@ -149,10 +162,14 @@ func (l *Leadership) Resign(ctx context.Context) error {
 
 // Proclaim replaces the value of a candidate that waits or leads, in one request;
 // its place in the queue stays. Errors: eldest.ErrNotRegistered, with the cause of
-// the end where the key was lost, the same each time; eldest.ErrOutcomeUnknown;
-// what etcd refused.
+// the end where the key was lost, the same each time, and while the candidate steps
+// back; eldest.ErrNotLeading after Leadership.Retire; eldest.ErrOutcomeUnknown; what etcd
+// refused.
 func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 	s, err := c.current()
+	if err == nil {
+		err = c.retired(s)
+	}
 	if err == nil {
 		err = c.proclaim(ctx, s, value)
 		if err != nil && s.ended() {

@@ -28,7 +28,7 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 	c.mu.Lock()
 	c.reap()
 	s, last, call := c.standing, c.last, c.call
-	again := c.previous != nil && c.previous.withdrawn
+	again := c.previous != nil && errors.Is(c.previous.told, eldest.ErrWithdrawn)
 	if s == nil || !s.won() {
 		call.interrupt(eldest.ErrWithdrawn)
 	}
@@ -80,6 +80,13 @@ func (c *Candidate) leave(ctx context.Context, s *standing, cause error) error {
 	case !finished:
 		return s.departed(ctx)
 	}
+	return c.depart(ctx, s)
+}
+
+// depart removes the key of a standing that the caller has finished, and waits until it
+// is gone. It returns nil, ctx's cause, the session's, or what etcd refused; then the
+// key is removed in the background.
+func (c *Candidate) depart(ctx context.Context, s *standing) error {
 	// The end of the standing ends the watch of the own key. Etcd hears of that before it
 	// has agreed on the deletion, nearly always; where it does not, we are told of our
 	// own deletion, and nobody listens. To wait for the end of the watch would keep the

@@ -12,25 +12,59 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// await waits for one predecessor after another until nobody is older, and wins.
-// On error the standing has ended.
+// await waits, from one place after another if it steps back, until it wins. On error
+// the standing has ended.
+func (c *Candidate) await(ctx context.Context, s *standing) (*Leadership, error) {
+	for steps := (steps{}); ; {
+		l, err := c.first(ctx, s, steps.pause(c.cfg.Backoff))
+		if err == nil {
+			return l, nil
+		}
+		b := c.steps(err)
+		if b == nil {
+			return nil, c.drop(ctx, s, err)
+		}
+		steps.note(err)
+		var place Place
+		if ctx, s, err = c.enterAnew(s); err == nil {
+			place = c.placed(s)
+		}
+		b.over(c, place, err)
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// first waits for one predecessor after another until nobody is older, and wins. On
+// error the standing is as it was.
 //
 // Each round rests on one fact, the place as of one revision, and ends with one
 // event, the end of the nearest elder's key at a later revision. Whoever else
 // comes, goes or leads meanwhile does not wake us (G5).
-func (c *Candidate) await(ctx context.Context, s *standing) (*Leadership, error) {
+func (c *Candidate) first(ctx context.Context, s *standing, pause time.Duration) (*Leadership, error) {
 	if !c.waits(s) {
-		return nil, c.drop(ctx, s, nil)
+		return nil, context.Cause(s.ctx)
+	}
+	if pause > 0 {
+		if err := retry.Sleep(ctx, pause); err != nil {
+			return nil, err
+		}
 	}
 	for !s.place.First() {
 		if err := c.nearer(ctx, s); err != nil {
-			return nil, c.drop(ctx, s, err)
+			return nil, err
 		}
 		if s.place.Unknown() {
 			// Only a custom queue answers so; it is not to be hammered.
 			if err := retry.Sleep(ctx, c.cfg.Backoff(0)); err != nil {
-				return nil, c.drop(ctx, s, err)
+				return nil, err
 			}
+		}
+	}
+	if c.cfg.GiveWay != nil {
+		if err := c.givesWay(ctx, s); err != nil {
+			return nil, err
 		}
 	}
 	return c.win(ctx, s)
@@ -42,6 +76,7 @@ func (c *Candidate) waits(s *standing) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.waiter = c.call.abort
+	c.turned()
 	return !s.ended()
 }
 

@@ -17,7 +17,7 @@ import (
 //
 // Invariant: ctx ends as soon as the key may be gone: with the session, when the
 // watch of the own key says so, or before we delete it ourselves. Its cause never
-// changes afterwards.
+// changes afterwards. The leading context is made from it and ends no later.
 type standing struct {
 	token eldest.Token
 	// place is where the candidate stands; only the call that registers and waits
@@ -32,6 +32,8 @@ type standing struct {
 	waiter context.CancelCauseFunc
 	// led is set once the win is proven.
 	led atomic.Bool
+	// tenure is what was won; nil before that. The candidate's mu guards it.
+	tenure *Leadership
 	// unsure says that a registration was sent whose outcome is unknown, and
 	// that may therefore arrive late.
 	unsure bool
@@ -72,6 +74,7 @@ func (c *Candidate) stand(p txn.Place, unsure bool) *standing {
 	c.mu.Lock()
 	c.standing, c.last = s, s
 	c.registered(s) // before anything can end it
+	c.turned()
 	c.mu.Unlock()
 	c.watches.Go(func() { c.watchOwn(s, p.Revision) })
 	return s
@@ -132,8 +135,13 @@ func (c *Candidate) finish(s *standing, cause error) bool {
 	if s.waiter != nil {
 		s.waiter(context.Cause(s.ctx))
 	}
-	call(c, c.cfg.Hooks.Ended, EndedEvent{
+	event := EndedEvent{
 		Election: c.cfg.Election, Key: c.key, Token: s.token, Led: s.won(), Cause: context.Cause(s.ctx), At: time.Now(),
-	})
+	}
+	if s.tenure != nil {
+		event.Retired = s.tenure.retired
+	}
+	call(c, c.cfg.Hooks.Ended, event)
+	c.turned()
 	return true
 }

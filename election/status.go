@@ -9,6 +9,8 @@ type Status struct {
 	Token eldest.Token
 	// Leading says that it is a tenure.
 	Leading bool
+	// Retired says that it was a tenure, which was given up, and the key still stands.
+	Retired bool
 }
 
 // Status reads the clock and returns what the candidate is at this moment. It sends
@@ -22,7 +24,40 @@ func (c *Candidate) Status() Status {
 	if !holds || s == nil || s.ended() {
 		return Status{}
 	}
-	return Status{Token: s.token, Leading: s.won()}
+	retired := s.tenure != nil && s.tenure.ctx.Err() != nil
+	return Status{Token: s.token, Leading: s.won() && !retired, Retired: retired}
+}
+
+// Changed returns a channel that is closed when Status may have changed: ask for the
+// channel first, for the status after that. It says nothing of the clock: the end of a
+// session that only a look at the clock finds out closes it when that look is taken.
+func (c *Candidate) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.change()
+}
+
+// Closed reports whether Close was called.
+func (c *Candidate) Closed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+// change returns the channel that is closed at the next change. The caller holds mu.
+func (c *Candidate) change() <-chan struct{} {
+	if c.changed == nil {
+		c.changed = make(chan struct{})
+	}
+	return c.changed
+}
+
+// turned says that something has changed. The caller holds mu.
+func (c *Candidate) turned() {
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
 }
 
 // Dropped returns how many calls of Config.Hooks were dropped so far, because a

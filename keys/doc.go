@@ -11,6 +11,13 @@
 // in the same queue. The order of the queue is the create revision of the keys,
 // not their spelling.
 //
+// A candidate that can be asked for something (package transfer) has a mailbox
+//
+//	/eldest/ask/<election>/<lease id, as above>
+//
+// outside the range, because every key inside it is a candidate to somebody. Nothing of
+// an election needs it: whoever may not write there stands as everybody else does.
+//
 // # Names
 //
 // A name is any bytes, 1 to MaxName of them, without '/'. The slash is refused

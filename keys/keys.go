@@ -42,6 +42,34 @@ func Candidate(name string, lease int64) string {
 	return Prefix(name) + strconv.FormatInt(lease, 16)
 }
 
+// mailboxes is what the key of every mailbox starts with. No election's range holds
+// such a key: its name would have to be empty or have a slash in it.
+const mailboxes = "/eldest/ask/"
+
+// Mailbox returns the key of the mailbox of the candidate that holds lease in the
+// election: where it can be asked for something. It lies outside the election's range,
+// so nobody takes it for a candidate. name must have passed Check, lease must be positive.
+func Mailbox(name string, lease int64) string {
+	return mailboxes + Candidate(name, lease)
+}
+
+// MailboxRange returns the half-open range [begin, end) that holds the mailboxes of the
+// election's candidates and of no other's.
+func MailboxRange(name string) (begin, end string) {
+	begin = mailboxes + Prefix(name)
+	return begin, End(begin)
+}
+
+// ParseMailbox returns the lease of the candidate whose mailbox in the election the key
+// is. For any other key it returns an error that wraps eldest.ErrForeignKey.
+func ParseMailbox(name, key string) (lease int64, err error) {
+	inner, ok := strings.CutPrefix(key, mailboxes)
+	if !ok {
+		return 0, fmt.Errorf("%w: %q: no mailbox", eldest.ErrForeignKey, key)
+	}
+	return Parse(name, inner)
+}
+
 // Range returns the half-open range [begin, end) that holds the keys of the
 // election and of no other.
 func Range(name string) (begin, end string) {

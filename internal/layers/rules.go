@@ -108,6 +108,14 @@ var Rooms = map[string]Room{
 		Otherwise: "one campaign knows nothing of observers, of the next campaign, or of services",
 		MustNot:   map[string]string{grpc: "one campaign is not a service"},
 	},
+	"transfer": {
+		May: map[string]string{
+			".": nouns, "keys": "whose mailbox", "lease": "what a mailbox is bound to", "txn": "every change of a mailbox", "election": "who is asked, and moves by itself",
+			"internal/watch": "the mailbox, and the leader's key", "internal/absent": left, "internal/ask": asks, "internal/retry": pause, "internal/serial": hooks,
+		},
+		Otherwise: "one candidate is asked at a time; who stands again and again, and why, is another room's",
+		MustNot:   map[string]string{grpc: "candidates are asked through etcd, and are no service"},
+	},
 	"observe": {
 		May: map[string]string{
 			".": nouns, "keys": "the range, and whose key it is", "internal/watch": sight, "internal/latest": cell,
@@ -159,7 +167,7 @@ var Rooms = map[string]Room{
 	},
 	"elector": {
 		May: map[string]string{
-			".": nouns, "election": "one campaign after another", "lease": "a new session for each", "observe": "whom to follow",
+			".": nouns, "election": "one campaign after another", "transfer": "a mailbox for each", "lease": "a new session for each", "observe": "whom to follow",
 			"identity": "who is followed", "internal/latest": cell, "internal/retry": pause, "internal/serial": hooks,
 		},
 		Otherwise: "the loop is made of campaigns and sessions, not of keys and transactions, and serves nobody",
@@ -260,7 +268,7 @@ var Rooms = map[string]Room{
 	"cmd/eldest/...": {
 		May: map[string]string{
 			".": nouns, "keys": "public", "lease": "public", "txn": "public", "election": "public", "observe": "public",
-			"elector": "public", "curator": "public", "identity": "public", "resolver": "public", "bench/contender": "whom it measures",
+			"transfer": "public", "elector": "public", "curator": "public", "identity": "public", "resolver": "public", "bench/contender": "whom it measures",
 			"hooks": "public", "metrics": "public", "traces": "public", "fence": "the fenced store of a run under faults",
 			"curator/curatorpb": "public", "curator/kv": "public", "curator/kv/kvpb": "public", "cmd/eldest/internal/...": "its own",
 			"bench": "what it measures with", "oracle": "who judges a run under faults", "internal/etcdtest": "members that can be cut off, and networks that lose replies",
@@ -271,7 +279,7 @@ var Rooms = map[string]Room{
 	"examples/...": {
 		May: map[string]string{
 			".": nouns, "keys": "public", "lease": "public", "txn": "public", "election": "public", "observe": "public",
-			"elector": "public", "curator": "public", "identity": "public", "resolver": "public", "fence": "public",
+			"transfer": "public", "elector": "public", "curator": "public", "identity": "public", "resolver": "public", "fence": "public",
 			"curator/curatorpb": "public", "curator/kv": "public", "curator/kv/kvpb": "public",
 		},
 		Otherwise: "an example builds in a module of the reader's own, where nothing internal can be imported",
@@ -296,7 +304,7 @@ var Rooms = map[string]Room{
 	"tests/...": {
 		May: map[string]string{
 			".": nouns, "keys": "public", "lease": "public", "txn": "public", "election": "public", "observe": "public",
-			"elector": "public", "curator": "public", "identity": "public", "resolver": "public", "fence": "public",
+			"transfer": "public", "elector": "public", "curator": "public", "identity": "public", "resolver": "public", "fence": "public",
 			"curator/curatorpb": "public", "curator/kv": "public", "curator/kv/kvpb": "public",
 			"compat/concurrency": "public", "internal/etcdtest": "real etcd",
 			"oracle": "who judges", "tests/...": "its own",

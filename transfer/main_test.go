@@ -1,0 +1,181 @@
+package transfer_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/transfer"
+)
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
+// patience is how long a test waits for what must happen, on a machine that is busy.
+const patience = 60 * time.Second
+
+// stage is an election of the test's own on the shared etcd.
+type stage struct {
+	t        *testing.T
+	ctx      context.Context
+	election string
+	cluster  *etcdtest.Cluster
+	cli      *clientv3.Client
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	c := etcdtest.Shared(t)
+	return &stage{t: t, ctx: ctx, election: strings.ReplaceAll(t.Name(), "/", "|"), cluster: c, cli: c.Client(t)}
+}
+
+// node is a candidate that campaigns, and, if it takes part, serves.
+type node struct {
+	s         *stage
+	session   *lease.Session
+	candidate *election.Candidate
+	place     election.Place
+	won       chan *election.Leadership
+	ended     chan error // Await returned an error
+	served    chan error
+	stop      context.CancelFunc // of Serve
+}
+
+// change alters how a node stands and how it can be asked.
+type change func(*election.Config, *transfer.Config)
+
+// deaf nodes take no part.
+func deaf(_ *election.Config, t *transfer.Config) { t.Candidate = nil }
+
+// stand makes a node and puts it at the end of the queue.
+func (s *stage) stand(changes ...change) *node {
+	s.t.Helper()
+	n := &node{s: s, won: make(chan *election.Leadership, 1), ended: make(chan error, 1), served: make(chan error, 1)}
+	var err error
+	n.session, err = lease.Open(s.ctx, lease.Config{Lease: s.cli, TTL: 60 * time.Second})
+	require.NoError(s.t, err)
+	e := election.Config{Election: s.election, Session: n.session, KV: s.cli, Watcher: s.cli}
+	asked := transfer.Config{Candidate: &election.Candidate{}, Session: n.session, KV: s.cli, Watcher: s.cli}
+	for _, change := range changes {
+		change(&e, &asked)
+	}
+	n.candidate, err = election.New(e)
+	require.NoError(s.t, err)
+	n.place, err = n.candidate.Register(s.ctx)
+	require.NoError(s.t, err)
+	waiting := make(chan struct{})
+	go func() {
+		defer close(waiting)
+		l, err := n.candidate.Await(context.Background())
+		if err != nil {
+			n.ended <- err
+			return
+		}
+		n.won <- l
+	}()
+	ctx, stop := context.WithCancel(context.Background())
+	n.stop = stop
+	if asked.Candidate != nil {
+		asked.Candidate = n.candidate
+		go func() { n.served <- transfer.Serve(ctx, asked) }()
+		s.until("the mailbox", func() bool { return s.member(n.Key()).Asks })
+	} else {
+		n.served <- nil
+	}
+	s.t.Cleanup(func() {
+		late, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		stop()
+		n.served <- <-n.served
+		_ = n.candidate.Close(late)
+		_ = n.session.Close(late)
+		<-waiting
+	})
+	return n
+}
+
+// Key returns the node's key.
+func (n *node) Key() string { return n.candidate.Key() }
+
+// leads waits until the node has won.
+func (n *node) leads() *election.Leadership {
+	n.s.t.Helper()
+	l := get(n.s, n.won)
+	n.won <- l
+	return l
+}
+
+// resigns has the node resign when its leading context has ended, as Lead does.
+func (n *node) resigns() {
+	l := n.leads()
+	n.s.t.Cleanup(func() { <-l.Done() })
+	go func() {
+		<-l.Done()
+		_ = l.Resign(context.Background())
+	}()
+}
+
+// foreign puts a candidate's key as etcd's own package does, on a lease of its own.
+func (s *stage) foreign() eldest.Candidate {
+	s.t.Helper()
+	grant, err := s.cli.Grant(s.ctx, 60)
+	require.NoError(s.t, err)
+	key := keys.Candidate(s.election, int64(grant.ID))
+	put, err := s.cli.Put(s.ctx, key, "theirs", clientv3.WithLease(grant.ID))
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _, _ = s.cli.Revoke(context.Background(), grant.ID) })
+	return eldest.Candidate{Key: key, Lease: int64(grant.ID), Token: eldest.Token(put.Header.Revision)}
+}
+
+// member returns what a survey says of a key.
+func (s *stage) member(key string) transfer.Member {
+	s.t.Helper()
+	q, err := transfer.Survey(s.ctx, s.cli, s.election)
+	require.NoError(s.t, err)
+	for _, m := range q.Members {
+		if m.Key == key {
+			return m
+		}
+	}
+	return transfer.Member{}
+}
+
+// queue returns the keys of all who stand, oldest first.
+func (s *stage) queue() []string {
+	s.t.Helper()
+	q, err := transfer.Survey(s.ctx, s.cli, s.election)
+	require.NoError(s.t, err)
+	var queue []string
+	for _, m := range q.Members {
+		queue = append(queue, m.Key)
+	}
+	return queue
+}
+
+// until waits for a condition.
+func (s *stage) until(what string, condition func() bool) {
+	s.t.Helper()
+	require.Eventually(s.t, condition, patience, 2*time.Millisecond, what)
+}
+
+// get receives, or fails the test at its deadline.
+func get[T any](s *stage, from <-chan T) T {
+	s.t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-s.ctx.Done():
+		require.FailNow(s.t, "nothing came before the test's deadline")
+		panic("not reached")
+	}
+}

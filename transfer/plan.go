@@ -1,0 +1,162 @@
+package transfer
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/eldest-io/eldest"
+)
+
+// Order is what becomes of those who do not lead.
+type Order uint8
+
+const (
+	// Keep keeps the order among all who stand, but for the target and the leader. If the
+	// target is not the first in line, everybody else steps back once.
+	Keep Order = iota
+	// PassBy has only those between the leader and the target step back, and those behind
+	// the target are in front of them after that.
+	PassBy
+)
+
+// String returns "keep" or "pass-by".
+func (o Order) String() string {
+	if o == PassBy {
+		return "pass-by"
+	}
+	return "keep"
+}
+
+// ParseOrder reads what String writes. The error wraps eldest.ErrInvalid.
+func ParseOrder(s string) (Order, error) {
+	for _, o := range []Order{Keep, PassBy} {
+		if s == o.String() {
+			return o, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: the order %.64q is neither keep nor pass-by", eldest.ErrInvalid, s)
+}
+
+// Defaults of Options.
+const (
+	// DefaultPatience bounds the wait for each answer.
+	DefaultPatience = 5 * time.Second
+	// DefaultDrain bounds the wait for the retired leader's key to go.
+	DefaultDrain = time.Minute
+)
+
+// Options says how leadership is to be handed over. The zero value is ready.
+type Options struct {
+	// Order is what becomes of the others.
+	Order Order
+	// Patience bounds the wait for the answer of each candidate that is asked. 0 means
+	// DefaultPatience.
+	Patience time.Duration
+	// Drain bounds the wait for the key of the retired leader to go, which it does when
+	// its lead function has returned. 0 means DefaultDrain.
+	Drain time.Duration
+}
+
+func (o Options) withDefaults() (Options, error) {
+	switch {
+	case o.Order > PassBy:
+		return o, fmt.Errorf("%w: Options.Order %d", eldest.ErrInvalid, o.Order)
+	case o.Patience < 0, o.Drain < 0:
+		return o, fmt.Errorf("%w: Options.Patience %v or Drain %v is negative", eldest.ErrInvalid, o.Patience, o.Drain)
+	}
+	if o.Patience == 0 {
+		o.Patience = DefaultPatience
+	}
+	if o.Drain == 0 {
+		o.Drain = DefaultDrain
+	}
+	return o, nil
+}
+
+// Plan is a transfer that can be had.
+type Plan struct {
+	Election string
+	// Revision is that of the Queue it was made from.
+	Revision int64
+	Order    Order
+	// Leader retires, and Target leads after it.
+	Leader, Target eldest.Candidate
+	// Back are those who step back before that, in this order. None if the target is the
+	// first in line.
+	Back []eldest.Candidate
+	// Overtaken are those behind whom Back falls although it stood in front of them;
+	// only with PassBy.
+	Overtaken []eldest.Candidate
+	// Foreign are the Queue's.
+	Foreign []string
+
+	// asked are the members of Back and, last, the leader.
+	asked []Member
+}
+
+// Plan says how leadership goes to the candidate with the given key, and asks nobody: a
+// pure function. The error is a *Refusal, or wraps eldest.ErrInvalid.
+func (q Queue) Plan(target string, options Options) (Plan, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return Plan{}, err
+	}
+	p := Plan{Election: q.Election, Revision: q.Revision, Order: options.Order, Foreign: q.Foreign}
+	refuse := func(reason Reason, who ...Member) (Plan, error) {
+		return p, &Refusal{Reason: reason, Who: candidates(who)}
+	}
+	if len(q.Members) == 0 {
+		return refuse(NoLeader)
+	}
+	leader := q.Members[0]
+	p.Leader = leader.Candidate
+	at := slices.IndexFunc(q.Members, func(m Member) bool { return m.Key == target })
+	if at < 0 {
+		return refuse(UnknownTarget)
+	}
+	p.Target = q.Members[at].Candidate
+	if at == 0 {
+		return refuse(AlreadyLeads, leader)
+	}
+	between, behind := q.Members[1:at], q.Members[at+1:]
+	back := between
+	if len(between) > 0 && options.Order == Keep {
+		back = slices.Concat(between, behind)
+	}
+	switch deaf := func(m Member) bool { return !m.Asks }; {
+	case !leader.Asks:
+		return refuse(LeaderDeaf, leader)
+	case slices.ContainsFunc(between, deaf):
+		return refuse(Between, filter(between, deaf)...)
+	case slices.ContainsFunc(back, deaf):
+		return refuse(Behind, filter(behind, deaf)...)
+	}
+	p.asked = append(slices.Clone(back), leader)
+	if pending := func(m Member) bool { return m.Pending }; slices.ContainsFunc(p.asked, pending) {
+		return refuse(Busy, filter(p.asked, pending)...)
+	}
+	p.Back = candidates(back)
+	if len(between) > 0 && options.Order == PassBy {
+		p.Overtaken = candidates(behind)
+	}
+	return p, nil
+}
+
+func filter(members []Member, want func(Member) bool) []Member {
+	var some []Member
+	for _, m := range members {
+		if want(m) {
+			some = append(some, m)
+		}
+	}
+	return some
+}
+
+func candidates(members []Member) []eldest.Candidate {
+	var all []eldest.Candidate
+	for _, m := range members {
+		all = append(all, m.Candidate)
+	}
+	return all
+}

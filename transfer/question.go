@@ -1,0 +1,166 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// ask puts one request into a candidate's mailbox and waits for the answer. If that does
+// not come in time, or ctx ends, the request is taken back. It returns an answer that is
+// Done, or why there is none.
+func (h *handover) ask(ctx context.Context, m Member, what What) (answer, error) {
+	q := question{ID: newID(), What: what, Leader: lifeOf(h.plan.Leader), Target: lifeOf(h.plan.Target)}
+	asked, err := h.put(ctx, m, q)
+	if err != nil {
+		return answer{}, err
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, h.options.Patience, errEnoughWaiting)
+	l, err := h.listen(waiting, m, q.ID)
+	cancel()
+	if err != nil {
+		l, err = h.takeBack(ctx, m, q.ID, asked, err)
+	}
+	switch {
+	case err != nil:
+		return answer{}, err
+	case l.Answer == nil || l.Answer.ID != q.ID:
+		// The mailbox is another life's, or gone: with the candidacy, it may be.
+		return answer{}, &vanishedError{h.refuse(Changed, m)}
+	case !l.Answer.Done:
+		reason := l.Answer.Reason
+		if reason == "" {
+			reason = Declined
+		}
+		return answer{}, h.refuse(reason, m)
+	}
+	return *l.Answer, nil
+}
+
+// vanishedError is a refusal that may be none: the candidate may have done what it was
+// asked for and left before the answer was seen.
+type vanishedError struct{ *Refusal }
+
+func (e *vanishedError) Unwrap() error { return e.Refusal }
+
+func (h *handover) refuse(reason Reason, m Member) *Refusal {
+	return &Refusal{Reason: reason, Who: []eldest.Candidate{m.Candidate}}
+}
+
+// put writes the request, if the mailbox is as it was seen and all whom it names stand.
+func (h *handover) put(ctx context.Context, m Member, q question) (txn.Box, error) {
+	swap := txn.Swap{
+		Election: h.plan.Election, Lease: m.Lease, Mod: m.mod,
+		Value: letter{Token: m.Token, Request: &q}.encode(),
+		While: []eldest.Candidate{m.Candidate, h.plan.Leader, h.plan.Target},
+	}
+	var done txn.Swapped
+	err := policy(h.clients.KV).Until(ctx, func(once context.Context) (err error) {
+		done, err = swap.Do(once, h.clients.KV)
+		return err
+	})
+	switch {
+	case err != nil:
+		return txn.Box{}, err
+	case done.Done:
+		return done.Box, nil
+	case mentions(done.Box, q.ID):
+		return done.Box, nil // the reply of the first attempt was lost
+	case done.Gone.Key != "":
+		return txn.Box{}, &Refusal{Reason: Changed, Who: []eldest.Candidate{done.Gone}}
+	case done.Box.Mod == 0:
+		return txn.Box{}, h.refuse(Changed, m) // it does not take part any more
+	}
+	return txn.Box{}, h.refuse(Busy, m)
+}
+
+// mentions reports whether a mailbox holds the request or the answer to it.
+func mentions(box txn.Box, id string) bool {
+	l, err := decode(box.Value)
+	return err == nil && (l.Request != nil && l.Request.ID == id || l.Answer != nil && l.Answer.ID == id)
+}
+
+// listen waits until the mailbox holds something else than the request, and returns that;
+// the zero letter if it is gone or cannot be read.
+func (h *handover) listen(ctx context.Context, m Member, id string) (letter, error) {
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel() // Follow leaves its watch open
+	var got letter
+	look := func(kv *mvccpb.KeyValue) (enough bool) {
+		got = letter{}
+		if kv != nil {
+			if l, err := decode(kv.Value); err == nil {
+				got = l
+			}
+		}
+		return got.Request == nil || got.Request.ID != id
+	}
+	err := h.source.Follow(watching, watch.Target{
+		Key: keys.Mailbox(h.plan.Election, m.Lease),
+		Snapshot: func(resp *clientv3.GetResponse) bool {
+			if len(resp.Kvs) == 0 {
+				return look(nil)
+			}
+			return look(resp.Kvs[0])
+		},
+		Change: func(_ int64, events []*clientv3.Event) bool {
+			for _, e := range events {
+				if e.Type == mvccpb.DELETE && look(nil) || e.Type == mvccpb.PUT && look(e.Kv) {
+					return true // the first one that matters: the answer may not stay
+				}
+			}
+			return false
+		},
+		Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) {
+			return clientv3.OpGet(keys.Mailbox(h.plan.Election, m.Lease)), func(answer clientv3.OpResponse) bool {
+				kvs := answer.Get().Kvs
+				return len(kvs) > 0 && mentions(txn.BoxOf(kvs[0]), id)
+			}
+		},
+	})
+	return got, err
+}
+
+// takeBack removes a request that was not answered because of why, and returns that as
+// the error to report; or, if it cannot be taken back, what the mailbox holds instead.
+func (h *handover) takeBack(ctx context.Context, m Member, id string, asked txn.Box, why error) (letter, error) {
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), election.DefaultTimeout)
+	defer cancel()
+	swap := txn.Swap{
+		Election: h.plan.Election, Lease: m.Lease, Mod: asked.Mod, Value: letter{Token: m.Token}.encode(),
+	}
+	var done txn.Swapped
+	err := policy(h.clients.KV).Until(late, func(once context.Context) (err error) {
+		done, err = swap.Do(once, h.clients.KV)
+		return err
+	})
+	refusal := h.refuse(Silent, m)
+	refusal.Unknown = true
+	unknown := func() error {
+		if errors.Is(why, errEnoughWaiting) {
+			return refusal
+		}
+		return errors.Join(why, refusal)
+	}
+	if err != nil {
+		return letter{}, unknown()
+	}
+	l, derr := decode(done.Box.Value)
+	switch {
+	case done.Done, derr == nil && l.Request == nil && l.Answer == nil && l.Token == m.Token:
+		// Taken back, now or by an attempt whose reply was lost.
+		refusal.Unknown = false
+		return letter{}, unknown()
+	case derr != nil || l.Request == nil || l.Request.ID != id:
+		return l, nil // answered in the last moment, or gone
+	}
+	return letter{}, unknown()
+}

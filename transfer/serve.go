@@ -1,0 +1,280 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/absent"
+	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/serial"
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// Config says who can be asked. Candidate, Session, KV and Watcher are required, and
+// those of the candidate's own Config.
+type Config struct {
+	Candidate *election.Candidate
+	Session   *lease.Session
+	KV        clientv3.KV
+	Watcher   clientv3.Watcher
+
+	// Accept decides whether a request is obeyed. It is called on Serve's goroutine, must
+	// be quick and must not block. nil obeys all.
+	Accept func(Request) bool
+	// Hooks are told what happens.
+	Hooks Hooks
+
+	// Timeout bounds each single request. 0 means election.DefaultTimeout.
+	Timeout time.Duration
+	// Recheck is the time between two checks that the watch of the mailbox is not deaf.
+	// 0 means half the session's TTL, at most 5 s; negative means none.
+	Recheck time.Duration
+	// Backoff gives the pause after the n-th failed attempt in a row, from 0. nil means
+	// doubling from 25 ms to 1 s with jitter.
+	Backoff func(attempt int) time.Duration
+}
+
+// Check refuses what Serve would refuse, other than what is missing: for whoever fills
+// that in later. The error wraps eldest.ErrInvalid.
+func (c Config) Check() error {
+	if c.Timeout < 0 {
+		return fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.Candidate == nil:
+		return c, fmt.Errorf("%w: Config.Candidate is nil", eldest.ErrInvalid)
+	case c.Session == nil:
+		return c, fmt.Errorf("%w: Config.Session is nil", eldest.ErrInvalid)
+	case absent.Client(c.KV):
+		return c, fmt.Errorf("%w: Config.KV is nil", eldest.ErrInvalid)
+	case absent.Client(c.Watcher):
+		return c, fmt.Errorf("%w: Config.Watcher is nil", eldest.ErrInvalid)
+	}
+	name, id := c.Candidate.Election(), int64(c.Session.ID())
+	if c.Candidate.Key() != keys.Candidate(name, id) {
+		return c, fmt.Errorf("%w: Config.Session is not the candidate's", eldest.ErrInvalid)
+	}
+	if c.Timeout == 0 {
+		c.Timeout = election.DefaultTimeout
+	}
+	if c.Recheck == 0 {
+		c.Recheck = min(c.Session.TTL()/2, 5*time.Second)
+	}
+	if c.Backoff == nil {
+		c.Backoff = retry.Default()
+	}
+	return c, c.Check()
+}
+
+// Serve lets a candidate be asked to step back or to retire, for as long as it blocks:
+// through all candidacies and tenures of the candidate. It keeps the mailbox of each,
+// and obeys what fits: a waiter steps back, a leader retires if the target is the next in
+// line. What does not fit any more is refused, and the one who asked is told why. It
+// costs one watch of one key, and two requests for each candidacy.
+//
+// It ends with ctx (the cause), with the session (its cause), with the candidate's Close
+// (eldest.ErrClosed), or when etcd refuses for good, such as the permission to write
+// the mailbox (that). The candidacy goes on, whatever ended Serve. The mailbox is deleted,
+// at the latest with the lease. When Serve has returned, nothing of it is left running but
+// hooks that block. One Serve for each candidate at a time, or they take each other's
+// letters.
+//
+// Not guaranteed: that a request is obeyed soon. A process that was stopped finds it when
+// it goes on, and obeys if the queue is then still as the request says; To takes its
+// requests back before that, but who asks may have died.
+func Serve(ctx context.Context, cfg Config) error {
+	if ctx == nil {
+		return &eldest.OpError{Op: "serve transfers", Err: fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)}
+	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return &eldest.OpError{Op: "serve transfers", Err: err}
+	}
+	s := newServing(cfg)
+	err = s.run(ctx)
+	return &eldest.OpError{Op: "serve transfers", Election: s.entry.Election, Key: s.key, Lease: s.entry.Lease, Err: reason(err)}
+}
+
+// reason returns what is inside an OpError, and other errors as they are.
+func reason(err error) error {
+	if op, ok := err.(*eldest.OpError); ok { //nolint:errorlint // only the outermost one is taken off
+		return op.Err
+	}
+	return err
+}
+
+// serving is the work of one Serve. It belongs to its goroutine.
+type serving struct {
+	cfg    Config
+	key    string // the candidate's
+	entry  txn.Entry
+	policy ask.Policy
+	hooks  serial.Queue
+	// box is the mailbox as this side knows it; the zero Box while there is none.
+	box txn.Box
+	// token is the life that the mailbox is for; 0 while there is none.
+	token eldest.Token
+}
+
+func newServing(cfg Config) *serving {
+	return &serving{
+		cfg: cfg, key: cfg.Candidate.Key(),
+		entry:  txn.Entry{Election: cfg.Candidate.Election(), Lease: int64(cfg.Session.ID())},
+		policy: ask.Policy{Client: cfg.KV, Timeout: cfg.Timeout, Backoff: cfg.Backoff},
+	}
+}
+
+// run serves until something ends it, and tidies up.
+func (s *serving) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer context.AfterFunc(s.cfg.Session.Context(), func() { cancel(s.cfg.Session.Err()) })()
+	boxes := make(chan news, 1)
+	var watching sync.WaitGroup
+	watching.Go(func() { cancel(s.watch(ctx, boxes)) })
+	err := s.loop(ctx, boxes)
+	cancel(err)
+	watching.Wait()
+	s.close(ctx)
+	return err
+}
+
+// loop keeps the mailbox in step with the candidacy and answers what comes.
+func (s *serving) loop(ctx context.Context, boxes <-chan news) error {
+	for {
+		changed := s.cfg.Candidate.Changed()
+		switch status := s.cfg.Candidate.Status(); {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case s.cfg.Candidate.Closed():
+			return eldest.ErrClosed
+		case status.Token == s.token:
+		case status.Token == 0:
+			s.close(ctx)
+		default:
+			if err := s.open(ctx, status.Token, letter{}); err != nil {
+				return err
+			}
+			continue // it may have changed meanwhile
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case n := <-boxes:
+			if err := s.received(ctx, n); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// open writes the mailbox for a life of the candidate. That this one is over already is
+// no error.
+func (s *serving) open(ctx context.Context, token eldest.Token, l letter) error {
+	l.Token = token
+	entry := s.entry
+	entry.Value = l.encode()
+	var box txn.Box
+	err := s.policy.Until(ctx, func(once context.Context) (err error) {
+		box, err = txn.Post(once, s.cfg.KV, entry, token)
+		if errors.Is(err, eldest.ErrDeposed) {
+			return ask.Final(err)
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, eldest.ErrDeposed):
+		// The candidate will know in a moment; until then this life has no mailbox.
+		s.token = token
+		return nil
+	case err != nil:
+		return err
+	}
+	s.box, s.token = box, token
+	opened := s.cfg.Hooks.Opened
+	if opened != nil {
+		event := OpenedEvent{Election: s.entry.Election, Key: s.key, Token: token, At: time.Now()}
+		s.hooks.Do(func() { opened(event) })
+	}
+	return nil
+}
+
+// close deletes the mailbox, if there is one: for a moment, under a context of its own,
+// because the caller's has often ended. What is not deleted goes with the lease.
+func (s *serving) close(ctx context.Context) {
+	box := s.box
+	s.box, s.token = txn.Box{}, 0
+	if box.Mod == 0 || s.cfg.Session.Err() != nil {
+		return
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Timeout)
+	defer cancel()
+	defer context.AfterFunc(s.cfg.Session.Context(), cancel)()
+	_ = txn.Unpost(late, s.cfg.KV, s.entry.Election, s.entry.Lease, box.Created)
+}
+
+// news is a mailbox as it was seen at an etcd revision.
+type news struct {
+	box txn.Box
+	at  int64
+}
+
+// watch delivers the mailbox's newest state whenever somebody has written it.
+func (s *serving) watch(ctx context.Context, boxes chan news) error {
+	source := &watch.Source{
+		KV: s.cfg.KV, Watcher: s.cfg.Watcher,
+		Backoff: s.cfg.Backoff, Timeout: s.cfg.Timeout, Recheck: s.cfg.Recheck,
+	}
+	box := keys.Mailbox(s.entry.Election, s.entry.Lease)
+	var newest int64 // mod revision of what was delivered last; 0: none was there
+	deliver := func(kv *mvccpb.KeyValue, at int64) {
+		state := txn.BoxOf(kv)
+		newest = state.Mod
+		select {
+		case <-boxes: // older
+		default:
+		}
+		boxes <- news{state, at} // there is room: nobody else sends
+	}
+	return source.Follow(ctx, watch.Target{
+		Key: box,
+		Snapshot: func(resp *clientv3.GetResponse) bool {
+			var kv *mvccpb.KeyValue
+			if len(resp.Kvs) > 0 {
+				kv = resp.Kvs[0]
+			}
+			deliver(kv, resp.Header.Revision)
+			return false
+		},
+		Change: func(at int64, events []*clientv3.Event) bool {
+			last := events[len(events)-1]
+			if last.Type == mvccpb.DELETE {
+				deliver(nil, at)
+			} else {
+				deliver(last.Kv, at)
+			}
+			return false
+		},
+		Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) {
+			return clientv3.OpGet(box, clientv3.WithKeysOnly()), func(answer clientv3.OpResponse) bool {
+				kvs := answer.Get().Kvs
+				return len(kvs) == 0 && newest == 0 || len(kvs) > 0 && kvs[0].ModRevision <= newest
+			}
+		},
+	})
+}

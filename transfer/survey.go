@@ -1,0 +1,102 @@
+package transfer
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/absent"
+	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// Member is a candidate, and whether it can be asked.
+type Member struct {
+	eldest.Candidate
+	// Asks says that it takes part in transfers: it has a mailbox for its present life.
+	// For a moment after each registration it has none yet.
+	Asks bool
+	// Pending says that somebody asks it for something just now.
+	Pending bool
+	// mod is the mod revision of the mailbox.
+	mod int64
+}
+
+// Queue is an election as it was at one revision.
+type Queue struct {
+	Election string
+	Revision int64
+	// Members are the candidates, oldest first: the first one leads.
+	Members []Member
+	// Foreign are keys in the election's range that are no candidates. To candidates of
+	// etcd's own package they are, and block the queue.
+	Foreign []string
+	// Unread are mailboxes whose content cannot be read: another version's, or nobody's.
+	Unread []string
+}
+
+// Survey reads who stands in an election and who of them can be asked, at one revision,
+// in one request. It blocks until etcd answers, whichever member does, or ctx ends (its
+// cause). Errors: eldest.ErrInvalid; what etcd refused, such as a permission on the
+// mailboxes.
+func Survey(ctx context.Context, kv clientv3.KV, name string) (Queue, error) {
+	err := check(ctx, kv, name)
+	var q Queue
+	if err == nil {
+		q, err = survey(ctx, kv, name)
+	}
+	if err != nil {
+		return Queue{}, &eldest.OpError{Op: "survey", Election: name, Err: err}
+	}
+	return q, nil
+}
+
+func check(ctx context.Context, kv clientv3.KV, name string) error {
+	switch {
+	case ctx == nil:
+		return fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
+	case absent.Client(kv):
+		return fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
+	}
+	return keys.Check(name)
+}
+
+func survey(ctx context.Context, kv clientv3.KV, name string) (Queue, error) {
+	var line txn.Line
+	err := policy(kv).Until(ctx, func(once context.Context) (err error) {
+		line, err = txn.Survey(once, kv, name)
+		return err
+	})
+	if err != nil {
+		return Queue{}, err
+	}
+	return queueOf(name, line), nil
+}
+
+func policy(kv clientv3.KV) ask.Policy {
+	return ask.Policy{Client: kv, Timeout: election.DefaultTimeout, Backoff: retry.Default()}
+}
+
+// queueOf reads the mailboxes of a line.
+func queueOf(name string, line txn.Line) Queue {
+	q := Queue{Election: name, Revision: line.Revision, Foreign: line.Foreign}
+	for _, c := range line.Queue {
+		m := Member{Candidate: c}
+		if box, ok := line.Boxes[c.Lease]; ok {
+			l, err := decode(box.Value)
+			switch {
+			case err != nil:
+				q.Unread = append(q.Unread, keys.Mailbox(name, c.Lease))
+			case l.Token == c.Token && box.Lease == c.Lease:
+				m.Asks, m.Pending, m.mod = true, l.Request != nil, box.Mod
+			}
+		}
+		q.Members = append(q.Members, m)
+	}
+	return q
+}

@@ -1,0 +1,183 @@
+package transfer
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/absent"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// Clients is what To asks etcd through. Both must see the same etcd.
+type Clients struct {
+	KV      clientv3.KV
+	Watcher clientv3.Watcher
+}
+
+// Client returns both of one client; none of nil.
+func Client(c *clientv3.Client) Clients {
+	if c == nil {
+		return Clients{}
+	}
+	return Clients{KV: c, Watcher: c}
+}
+
+// Move is a candidate that stepped back.
+type Move struct {
+	// Candidate is what it was before.
+	Candidate eldest.Candidate
+	// Token is that of its new place.
+	Token eldest.Token
+}
+
+// Result says what To has done, whether it succeeded or not.
+type Result struct {
+	// Plan is what was to be done.
+	Plan Plan
+	// Moved are those who have stepped back, in order.
+	Moved []Move
+	// Retired says that the leader has given leadership up.
+	Retired bool
+	// Leader is who was seen to lead after that, at Revision; zero if nobody was.
+	Leader   eldest.Candidate
+	Revision int64
+}
+
+// To hands leadership to the candidate with the given key: it surveys the election, makes
+// a plan, asks those who are to step back, one after another, the leader last, and waits
+// until the target leads. It blocks until then, until somebody refuses or does not answer
+// in time, or until ctx ends (its cause). What happened is in the Result, on errors too.
+//
+// Errors: a *Refusal, which wraps eldest.ErrTransferRefused (no matter how far it came:
+// the leader leads on, those in Result.Moved have moved; a second To finds the queue as it
+// is); ErrOvertaken; eldest.ErrOutcomeUnknown once the leader has retired, or may have,
+// and its key is not seen to go within Options.Drain; eldest.ErrInvalid before anything is
+// sent; what etcd refused.
+//
+// Who registers meanwhile is behind all others or, at worst, in front of those who step
+// back after that. Two at the same time do not mix: a candidate is asked by one at a time,
+// and the other one is refused as Busy, or Changed.
+func To(ctx context.Context, clients Clients, name, target string, options Options) (Result, error) {
+	options, err := options.withDefaults()
+	if err == nil {
+		err = check(ctx, clients.KV, name)
+	}
+	if err == nil && absent.Client(clients.Watcher) {
+		err = fmt.Errorf("%w: the watcher is nil", eldest.ErrInvalid)
+	}
+	var result Result
+	if err == nil {
+		result, err = to(ctx, clients, name, target, options)
+	}
+	if err != nil {
+		return result, &eldest.OpError{Op: "transfer", Election: name, Key: target, Err: err}
+	}
+	return result, nil
+}
+
+func to(ctx context.Context, clients Clients, name, target string, options Options) (result Result, err error) {
+	queue, err := survey(ctx, clients.KV, name)
+	if err != nil {
+		return result, err
+	}
+	if result.Plan, err = queue.Plan(target, options); err != nil {
+		return result, err
+	}
+	h := &handover{clients: clients, options: options, plan: result.Plan, source: &watch.Source{
+		KV: clients.KV, Watcher: clients.Watcher,
+		Backoff: retry.Default(), Timeout: election.DefaultTimeout, Recheck: time.Second,
+	}}
+	for _, m := range result.Plan.asked {
+		what := StepBack
+		if m.Key == result.Plan.Leader.Key {
+			what = Retire
+		}
+		a, err := h.ask(ctx, m, what)
+		var vanished *vanishedError
+		if what == Retire && errors.As(err, &vanished) {
+			err = h.left(ctx, vanished.Refusal)
+		}
+		if err != nil {
+			return result, err
+		}
+		if what == Retire {
+			result.Retired = true
+		} else {
+			result.Moved = append(result.Moved, Move{Candidate: m.Candidate, Token: a.Token})
+		}
+	}
+	result.Leader, result.Revision, err = h.arrival(ctx)
+	return result, err
+}
+
+// handover is the work of one To, once there is a plan.
+type handover struct {
+	clients Clients
+	options Options
+	plan    Plan
+	source  *watch.Source
+}
+
+// left returns nil if the leader, whose mailbox is gone, is gone as well or goes in a
+// moment; else refusal, with an unknown outcome.
+func (h *handover) left(ctx context.Context, refusal *Refusal) error {
+	waiting, cancel := context.WithTimeoutCause(ctx, h.options.Patience, errEnoughWaiting)
+	defer cancel()
+	_, release, err := h.source.Gone(waiting, watch.Life{Key: h.plan.Leader.Key, Token: h.plan.Leader.Token})
+	defer release()
+	if err == nil {
+		return nil
+	}
+	refusal.Unknown = true
+	if errors.Is(err, errEnoughWaiting) {
+		return refusal
+	}
+	return errors.Join(err, refusal)
+}
+
+// arrival waits until the retired leader's key has gone, and returns who leads then.
+func (h *handover) arrival(ctx context.Context) (leader eldest.Candidate, revision int64, err error) {
+	late := fmt.Errorf("%w: the leader has retired, and its key has not gone within %v", eldest.ErrOutcomeUnknown, h.options.Drain)
+	waiting, cancel := context.WithTimeoutCause(ctx, h.options.Drain, late)
+	defer cancel()
+	_, release, err := h.source.Gone(waiting, watch.Life{Key: h.plan.Leader.Key, Token: h.plan.Leader.Token})
+	defer release()
+	if err != nil {
+		return leader, 0, err
+	}
+	var line txn.Line
+	err = policy(h.clients.KV).Until(ctx, func(once context.Context) (err error) {
+		line, err = txn.ReadLine(once, h.clients.KV, h.plan.Election)
+		return err
+	})
+	if err != nil {
+		return leader, 0, fmt.Errorf("%w: the leader has gone: %w", eldest.ErrOutcomeUnknown, err)
+	}
+	if len(line.Queue) > 0 {
+		leader = line.Queue[0]
+	}
+	if leader.Token != h.plan.Target.Token {
+		return leader, line.Revision, fmt.Errorf("%w: %q", ErrOvertaken, leader.Key)
+	}
+	return leader, line.Revision, nil
+}
+
+// newID names a request.
+func newID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails: it ends the process instead
+	return hex.EncodeToString(b[:])
+}
+
+// errEnoughWaiting ends the wait for an answer.
+var errEnoughWaiting = errors.New("no answer in time")

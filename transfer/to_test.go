@@ -1,0 +1,50 @@
+package transfer_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/transfer"
+)
+
+func TestTo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		target int
+		order  transfer.Order
+		want   []int
+		moved  int
+	}{
+		"the first in line":               {1, transfer.Keep, []int{1, 2, 3, 4}, 0},
+		"the third, order kept":           {3, transfer.Keep, []int{3, 1, 2, 4}, 3},
+		"the third, passed by":            {3, transfer.PassBy, []int{3, 4, 1, 2}, 2},
+		"the last":                        {4, transfer.Keep, []int{4, 1, 2, 3}, 3},
+		"the first in line, passed by by": {1, transfer.PassBy, []int{1, 2, 3, 4}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			var nodes []*node
+			for range 5 {
+				nodes = append(nodes, s.stand())
+			}
+			l := nodes[0].leads()
+			nodes[0].resigns()
+			target := nodes[tc.target]
+			result, err := transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), transfer.Options{Order: tc.order, Patience: patience, Drain: patience})
+			require.NoError(t, err)
+			require.True(t, result.Retired)
+			require.Equal(t, target.Key(), result.Leader.Key)
+			require.Len(t, result.Moved, tc.moved)
+			require.ErrorIs(t, l.Err(), eldest.ErrRetired)
+			var want []string
+			for _, i := range tc.want {
+				want = append(want, nodes[i].Key())
+			}
+			require.Equal(t, want, s.queue())
+			next := target.leads()
+			require.Equal(t, target.place.Token, next.Token())
+			require.Greater(t, next.Token(), l.Token())
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package txn
+
+import (
+	"context"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// Post writes the mailbox of a candidate, bound to its lease, if the candidate's key is
+// in the life that token names; else the error wraps eldest.ErrDeposed and nothing is
+// written. What the mailbox held is overwritten: it is of an earlier life. Value is the
+// mailbox's, not the candidate's. It returns the mailbox as it is now.
+func Post(ctx context.Context, kv clientv3.KV, e Entry, token eldest.Token) (Box, error) {
+	box := keys.Mailbox(e.Election, e.Lease)
+	resp, err := kv.Txn(ctx).
+		If(inLife(e.Key(), token)).
+		Then(clientv3.OpPut(box, string(e.Value), clientv3.WithLease(clientv3.LeaseID(e.Lease))), clientv3.OpGet(box)).
+		Commit()
+	switch {
+	case err != nil:
+		return Box{}, outcome(err)
+	case !resp.Succeeded:
+		return Box{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, resp.Header.Revision)
+	}
+	return BoxOf(first(resp.Responses[1].GetResponseRange().Kvs)), nil
+}
+
+// Swap is one change of a mailbox: who asks and who is asked take turns at it.
+type Swap struct {
+	// Election and Lease say whose mailbox it is.
+	Election string
+	Lease    int64
+	// Mod is the mod revision at which it was seen: if anybody wrote since, nothing is.
+	Mod int64
+	// Value is what it is to hold. It stays bound to the lease that it is bound to.
+	Value []byte
+	// While are candidates that must stand, each in the life that its token names, or
+	// nothing is written. Key and Token are looked at.
+	While []eldest.Candidate
+	// Before, if positive, has those read who are older than this token, at the revision
+	// of the change.
+	Before eldest.Token
+}
+
+// Swapped is what came of a Swap.
+type Swapped struct {
+	// Done says that it was written.
+	Done bool
+	// Box is the mailbox as it is now, either way.
+	Box Box
+	// Gone is the first of Swap.While that does not stand any more; zero if all do.
+	Gone eldest.Candidate
+	// Older are the candidates older than Swap.Before, oldest first, without values;
+	// only if Done.
+	Older []eldest.Candidate
+	// Revision is the etcd revision of all this.
+	Revision int64
+}
+
+// Do carries the change out, in one request. A Swap that is sent again after a lost
+// reply finds that somebody wrote: Box shows whether it was itself.
+func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
+	box := keys.Mailbox(s.Election, s.Lease)
+	compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(box), "=", s.Mod)}
+	reads := []clientv3.Op{clientv3.OpGet(box)}
+	for _, c := range s.While {
+		compares = append(compares, inLife(c.Key, c.Token))
+		reads = append(reads, clientv3.OpGet(c.Key, clientv3.WithKeysOnly()))
+	}
+	writes := []clientv3.Op{
+		clientv3.OpPut(box, string(s.Value), clientv3.WithIgnoreLease()), clientv3.OpGet(box),
+	}
+	if s.Before > 0 {
+		begin, end := keys.Range(s.Election)
+		writes = append(writes, clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithKeysOnly(),
+			clientv3.WithMaxCreateRev(int64(s.Before)-1), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)))
+	}
+	resp, err := kv.Txn(ctx).If(compares...).Then(writes...).Else(reads...).Commit()
+	if err != nil {
+		return Swapped{}, outcome(err)
+	}
+	done := Swapped{Done: resp.Succeeded, Revision: resp.Header.Revision}
+	answers := resp.Responses
+	if done.Done {
+		done.Box = BoxOf(first(answers[1].GetResponseRange().Kvs))
+		if s.Before > 0 {
+			done.Older = lineOf(s.Election, answers[2].GetResponseRange().Kvs, done.Revision).Queue
+		}
+		return done, nil
+	}
+	done.Box = BoxOf(first(answers[0].GetResponseRange().Kvs))
+	for i, c := range s.While {
+		if kv := first(answers[i+1].GetResponseRange().Kvs); kv == nil || kv.CreateRevision != int64(c.Token) {
+			done.Gone = c
+			break
+		}
+	}
+	return done, nil
+}
+
+// Unpost deletes a mailbox in the life that its create revision names. One that is gone
+// or in another life is a success.
+func Unpost(ctx context.Context, kv clientv3.KV, election string, lease, created int64) error {
+	box := keys.Mailbox(election, lease)
+	_, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(box), "=", created)).Then(clientv3.OpDelete(box)).Commit()
+	return outcome(err)
+}
+
+func first(kvs []*mvccpb.KeyValue) *mvccpb.KeyValue {
+	if len(kvs) == 0 {
+		return nil
+	}
+	return kvs[0]
+}
