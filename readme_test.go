@@ -23,10 +23,13 @@ func TestReadmeProgramsCompile(t *testing.T) {
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/lease"
 )
