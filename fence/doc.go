@@ -62,6 +62,5 @@
 //
 // A request has Eldest-Token, "<election>=<token>", with the name's bytes escaped as in a
 // URL (Format). An HTTP refusal is 412 with Eldest-Token and Eldest-Newest in its header;
-// one of gRPC is FAILED_PRECONDITION with a fencepb.Refused in its details. Requests pass
-// unchanged through a curator's hop.
+// one of gRPC is FAILED_PRECONDITION with a fencepb.Refused in its details.
 package fence

@@ -67,15 +67,12 @@ func Refused(resp *http.Response) error {
 			return nil
 		}
 	}
-	election, token, err := Parse(resp.Header.Get(Header))
-	if err != nil {
-		return nil
+	election, token, wrong := Parse(resp.Header.Get(Header))
+	same, newest, none := Parse(resp.Header.Get(newestHeader))
+	if wrong == nil && none == nil && same == election && token < newest {
+		return &RefusedError{Election: election, Token: token, Newest: newest}
 	}
-	same, newest, err := Parse(resp.Header.Get(newestHeader))
-	if err != nil || same != election || newest <= token {
-		return nil
-	}
-	return &RefusedError{Election: election, Token: token, Newest: newest}
+	return nil
 }
 
 // understood returns the *RefusedError that a gRPC status stands for, if it speaks of this
