@@ -15,6 +15,7 @@ import (
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
+	"github.com/eldest-io/eldest/transfer"
 )
 
 // Leadership is the tenure that a lead function is given.
@@ -85,6 +86,22 @@ type Config struct {
 	// in for each round and must be left out.
 	Observer observe.Config
 
+	// Priority is how much this node is wanted as the leader. If it is not 0 the node
+	// tells it in its value and gives way, when it is its turn to lead, to nodes in the
+	// queue with a higher one; see election.ByPriority for what that promises, and what it
+	// does to fairness. A node with 0 never gives way and counts as 0 to the others: give
+	// all nodes of a service one, or none. Candidate.GiveWay must then be left out.
+	Priority int32
+	// Transfer has this node take part in transfers of leadership (package transfer), for
+	// one more watch and two more requests in each round: asked to, it steps back in the
+	// queue, or its tenure ends with eldest.ErrRetired and, in the usual order, the round.
+	// Where etcd does not let it have a mailbox it stands all the same, and says so to
+	// Logger.
+	Transfer bool
+	// Serve says how it takes part: what it accepts, and who is told. Candidate, Session,
+	// KV and Watcher are filled in for each round and must be left out.
+	Serve transfer.Config
+
 	// Drain is how long, after the end of its context, the lead function may take to
 	// return while this node keeps its key. 0 means DefaultDrain.
 	Drain time.Duration
@@ -120,16 +137,26 @@ func (c Config) withDefaults() (Config, error) {
 		return c, invalid("Config.Candidate has a Session, KV, Watcher, Value or Turn: those are filled in for each round")
 	case c.Observer.Election != "", c.Observer.KV != nil, c.Observer.Watcher != nil:
 		return c, invalid("Config.Observer has an Election, KV or Watcher: those are filled in for each round")
+	case c.Serve.Candidate != nil, c.Serve.Session != nil, c.Serve.KV != nil, c.Serve.Watcher != nil:
+		return c, invalid("Config.Serve has a Candidate, Session, KV or Watcher: those are filled in for each round")
+	case c.Priority != 0 && c.Candidate.GiveWay != nil:
+		return c, invalid("Config.Priority is %d and Config.Candidate.GiveWay is not nil: either says when to give way", c.Priority)
 	case c.Drain < 0, c.Leave < 0, c.Stable < 0:
 		return c, invalid("Config.Drain %v, Leave %v or Stable %v is negative", c.Drain, c.Leave, c.Stable)
 	}
 	observer := c.Observer
 	observer.Election = c.Election
-	if err := errors.Join(c.Session.Check(), observer.Check()); err != nil {
+	if err := errors.Join(c.Session.Check(), observer.Check(), c.Serve.Check()); err != nil {
 		return c, err
 	}
 	if c.Codec == nil {
 		c.Codec = identity.Protobuf{}
+	}
+	if c.Priority != 0 {
+		c.Candidate.GiveWay = election.ByPriority(func(value []byte) int {
+			id, _ := c.Codec.Decode(value) // a foreign value says nothing: 0
+			return int(id.Priority)
+		})
 	}
 	if c.Drain == 0 {
 		c.Drain = DefaultDrain

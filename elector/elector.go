@@ -135,7 +135,7 @@ func (e *Elector) rounds(ctx context.Context, lead func(context.Context, *Leader
 // value is what this node tells of itself.
 func (e *Elector) value(granted time.Duration) ([]byte, error) {
 	return e.cfg.Codec.Encode(identity.Identity{
-		NodeID: e.cfg.NodeID, Instance: e.instance, Address: e.cfg.Address, TTL: granted,
+		NodeID: e.cfg.NodeID, Instance: e.instance, Address: e.cfg.Address, TTL: granted, Priority: e.cfg.Priority,
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/transfer"
 )
 
 // round is one session and what is done with it. It belongs to Run's goroutine.
@@ -20,8 +21,8 @@ type round struct {
 	clients   Clients
 	session   *lease.Session
 	candidate *election.Candidate
-	// closing are the observers that are being closed: that waits for hooks of the user's,
-	// which must hold up neither the win nor the loss.
+	// closing are the observers that are being closed, and what serves transfers: they
+	// wait for hooks of the user's, which must hold up neither the win nor the loss.
 	closing sync.WaitGroup
 	// lasted is how long the node led or, if it never did, stood.
 	lasted time.Duration
@@ -99,6 +100,7 @@ func (r *round) stand(ctx context.Context) (*Leadership, error) {
 	if _, err := r.candidate.Register(ctx); err != nil {
 		return nil, err
 	}
+	r.serve()
 	stop, err := r.follow(ctx)
 	if err != nil {
 		return nil, err
@@ -106,6 +108,25 @@ func (r *round) stand(ctx context.Context) (*Leadership, error) {
 	// Before anything else is published: a leader follows nobody.
 	defer stop()
 	return r.candidate.Await(ctx)
+}
+
+// serve lets the node be asked to step back or to retire until its session ends, which it
+// does in leave.
+func (r *round) serve() {
+	e := r.e
+	if !e.cfg.Transfer {
+		return
+	}
+	cfg := e.cfg.Serve
+	cfg.Candidate, cfg.Session, cfg.KV, cfg.Watcher = r.candidate, r.session, r.clients.KV, r.clients.Watcher
+	r.closing.Go(func() {
+		err := transfer.Serve(context.Background(), cfg)
+		if r.session.Err() == nil {
+			e.log(func() {
+				e.cfg.Logger.Warn("no part in transfers", "election", e.cfg.Election, "node", e.cfg.NodeID, "reason", err)
+			})
+		}
+	})
 }
 
 // leave says good-bye to etcd: the key goes with the lease, in one request. The

@@ -21,10 +21,11 @@
 //	0a 02 6e 31    field 1, node ID: 2 bytes, "n1"
 //	10 0a          field 2, TTL: 10 seconds
 //
-// and, where the node says more, for address "h:1" and instance "ab":
+// and, where the node says more, for address "h:1", instance "ab" and priority -2:
 //
 //	1a 03 68 3a 31 field 3, address: 3 bytes, "h:1"
 //	22 02 61 62    field 4, instance: 2 bytes, "ab"
+//	28 03          field 5, priority: -2, as (zig-zag) 3
 //
 // Fields 1 and 2 are what other programs write and read who know no others. Their
 // values decode here, with an empty address, to which nothing can be forwarded; and they

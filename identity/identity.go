@@ -21,6 +21,9 @@ type Identity struct {
 	// TTL is the time to live that the server granted to the node's lease, in
 	// whole seconds.
 	TTL time.Duration
+	// Priority is how much the node is wanted as the leader: a node with a lower one may
+	// give way to it. 0 where the writer does not say.
+	Priority int32
 }
 
 // Codec turns an identity into the value of a candidate key and back. It must be

@@ -22,8 +22,8 @@ const MaxText = 1024
 const maxSeconds = uint64(math.MaxInt64 / int64(time.Second))
 
 // Protobuf is the codec of identitypb.LeaderElectionValue, whose first two fields are
-// older than this package: node ID and TTL, without an address or an instance. The
-// zero value is ready for use.
+// older than this package: node ID and TTL, without an address, an instance or a
+// priority. The zero value is ready for use.
 //
 // Encode writes the fields in the order of their numbers and leaves empty ones out, so
 // equal identities have equal bytes. A TTL is written in whole seconds, as etcd grants
@@ -46,7 +46,7 @@ func (Protobuf) Encode(id Identity) ([]byte, error) {
 		seconds++
 	}
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(&identitypb.LeaderElectionValue{
-		NodeId: id.NodeID, Ttl: seconds, Address: id.Address, InstanceId: id.Instance,
+		NodeId: id.NodeID, Ttl: seconds, Address: id.Address, InstanceId: id.Instance, Priority: id.Priority,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", eldest.ErrInvalid, err)
@@ -64,7 +64,7 @@ func (Protobuf) Decode(value []byte) (Identity, error) {
 	}
 	id := Identity{
 		NodeID: m.GetNodeId(), Instance: m.GetInstanceId(), Address: m.GetAddress(),
-		TTL: time.Duration(min(m.GetTtl(), maxSeconds)) * time.Second,
+		TTL: time.Duration(min(m.GetTtl(), maxSeconds)) * time.Second, Priority: m.GetPriority(),
 	}
 	if err := id.check(); err != nil {
 		return Identity{}, fmt.Errorf("%w: %w", eldest.ErrForeignValue, err)

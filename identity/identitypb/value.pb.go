@@ -36,7 +36,10 @@ type LeaderElectionValue struct {
 	// nothing can be forwarded.
 	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	// Tells two lives of one node apart. Empty: unknown.
-	InstanceId    string `protobuf:"bytes,4,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	InstanceId string `protobuf:"bytes,4,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
+	// How much the node is wanted as the leader: a higher one before a lower one. 0: the
+	// writer does not say.
+	Priority      int32 `protobuf:"zigzag32,5,opt,name=priority,proto3" json:"priority,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -99,17 +102,25 @@ func (x *LeaderElectionValue) GetInstanceId() string {
 	return ""
 }
 
+func (x *LeaderElectionValue) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
 var File_eldest_identity_identitypb_value_proto protoreflect.FileDescriptor
 
 const file_eldest_identity_identitypb_value_proto_rawDesc = "" +
 	"\n" +
-	"&eldest/identity/identitypb/value.proto\x12\x12eldest.identity.v1\"{\n" +
+	"&eldest/identity/identitypb/value.proto\x12\x12eldest.identity.v1\"\x97\x01\n" +
 	"\x13LeaderElectionValue\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x10\n" +
 	"\x03ttl\x18\x02 \x01(\x04R\x03ttl\x12\x18\n" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x1f\n" +
 	"\vinstance_id\x18\x04 \x01(\tR\n" +
-	"instanceIdB1Z/github.com/eldest-io/eldest/identity/identitypbb\x06proto3"
+	"instanceId\x12\x1a\n" +
+	"\bpriority\x18\x05 \x01(\x11R\bpriorityB1Z/github.com/eldest-io/eldest/identity/identitypbb\x06proto3"
 
 var (
 	file_eldest_identity_identitypb_value_proto_rawDescOnce sync.Once
