@@ -1,0 +1,104 @@
+package docs
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A step is a command of a console and what it prints.
+type step struct {
+	line    int
+	command string
+	output  []string
+}
+
+// steps reads a block of a console.
+func steps(b marked) ([]step, error) {
+	var all []step
+	number := b.Line - 1
+	for line := range strings.Lines(b.Text) {
+		number++
+		line = strings.TrimRight(line, "\n")
+		command, isCommand := strings.CutPrefix(line, "$ ")
+		more, isMore := strings.CutPrefix(line, "> ")
+		switch {
+		case isCommand:
+			all = append(all, step{line: number, command: command})
+		case len(all) == 0:
+			return nil, fmt.Errorf("a console begins with \"$ \" and a command")
+		case isMore && len(all[len(all)-1].output) == 0:
+			all[len(all)-1].command += "\n" + more
+		default:
+			all[len(all)-1].output = append(all[len(all)-1].output, line)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("an empty console")
+	}
+	return all, nil
+}
+
+// shapes are what differs from run to run, the longer ones first.
+var shapes = []struct {
+	pattern *regexp.Regexp
+	shape   string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), "<time>"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d(\.\d+)?`), "<time>"},
+	{regexp.MustCompile(`\b(\d+(\.\d+)?(ns|µs|ms|s|m|h))+\b`), "<duration>"},
+	{regexp.MustCompile(`\b\d+(\.\d+)? (ns|µs|ms|s)\b`), "<duration>"},
+	{regexp.MustCompile(`\b[0-9a-f]*(\d[a-f]|[a-f]\d)[0-9a-f]{6,}\b`), "<hex>"},
+	{regexp.MustCompile(`\b\d{9,}\b`), "<hex>"}, // an ID may have no letter in it
+	{regexp.MustCompile(`\b\d+(\.\d+)?\b`), "<number>"},
+	{regexp.MustCompile(`[ \t]+`), " "}, // columns are as wide as what stands in them
+	{regexp.MustCompile(`[-─]{3,}`), "---"},
+}
+
+func shape(line string) string {
+	for _, s := range shapes {
+		line = s.pattern.ReplaceAllString(line, s.shape)
+	}
+	return strings.TrimSpace(line)
+}
+
+// differs says how what was printed is not what the page shows, or nothing.
+func differs(shown, printed []string, how mark) string {
+	if how.anyOrder {
+		shown, printed = byShape(shown), byShape(printed)
+	}
+	form := shape
+	if how.exact {
+		form = func(line string) string { return strings.TrimRight(line, " \t") }
+	}
+	var pattern strings.Builder
+	pattern.WriteString(`\A`)
+	for _, line := range shown {
+		if strings.TrimSpace(line) == "…" {
+			pattern.WriteString(`(?:.*\n)*?`)
+			continue
+		}
+		for i, part := range strings.Split(form(line), "…") {
+			if i > 0 {
+				pattern.WriteString(`.*`)
+			}
+			pattern.WriteString(regexp.QuoteMeta(part))
+		}
+		pattern.WriteString(`\n`)
+	}
+	pattern.WriteString(`\z`)
+	var text strings.Builder
+	for _, line := range printed {
+		text.WriteString(form(line) + "\n")
+	}
+	if regexp.MustCompile(pattern.String()).MatchString(text.String()) {
+		return ""
+	}
+	return fmt.Sprintf("printed\n\t%s\nwhere the page has\n\t%s", strings.Join(printed, "\n\t"), strings.Join(shown, "\n\t"))
+}
+
+// byShape sorts lines by what is compared of them.
+func byShape(lines []string) []string {
+	return slices.SortedFunc(slices.Values(lines), func(a, b string) int { return strings.Compare(shape(a), shape(b)) })
+}

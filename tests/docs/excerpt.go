@@ -1,0 +1,74 @@
+package docs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Excerpts finds blocks that are not what their file has.
+func (r *Repository) Excerpts(p *Page, blocks []marked) []Fault {
+	var faults []Fault
+	for _, b := range blocks {
+		if b.file == "" {
+			continue
+		}
+		text, err := r.text(b.file)
+		if err == nil {
+			err = excerpt(b.Text, text)
+		}
+		if err != nil {
+			faults = append(faults, p.fault(b.Line, "file", "%s: %v", b.file, err))
+		}
+	}
+	return faults
+}
+
+// excerpt says why part is no excerpt of whole: runs of lines in their order, with lines
+// between that leave some out. Indentation and empty lines do not count.
+func excerpt(part, whole string) error {
+	lines := significant(whole)
+	var run []string
+	flush := func() error {
+		for i := 0; i+len(run) <= len(lines); i++ {
+			if slices.Equal(lines[i:i+len(run)], run) {
+				lines, run = lines[i+len(run):], nil
+				return nil
+			}
+		}
+		return fmt.Errorf("it has not, or not there:\n%s", strings.Join(run, "\n"))
+	}
+	found := false
+	for _, line := range significant(part) {
+		if elision(line) {
+			if err := flush(); err != nil {
+				return err
+			}
+			continue
+		}
+		found = true
+		run = append(run, line)
+	}
+	if !found {
+		return fmt.Errorf("the block has no line of it")
+	}
+	return flush()
+}
+
+// elision says whether a line, or a comment, stands for lines that are left out.
+func elision(line string) bool {
+	for _, comment := range []string{"//", "#", "--", "/*"} {
+		line = strings.TrimSpace(strings.TrimPrefix(line, comment))
+	}
+	return line == "…"
+}
+
+func significant(text string) []string {
+	var all []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			all = append(all, line)
+		}
+	}
+	return all
+}

@@ -1,0 +1,151 @@
+package docs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"go/importer"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// Code knows the packages of the workspace as the compiler has them.
+type Code struct {
+	// known are the packages that a name can mean, ours or else the standard library's or
+	// those in the table below.
+	known map[string][]string
+	// ours are the packages of this repository, by their name.
+	ours map[string]string
+
+	mu       sync.Mutex
+	exports  map[string]string
+	importer types.Importer
+}
+
+// Module is the path of the root module.
+const Module = "github.com/eldest-io/eldest"
+
+// others are packages of other modules that pages use, by the names they use.
+var others = map[string]string{
+	"clientv3":    "go.etcd.io/etcd/client/v3",
+	"namespace":   "go.etcd.io/etcd/client/v3/namespace",
+	"rpctypes":    "go.etcd.io/etcd/api/v3/v3rpc/rpctypes",
+	"grpc":        "google.golang.org/grpc",
+	"codes":       "google.golang.org/grpc/codes",
+	"status":      "google.golang.org/grpc/status",
+	"metadata":    "google.golang.org/grpc/metadata",
+	"trace":       "go.opentelemetry.io/otel/trace",
+	"backoff":     "google.golang.org/grpc/backoff",
+	"credentials": "google.golang.org/grpc/credentials",
+	"keepalive":   "google.golang.org/grpc/keepalive",
+	"prometheus":  "github.com/prometheus/client_golang/prometheus",
+}
+
+// LoadCode builds what pages import as a rule, and takes as long as that: seconds where the
+// packages have been built before. It ends with ctx.
+func LoadCode(ctx context.Context, r *Repository) (*Code, error) {
+	c := &Code{known: map[string][]string{}, ours: map[string]string{}, exports: map[string]string{}}
+	std, err := golist(ctx, r.Root, "std")
+	if err != nil {
+		return nil, err
+	}
+	for path := range strings.FieldsSeq(std) {
+		if !strings.Contains(path, "internal/") && !strings.HasPrefix(path, "vendor/") {
+			name := lastElement(path)
+			c.known[name] = append(c.known[name], path)
+		}
+	}
+	c.known["rand"] = []string{"crypto/rand", "math/rand/v2"}
+	for name, path := range others {
+		c.known[name] = []string{path}
+	}
+	modules := []string{".", "metrics", "traces", "oracle"}
+	if found, _ := r.has("fence/go.mod"); found {
+		modules = append(modules, "fence")
+	}
+	var listed []string
+	for _, module := range modules {
+		packages, err := golist(ctx, filepath.Join(r.Root, module), "-f", `{{if ne .Name "main"}}{{.Name}} {{.ImportPath}}{{end}}`, "./...")
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(packages) {
+			name, path, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if strings.Contains(path, "internal/") || strings.Contains(path, "/bench") || strings.Contains(path, "/examples/") {
+				continue // nobody imports them
+			}
+			listed = append(listed, path)
+			if name == "concurrency" { // whose it is must be said
+				c.known[name] = []string{path, "go.etcd.io/etcd/client/v3/concurrency"}
+				continue
+			}
+			c.known[name], c.ours[name] = []string{path}, path
+		}
+	}
+	for _, path := range others {
+		listed = append(listed, path)
+	}
+	c.importer = importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
+		return c.open(context.Background(), r.Root, path)
+	})
+	return c, c.export(ctx, r.Root, listed...)
+}
+
+// export asks for the compiler's export data of packages and of all that they import.
+func (c *Code) export(ctx context.Context, root string, paths ...string) error {
+	out, err := golist(ctx, root, append([]string{"-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}, paths...)...)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(out) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		c.exports[path] = file
+	}
+	return nil
+}
+
+// open is the export data of one package. What nobody has asked for yet is built.
+func (c *Code) open(ctx context.Context, root, path string) (io.ReadCloser, error) {
+	if c.exports[path] == "" {
+		if err := c.export(ctx, root, path); err != nil {
+			return nil, err
+		}
+	}
+	return os.Open(c.exports[path])
+}
+
+// Import is what a package declares; it is types.Importer's.
+func (c *Code) Import(path string) (*types.Package, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.importer.Import(path)
+}
+
+func golist(ctx context.Context, dir string, args ...string) (string, error) {
+	list := exec.CommandContext(ctx, "go", append([]string{"list"}, args...)...)
+	list.Dir = dir
+	list.Env = append(os.Environ(), "GOFLAGS=")
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		return "", fmt.Errorf("go list %s: %w\n%s", strings.Join(args, " "), err, stderr.Bytes())
+	}
+	return string(out), nil
+}
+
+// lastElement is the name that a package with this path has, as a rule.
+func lastElement(path string) string {
+	parts := strings.Split(path, "/")
+	last := parts[len(parts)-1]
+	if len(parts) > 1 && len(last) > 1 && last[0] == 'v' && last[1] >= '0' && last[1] <= '9' {
+		return parts[len(parts)-2]
+	}
+	return last
+}

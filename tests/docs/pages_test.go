@@ -1,0 +1,130 @@
+package docs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// patience bounds what is built: much more than it takes.
+const patience = 10 * time.Minute
+
+var tree = sync.OnceValues(func() (*Repository, error) { return Open("../..") })
+
+var code = sync.OnceValues(func() (*Code, error) {
+	r, err := tree()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return LoadCode(ctx, r)
+})
+
+// bin is a folder for what is built; TestMain makes and removes it.
+var bin string
+
+var eldest = sync.OnceValues(func() (*Command, error) {
+	path := filepath.Join(bin, "eldest")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	build := exec.CommandContext(ctx, "go", "build", "-o", path, ".")
+	build.Dir = "../../cmd/eldest"
+	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building eldest: %w\n%s", err, out)
+	}
+	return &Command{Path: path}, nil
+})
+
+func TestMain(m *testing.M) { os.Exit(all(m)) }
+
+func all(m *testing.M) (code int) {
+	dir, err := os.MkdirTemp("", "eldest-docs-")
+	if err == nil {
+		defer func() { _ = os.RemoveAll(dir) }() // what is left is in the folder for that
+		bin = dir
+		if code = m.Run(); code != 0 {
+			return code
+		}
+		err = goleak.Find()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// Every page of the repository holds what docs/README.md asks of it.
+func TestPages(t *testing.T) {
+	r, err := tree()
+	require.NoError(t, err)
+	require.Greater(t, len(r.Pages), 25, "the pages are not found")
+	code, err := code()
+	require.NoError(t, err)
+	command, err := eldest()
+	require.NoError(t, err)
+	report(t, r.Reach())
+	for _, p := range r.Pages {
+		t.Run(p.Path, func(t *testing.T) {
+			t.Parallel()
+			report(t, r.all(t.Context(), p, code, command, func() Stage { return stage(t) }))
+		})
+	}
+}
+
+// stage is a place to run commands at, with an etcd, until the test ends.
+func stage(t *testing.T) Stage {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	etcd, err := etcdtest.New(ctx, etcdtest.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, etcd.Close()) })
+	return Stage{Bin: bin, Tmp: t.TempDir(), Endpoints: etcd.Endpoints()}
+}
+
+// all is every check of one page. A stage is made if something runs.
+func (r *Repository) all(ctx context.Context, p *Page, code *Code, command *Command, stage func() Stage) []Fault {
+	blocks, faults := r.Marks(p)
+	faults = append(faults, r.Links(p)...)
+	faults = append(faults, r.Names(p, code)...)
+	faults = append(faults, r.Excerpts(p, blocks)...)
+	faults = append(faults, r.Data(p, blocks)...)
+	faults = append(faults, r.Programs(p, blocks, code)...)
+	faults = append(faults, r.Commands(ctx, p, blocks, command)...)
+	if len(Runs(blocks)) > 0 {
+		faults = append(faults, r.Run(ctx, p, blocks, stage())...)
+	}
+	return faults
+}
+
+func report(t *testing.T, faults []Fault) {
+	t.Helper()
+	for _, f := range faults {
+		t.Error(f)
+	}
+}
+
+// TestExternal lists the addresses elsewhere. None is fetched: whether it answers today
+// says nothing about the page.
+func TestExternal(t *testing.T) {
+	r, err := tree()
+	require.NoError(t, err)
+	all := r.External()
+	require.NotEmpty(t, all)
+	for _, address := range all {
+		t.Log(address)
+	}
+}
