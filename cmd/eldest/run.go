@@ -59,9 +59,10 @@ const runHelp = `Stands in an election and runs CMD while it leads, and at no ot
 follows --, word by word; it is no shell line. It must stay in the foreground: when it
 ends, whatever it has started is killed, and leadership is released at once.
 
-It runs as the head of a process group of its own, under a second process of eldest, the
-keeper. stdin (unless it is a terminal: then it is empty), stdout and stderr are CMD's;
-the events are written to stderr. Its environment is that of eldest, and
+It runs as the head of a process group and session of its own, under a second process of
+eldest, the keeper. stdin (unless it is a terminal: then it is empty), stdout and stderr
+are CMD's, but there is no /dev/tty for it; the events are written to stderr. Its
+environment is that of eldest, and
   ELDEST_ELECTION   the name of the election
   ELDEST_KEY        the key with which it leads, as "eldest list" shows it
   ELDEST_TOKEN      the token of the tenure: pass it to stores that refuse older ones

@@ -23,9 +23,11 @@ type runSignals struct {
 	again   chan struct{}
 	// program says that one runs.
 	program atomic.Bool
-	all     chan os.Signal
-	done    chan struct{}
-	ended   time.Time // when the first signal came that ends the command
+	// ends has the signals that end the command, others the rest: what comes in a flood
+	// must not crowd these out.
+	ends, others chan os.Signal
+	done         chan struct{}
+	ended        time.Time // when the first signal came that ends the command
 }
 
 // signalError is the cause of a context that a signal has ended.
@@ -50,18 +52,19 @@ const repeated = 300 * time.Millisecond
 func listenSignals(ctx context.Context) (ending context.Context, s *runSignals, stop func()) {
 	s = &runSignals{
 		forward: make(chan syscall.Signal, 16), again: make(chan struct{}, 1),
-		all: make(chan os.Signal, 16), done: make(chan struct{}),
+		ends: make(chan os.Signal, 16), others: make(chan os.Signal, 16), done: make(chan struct{}),
 	}
 	ending, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	wanted := []os.Signal{
-		syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, unix.SIGWINCH,
+	others := []os.Signal{
+		syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, unix.SIGWINCH,
 		// A reader that went away is no reason to die and take the program along.
 		syscall.SIGPIPE,
 	}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
-		wanted = append(wanted, syscall.SIGHUP)
+		others = append(others, syscall.SIGHUP)
 	}
-	signal.Notify(s.all, wanted...)
+	signal.Notify(s.ends, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(s.others, others...)
 	// main ends the command's context with the same signals; who was first is of no
 	// interest, but which signal it was is.
 	detach := context.AfterFunc(ctx, func() {
@@ -73,14 +76,30 @@ func listenSignals(ctx context.Context) (ending context.Context, s *runSignals, 
 	})
 	go func() {
 		defer close(s.done)
-		for sig := range s.all {
-			s.sort(ending, sig.(syscall.Signal), end) // on a Unix they all are
+		for ends, others := s.ends, s.others; ends != nil || others != nil; {
+			var sig os.Signal
+			var more bool
+			select {
+			case sig, more = <-ends:
+				if !more {
+					ends = nil
+				}
+			case sig, more = <-others:
+				if !more {
+					others = nil
+				}
+			}
+			if more {
+				s.sort(ending, sig.(syscall.Signal), end) // on a Unix they all are
+			}
 		}
 	}()
 	return ending, s, func() {
 		detach()
-		signal.Stop(s.all)
-		close(s.all)
+		signal.Stop(s.ends)
+		signal.Stop(s.others)
+		close(s.ends)
+		close(s.others)
 		<-s.done
 		end(fmt.Errorf("the command is over"))
 	}

@@ -55,6 +55,12 @@ var errWarned = errors.New("no renewal was confirmed in time to keep the program
 // has left the group.
 const killPatience = 50 * time.Millisecond
 
+// patience is killPatience where the lease lives: nobody looks at it while the keeper is
+// waited for, so that must be over before its end.
+func (t *tenure) patience() time.Duration {
+	return max(killPatience, min(time.Second, t.session.Status().Remaining/2))
+}
+
 // startPatience is how long the keeper may take to start the program: one that stands
 // still must not lead without a program.
 const startPatience = 10 * time.Second
@@ -232,17 +238,17 @@ func (t *tenure) watch(ctx context.Context) *outcome {
 			ending, t.stopped = nil, true
 			t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "stopping", Cause: context.Cause(ctx).Error()}})
 			if !t.running || t.o.grace == 0 {
-				t.job.Kill(time.Second)
+				t.job.Kill(t.patience())
 				return nil
 			}
 			t.job.Stop(signalOf(ctx), t.o.grace)
 			// The keeper kills; this is for one that does not.
 			t.grace = time.After(t.o.grace)
 		case <-t.grace:
-			t.job.Kill(time.Second)
+			t.job.Kill(t.patience())
 			return nil
 		case <-t.signals.again:
-			t.job.Kill(time.Second)
+			t.job.Kill(t.patience())
 			return nil
 		case sig := <-t.signals.forward:
 			t.job.Signal(sig)

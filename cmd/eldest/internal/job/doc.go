@@ -5,7 +5,7 @@
 //
 // The owner ("eldest run", which knows the lease) starts a keeper: the same executable
 // once more, with nothing to do but this. The keeper starts the program, as the head of
-// a process group of its own, and hooks beside it. Each kills without the other:
+// a process group and session of its own, so that no terminal stops it, and hooks beside it. Each kills without the other:
 //
 //   - the keeper, when the latest deadline that it was told of has come: an owner that
 //     stands still tells of no newer ones. And at once when the pipe from the owner ends,

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,8 +28,7 @@ type Job struct {
 	before []int
 
 	writing sync.Mutex // held while an order is written
-	// newest is a deadline that the keeper has not been told of; nil is none.
-	newest atomic.Pointer[Deadline]
+	backlog backlog
 	// launching waits for its end; Close waits for it.
 	launching sync.WaitGroup
 
@@ -157,20 +155,7 @@ func Start(args []string, stdin, stdout, stderr *os.File) (*Job, error) {
 // SetDeadline tells the keeper of a new deadline. It does not block: while another order
 // is being written the deadline waits for that, and a newer one takes its place. A keeper
 // that does not listen keeps the old one.
-func (j *Job) SetDeadline(d Deadline) {
-	j.newest.Store(&d)
-	j.tellNewest()
-}
-
-// tellNewest writes the newest deadline, unless somebody else writes, who does so then.
-func (j *Job) tellNewest() {
-	for j.newest.Load() != nil && j.writing.TryLock() {
-		if d := j.newest.Swap(nil); d != nil {
-			_ = j.offer(line(order{Deadline: d}))
-		}
-		j.writing.Unlock()
-	}
-}
+func (j *Job) SetDeadline(d Deadline) { j.tell(order{Deadline: &d}) }
 
 // Launch has the keeper start the program. The channel gets nil when it runs, or why it
 // does not, once Over is closed at the latest: a keeper that stands still starts nothing and
@@ -236,9 +221,9 @@ func (j *Job) Signal(sig syscall.Signal) {
 }
 
 // Stop sends a signal to the program's process group, awake or not, and has the keeper
-// kill it after the grace, or at the deadline if that is sooner.
+// kill it after the grace, or at the deadline if that is sooner. It does not block.
 func (j *Job) Stop(sig syscall.Signal, grace time.Duration) {
-	_ = j.order(order{StopBy: Now() + grace})
+	j.tell(order{StopBy: Now() + grace})
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.group != 0 {
@@ -278,12 +263,7 @@ func (j *Job) Kill(patience time.Duration) {
 	defer timer.Stop()
 	j.killGroup()
 	j.killBelow()
-	// Whoever writes at the moment may wait for a keeper that does not read.
-	if j.writing.TryLock() {
-		_ = j.offer(line(order{Kill: true}))
-		j.writing.Unlock()
-		j.tellNewest()
-	}
+	j.tell(order{Kill: true})
 	select {
 	case <-j.over:
 		return
@@ -329,30 +309,42 @@ func (j *Job) killBelow() {
 	}
 }
 
-// order sends one line. It waits for a keeper that does not read only with orders that it
-// cannot do without: the start of a process, and the last one. Others are short, so that
-// they are written in one piece or not at all. A keeper that does not take what it must is
-// useless, and killed.
+// order sends a line that the keeper cannot do without: the start of a process, or the last
+// one. It waits for a keeper that does not read, for 5 s: one that does not take what it
+// must is useless, and killed.
 func (j *Job) order(o order) error {
 	data := line(o)
 	j.writing.Lock()
-	defer j.tellNewest() // which others have left to us
+	defer j.catchUp()
 	defer j.writing.Unlock()
-	var err error
-	if must := o.Start != nil || o.Reap; must {
-		_ = j.orders.SetWriteDeadline(time.Now().Add(5 * time.Second))
-		_, err = j.orders.Write(data)
-		_ = j.orders.SetWriteDeadline(time.Time{})
-		if err != nil && !errors.Is(err, unix.EPIPE) { // nobody reads who has ended
-			j.killKeeper()
+	_ = j.orders.SetWriteDeadline(time.Now().Add(5 * time.Second))
+	_, err := j.orders.Write(data)
+	_ = j.orders.SetWriteDeadline(time.Time{})
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, unix.EPIPE) { // nobody reads who has ended
+		j.killKeeper()
+	}
+	return fmt.Errorf("%w: %w", ErrKeeper, err)
+}
+
+// tell sends a short line, of which none waits for anything: not for a keeper that does not
+// read, who misses it, and not for an order that is being written, which may wait for that
+// keeper. Whoever writes that order writes this one next.
+func (j *Job) tell(o order) {
+	j.backlog.add(o)
+	j.catchUp()
+}
+
+// catchUp writes what there is to tell, unless somebody writes.
+func (j *Job) catchUp() {
+	for j.backlog.some() && j.writing.TryLock() {
+		for _, o := range j.backlog.take() {
+			_ = j.offer(line(o)) // in one piece, or not at all
 		}
-	} else {
-		err = j.offer(data)
+		j.writing.Unlock()
 	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrKeeper, err)
-	}
-	return nil
 }
 
 // offer writes if there is room. A time limit would not do: on a busy machine it can have

@@ -180,7 +180,8 @@ func TestNewerDeadlinesCount(t *testing.T) {
 
 // A new deadline does not wait for an order that is stuck, and is not lost, either.
 //
-// Fails when SetDeadline waits for its turn to write, or gives up where it is not its turn.
+// Fails when SetDeadline or Stop wait for their turn to write, or give up where it is not
+// theirs.
 func TestDeadlineBesideAnOrderThatIsStuck(t *testing.T) {
 	j := startJob(t)
 	j.SetDeadline(far())
@@ -192,6 +193,7 @@ func TestDeadlineBesideAnOrderThatIsStuck(t *testing.T) {
 	j.SetDeadline(far())
 	kill := job.Now() + 100*time.Millisecond
 	j.SetDeadline(job.Deadline{Term: kill, Kill: kill})
+	j.Stop(syscall.SIGTERM, time.Hour)
 	require.True(t, j.Writing(), "it waited for the order")
 	// What the keeper reads is the start first, and of the deadlines the newest.
 	require.NoError(t, syscall.Kill(keeper, syscall.SIGCONT))

@@ -26,9 +26,12 @@ func settle() {
 // adopt makes the calling process the parent of orphans among its descendants.
 func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// mortal are the attributes of a process that dies with its parent, in a group of its own.
+// mortal are the attributes of a process that dies with its parent, at the head of a session
+// and a group of its own. Of a session: in that of a terminal, but not in the group that it
+// listens to, it would be stopped, and lead for ever, as soon as it read from the terminal
+// or set it up.
 func mortal() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
 }
 
 // woken are the attributes of a keeper: in a group of its own, because what a terminal

@@ -23,10 +23,11 @@ func settle() {}
 
 func adopt() error { return nil }
 
-// mortal are the attributes of a process in a group of its own. There is no death signal.
-func mortal() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// mortal are the attributes of a process in a session and a group of its own. There is no
+// death signal.
+func mortal() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-func woken() *syscall.SysProcAttr { return mortal() }
+func woken() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func self() (string, error) { return os.Executable() }
 
