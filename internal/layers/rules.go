@@ -301,6 +301,13 @@ var Rooms = map[string]Room{
 		},
 		Heavy: true,
 	},
+	"examples/customise/internal/stage": {
+		May: map[string]string{
+			"lease": "a session", "election": "a candidate", "internal/etcdtest": "the etcd that the examples' tests run against",
+		},
+		Otherwise: "it is for the examples' tests, and sets up what they start from",
+		Heavy:     true,
+	},
 	"tests/...": {
 		May: map[string]string{
 			".": nouns, "keys": "public", "lease": "public", "txn": "public", "election": "public", "observe": "public",

@@ -1,0 +1,34 @@
+package backoff_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/examples/customise/backoff"
+	"github.com/eldest-io/eldest/examples/customise/internal/stage"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Of one fleet all candidates take the same pauses, and sessions shorter ones.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	client, stop := stage.Etcd(ctx)
+	defer stop()
+
+	spread, ttl := backoff.Full(50*time.Millisecond, 30*time.Second), 10*time.Second
+	session, closeSession := stage.Open(ctx, client, lease.Config{TTL: ttl, Backoff: backoff.Within(ttl, spread)})
+	defer closeSession()
+	candidate, leave := stage.Enter(ctx, client, election.Config{Election: "jobs", Session: session, Backoff: spread})
+	defer leave()
+	leadership, err := candidate.Campaign(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("leads:", leadership.Holds(0))
+	// Output:
+	// leads: true
+}

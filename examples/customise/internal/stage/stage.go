@@ -1,0 +1,70 @@
+package stage
+
+import (
+	"context"
+	"log"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Etcd starts an etcd of one member and returns a client of it. stop ends both.
+func Etcd(ctx context.Context) (client *clientv3.Client, stop func()) {
+	cluster := Must(etcdtest.New(ctx, etcdtest.Config{}))
+	client = Must(cluster.Dial())
+	return client, func() {
+		_ = client.Close()
+		_ = cluster.Close()
+	}
+}
+
+// Open opens a session and fills in the client. leave closes it.
+func Open(ctx context.Context, client *clientv3.Client, cfg lease.Config) (session *lease.Session, leave func()) {
+	cfg.Lease = client
+	session = Must(lease.Open(ctx, cfg))
+	return session, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_ = session.Close(ctx)
+	}
+}
+
+// Enter makes a candidate and fills in the client, and a session of its own unless there is
+// one. leave closes both.
+func Enter(ctx context.Context, client *clientv3.Client, cfg election.Config) (candidate *election.Candidate, leave func()) {
+	end := func() {}
+	if cfg.Session == nil {
+		cfg.Session, end = Open(ctx, client, lease.Config{TTL: 30 * time.Second})
+	}
+	cfg.KV, cfg.Watcher = client, client
+	candidate = Must(election.New(cfg))
+	return candidate, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_ = candidate.Close(ctx)
+		end()
+	}
+}
+
+// Until waits until condition holds, or ctx ends, which ends the program.
+func Until(ctx context.Context, what string, condition func() bool) {
+	for !condition() {
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+			log.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// Must returns v, or ends the program with err.
+func Must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
+}

@@ -1,0 +1,106 @@
+package order
+
+import (
+	"context"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// Queue is a queue in the order of Before, in which the leader stays. It implements
+// txn.Queue. All candidates of an election must use it with the same Before.
+type Queue struct {
+	// Before reports whether a is to lead before b. nil means YoungestFirst. It must be a
+	// strict order of all candidates, and may look at Key, Lease and Token only: they
+	// never change in the life of a key. If it went by a value, a proclaim could turn two
+	// waiters round, and each would wait for the other for ever.
+	Before func(a, b eldest.Candidate) bool
+}
+
+// YoungestFirst is last come, first served.
+func YoungestFirst(a, b eldest.Candidate) bool { return a.Token > b.Token }
+
+// Enter implements txn.Queue. Its place is never the proof of a win: that is a claim.
+func (q Queue) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Place, error) {
+	return unproven(txn.ByCreateRevision{}.Enter(ctx, kv, e))
+}
+
+// EnterAlone implements txn.Queue.
+func (q Queue) EnterAlone(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Place, error) {
+	return unproven(txn.ByCreateRevision{}.EnterAlone(ctx, kv, e))
+}
+
+// unproven takes from a place what it says of the others, in the order that is not ours.
+func unproven(p txn.Place, err error) (txn.Place, error) {
+	p.Ahead, p.Complete = nil, false
+	return p, err
+}
+
+// Ahead implements txn.Queue: it names the leader, or the next in the order, or claims. The
+// answer is that of the newest state, at least at; in the past nothing can be claimed.
+func (q Queue) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place, _ int64) (txn.Place, error) {
+	l, err := read(ctx, kv, e.Election)
+	if err != nil {
+		return txn.Place{}, err
+	}
+	own := eldest.Candidate{Key: e.Key(), Lease: e.Lease, Token: p.Token}
+	next := txn.Place{Token: p.Token, Revision: l.revision, Queue: int64(len(l.candidates) + len(l.foreign)), Foreign: l.foreign}
+	if !l.stands(own) {
+		return txn.Place{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, l.revision)
+	}
+	leader, led := l.leader()
+	switch nearest := q.nearest(l.candidates, own); {
+	case led && same(leader, own): // also the repair of a claim whose reply was lost
+		next.Complete = true
+		return next, nil
+	case nearest != nil:
+		next.Ahead = []eldest.Candidate{*nearest}
+		return next, nil
+	case led:
+		next.Ahead = []eldest.Candidate{leader}
+		return next, nil
+	}
+	return l.claim(ctx, kv, e, next)
+}
+
+// nearest returns the last one of those that are before own, or nil.
+func (q Queue) nearest(candidates []eldest.Candidate, own eldest.Candidate) *eldest.Candidate {
+	before := q.Before
+	if before == nil {
+		before = YoungestFirst
+	}
+	var nearest *eldest.Candidate
+	for i, c := range candidates {
+		if !same(c, own) && before(c, own) && (nearest == nil || before(*nearest, c)) {
+			nearest = &candidates[i]
+		}
+	}
+	return nearest
+}
+
+func same(a, b eldest.Candidate) bool { return a.Key == b.Key && a.Token == b.Token }
+
+// LeaderOf returns the candidate that the claim names, without its value, or an error that
+// wraps eldest.ErrNoLeader. One request.
+func LeaderOf(ctx context.Context, kv clientv3.KV, election string) (eldest.Leader, error) {
+	l, err := read(ctx, kv, election)
+	if err != nil {
+		return eldest.Leader{}, err
+	}
+	leader, led := l.leader()
+	if !led {
+		return eldest.Leader{}, fmt.Errorf("%w of %q", eldest.ErrNoLeader, election)
+	}
+	return leader, nil
+}
+
+// candidate reads a key of the queue.
+func candidate(election string, kv *mvccpb.KeyValue) (eldest.Candidate, error) {
+	lease, err := keys.Parse(election, string(kv.Key))
+	return eldest.Candidate{Key: string(kv.Key), Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision}, err
+}

@@ -1,0 +1,397 @@
+package order_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/examples/customise/order"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/txn"
+)
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// candidate makes one with a session of its own.
+func candidate(ctx context.Context, t *testing.T, client *clientv3.Client, q order.Queue, change ...func(*election.Config)) *election.Candidate {
+	t.Helper()
+	session, err := lease.Open(ctx, lease.Config{Lease: client, TTL: 5 * time.Minute})
+	require.NoError(t, err)
+	cfg := election.Config{Election: t.Name(), Session: session, KV: client, Watcher: client, Queue: q, Timeout: 20 * time.Second}
+	for _, f := range change {
+		f(&cfg)
+	}
+	c, err := election.New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		_ = c.Close(ctx)
+		_ = session.Close(ctx)
+	})
+	return c
+}
+
+// lines puts n candidates in the queue and returns the channel on which they win.
+func lines(ctx context.Context, t *testing.T, client *clientv3.Client, q order.Queue, n int, change ...func(*election.Config)) (tokens []eldest.Token, won chan *election.Leadership) {
+	t.Helper()
+	won = make(chan *election.Leadership, n)
+	for range n {
+		c := candidate(ctx, t, client, q, change...)
+		place, err := c.Register(ctx)
+		require.NoError(t, err)
+		require.Empty(t, place.Predecessor, "who is before it is not asked yet")
+		tokens = append(tokens, place.Token)
+		go func() {
+			if l, err := c.Await(ctx); err == nil {
+				won <- l
+			}
+		}()
+	}
+	return tokens, won
+}
+
+func next(ctx context.Context, t *testing.T, won <-chan *election.Leadership) *election.Leadership {
+	t.Helper()
+	select {
+	case l := <-won:
+		return l
+	case <-ctx.Done():
+		require.FailNow(t, "nobody wins")
+		return nil
+	}
+}
+
+// The leader stays whoever comes; then the order decides, and fences grow where tokens do
+// not.
+func TestYoungestFirst(t *testing.T) {
+	ctx := within(t)
+	client := etcdtest.Shared(t).Client(t)
+	q := order.Queue{}
+	leader, err := candidate(ctx, t, client, q).Campaign(ctx)
+	require.NoError(t, err)
+	tokens, won := lines(ctx, t, client, q, 4)
+	require.NoError(t, leader.Err(), "younger ones came, and it stays")
+	fence := eldest.Token(0)
+	for i := range tokens {
+		at, err := order.Fence(ctx, client, leader)
+		require.NoError(t, err)
+		require.Greater(t, at, fence)
+		fence = at
+		_, err = leader.KV().Put(ctx, "elsewhere", "by the leader")
+		require.NoError(t, err, "the guard agrees")
+		require.NoError(t, leader.Resign(ctx))
+		before := leader
+		leader = next(ctx, t, won)
+		require.Equal(t, tokens[len(tokens)-1-i], leader.Token())
+		_, err = order.Fence(ctx, client, before)
+		require.ErrorIs(t, err, eldest.ErrNotLeading)
+		guard := before.Guard()
+		guard.Alive = nil
+		_, err = guard.KV(client).Put(ctx, "elsewhere", "late")
+		require.ErrorIs(t, err, eldest.ErrDeposed)
+	}
+	require.NoError(t, leader.Resign(ctx))
+	_, err = order.LeaderOf(ctx, client, t.Name())
+	require.ErrorIs(t, err, eldest.ErrNoLeader)
+}
+
+// What the order costs: each of those who came in ahead of one another waits for the
+// leader, and looks when that goes. After that each waits for the next, and one
+// departure has one look.
+func TestLooks(t *testing.T) {
+	ctx := within(t)
+	rec := &etcdtest.Recorder{}
+	client := etcdtest.Shared(t).Client(t, rec.Attach)
+	looks := func() (n int) {
+		for _, call := range rec.Calls("Txn") {
+			if txn := call.Request.(*etcdserverpb.TxnRequest); len(txn.Compare) == 0 {
+				n++
+			}
+		}
+		return n
+	}
+	looked := func(n int) {
+		require.Eventually(t, func() bool { return looks() >= n }, time.Minute, time.Millisecond)
+	}
+	quiet := func(cfg *election.Config) { cfg.Recheck = -1 }
+	leader, err := candidate(ctx, t, client, order.Queue{}, quiet).Campaign(ctx)
+	require.NoError(t, err)
+	rec.Reset()
+	const n = 6
+	var won [n]chan *election.Leadership
+	for i := range won {
+		_, won[i] = lines(ctx, t, client, order.Queue{}, 1, quiet)
+		looked(i + 1) // before the next one comes
+	}
+	rec.Reset()
+	require.NoError(t, leader.Resign(ctx))
+	leader = next(ctx, t, won[n-1])
+	looked(n)
+	for i := range 3 {
+		require.NoError(t, leader.Resign(ctx))
+		leader = next(ctx, t, won[n-2-i])
+	}
+	require.Equal(t, n+3, looks())
+}
+
+// Another order: it may go by whatever of a candidate never changes.
+func TestAnotherOrder(t *testing.T) {
+	ctx := within(t)
+	client := etcdtest.Shared(t).Client(t)
+	q := order.Queue{Before: func(a, b eldest.Candidate) bool { return a.Token < b.Token }} // etcd's own
+	leader, err := candidate(ctx, t, client, q).Campaign(ctx)
+	require.NoError(t, err)
+	tokens, won := lines(ctx, t, client, q, 4)
+	for _, token := range tokens {
+		require.NoError(t, leader.Resign(ctx))
+		leader = next(ctx, t, won)
+		require.Equal(t, token, leader.Token())
+	}
+}
+
+// Try wins alone, and leaves where somebody leads.
+func TestTry(t *testing.T) {
+	ctx := within(t)
+	client := etcdtest.Shared(t).Client(t)
+	a, b := candidate(ctx, t, client, order.Queue{}), candidate(ctx, t, client, order.Queue{})
+	l, err := a.Try(ctx)
+	require.NoError(t, err)
+	_, err = order.Fence(ctx, client, l)
+	require.NoError(t, err, "it has claimed")
+	_, err = b.Try(ctx)
+	require.ErrorIs(t, err, eldest.ErrNotElected)
+	require.NoError(t, l.Resign(ctx))
+	_, err = b.Try(ctx)
+	require.NoError(t, err)
+}
+
+// A key that is removed by hand: a waiter is told, a leader is deposed, and the next one
+// leads although the claim still names it.
+func TestDeposed(t *testing.T) {
+	ctx := within(t)
+	client := etcdtest.Shared(t).Client(t)
+	leader, err := candidate(ctx, t, client, order.Queue{}).Campaign(ctx)
+	require.NoError(t, err)
+	_, won := lines(ctx, t, client, order.Queue{}, 1)
+	_, err = client.Delete(ctx, leader.Key())
+	require.NoError(t, err)
+	_ = next(ctx, t, won)
+	<-leader.Done()
+	require.ErrorIs(t, leader.Err(), eldest.ErrDeposed)
+}
+
+// The reply to a claim is lost: asked again, the queue finds its own claim.
+func TestLostClaim(t *testing.T) {
+	ctx := within(t)
+	host := etcdtest.Shared(t).Host(t)
+	client := host.Client(t)
+	c := candidate(ctx, t, client, order.Queue{})
+	_, err := c.Register(ctx)
+	require.NoError(t, err)
+	own := fmt.Sprintf(" %s", c.Key()) // the claim's value ends so
+	lost := host.SwallowNextReply(etcdtest.Containing(own))
+	won := make(chan *election.Leadership, 1)
+	go func() {
+		if l, err := c.Await(ctx); err == nil {
+			won <- l
+		}
+	}()
+	require.NoError(t, lost.Wait(ctx))
+	host.Reset()
+	l := next(ctx, t, won)
+	at, err := order.Fence(ctx, client, l)
+	require.NoError(t, err)
+	require.Greater(t, at, l.Token())
+}
+
+// A place that Enter gives is never a proof, and what has changed since the queue was read
+// cannot be claimed on.
+func TestNothingIsWonWithoutAClaim(t *testing.T) {
+	ctx := within(t)
+	client := etcdtest.Shared(t).Client(t)
+	q := order.Queue{}
+	entry := func() txn.Entry {
+		granted, err := client.Grant(ctx, 60)
+		require.NoError(t, err)
+		t.Cleanup(func() { _, _ = client.Revoke(context.Background(), granted.ID) })
+		return txn.Entry{Election: t.Name(), Lease: int64(granted.ID)}
+	}
+	a, b := entry(), entry()
+	pa, err := q.EnterAlone(ctx, client, a)
+	require.NoError(t, err)
+	require.False(t, pa.First())
+	pb, err := q.Enter(ctx, client, b)
+	require.NoError(t, err)
+	require.False(t, pb.First())
+
+	_, err = client.Delete(ctx, b.Key())
+	require.NoError(t, err)
+	claimed := func(between func()) error {
+		kv := &entering{KV: client, before: between}
+		place, err := q.Ahead(ctx, kv, a, pa, 0)
+		require.Equal(t, 2, kv.txns, "a is the first, and claims")
+		require.False(t, place.First())
+		require.NotErrorIs(t, err, eldest.ErrInvalid, "it passes, and is asked again")
+		return err
+	}
+	// Between a look of a's and its claim, the claim is made by somebody; b enters; and a's
+	// own key goes and comes back.
+	require.Error(t, claimed(func() {
+		_, err := client.Put(ctx, order.Key(t.Name()), fmt.Sprintf("%d %s", pb.Token, b.Key()))
+		require.NoError(t, err)
+	}))
+	require.Error(t, claimed(func() {
+		pb, err = q.Enter(ctx, client, b)
+		require.NoError(t, err)
+	}))
+	_, err = order.LeaderOf(ctx, client, t.Name())
+	require.ErrorIs(t, err, eldest.ErrNoLeader)
+	next, err := q.Ahead(ctx, client, a, pa, 0)
+	require.NoError(t, err)
+	require.Len(t, next.Ahead, 1)
+	require.Equal(t, b.Key(), next.Ahead[0].Key)
+	_, err = client.Delete(ctx, b.Key())
+	require.NoError(t, err)
+	require.Error(t, claimed(func() {
+		_, err := client.Delete(ctx, a.Key())
+		require.NoError(t, err)
+	}))
+	_, err = order.LeaderOf(ctx, client, t.Name())
+	require.ErrorIs(t, err, eldest.ErrNoLeader)
+	// Who is gone is told so.
+	_, err = q.Ahead(ctx, client, a, pa, 0)
+	require.ErrorIs(t, err, eldest.ErrDeposed)
+}
+
+// entering does something between the first transaction and the second.
+type entering struct {
+	clientv3.KV
+	txns   int
+	before func()
+}
+
+func (k *entering) Txn(ctx context.Context) clientv3.Txn {
+	if k.txns++; k.txns == 2 {
+		k.before()
+	}
+	return k.KV.Txn(ctx)
+}
+
+// crowd is how many stand in TestHistory.
+const crowd = 12
+
+// A crowd comes, gives up, leads, leaves, and is removed by hand. Everybody who stays
+// leads. Afterwards etcd's history is read revision by revision: no claim was taken from a
+// life that had not ended, so no two led (G1), and who claimed was the first in the order.
+func TestHistory(t *testing.T) {
+	ctx := within(t)
+	cluster := etcdtest.Start(t, etcdtest.Config{})
+	client := cluster.Client(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	const rounds = 6
+	var all sync.WaitGroup
+	for i := range crowd {
+		dice := rand.New(rand.NewPCG(seed, uint64(i)))
+		c := candidate(ctx, t, client, order.Queue{})
+		all.Go(func() {
+			defer func() { _ = c.Close(ctx) }()
+			for range rounds {
+				during, cancel := ctx, context.CancelFunc(func() {})
+				if dice.IntN(3) == 0 { // gives up, perhaps in the middle of a claim
+					during, cancel = context.WithTimeout(ctx, time.Duration(dice.IntN(40))*time.Millisecond)
+				}
+				l, err := c.Campaign(during)
+				cancel()
+				switch {
+				case err != nil && during == ctx:
+					t.Error(err)
+					return
+				case err != nil:
+				case dice.IntN(4) == 0:
+					_, _ = client.Delete(ctx, l.Key())
+					<-l.Done()
+				default:
+					_ = l.Resign(ctx)
+				}
+			}
+		})
+	}
+	all.Wait()
+	replay(ctx, t, client)
+}
+
+// replay reads the history of an election as etcd has it.
+func replay(ctx context.Context, t *testing.T, client *clientv3.Client) {
+	t.Helper()
+	name, end := t.Name(), t.Name()+".end"
+	_, err := client.Put(ctx, end, "")
+	require.NoError(t, err)
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h := history{t: t, alive: map[string]int64{}}
+	for resp := range client.Watch(watching, name, clientv3.WithPrefix(), clientv3.WithRev(1)) {
+		require.NoError(t, resp.Err())
+		for _, event := range resp.Events {
+			switch key := string(event.Kv.Key); {
+			case key == end:
+				require.Greater(t, h.claims, crowd, "the crowd has hardly led")
+				require.Empty(t, h.alive)
+				return
+			case key == order.Key(name) && event.Type == clientv3.EventTypePut:
+				h.claimed(string(event.Kv.Value))
+			case key == order.Key(name): // it went with its lease
+			case event.Type == clientv3.EventTypeDelete:
+				delete(h.alive, key)
+			default:
+				h.alive[key] = event.Kv.CreateRevision
+			}
+		}
+	}
+	require.FailNow(t, "the history has no end")
+}
+
+// history is an election at one revision: who stands, since when, and what was claimed.
+type history struct {
+	t      *testing.T
+	alive  map[string]int64
+	claim  string
+	claims int
+}
+
+// claimed holds a new claim against all that was so at its revision.
+func (h *history) claimed(claim string) {
+	h.t.Helper()
+	read := func(claim string) (key string, token int64) {
+		_, err := fmt.Sscanf(claim, "%d %s", &token, &key)
+		require.NoError(h.t, err)
+		return key, token
+	}
+	key, token := read(claim)
+	require.Equal(h.t, h.alive[key], token, "whoever claims is alive")
+	for other, created := range h.alive {
+		require.LessOrEqual(h.t, created, token, "%s is before %s", other, key)
+	}
+	if h.claim != "" {
+		before, was := read(h.claim)
+		require.NotEqual(h.t, h.alive[before], was, "claimed from a leader that lives")
+	}
+	h.claim = claim
+	h.claims++
+}

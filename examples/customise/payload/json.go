@@ -1,0 +1,84 @@
+package payload
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/identity"
+)
+
+// JSON writes identities as JSON. Fields it does not know are skipped, so that later
+// versions may add some.
+type JSON struct {
+	// Zone is written beside the identity; Extra reads it.
+	Zone string
+}
+
+// text is what stands in etcd. The TTL is in whole seconds, as etcd grants it.
+type text struct {
+	Node     string `json:"node"`
+	Instance string `json:"instance,omitempty"`
+	Address  string `json:"address,omitempty"`
+	TTL      int64  `json:"ttl"`
+	Zone     string `json:"zone,omitempty"`
+}
+
+// Encode implements identity.Codec.
+func (c JSON) Encode(id identity.Identity) ([]byte, error) {
+	if id.NodeID == "" || id.TTL < 0 {
+		return nil, fmt.Errorf("%w: node ID %q, TTL %v", eldest.ErrInvalid, id.NodeID, id.TTL)
+	}
+	seconds := (id.TTL + time.Second - 1) / time.Second // up: nobody waits for too short a time
+	return json.Marshal(text{Node: id.NodeID, Instance: id.Instance, Address: id.Address, TTL: int64(seconds), Zone: c.Zone})
+}
+
+// Decode implements identity.Codec. What Encode cannot have written is foreign.
+func (JSON) Decode(value []byte) (identity.Identity, error) {
+	t, err := read(value)
+	if err != nil {
+		return identity.Identity{}, fmt.Errorf("%w: %w", eldest.ErrForeignValue, err)
+	}
+	return identity.Identity{NodeID: t.Node, Instance: t.Instance, Address: t.Address, TTL: time.Duration(t.TTL) * time.Second}, nil
+}
+
+// Extra returns what a value of JSON says beside the identity, "" where it says nothing.
+func Extra(value []byte) (zone string) {
+	t, _ := read(value)
+	return t.Zone
+}
+
+func read(value []byte) (t text, err error) {
+	switch err := json.Unmarshal(value, &t); {
+	case err != nil:
+		return text{}, err
+	case t.Node == "":
+		return text{}, errors.New("it names no node")
+	case t.TTL < 0 || t.TTL > int64(24*time.Hour/time.Second):
+		return text{}, fmt.Errorf("a TTL of %d seconds", t.TTL)
+	}
+	return t, nil
+}
+
+// Moving is the codec of a fleet that goes from one to another.
+type Moving struct{ Write, Read identity.Codec }
+
+// Encode implements identity.Codec.
+func (m Moving) Encode(id identity.Identity) ([]byte, error) { return m.Write.Encode(id) }
+
+// Decode implements identity.Codec: it reads what either writes. The one that is written
+// is tried first. A format that cannot tell its own values from others must come second;
+// of these two, a value of neither is ever taken for one of the other.
+func (m Moving) Decode(value []byte) (identity.Identity, error) {
+	id, err := m.Write.Decode(value)
+	if err == nil {
+		return id, nil
+	}
+	id, second := m.Read.Decode(value)
+	if second == nil {
+		return id, nil
+	}
+	return identity.Identity{}, fmt.Errorf("%w; %w", err, second)
+}

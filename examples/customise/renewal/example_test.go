@@ -1,0 +1,42 @@
+package renewal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/examples/customise/internal/stage"
+	"github.com/eldest-io/eldest/examples/customise/renewal"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// A TTL of 900 ms is rounded up, and a rhythm that cannot work is refused.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	client, stop := stage.Etcd(ctx)
+	defer stop()
+
+	var renewed atomic.Int64
+	session, leave := stage.Open(ctx, client, lease.Config{
+		TTL: 900 * time.Millisecond, Margin: 250 * time.Millisecond, Renewal: renewal.Sparing,
+		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) { renewed.Add(1) }},
+	})
+	defer leave()
+	fmt.Println("granted:", session.TTL()) // this etcd's election timeout is 100 ms
+	stage.Until(ctx, "renewals", func() bool { return renewed.Load() >= 3 })
+	fmt.Println("alive after three renewals:", session.Err() == nil)
+
+	_, err := lease.Open(ctx, lease.Config{
+		Lease: client, TTL: 10 * time.Second,
+		Renewal: func(granted time.Duration) lease.Renewal { return lease.Renewal{Every: granted, Timeout: time.Second} },
+	})
+	fmt.Println("refused:", errors.Is(err, eldest.ErrInvalid))
+	// Output:
+	// granted: 1s
+	// alive after three renewals: true
+	// refused: true
+}
