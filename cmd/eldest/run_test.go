@@ -222,6 +222,42 @@ func TestRunKeepsTheKeyUntilTheProgramIsDead(t *testing.T) {
 	diary.nobody("svc")
 }
 
+// What was sent while it stood still is heard when it goes on: the one that ends it is not
+// crowded out by the others.
+func TestRunHearsWhatWasSentWhileItStoodStill(t *testing.T) {
+	heedHangups(t)
+	etcd := startEtcdProcess(t, "0")
+	diary := newDiary(t)
+	r := startRun(t, append([]string{"svc", "--ttl", "60s", "--grace", "20s", "--"}, diary.program("A")...)...)
+	r.event("started")
+	diary.lives("A")
+	halt(t, r.cmd.Process.Pid)
+	for range 10 {
+		for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGWINCH, syscall.SIGTERM} {
+			r.signal(sig)
+		}
+	}
+	r.signal(syscall.SIGCONT)
+	diary.heard("A", syscall.SIGTERM)
+	require.EqualValues(t, 0, r.event("exited")["exit_code"])
+	r.exits(exitOK)
+	require.Empty(t, etcd.keys())
+	diary.nobody("svc")
+}
+
+// Until when leadership is certain is said with the clock as it was before the lease was
+// looked at: whoever stands still in between must not say more.
+func TestRunDeadlineIsNotTooLate(t *testing.T) {
+	env := withDeadline(nil, func() time.Duration {
+		time.Sleep(50 * time.Millisecond) // stands still
+		return time.Second
+	})
+	_, text, _ := strings.Cut(env[0], "=")
+	deadline, err := time.Parse(time.RFC3339Nano, text)
+	require.NoError(t, err)
+	require.Less(t, time.Until(deadline), 960*time.Millisecond)
+}
+
 // Without a program there is nobody to pass a signal to: it leaves the queue.
 func TestRunEndsWhileItWaits(t *testing.T) {
 	heedHangups(t)

@@ -53,7 +53,9 @@ func tenureEnv(election, key string, token eldest.Token) []string {
 	return append(env, envElection+"="+election, envKey+"="+key, envToken+"="+strconv.FormatInt(int64(token), 10))
 }
 
-// withDeadline adds until when leadership is certain.
-func withDeadline(env []string, left time.Duration) []string {
-	return append(env, envDeadline+"="+time.Now().Add(left).Format(time.RFC3339Nano))
+// withDeadline adds until when leadership is certain. The clock is read before the time
+// that is left, so that the sum is never too late, however long this process stands still.
+func withDeadline(env []string, left func() time.Duration) []string {
+	now := time.Now()
+	return append(env, envDeadline+"="+now.Add(left()).Format(time.RFC3339Nano))
 }

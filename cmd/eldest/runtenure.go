@@ -58,8 +58,11 @@ const killPatience = 50 * time.Millisecond
 // patience is killPatience where the lease lives: nobody looks at it while the keeper is
 // waited for, so that must be over before its end.
 func (t *tenure) patience() time.Duration {
-	return max(killPatience, min(time.Second, t.session.Status().Remaining/2))
+	return max(killPatience, min(time.Second, t.remaining()/2))
 }
+
+// remaining is for how long the lease is certain.
+func (t *tenure) remaining() time.Duration { return t.session.Status().Remaining }
 
 // startPatience is how long the keeper may take to start the program: one that stands
 // still must not lead without a program.
@@ -152,7 +155,7 @@ func (t *tenure) whenRoomy(next func()) {
 		return
 	}
 	if !told {
-		left := t.session.Status().Remaining.Milliseconds()
+		left := t.remaining().Milliseconds()
 		t.events.tell(runEvent{campaignEvent: campaignEvent{
 			Event: "delayed", RemainingMS: &left, Cause: "the lease is to be renewed first, or what is started now would have to end at once",
 		}})
@@ -167,7 +170,7 @@ func (t *tenure) begin(ctx context.Context) *outcome {
 	if t.o.onWin != "" {
 		t.idle = t.beatWhileIdle() // --on-win has a limit of its own
 		t.whenRoomy(func() {
-			env := withDeadline(t.env, t.session.Status().Remaining)
+			env := withDeadline(t.env, t.remaining)
 			t.hook = t.job.Run(job.Shell(t.o.onWin, env, t.o.hookTimeout))
 		})
 		return nil
@@ -179,7 +182,7 @@ func (t *tenure) begin(ctx context.Context) *outcome {
 
 func (t *tenure) launch() {
 	t.rouse()
-	t.startEnv = withDeadline(t.env, t.session.Status().Remaining)
+	t.startEnv = withDeadline(t.env, t.remaining)
 	t.starting = t.job.Launch(job.Command{Path: t.o.path, Args: t.o.program, Env: t.startEnv})
 	t.late = time.After(startPatience)
 }
