@@ -91,6 +91,9 @@ func run(ctx context.Context) error {
 	if err := bert.client.Watching(ctx, 2); err != nil { // his predecessor's
 		return err
 	}
+	if err := bert.client.Looked(ctx, 1); err != nil { // whether she is still there
+		return err
+	}
 
 	if _, err := first.KV().Put(ctx, "state", "written by anna"); err != nil {
 		return err

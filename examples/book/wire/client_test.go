@@ -37,4 +37,8 @@ func TestWatching(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, (<-watched).Events[0].IsCreate())
 	require.ErrorIs(t, client.Watching(ended, 3), enough)
+	require.ErrorIs(t, client.Looked(ended, 1), enough)
+	_, err = client.Get(t.Context(), "watched")
+	require.NoError(t, err)
+	require.NoError(t, client.Looked(ended, 1))
 }

@@ -1,5 +1,5 @@
 // Package wire connects the programs of the book to etcd, and tells them when a watch is
-// in place.
+// in place and when a look was answered.
 //
 //	anna, err := wire.Connect("anna") // the etcd at ELDEST_ENDPOINTS
 //	if err != nil {
