@@ -82,7 +82,7 @@ byte h;            /* used within one step only */
 
 #if defined(NO_CLOCK_AT_WIN)
 #define CERTAIN(i) true
-#elif defined(STORY)
+#elif defined(STORY) && !defined(STEP_BACK_LEAVES_THE_WIN)
 #define CERTAIN(i) (sure[i] > 0 && place[i] == 1)
 #else
 #define CERTAIN(i) (sure[i] > 0)
@@ -227,7 +227,17 @@ end:
 	:: atomic { (at[i] == WAITING || at[i] == LEADING) && place[i] == 0 ->
 		printf("~ c%d hears own key is gone\n", i);
 		stood(i); at[i] = IDLE }
-	/* It withdraws, or resigns: the standing ends first, the key goes after that. */
+	/*
+	 * It withdraws or resigns, steps back or retires: the standing ends first, the key
+	 * goes after that, at any time. Whoever steps back registers again then, as all may.
+	 */
+#ifdef STEP_BACK_LEAVES_THE_WIN
+	/* The campaign goes on with what it has proven. */
+	:: atomic { at[i] == WAITING && place[i] != 0 ->
+		printf("~ c%d note steps back\n", i);
+		printf("~ c%d call delete key => done\n", i);
+		unqueue(i) }
+#endif
 #ifdef RESIGN_DELETES_FIRST
 	:: atomic { at[i] == LEADING ->
 		printf("~ c%d call delete key => done\n", i);

@@ -1,7 +1,9 @@
 /*
- * The queue: registration, predecessor, proof, tenure, guard. There is no clock:
- * a lease may end at any moment, however early, so what holds here (G1, G2, G4,
- * G5) holds without any assumption on time. lease.pml is about time (G3).
+ * The queue: registration, predecessor, proof, tenure, guard, stepping back,
+ * retiring. There is no clock: a lease may end at any moment, however early, so what
+ * holds here (G1, G2, G4, G5) holds without any assumption on time. lease.pml is about
+ * time (G3), transfer.pml about who asks whom to step back or to retire: here anybody
+ * may at any moment, so what holds here holds whoever asks for what.
  *
  * A pause, of any length and before any step, is a process that is not chosen to
  * run; a crash is a pause that never ends. The slow network is the same: a request
@@ -33,6 +35,7 @@ byte owner[LIVES + 1];
 byte gone[LIVES + 1]; /* the revision that deleted the key; 0: it lives */
 byte key[N];          /* the present life of each candidate's key; 0: none */
 byte flying;          /* the token of the guarded write that is under way; 0: none */
+byte sender;          /* whose write that is */
 
 /* What candidates do, for etcd's part of the model and for the assertions. */
 byte stands[N];       /* the life that the candidate believes in; 0: it is idle */
@@ -123,7 +126,7 @@ inline led(i, k, r) {
 	:: else -> break
 	od;
 	h = 0;
-	assert(proof[k] == 0); /* G2: no two tenures have one token */
+	assert(FROM > 4 || proof[k] == 0); /* G2: no two tenures have one token */
 	proof[k] = r
 }
 
@@ -132,6 +135,9 @@ proctype Candidate(byte i) {
 	bit adopted;
 #ifdef WATCH_WITHOUT_READ
 	byte inplace;
+#endif
+#ifdef STEP_BACK_KEEPS_PROOF
+	byte proved;
 #endif
 
 idle:
@@ -167,7 +173,17 @@ register:
 #endif
 		fi;
 		if
+#ifdef STEP_BACK_KEEPS_PREDECESSOR
+		:: !adopted && pred != 0 -> stands[i] = token
+#endif
+#ifdef STEP_BACK_KEEPS_PROOF
+		:: !adopted && proved != 0 -> stands[i] = token; at = proved; proved = 0; goto proven
+		:: !adopted && proved == 0 ->
+#elif defined(STEP_BACK_KEEPS_PREDECESSOR)
+		:: !adopted && pred == 0 ->
+#else
 		:: !adopted ->
+#endif
 			stands[i] = token;
 			ahead(token, at, pred)
 		:: adopted && token == last ->
@@ -233,6 +249,12 @@ wait:
 			goto idle
 		:: gone[pred] == 0 -> /* later it is the same as before; and who waits in vain must be seen to */
 			printf("~ c%d note withdraws\n", i); waits[i] = 0; pred = 0; goto leave
+		:: gone[pred] == 0 && lives < LIVES -> /* it was asked to */
+			printf("~ c%d note steps back\n", i);
+#ifndef STEP_BACK_KEEPS_PREDECESSOR
+			pred = 0;
+#endif
+			waits[i] = 0; goto back
 		fi
 	}
 #ifdef WIN_AT_DELETION
@@ -287,12 +309,20 @@ proven:
 			printf("~ c%d note leads: token %d, proof at %d\n", i, token, at);
 			led(i, token, at); at = 0
 		:: gone[token] != 0 -> goto idle
+#if !defined(STORY) || defined(STEP_BACK_KEEPS_PROOF)
+		:: lives < LIVES -> /* it gives way */
+			printf("~ c%d note has the proof, steps back\n", i);
+#ifdef STEP_BACK_KEEPS_PROOF
+			proved = at;
+#endif
+			at = 0; goto back
+#endif
 		fi
 	}
 lead:
 	do
 	:: atomic { flying == 0 ->
-			flying = token;
+			flying = token; sender = i;
 			printf("~ c%d send w%d write, if token %d\n", i, token, token) }
 	:: atomic { gone[token] != 0 ->
 			printf("~ c%d end leads\n", i);
@@ -300,9 +330,40 @@ lead:
 			goto idle }
 	:: atomic {
 			printf("~ c%d end leads\n", i);
-			printf("~ c%d note resigns\n", i);
+			printf("~ c%d note resigns\n", i); /* or retires: the same, but the key may go much later */
 			goto leave }
+#ifdef REBIND
+	/* One transaction puts the leader's key with the lease of another candidate, which
+	 * leads from there on, and takes that one's own key away. */
+	:: atomic { key[i] == token && key[1 - i] != 0 && stands[1 - i] == key[1 - i] ->
+			v = 1 - i;
+			printf("~ c%d end leads\n", i);
+			printf("~ c%d call put own key with the lease of c%d => token %d stays\n", i, v, token);
+			printf("~ c%d end key\n", i);
+			rev++;
+			gone[key[v]] = rev; key[v] = token; owner[token] = v; key[i] = 0;
+			printf("~ c%d begin leads\n", v);
+			printf("~ c%d note leads: token %d\n", v, token);
+			led(v, token, rev);
+			v = 0; goto quit }
+#endif
 	od;
+back:
+	/* As leave, but then it enters anew, at the end of the queue. */
+	atomic {
+		stands[i] = 0;
+		if
+		:: key[i] == token ->
+			if
+			:: remove(token);
+				printf("~ c%d call delete key => done\n", i)
+			:: last = token; /* the registration meets it, and sweeps it */
+				printf("~ c%d call delete key => refused\n", i)
+			fi
+		:: else /* it went before */
+		fi;
+		token = 0; at = 0; goto register
+	}
 leave:
 	/* If create(own) = token Then Delete(own). The standing has ended before. */
 	atomic {
@@ -341,11 +402,13 @@ quit:
 #endif
 
 inline arrives(k) {
-	flying = 0;
+	flying = 0; applier = sender; sender = 0;
+	printf("~ etcd recv w%d\n", k);
 	if
 	:: GUARD(k) ->
 		if
 		:: told = OK; applied = 1;
+			printf("~ etcd note applied\n");
 			assert(FROM > 1 || (proof[k] != 0 && gone[k] == 0)); /* G4: a guarded operation commits inside its tenure */
 			h = 1;
 			do
@@ -354,7 +417,8 @@ inline arrives(k) {
 				h++
 			:: else -> break
 			od;
-			h = 0
+			h = 0;
+			assert(applier == owner[k]) /* G4: it is applied in the tenure of the one that sent it */
 		:: told = OWN_FAILED
 		fi
 	:: !GUARD(k) ->
@@ -375,18 +439,18 @@ inline arrives(k) {
 		told = UNKNOWN
 #endif
 	fi;
-	printf("~ c%d recv w%d %d\n", owner[k], k, told);
+	printf("~ c%d note told %d\n", applier, told);
 	if
 	:: told == OK -> assert(applied) /* G4: told that it was done, it was */
 	:: told == OWN_FAILED -> assert(!applied && gone[k] == 0) /* G4: own compare failing is told from a lost tenure */
 	:: told == REFUSED -> assert(!applied && gone[k] != 0) /* G4: a lost tenure is told only when it is lost, and nothing was done */
 	:: told == UNKNOWN
 	fi;
-	told = 0; applied = 0
+	told = 0; applied = 0; applier = 0
 }
 
 active proctype Etcd() {
-	byte told, k;
+	byte told, k, applier;
 	bit applied;
 	atomic {
 		rev = 1;
