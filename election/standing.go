@@ -72,9 +72,9 @@ func (c *Candidate) stand(p txn.Place, unsure bool) *standing {
 	}
 	s.ctx, s.end = context.WithCancelCause(c.cfg.Session.Context())
 	c.mu.Lock()
+	c.turned()
 	c.standing, c.last = s, s
 	c.registered(s) // before anything can end it
-	c.turned()
 	c.mu.Unlock()
 	c.watches.Go(func() { c.watchOwn(s, p.Revision) })
 	return s
