@@ -1,0 +1,60 @@
+package liveness_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/examples/customise/internal/stage"
+	"github.com/eldest-io/eldest/examples/customise/liveness"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Anna's database stops to answer. Her process and her network are fine, and Bert leads all the
+// same.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	client, stop := stage.Etcd(ctx)
+	defer stop()
+
+	var broken atomic.Bool
+	ping := func(context.Context) error {
+		if broken.Load() {
+			return errors.New("no answer")
+		}
+		return nil
+	}
+	pulse := lease.NewPulse(2 * time.Second)
+	var checks sync.WaitGroup
+	defer checks.Wait()
+	checking, end := context.WithCancel(ctx)
+	defer end()
+	checks.Go(func() { liveness.While(checking, pulse, 20*time.Millisecond, ping) })
+
+	session, closeSession := stage.Open(ctx, client, lease.Config{TTL: 2 * time.Second, Pulse: pulse})
+	defer closeSession()
+	anna, leave := stage.Enter(ctx, client, election.Config{Election: "jobs", Session: session})
+	defer leave()
+	leadership := stage.Must(anna.Campaign(ctx))
+	fmt.Println("anna leads")
+
+	bert, leaveToo := stage.Enter(ctx, client, election.Config{Election: "jobs"})
+	defer leaveToo()
+	broken.Store(true)
+	next := stage.Must(bert.Campaign(ctx))
+	fmt.Println("bert leads:", next.Token() > leadership.Token())
+	fmt.Println("anna was unresponsive:", errors.Is(leadership.Err(), eldest.ErrUnresponsive))
+	_, err := lease.Open(ctx, lease.Config{Lease: client, Pulse: pulse})
+	fmt.Println("and cannot stand again yet:", errors.Is(err, eldest.ErrUnresponsive))
+	// Output:
+	// anna leads
+	// bert leads: true
+	// anna was unresponsive: true
+	// and cannot stand again yet: true
+}
