@@ -3,6 +3,7 @@ module github.com/eldest-io/eldest/tests
 go 1.26.0
 
 require (
+	github.com/creack/pty v1.1.24
 	github.com/eldest-io/eldest v0.0.0
 	github.com/eldest-io/eldest/oracle v0.0.0
 	github.com/stretchr/testify v1.12.1
