@@ -1,0 +1,87 @@
+// Command bookpages writes what the book shows of the wire: it runs the program of each
+// chapter on an etcd of its own, through a wiretap, and puts what was said into the chapter
+// and into a drawing beside it. docs/book/generate runs it.
+//
+//	bookpages -root DIR            writes docs/book/*.md and docs/book/*.svg
+//	bookpages -root DIR -check     writes nothing, and fails if something would change
+//
+// Not guaranteed: that a program which does things side by side says the same in each run.
+// The normal form puts in order what can be put in order (see package transcript); the rest
+// is the programs' part.
+//
+// A chapter has a block, which is replaced as a whole:
+//
+//	<!-- trace NAME -->
+//	...
+//	<!-- end trace -->
+//
+// and shows NAME.svg. NAME is a directory of examples/book with a main.go. Each of these has
+// a block in one chapter.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+func main() {
+	root := flag.String("root", ".", "the root of the repository")
+	check := flag.Bool("check", false, "write nothing; fail if something would change")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Stderr, *root, *check); err != nil {
+		fmt.Fprintln(os.Stderr, "bookpages:", err)
+		os.Exit(1)
+	}
+}
+
+// errDrifted is of pages that are not what the programs say.
+var errDrifted = errors.New("the book is not current; run docs/book/generate")
+
+// run makes all pages, and writes or checks them.
+func run(ctx context.Context, log io.Writer, root string, check bool) error {
+	b, err := open(root)
+	if err != nil {
+		return err
+	}
+	bin, err := os.MkdirTemp("", "eldest-book-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(bin) }()
+	if err := build(ctx, root, bin); err != nil {
+		return err
+	}
+	drifted := false
+	for _, name := range b.names {
+		// In a check a second run is allowed: on a machine that can hardly breathe, leases
+		// are renewed that never are otherwise.
+		for attempt := range 2 {
+			entries, err := trace(ctx, filepath.Join(bin, name))
+			if err != nil {
+				return fmt.Errorf("examples/book/%s: %w", name, err)
+			}
+			diff, err := b.put(name, entries, check)
+			if err != nil {
+				return err
+			}
+			if diff == "" {
+				break
+			}
+			fmt.Fprintf(log, "%s: %s\n", name, diff)
+			drifted = drifted || attempt == 1
+		}
+	}
+	if drifted {
+		return errDrifted
+	}
+	return b.write(check)
+}

@@ -1,0 +1,62 @@
+package capture
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Program is a program to be traced. Args is required.
+type Program struct {
+	// Args are its name and arguments, in which {} is replaced by the wiretap's address.
+	Args []string
+	// In, Out and Err are its standard streams; nil is empty, or nowhere.
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// patience is what a program has to end after it was interrupted.
+const patience = 10 * time.Second
+
+// Run starts a program and blocks until it has ended. When ctx ends the program is
+// interrupted, and killed if that has no effect. It returns the exit code, -1 after a signal.
+// An error is one of starting it, or of its streams.
+func (c *Capture) Run(ctx context.Context, p Program) (int, error) {
+	args := make([]string, len(p.Args))
+	for i, a := range p.Args {
+		args[i] = strings.ReplaceAll(a, "{}", c.Endpoint())
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = environment(os.Environ(), c.Endpoint())
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.In, p.Out, p.Err
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = patience
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		return -1, err
+	}
+	// How it ended is in the code. What could not be copied comes from a grandchild that
+	// still holds the streams; it is no longer traced.
+	return cmd.ProcessState.ExitCode(), nil
+}
+
+// leaves are the variables, without their prefix, that would have a client talk to the
+// wiretap in another way than it is spoken to.
+var leaves = []string{"ENDPOINTS", "CACERT", "CERT", "KEY", "TLS_KEY", "INSECURE_SKIP_TLS_VERIFY", "INSECURE_TRANSPORT", "DISCOVERY_SRV"}
+
+func environment(env []string, endpoint string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		for _, prefix := range []string{"ELDEST_", "ETCDCTL_"} {
+			if rest, ok := strings.CutPrefix(name, prefix); ok && slices.Contains(leaves, rest) {
+				return true
+			}
+		}
+		return false
+	})
+	return append(env, "ELDEST_ENDPOINTS="+endpoint, "ETCDCTL_ENDPOINTS="+endpoint)
+}

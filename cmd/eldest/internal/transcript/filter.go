@@ -1,0 +1,114 @@
+package transcript
+
+import (
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/wiretap"
+)
+
+// Filter keeps what concerns one election: requests and watches on its keys, leases, notes.
+// It is for one goroutine at a time.
+type Filter struct {
+	prefix string
+	calls  map[int]bool
+	// pending are the creations of watches that are not answered, by call, in order; kept
+	// are the watches that concern the election.
+	pending map[int][]bool
+	kept    map[watchID]bool
+}
+
+// watchID is what tells watches apart.
+type watchID struct {
+	call int
+	id   int64
+}
+
+// NewFilter keeps what concerns keys that begin with prefix; "" keeps everything.
+func NewFilter(prefix string) *Filter {
+	return &Filter{prefix: prefix, calls: make(map[int]bool), pending: make(map[int][]bool), kept: make(map[watchID]bool)}
+}
+
+// Keep reports whether to show a message. It must be told all, in order.
+func (f *Filter) Keep(m wiretap.Message) bool {
+	if f.prefix == "" || m.Kind == wiretap.Note {
+		return true
+	}
+	if m.Kind == wiretap.Request {
+		if w, ok := m.Body.(*etcdserverpb.WatchRequest); ok {
+			return f.watchRequest(m.Call, w)
+		}
+		f.calls[m.Call] = f.calls[m.Call] || f.concerns(m)
+		return f.calls[m.Call]
+	}
+	if w, ok := m.Body.(*etcdserverpb.WatchResponse); ok {
+		return f.watchAnswer(m.Call, w)
+	}
+	keep := f.calls[m.Call]
+	if !m.Stream || m.Kind == wiretap.End {
+		delete(f.calls, m.Call)
+	}
+	return keep
+}
+
+// concerns reports whether a request is about the election's keys, or a lease.
+func (f *Filter) concerns(m wiretap.Message) bool {
+	switch r := m.Body.(type) {
+	case *etcdserverpb.RangeRequest:
+		return touches(r.Key, r.RangeEnd, f.prefix)
+	case *etcdserverpb.PutRequest:
+		return touches(r.Key, nil, f.prefix)
+	case *etcdserverpb.DeleteRangeRequest:
+		return touches(r.Key, r.RangeEnd, f.prefix)
+	case *etcdserverpb.TxnRequest:
+		return f.txn(r)
+	case *etcdserverpb.LeaseGrantRequest, *etcdserverpb.LeaseRevokeRequest,
+		*etcdserverpb.LeaseKeepAliveRequest, *etcdserverpb.LeaseTimeToLiveRequest:
+		return true
+	}
+	return false
+}
+
+func (f *Filter) txn(r *etcdserverpb.TxnRequest) bool {
+	for _, c := range r.Compare {
+		if touches(c.Key, c.RangeEnd, f.prefix) {
+			return true
+		}
+	}
+	for _, branch := range [][]*etcdserverpb.RequestOp{r.Success, r.Failure} {
+		for _, op := range branch {
+			if t := op.GetRequestTxn(); t != nil && f.txn(t) ||
+				op.GetRequestRange() != nil && touches(op.GetRequestRange().Key, op.GetRequestRange().RangeEnd, f.prefix) ||
+				op.GetRequestPut() != nil && touches(op.GetRequestPut().Key, nil, f.prefix) ||
+				op.GetRequestDeleteRange() != nil && touches(op.GetRequestDeleteRange().Key, op.GetRequestDeleteRange().RangeEnd, f.prefix) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (f *Filter) watchRequest(call int, w *etcdserverpb.WatchRequest) bool {
+	switch u := w.RequestUnion.(type) {
+	case *etcdserverpb.WatchRequest_CreateRequest:
+		keep := touches(u.CreateRequest.Key, u.CreateRequest.RangeEnd, f.prefix)
+		f.pending[call] = append(f.pending[call], keep)
+		f.calls[call] = f.calls[call] || keep
+		return keep
+	case *etcdserverpb.WatchRequest_CancelRequest:
+		return f.kept[watchID{call, u.CancelRequest.WatchId}]
+	}
+	return false
+}
+
+func (f *Filter) watchAnswer(call int, w *etcdserverpb.WatchResponse) bool {
+	id := watchID{call, w.WatchId}
+	if w.Created && len(f.pending[call]) > 0 {
+		f.kept[id] = f.pending[call][0]
+		f.pending[call] = f.pending[call][1:]
+	}
+	keep := f.kept[id]
+	if w.Canceled {
+		delete(f.kept, id)
+	}
+	return keep
+}

@@ -1,0 +1,71 @@
+package transcript
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
+)
+
+// plainLine makes a text from outside fit for a line.
+func plainLine(text string) string { return plain.Line(text) }
+
+// Line is an entry of a live transcript for people: the time in seconds, who, the number of
+// the call, and what; at the end how long the answer took.
+func (e Entry) Line() string {
+	text := fmt.Sprintf("%10.6f  %-10s", e.At.Seconds(), plainLine(e.Lane))
+	if e.Kind == Note {
+		return text + "        · " + e.Text()
+	}
+	text += fmt.Sprintf(" #%-4d %s %s", e.Call, e.Arrow(), e.Text())
+	if e.Took > 0 {
+		text += fmt.Sprintf("  (%.3f ms)", float64(e.Took.Microseconds())/1000)
+	}
+	return text
+}
+
+// wide is how long a line of the normal form may be before its parts get lines of their
+// own.
+const wide = 100
+
+// Print writes the entries of a normal form: who, which way, and what. What is too long for
+// one line goes on below, indented.
+func Print(out io.Writer, entries []Entry) error {
+	width := 0
+	for _, e := range entries {
+		width = max(width, utf8.RuneCountInString(plainLine(e.Lane)))
+	}
+	for _, e := range entries {
+		head := fmt.Sprintf("%-*s %s ", width, plainLine(e.Lane), e.Arrow())
+		if _, err := fmt.Fprintln(out, strings.Join(e.broken(head), "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// broken is an entry on one line, or on one for each part.
+func (e Entry) broken(head string) []string {
+	line := head + e.Text()
+	if utf8.RuneCountInString(line) <= wide || len(e.Parts) < 2 {
+		return []string{line}
+	}
+	indent := strings.Repeat(" ", utf8.RuneCountInString(head)+utf8.RuneCountInString(e.Verb)+1)
+	lines := []string{head + e.Verb + " " + e.Parts[0]}
+	inner := ""
+	for _, part := range e.Parts[1:] {
+		if strings.HasPrefix(part, "Then ") || strings.HasPrefix(part, "Else ") {
+			inner = ""
+		}
+		lines = append(lines, indent+inner+part)
+		if e.Kind == Ask {
+			inner = strings.Repeat(" ", len("Then "))
+		}
+	}
+	if e.Lost {
+		lines[len(lines)-1] += " (lost)"
+	}
+	return lines
+}

@@ -1,0 +1,93 @@
+package wiretap
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+)
+
+// connection is one of a client's. It is made when the client connects and ends with it.
+type connection struct {
+	tap    *Proxy
+	number int
+
+	mu    sync.Mutex
+	lane  string           // "": no call yet
+	etcd  *grpc.ClientConn // nil: no call yet, or closed
+	ended bool
+}
+
+// connectionKey is where a call finds its connection.
+type connectionKey struct{}
+
+// TagConn implements stats.Handler: the calls of a connection get it with their contexts.
+func (p *Proxy) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.connections++
+	return context.WithValue(ctx, connectionKey{}, &connection{tap: p, number: p.connections})
+}
+
+// HandleConn implements stats.Handler: with a client's connection ends the one to etcd.
+func (p *Proxy) HandleConn(ctx context.Context, s stats.ConnStats) {
+	c, ok := ctx.Value(connectionKey{}).(*connection)
+	if _, ended := s.(*stats.ConnEnd); !ok || !ended {
+		return
+	}
+	c.mu.Lock()
+	etcd := c.etcd
+	c.etcd, c.ended = nil, true
+	c.mu.Unlock()
+	if etcd != nil {
+		_ = etcd.Close()
+	}
+}
+
+// TagRPC and HandleRPC implement stats.Handler; there is nothing to do.
+func (p *Proxy) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler.
+func (p *Proxy) HandleRPC(context.Context, stats.RPCStats) {}
+
+// call returns the connection to etcd, which the first call makes, and the lane.
+func (c *connection) call(ctx context.Context) (*grpc.ClientConn, string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lane == "" {
+		c.lane = c.tap.laneOf(ctx)
+	}
+	if c.ended {
+		return nil, c.lane, context.Canceled
+	}
+	if c.etcd == nil {
+		etcd, err := c.tap.members.dial(c.number - 1)
+		if err != nil {
+			return nil, c.lane, err
+		}
+		c.etcd = etcd
+	}
+	return c.etcd, c.lane, nil
+}
+
+// laneOf is what the client calls itself. gRPC adds its own name to that.
+func (p *Proxy) laneOf(ctx context.Context) string {
+	agent := ""
+	if values := metadata.ValueFromIncomingContext(ctx, "user-agent"); len(values) > 0 {
+		agent = values[0]
+	}
+	name, library, _ := strings.Cut(agent, " grpc-")
+	if library != "" && name != "" {
+		return name
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.nameless++; p.nameless == 1 {
+		return "client"
+	}
+	return fmt.Sprintf("client-%d", p.nameless)
+}
