@@ -1,0 +1,153 @@
+// Command sqlite is a leader whose data are in a database that knows nothing of etcd: the
+// example of package fence. Start it twice, with one file; one of them counts, and each
+// number is written in a transaction that refuses a token older than the newest.
+//
+// Try what no election can prevent: stop the leader between its last look and its write
+// for longer than its TTL, and let it go on when the other one leads. --step makes that
+// instant as long as one likes, by waiting for Enter.
+//
+//	go run . --node a --db /tmp/ledger --ttl 2s --step    # Enter, then Ctrl-Z
+//	go run . --node b --db /tmp/ledger --ttl 2s           # elsewhere: leads after the TTL
+//	fg                                                    # Enter: refused
+//
+// With --fence=false on both, the first one writes over what the second has written. The
+// test does all that with real processes, and reads the file.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/fence"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// node is what the flags say.
+type node struct {
+	election, name, file string
+	endpoints            []string
+	ttl, every           time.Duration
+	fenced               bool
+	step                 *bufio.Scanner // nil: does not wait
+}
+
+func main() {
+	election := flag.String("election", "counting", "the election to stand in: the same for all nodes")
+	name := flag.String("node", "", "the name of this node; no other living process may have it")
+	file := flag.String("db", "", "the database: the same file for all nodes")
+	endpoints := flag.String("endpoints", "127.0.0.1:2379", "etcd's client endpoints, separated by commas")
+	ttl := flag.Duration("ttl", 10*time.Second, "how long the others wait for a node that died")
+	every := flag.Duration("every", time.Second/2, "how often the leader counts")
+	fenced := flag.Bool("fence", true, "let the database refuse older tokens")
+	step := flag.Bool("step", false, "wait for Enter between the look at leadership and the write")
+	flag.Parse()
+	if *name == "" || *file == "" || flag.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "which node is this, and where is the database? say --node and --db, and nothing else")
+		os.Exit(2)
+	}
+	n := node{election: *election, name: *name, file: *file, endpoints: strings.Split(*endpoints, ","), ttl: *ttl, every: *every, fenced: *fenced}
+	if *step {
+		n.step = bufio.NewScanner(os.Stdin)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	if err := n.run(ctx); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run stands until ctx ends.
+func (n node) run(ctx context.Context) (err error) {
+	ledger, err := openLedger(ctx, n.file, n.fenced)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ledger.close()) }()
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: n.endpoints,
+		// Without these a dead connection is noticed too late for a lease.
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	e, err := elector.New(elector.Config{
+		Election: n.election, NodeID: n.name,
+		Source:  elector.Always(elector.Client(client)),
+		Session: lease.Config{TTL: n.ttl},
+		Logger:  slog.New(slog.NewTextHandler(os.Stderr, nil)), // who leads, and why not
+	})
+	if err != nil {
+		return err
+	}
+	err = e.Run(ctx, func(leading context.Context, l *elector.Leadership) error {
+		err := n.count(ctx, leading, l, ledger)
+		var refused *fence.RefusedError
+		if errors.As(err, &refused) {
+			fmt.Printf("%s was refused: %v\n", n.name, err)
+		}
+		return err
+	})
+	if ctx.Err() != nil && !errors.Is(err, eldest.ErrStuck) {
+		return nil // by a signal, as it should
+	}
+	return err
+}
+
+// count is the leader's work. The transactions have the context of the process and not the
+// leading one: so they are as much in need of the fence as what cannot be broken off at
+// all. Give yours the leading context, and most late writes are not even tried.
+func (n node) count(ctx, leading context.Context, l *elector.Leadership, ledger *ledger) error {
+	i, err := ledger.begin(ctx, n.election, l.Token())
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s leads with token %d and goes on from %d\n", n.name, l.Token(), i)
+	for {
+		select {
+		case <-leading.Done():
+			return nil
+		case <-time.After(n.every):
+		}
+		i++
+		if !l.Holds(0) {
+			return l.Err()
+		}
+		if err := n.pause(i); err != nil {
+			return err
+		}
+		if err := ledger.set(ctx, n.election, l.Token(), n.name, i); err != nil {
+			return err
+		}
+		fmt.Printf("%s wrote %d\n", n.name, i)
+	}
+}
+
+// pause is between the last look and the write, where any process may be stopped for any
+// time.
+func (n node) pause(i int64) error {
+	if n.step == nil {
+		return nil
+	}
+	fmt.Printf("%s has looked, it leads; Enter, and it writes %d\n", n.name, i)
+	if !n.step.Scan() {
+		return errors.Join(io.EOF, n.step.Err())
+	}
+	return nil
+}
