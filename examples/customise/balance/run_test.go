@@ -1,0 +1,253 @@
+package balance_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/examples/customise/balance"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+)
+
+const k = 10
+
+// group is a group under test.
+type group struct {
+	t       *testing.T
+	ctx     context.Context
+	cluster *etcdtest.Cluster
+	rec     *etcdtest.Recorder
+	shards  []string
+
+	mu     sync.Mutex
+	owners map[string]string // who leads each shard now
+	last   map[string]*election.Leadership
+	wins   int
+	live   map[string]*member
+	// expected is the number of wins if nothing moves but what must.
+	expected int
+	assigned map[string]string
+}
+
+// member is one that runs.
+type member struct {
+	end     context.CancelFunc
+	session *lease.Session
+	result  chan error
+}
+
+func newGroup(t *testing.T) *group {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(cancel)
+	return &group{
+		t: t, ctx: ctx, cluster: etcdtest.Shared(t), rec: &etcdtest.Recorder{}, shards: names(t.Name()+"-shard", k),
+		owners: map[string]string{}, last: map[string]*election.Leadership{}, live: map[string]*member{}, assigned: map[string]string{},
+	}
+}
+
+// lead is the lead function of a member. It notices whoever leads beside another one.
+func (g *group) lead(name string) func(context.Context, *election.Leadership) error {
+	return func(ctx context.Context, l *election.Leadership) error {
+		shard := l.Election()
+		g.mu.Lock()
+		if last := g.last[shard]; last != nil && (last.Holds(0) || last.Token() >= l.Token()) {
+			g.t.Errorf("%s leads %s with token %d beside %s with token %d", name, shard, l.Token(), g.owners[shard], last.Token())
+		}
+		g.owners[shard], g.last[shard] = name, l
+		g.wins++
+		g.mu.Unlock()
+		<-ctx.Done()
+		g.mu.Lock()
+		if g.last[shard] == l {
+			delete(g.owners, shard)
+		}
+		g.mu.Unlock()
+		return nil
+	}
+}
+
+// join has a member take part.
+func (g *group) join(name string, client *clientv3.Client, ttl time.Duration) *member {
+	g.t.Helper()
+	session, err := lease.Open(g.ctx, lease.Config{Lease: client, TTL: ttl})
+	require.NoError(g.t, err)
+	ctx, end := context.WithCancel(g.ctx)
+	m := &member{end: end, session: session, result: make(chan error, 1)}
+	go func() {
+		m.result <- balance.Run(ctx, balance.Config{
+			Group: g.t.Name(), Member: name, Shards: g.shards, Session: session, KV: client, Watcher: client, Lead: g.lead(name),
+			Candidate: election.Config{Recheck: -1, Timeout: 10 * time.Second},
+		})
+	}()
+	g.mu.Lock()
+	g.live[name] = m
+	g.mu.Unlock()
+	return m
+}
+
+// leave ends a member and waits for that.
+func (g *group) leave(name string) {
+	g.t.Helper()
+	m := g.live[name]
+	m.end()
+	require.ErrorIs(g.t, g.returned(m), context.Canceled)
+	require.NoError(g.t, m.session.Close(g.ctx))
+	g.forget(name)
+}
+
+func (g *group) forget(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.live, name)
+}
+
+func (g *group) returned(m *member) error {
+	g.t.Helper()
+	select {
+	case err := <-m.result:
+		return err
+	case <-g.ctx.Done():
+		require.FailNow(g.t, "Run does not return")
+		return nil
+	}
+}
+
+// settled waits until each shard is led by whom it is assigned to, and holds that against
+// the cap and the wins that it needed.
+func (g *group) settled(what string) (moves int) {
+	g.t.Helper()
+	want := balance.Assign(g.shards, slices.Collect(maps.Keys(g.live)))
+	moves = moved(g.assigned, want)
+	g.expected += moves
+	g.assigned = want
+	ok := func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return maps.Equal(g.owners, want)
+	}
+	if !assertEventually(g.ctx, ok) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		require.FailNow(g.t, what, "led %v, want %v", g.owners, want)
+	}
+	load := map[string]int{}
+	for _, owner := range want {
+		load[owner]++
+		require.LessOrEqual(g.t, load[owner], balance.Cap(k, len(g.live)))
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	require.Equal(g.t, g.expected, g.wins, "%s: something moved that need not", what)
+	return moves
+}
+
+func assertEventually(ctx context.Context, condition func() bool) bool {
+	for !condition() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return true
+}
+
+// Members come, go and are cut off. Each time the group settles with the cap kept, by the
+// moves that it takes and no other, and by a few requests for each; never do two lead one
+// shard; and in the end nothing is left.
+func TestJoinLeaveCrash(t *testing.T) {
+	g := newGroup(t)
+	client := func() *clientv3.Client { return g.cluster.Client(t, g.rec.Attach) }
+	const long = 2 * time.Minute
+	g.join("a", client(), long)
+	require.Equal(t, k, g.settled("a joins"))
+	g.join("b", client(), long)
+	g.settled("b joins")
+
+	g.rec.Reset()
+	g.join("c", client(), long)
+	moves := g.settled("c joins")
+	require.Positive(t, moves)
+	require.LessOrEqual(t, g.rec.Count("Txn"), 1+3*moves, "to register, and for each shard to give, to take and to prove")
+	require.Zero(t, g.rec.Count("Put", "DeleteRange"))
+
+	g.leave("b")
+	g.settled("b leaves")
+
+	host := g.cluster.Host(t)
+	d := g.join("d", host.Client(t), 4*time.Second)
+	g.settled("d joins")
+	host.Cut()
+	require.ErrorIs(t, g.returned(d), eldest.ErrSessionLost)
+	g.forget("d")
+	g.settled("d is cut off")
+	host.Mend()
+
+	g.join("b", client(), long)
+	g.settled("b comes back")
+	for _, name := range []string{"a", "b", "c"} {
+		g.leave(name)
+		if len(g.live) > 0 {
+			g.settled(name + " leaves")
+		}
+	}
+	left, err := g.cluster.Client(t).Get(g.ctx, t.Name(), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	require.NoError(t, err)
+	require.Empty(t, left.Kvs)
+}
+
+// Somebody removes a member's place by hand: it gives up its shards, says so, and the
+// others take them.
+func TestPlaceRemoved(t *testing.T) {
+	g := newGroup(t)
+	client := g.cluster.Client(t)
+	a := g.join("a", client, time.Minute)
+	g.settled("a joins")
+	g.join("b", client, time.Minute)
+	g.settled("b joins")
+	_, err := client.Delete(g.ctx, keys.Candidate(t.Name(), int64(a.session.ID())))
+	require.NoError(t, err)
+	require.ErrorIs(t, g.returned(a), eldest.ErrDeposed)
+	g.forget("a")
+	g.settled("a is removed")
+	g.leave("b")
+	require.NoError(t, a.session.Close(g.ctx))
+}
+
+func TestBadInput(t *testing.T) {
+	g := newGroup(t)
+	client := g.cluster.Client(t)
+	session, err := lease.Open(g.ctx, lease.Config{Lease: client})
+	require.NoError(t, err)
+	fine := balance.Config{
+		Group: t.Name(), Member: "a", Shards: g.shards, Session: session, KV: client, Watcher: client, Lead: g.lead("a"),
+	}
+	for name, change := range map[string]func(*balance.Config){
+		"no session":    func(c *balance.Config) { c.Session = nil },
+		"no function":   func(c *balance.Config) { c.Lead = nil },
+		"no name":       func(c *balance.Config) { c.Member = "" },
+		"group a shard": func(c *balance.Config) { c.Group = c.Shards[0] },
+		"bad shard":     func(c *balance.Config) { c.Shards = []string{"a/b"} },
+		"bad group":     func(c *balance.Config) { c.Group = strings.Repeat("x", 2000) },
+		"no client":     func(c *balance.Config) { c.KV = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := fine
+			change(&cfg)
+			require.ErrorIs(t, balance.Run(g.ctx, cfg), eldest.ErrInvalid)
+		})
+	}
+	require.NoError(t, session.Close(g.ctx))
+}
