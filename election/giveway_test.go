@@ -1,0 +1,196 @@
+package election_test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+)
+
+// byNumber reads a priority that is written in digits.
+var byNumber = election.ByPriority(func(value []byte) int {
+	n, _ := strconv.Atoi(string(value))
+	return n
+})
+
+func TestByPriority(t *testing.T) {
+	c := func(values ...string) (all []eldest.Candidate) {
+		for _, v := range values {
+			all = append(all, eldest.Candidate{Value: []byte(v)})
+		}
+		return all
+	}
+	own := c("3")[0]
+	require.False(t, byNumber(own, nil))
+	require.False(t, byNumber(own, c("1", "2", "3", "theirs")), "equal ones lead in their order")
+	require.True(t, byNumber(own, c("1", "4")))
+	require.True(t, byNumber(c("-1")[0], c("theirs")))
+}
+
+// Five of different priority lead in the order of those, best first, whatever the order
+// in which they came; each gives way once for each better one that stands at most.
+func TestTheBestOfFiveLeads(t *testing.T) {
+	s := newStage(t)
+	leader := s.lead(s.candidate("0"))
+	values := []string{"2", "1", "4", "3", "5"}
+	won := make(chan *election.Leadership, len(values))
+	var steps atomic.Int32
+	for i, value := range values {
+		c := s.candidate(value, func(cfg *election.Config) {
+			cfg.GiveWay = byNumber
+			cfg.Hooks.Registered = func(election.RegisteredEvent) { steps.Add(1) }
+		})
+		go func() {
+			if l, err := c.Campaign(s.ctx); err == nil {
+				won <- l
+			}
+		}()
+		s.queued(i + 2)
+	}
+	require.NoError(t, leader.Resign(s.ctx))
+	var order []string
+	var token eldest.Token
+	for range values {
+		l := get(s, won)
+		order = append(order, string(s.value(l.Key())))
+		require.Greater(t, l.Token(), token, "G2")
+		token = l.Token()
+		require.NoError(t, l.Resign(s.ctx))
+	}
+	require.Equal(t, []string{"5", "4", "3", "2", "1"}, order)
+	require.LessOrEqual(t, steps.Load(), int32(5+4+3+2+1), "registrations: once each, and once for each better one")
+}
+
+// Who stands alone leads without being asked, and no question is asked of etcd where
+// there is nothing to give way with.
+func TestNobodyToGiveWayTo(t *testing.T) {
+	s := newStage(t)
+	always := func(eldest.Candidate, []eldest.Candidate) bool { return true }
+	c := s.candidate("v", func(cfg *election.Config) { cfg.GiveWay = always })
+	l := s.lead(c)
+	require.Equal(t, 1, s.rec.Count("Range"), "the queue, with values")
+	require.NoError(t, l.Resign(s.ctx))
+
+	plain := s.candidate("plain")
+	s.rec.Reset()
+	l = s.lead(plain)
+	require.Zero(t, s.rec.Count("Range"))
+	require.NoError(t, l.Resign(s.ctx))
+
+	_, err := plain.Register(s.ctx)
+	require.NoError(t, err)
+	_, err = c.Try(s.ctx)
+	require.ErrorIs(t, err, eldest.ErrNotElected)
+	require.NoError(t, plain.Withdraw(s.ctx))
+	l, err = c.Try(s.ctx)
+	require.NoError(t, err, "Try does not ask")
+	require.NoError(t, l.Resign(s.ctx))
+}
+
+// What GiveWay is given: the own candidate and the others, oldest first, with values.
+func TestWhatGiveWayIsGiven(t *testing.T) {
+	s := newStage(t)
+	leader := s.lead(s.candidate("leader"))
+	type question struct {
+		own    eldest.Candidate
+		others []eldest.Candidate
+	}
+	asked := make(chan question, 10)
+	c, waiting, waits := s.waitingFor("c", func(cfg *election.Config) {
+		cfg.GiveWay = func(own eldest.Candidate, others []eldest.Candidate) bool {
+			asked <- question{own, slices.Clone(others)}
+			return false
+		}
+	})
+	get(s, waits)
+	a, b := s.candidate("a"), s.candidate("b")
+	for _, x := range []*election.Candidate{a, b} {
+		_, err := x.Register(s.ctx)
+		require.NoError(t, err)
+	}
+	_, err := s.admin.Put(s.ctx, s.election+"/no candidate", "")
+	require.NoError(t, err)
+	require.NoError(t, leader.Resign(s.ctx))
+	q := get(s, asked)
+	require.NoError(t, get(s, waiting).err)
+	require.Equal(t, c.Key(), q.own.Key)
+	require.Equal(t, "c", string(q.own.Value))
+	require.Len(t, q.others, 2)
+	require.Equal(t, []string{a.Key(), b.Key()}, []string{q.others[0].Key, q.others[1].Key})
+	require.Equal(t, []string{"a", "b"}, []string{string(q.others[0].Value), string(q.others[1].Value)})
+	require.Empty(t, asked)
+}
+
+// The own key goes between the proof and the question: that is no win.
+func TestDeposedWhileAskedToGiveWay(t *testing.T) {
+	s := newStage(t)
+	var c *election.Candidate
+	c = s.candidate("v", func(cfg *election.Config) {
+		cfg.Watcher = &deafWatcher{cfg.Watcher}
+		cfg.Hooks.Registered = nil
+		cfg.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return true }
+	})
+	_, err := c.Register(s.ctx)
+	require.NoError(t, err)
+	s.remove(c.Key())
+	_, err = c.Await(s.ctx)
+	require.ErrorIs(t, err, eldest.ErrDeposed)
+}
+
+// Who gives way again and again does not do so as fast as it can: the pauses grow.
+func TestGivingWayWithoutEnd(t *testing.T) {
+	s := newStage(t)
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	var longest atomic.Int64
+	waits := make(chan election.WaitingEvent, 1000)
+	c := s.candidate("v", func(cfg *election.Config) {
+		cfg.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return true }
+		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
+		cfg.Backoff = func(attempt int) time.Duration {
+			longest.Store(max(longest.Load(), int64(attempt)))
+			return time.Millisecond
+		}
+	})
+	others := []string{s.election + "/1", s.election + "/2"}
+	_, err := s.admin.Put(s.ctx, others[0], "")
+	require.NoError(t, err)
+	waiting := s.campaigning(ctx, c)
+	for round := 0; longest.Load() <= 3; round++ {
+		get(s, waits) // behind one of them: the other one comes, and that one goes
+		_, err := s.admin.Put(s.ctx, others[(round+1)%2], "")
+		require.NoError(t, err)
+		s.remove(others[round%2])
+	}
+	cancel()
+	require.ErrorIs(t, get(s, waiting).err, context.Canceled)
+}
+
+// A candidate that gives way can be asked to step back at the same moment; nothing of
+// it returns before it leads.
+func TestGiveWayAndStepBackTogether(t *testing.T) {
+	s := newStage(t)
+	better := s.candidate("9", func(cfg *election.Config) { cfg.GiveWay = byNumber })
+	leader := s.lead(s.candidate("0"))
+	c, waiting, waits := s.waitingFor("1", func(cfg *election.Config) { cfg.GiveWay = byNumber })
+	get(s, waits)
+	bs := s.campaigning(s.ctx, better)
+	s.queued(3)
+	resigned := make(chan error, 1)
+	go func() { resigned <- leader.Resign(s.ctx) }()
+	_, err := c.StepBack(s.ctx)
+	require.NoError(t, err, "it cannot win while the better one stands")
+	require.NoError(t, get(s, resigned))
+	won := get(s, bs)
+	require.NoError(t, won.err)
+	require.Empty(t, waiting)
+	require.NoError(t, won.l.Resign(s.ctx))
+	require.NoError(t, get(s, waiting).err)
+}
