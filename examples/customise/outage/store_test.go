@@ -43,6 +43,15 @@ func until(t *testing.T, store *outage.Store, text string, fresh bool) {
 	}, time.Minute, time.Millisecond)
 }
 
+// unwritten returns a key of the test's own, without a value.
+func unwritten(t *testing.T) string {
+	t.Helper()
+	key := t.Name() + "-value"
+	_, err := etcdtest.Shared(t).Client(t).Delete(t.Context(), key)
+	require.NoError(t, err)
+	return key
+}
+
 // The leader is cut off. It reads on, and says how old that is; it writes nothing; what another leader
 // writes meanwhile is never contradicted by a reading that says fresh; and when it leads
 // again it knows.
@@ -51,7 +60,8 @@ func TestReadOnly(t *testing.T) {
 	defer cancel()
 	cluster := etcdtest.Shared(t)
 	host := cluster.Host(t)
-	a, b := outage.New(t.Name()+"-value", outage.ReadOnly), outage.New(t.Name()+"-value", outage.Stop)
+	key := unwritten(t)
+	a, b := outage.New(key, outage.ReadOnly), outage.New(key, outage.Stop)
 	_, err := a.Read()
 	require.ErrorIs(t, err, eldest.ErrNotLeading, "it never led and knows nothing")
 	stopA := node(t, host.Client(t), "a", a)
@@ -105,10 +115,11 @@ func TestUnknownOutcome(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	host := etcdtest.Shared(t).Host(t)
-	s := outage.New(t.Name()+"-value", outage.Stop)
+	key := unwritten(t)
+	s := outage.New(key, outage.Stop)
 	node(t, host.Client(t), "a", s)
 	until(t, s, "", true)
-	lost := host.SwallowNextReply(etcdtest.Containing(t.Name() + "-value"))
+	lost := host.SwallowNextReply(etcdtest.Containing(key))
 	once, giveUp := context.WithCancel(ctx)
 	go func() {
 		_ = lost.Wait(ctx)
