@@ -66,7 +66,7 @@ func TestBadInput(t *testing.T) {
 	doc.WriteString(preface)
 	complete := true
 	for _, open := range []func(*testing.T) section{
-		keysSection, leaseSection, identitySection, guardSection, txnSection, electionSection, strangeSection, observeSection,
+		keysSection, leaseSection, identitySection, fenceSection, guardSection, txnSection, electionSection, strangeSection, observeSection,
 		electorSection, curatorSection, callsSection, tlsSection, resolverSection, permissionSection, spaceSection,
 	} {
 		s := open(t)
