@@ -64,7 +64,7 @@ func TestRunEventsOfTheCommandItself(t *testing.T) {
 		e.stand("", 0)
 		e.restarting("exit code 3", 1500*time.Millisecond)
 		e.note("waiting for etcd")
-		left := e.failed(errors.New("it did not work\n"))
+		left := e.failed(errors.New("it did not work"))
 		e.close(patience)
 		text := out.String()
 		require.Contains(t, text, "the keeper is gone", "why it was given up")
@@ -72,7 +72,7 @@ func TestRunEventsOfTheCommandItself(t *testing.T) {
 			require.NotContains(t, text, "token 0")
 			require.Contains(t, text, "restarting  in 1500 ms  because exit code 3\n")
 			require.Contains(t, text, "eldest run: waiting for etcd\n")
-			require.EqualError(t, left, "it did not work\n", "who reads has it from the command's end")
+			require.EqualError(t, left, "it did not work", "who reads has it from the command's end")
 			continue
 		}
 		all := objects(t, text)
@@ -113,7 +113,7 @@ func TestRunEventsOfJeopardy(t *testing.T) {
 func TestRunWritesObjectsAndNothingElse(t *testing.T) {
 	port := freePort(t)
 	t.Setenv("ELDEST_ENDPOINTS", "127.0.0.1:"+port)
-	r := startRun(t, "svc", "--http", "0", "--restart", "on-failure", "--on-loss", "exit 1", "--", "sh", "-c", "exit 3")
+	r := startRun(t, "svc", "--ttl", "60s", "--http", "0", "--restart", "on-failure", "--on-loss", "exit 1", "--", "sh", "-c", "exit 3")
 	require.Contains(t, r.event("notice")["text"], "serving http://")
 	require.Contains(t, r.event("notice")["text"], "waiting for etcd")
 	etcd := startEtcdProcess(t, port)
@@ -123,7 +123,7 @@ func TestRunWritesObjectsAndNothingElse(t *testing.T) {
 	objects(t, r.errors())
 	require.Empty(t, etcd.keys())
 
-	r = startRun(t, "svc", "--", "sh", "-c", "exit 3")
+	r = startRun(t, "svc", "--ttl", "60s", "--", "sh", "-c", "exit 3")
 	end := r.event("failed")
 	require.Equal(t, "the program ended: exit code 3", end["cause"])
 	require.EqualValues(t, exitFailed, end["exit_code"])

@@ -124,13 +124,13 @@ func TestRunHearsOfALossWhileItRenewsFirst(t *testing.T) {
 func TestRunStartsOnceTheKeeperHasHeardOfTheDeadline(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
 	leader, _ := leading(t, "svc")
-	r := startRun(t, "svc", "--ttl", "2s", "--", "sh", "-c", "echo ran")
+	r := startRun(t, "svc", "--ttl", "4s", "--", "sh", "-c", "echo ran")
 	keeper := stoppedKeeper(t, r)
 	leader.signal(syscall.SIGTERM)
 	leader.event("resigned")
 	leader.exits(exitOK)
 	r.event("leader")
-	time.Sleep(2500 * time.Millisecond) // longer than any deadline that was known at the win
+	time.Sleep(4200 * time.Millisecond) // longer than any deadline that was known at the win
 	require.NoError(t, syscall.Kill(keeper, syscall.SIGCONT))
 	require.Equal(t, "ran\n", r.line())
 	r.exits(exitOK)
