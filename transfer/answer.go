@@ -85,6 +85,7 @@ func (s *serving) take(ctx context.Context, q question, r Request) (older []elde
 		Election: s.entry.Election, Lease: s.entry.Lease, Mod: s.box.Mod,
 		Value: letter{Token: s.token, Request: &q, Taken: true}.encode(),
 		While: []eldest.Candidate{r.Asked, r.Leader, r.Target},
+		Boxes: q.boxes(r),
 	}
 	if r.What == Retire {
 		swap.Before = r.Target.Token

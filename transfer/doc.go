@@ -26,15 +26,17 @@
 // outside the election's range, which Serve keeps for a candidate while it stands: bound
 // to its lease, with the token of the life that it is for.
 //
-//	To:     If mod(mailbox) = seen and the asked, the leader and the target stand
+//	To:     If mod(mailbox) = seen and the asked, the leader and the target stand,
+//	           and the mailboxes of the latter two are as they were in the survey
 //	        Then Put(mailbox, request)
-//	Serve:  If mod(mailbox) = seen and the same three stand
+//	Serve:  If the same is true
 //	        Then Put(mailbox, taken) and read who is older than the target
 //	        -> StepBack, or Retire if the target is the next in line
 //	        -> Put(mailbox, answer)
 //
 // Those who step back are asked one at a time and in order, the leader last. Until then
 // it leads, and a transfer that stops half way has moved some waiters and nothing else.
+// Of two transfers that would undo each other the second finds a mailbox changed.
 // A request that is not taken in time is taken back; one that cannot be taken back was
 // taken.
 //

@@ -39,6 +39,8 @@ type question struct {
 type life struct {
 	Lease string       `json:"lease"`
 	Token eldest.Token `json:"token"`
+	// Box is the mod revision at which its mailbox was seen; 0: it has none.
+	Box int64 `json:"box,omitempty"`
 }
 
 // answer is what came of a request.
@@ -78,8 +80,8 @@ func decode(value []byte) (letter, error) {
 	return l, nil
 }
 
-func lifeOf(c eldest.Candidate) life {
-	return life{Lease: strconv.FormatInt(c.Lease, 16), Token: c.Token}
+func lifeOf(m Member) life {
+	return life{Lease: strconv.FormatInt(m.Lease, 16), Token: m.Token, Box: m.mod}
 }
 
 // candidate returns whom a life names in an election.

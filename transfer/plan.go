@@ -91,8 +91,9 @@ type Plan struct {
 	// Foreign are the Queue's.
 	Foreign []string
 
-	// asked are the members of Back and, last, the leader.
-	asked []Member
+	// asked are the members of Back and, last, the leader; target is the Target's.
+	asked  []Member
+	target Member
 }
 
 // Plan says how leadership goes to the candidate with the given key, and asks nobody: a
@@ -115,7 +116,7 @@ func (q Queue) Plan(target string, options Options) (Plan, error) {
 	if at < 0 {
 		return refuse(UnknownTarget)
 	}
-	p.Target = q.Members[at].Candidate
+	p.Target, p.target = q.Members[at].Candidate, q.Members[at]
 	if at == 0 {
 		return refuse(AlreadyLeads, leader)
 	}

@@ -18,8 +18,9 @@ import (
 // not come in time, or ctx ends, the request is taken back. It returns an answer that is
 // Done, or why there is none.
 func (h *handover) ask(ctx context.Context, m Member, what What) (answer, error) {
-	q := question{ID: newID(), What: what, Leader: lifeOf(h.plan.Leader), Target: lifeOf(h.plan.Target)}
-	asked, err := h.put(ctx, m, q)
+	asked := h.plan.asked
+	q := question{ID: newID(), What: what, Leader: lifeOf(asked[len(asked)-1]), Target: lifeOf(h.plan.target)}
+	box, err := h.put(ctx, m, q)
 	if err != nil {
 		return answer{}, err
 	}
@@ -27,7 +28,7 @@ func (h *handover) ask(ctx context.Context, m Member, what What) (answer, error)
 	l, err := h.listen(waiting, m, q.ID)
 	cancel()
 	if err != nil {
-		l, err = h.takeBack(ctx, m, q.ID, asked, err)
+		l, err = h.takeBack(ctx, m, q.ID, box, err)
 	}
 	switch {
 	case err != nil:
@@ -57,10 +58,12 @@ func (h *handover) refuse(reason Reason, m Member) *Refusal {
 
 // put writes the request, if the mailbox is as it was seen and all whom it names stand.
 func (h *handover) put(ctx context.Context, m Member, q question) (txn.Box, error) {
+	r := Request{What: q.What, Leader: h.plan.Leader, Target: h.plan.Target}
 	swap := txn.Swap{
 		Election: h.plan.Election, Lease: m.Lease, Mod: m.mod,
 		Value: letter{Token: m.Token, Request: &q}.encode(),
 		While: []eldest.Candidate{m.Candidate, h.plan.Leader, h.plan.Target},
+		Boxes: q.boxes(r),
 	}
 	var done txn.Swapped
 	err := policy(h.clients.KV).Until(ctx, func(once context.Context) (err error) {

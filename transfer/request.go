@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/txn"
 )
 
 // What is what a candidate is asked to do.
@@ -28,6 +29,17 @@ type Request struct {
 	// Asked is the candidate that is asked, Leader the one that leads, and Target the one
 	// that is to lead; each with key, lease and token only.
 	Asked, Leader, Target eldest.Candidate
+}
+
+// boxes are the mailboxes that must be as whoever asked has seen them: those of the
+// leader and of the target, but for the one that is asked itself. So nobody moves one of
+// them for another transfer at the same time.
+func (q question) boxes(r Request) []txn.BoxAt {
+	var boxes []txn.BoxAt
+	if r.What != Retire {
+		boxes = append(boxes, txn.BoxAt{Lease: r.Leader.Lease, Mod: q.Leader.Box})
+	}
+	return append(boxes, txn.BoxAt{Lease: r.Target.Lease, Mod: q.Target.Box})
 }
 
 // request reads what is asked of the candidate whose mailbox holds the letter.

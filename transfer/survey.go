@@ -23,7 +23,7 @@ type Member struct {
 	Asks bool
 	// Pending says that somebody asks it for something just now.
 	Pending bool
-	// mod is the mod revision of the mailbox.
+	// mod is the mod revision of the mailbox, whatever is in it; 0 if there is none.
 	mod int64
 }
 
@@ -88,12 +88,13 @@ func queueOf(name string, line txn.Line) Queue {
 	for _, c := range line.Queue {
 		m := Member{Candidate: c}
 		if box, ok := line.Boxes[c.Lease]; ok {
+			m.mod = box.Mod
 			l, err := decode(box.Value)
 			switch {
 			case err != nil:
 				q.Unread = append(q.Unread, keys.Mailbox(name, c.Lease))
 			case l.Token == c.Token && box.Lease == c.Lease:
-				m.Asks, m.Pending, m.mod = true, l.Request != nil, box.Mod
+				m.Asks, m.Pending = true, l.Request != nil
 			}
 		}
 		q.Members = append(q.Members, m)

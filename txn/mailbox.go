@@ -42,10 +42,16 @@ type Swap struct {
 	// While are candidates that must stand, each in the life that its token names, or
 	// nothing is written. Key and Token are looked at.
 	While []eldest.Candidate
+	// Boxes are mailboxes of others that must be as they were seen, or nothing is written:
+	// nobody else may be about to move those whom While names. Mod 0 is none.
+	Boxes []BoxAt
 	// Before, if positive, has those read who are older than this token, at the revision
 	// of the change.
 	Before eldest.Token
 }
+
+// BoxAt is the mailbox of a candidate, by its lease, at a mod revision.
+type BoxAt struct{ Lease, Mod int64 }
 
 // Swapped is what came of a Swap.
 type Swapped struct {
@@ -53,7 +59,9 @@ type Swapped struct {
 	Done bool
 	// Box is the mailbox as it is now, either way.
 	Box Box
-	// Gone is the first of Swap.While that does not stand any more; zero if all do.
+	// Gone is the first of Swap.While that does not stand any more; zero if all do. If it
+	// is zero, the change was not done, and Box is at Swap.Mod, one of Swap.Boxes is not
+	// as it was.
 	Gone eldest.Candidate
 	// Older are the candidates older than Swap.Before, oldest first, without values;
 	// only if Done.
@@ -71,6 +79,9 @@ func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
 	for _, c := range s.While {
 		compares = append(compares, inLife(c.Key, c.Token))
 		reads = append(reads, clientv3.OpGet(c.Key, clientv3.WithKeysOnly()))
+	}
+	for _, b := range s.Boxes {
+		compares = append(compares, clientv3.Compare(clientv3.ModRevision(keys.Mailbox(s.Election, b.Lease)), "=", b.Mod))
 	}
 	writes := []clientv3.Op{
 		clientv3.OpPut(box, string(s.Value), clientv3.WithIgnoreLease()), clientv3.OpGet(box),

@@ -1,0 +1,168 @@
+package transfer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// queueOfLetters makes a queue: a capital takes part, a small letter does not, and one
+// with a question mark behind it is being asked for something.
+func queueOfLetters(line string) Queue {
+	q := Queue{Election: "e", Revision: 99}
+	for i, r := range line {
+		if r == '?' {
+			q.Members[len(q.Members)-1].Pending = true
+			continue
+		}
+		q.Members = append(q.Members, Member{
+			Candidate: eldest.Candidate{Key: strings.ToUpper(string(r)), Lease: int64(i + 1), Token: eldest.Token(i + 1)},
+			Asks:      r < 'a',
+		})
+	}
+	return q
+}
+
+func letters(all []eldest.Candidate) string {
+	var b strings.Builder
+	for _, c := range all {
+		b.WriteString(c.Key)
+	}
+	return b.String()
+}
+
+func TestPlan(t *testing.T) {
+	for _, tc := range []struct {
+		line, target string
+		order        Order
+		back, passed string
+		reason       Reason
+		who          string
+	}{
+		{"LABTC", "A", Keep, "", "", "", ""},
+		{"LABTC", "T", Keep, "ABC", "", "", ""},
+		{"LABTC", "T", PassBy, "AB", "C", "", ""},
+		{"LABTC", "C", Keep, "ABT", "", "", ""},
+		{"LABTC", "C", PassBy, "ABT", "", "", ""},
+		{"Labtc", "A", Keep, "", "", "", ""},
+		{"Labtc", "A", PassBy, "", "", "", ""},
+		{"LABtC", "T", Keep, "ABC", "", "", ""}, // the target is not asked
+		{"LABTc", "T", Keep, "", "", Behind, "C"},
+		{"LABTc", "T", PassBy, "AB", "C", "", ""},
+		{"LaBTC", "T", Keep, "", "", Between, "A"},
+		{"LabTc", "T", PassBy, "", "", Between, "AB"},
+		{"lABTC", "A", Keep, "", "", LeaderDeaf, "L"},
+		{"LABTC", "L", Keep, "", "", AlreadyLeads, "L"},
+		{"lABTC", "L", Keep, "", "", AlreadyLeads, "L"},
+		{"LABTC", "X", Keep, "", "", UnknownTarget, ""},
+		{"", "X", Keep, "", "", NoLeader, ""},
+		{"L?AB", "B", Keep, "", "", Busy, "L"},
+		{"LA?B", "B", Keep, "", "", Busy, "A"},
+		{"LAB?", "A", Keep, "", "", "", ""},
+	} {
+		t.Run(fmt.Sprintf("%s to %s %v", tc.line, tc.target, tc.order), func(t *testing.T) {
+			q := queueOfLetters(tc.line)
+			p, err := q.Plan(tc.target, Options{Order: tc.order})
+			require.Equal(t, queueOfLetters(tc.line), q, "a pure function")
+			if tc.reason != "" {
+				var r *Refusal
+				require.ErrorAs(t, err, &r)
+				require.ErrorIs(t, err, eldest.ErrTransferRefused)
+				require.Equal(t, tc.reason, r.Reason)
+				require.Equal(t, tc.who, letters(r.Who))
+				for _, c := range r.Who {
+					require.Contains(t, err.Error(), fmt.Sprintf("%q", c.Key))
+				}
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, "L", p.Leader.Key)
+			require.Equal(t, tc.target, p.Target.Key)
+			require.Equal(t, tc.back, letters(p.Back))
+			require.Equal(t, tc.passed, letters(p.Overtaken))
+			require.Equal(t, int64(99), p.Revision)
+			require.Len(t, p.asked, len(p.Back)+1)
+			require.Equal(t, "L", p.asked[len(p.Back)].Key, "the leader last")
+		})
+	}
+}
+
+// What a plan comes to, played on paper: who steps back goes to the end, the leader goes.
+func TestPlansKeepTheirWord(t *testing.T) {
+	const line = "LABCDEF"
+	for _, order := range []Order{Keep, PassBy} {
+		for _, target := range line[1:] {
+			p, err := queueOfLetters(line).Plan(string(target), Options{Order: order})
+			require.NoError(t, err)
+			after := line[1:]
+			for _, c := range p.Back {
+				after = strings.Replace(after, c.Key, "", 1) + c.Key
+			}
+			require.Equal(t, string(target), after[:1])
+			if order == Keep || len(p.Back) == 0 {
+				require.Equal(t, strings.Replace(line[1:], string(target), "", 1), after[1:])
+			} else {
+				require.Equal(t, letters(p.Overtaken)+letters(p.Back), after[1:])
+			}
+		}
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	for _, o := range []Options{{Order: 2}, {Patience: -1}, {Drain: -1}} {
+		_, err := queueOfLetters("LA").Plan("A", o)
+		require.ErrorIs(t, err, eldest.ErrInvalid)
+	}
+	for _, o := range []Order{Keep, PassBy} {
+		got, err := ParseOrder(o.String())
+		require.NoError(t, err)
+		require.Equal(t, o, got)
+	}
+	_, err := ParseOrder("random")
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+}
+
+func TestRefusals(t *testing.T) {
+	for reason, want := range map[Reason]error{
+		NoLeader: eldest.ErrNoLeader, UnknownTarget: eldest.ErrNotRegistered, AlreadyLeads: eldest.ErrLeading,
+		Silent: eldest.ErrTransferRefused, "another version's": eldest.ErrTransferRefused,
+	} {
+		require.ErrorIs(t, &Refusal{Reason: reason}, want)
+		require.NotErrorIs(t, &Refusal{Reason: reason}, eldest.ErrOutcomeUnknown)
+	}
+	r := &Refusal{Reason: Silent, Unknown: true}
+	require.ErrorIs(t, r, eldest.ErrOutcomeUnknown)
+	require.ErrorContains(t, r, "may yet do")
+}
+
+// Only a mailbox of the present life, bound to the candidate's own lease, counts.
+func TestMailboxesOfAQueue(t *testing.T) {
+	box := func(lease int64, value string) txn.Box {
+		return txn.Box{Value: []byte(value), Mod: 50 + lease, Created: 1, Lease: lease}
+	}
+	var line txn.Line
+	for lease := int64(1); lease <= 7; lease++ {
+		line.Queue = append(line.Queue, eldest.Candidate{Key: keys.Candidate("e", lease), Lease: lease, Token: eldest.Token(10 + lease)})
+	}
+	line.Boxes = map[int64]txn.Box{
+		1: box(1, `{"v":1,"token":11}`),
+		2: box(2, `{"v":1,"token":5}`),                    // an earlier life's
+		3: box(3, `{"v":2,"token":13}`),                   // another version's
+		4: box(4, `no letter`),                            // nobody's
+		5: {Value: []byte(`{"v":1,"token":15}`), Mod: 55}, // bound to no lease
+		6: box(6, `{"v":1,"token":16,"request":{"id":"x","do":"retire"},"news":true}`),
+	}
+	q := queueOf("e", line)
+	for i, want := range []struct{ asks, pending bool }{{true, false}, {}, {}, {}, {}, {true, true}, {}} {
+		require.Equal(t, want.asks, q.Members[i].Asks, i)
+		require.Equal(t, want.pending, q.Members[i].Pending, i)
+		require.Equal(t, line.Boxes[int64(i+1)].Mod, q.Members[i].mod)
+	}
+	require.Equal(t, []string{keys.Mailbox("e", 3), keys.Mailbox("e", 4)}, q.Unread)
+}

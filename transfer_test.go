@@ -1,0 +1,451 @@
+package eldest_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/transfer"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// Acceptance of the transfer of leadership: one test for each promise of package
+// transfer and of docs/transfer.md, on real etcd.
+
+// asked is a participant that stands, leads under Lead, and takes part in transfers.
+type asked struct {
+	*participant
+	token eldest.Token
+	// led delivers each tenure.
+	led chan *election.Leadership
+}
+
+// lineup has n participants stand, in order, the first one leading. Each one leads with
+// f, or until its context ends. accept is what each of them accepts; nil: everything.
+func lineup(t testing.TB, cli *clientv3.Client, name string, n int, f func(context.Context) error, changes ...change) []*asked {
+	t.Helper()
+	var line []*asked
+	for range n {
+		line = append(line, takesPart(t, cli, name, f, nil, changes...))
+	}
+	take(t, line[0].led, "the first one's win")
+	return line
+}
+
+func takesPart(t testing.TB, cli *clientv3.Client, name string, f func(context.Context) error, accept func(transfer.Request) bool, changes ...change) *asked {
+	t.Helper()
+	if f == nil {
+		f = func(ctx context.Context) error { <-ctx.Done(); return nil }
+	}
+	a := &asked{participant: join(t, cli, name, changes...), led: make(chan *election.Leadership, 100)}
+	place, err := a.candidate.Register(within(t))
+	require.NoError(t, err)
+	a.token = place.Token
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		_ = transfer.Serve(ctx, transfer.Config{Candidate: a.candidate, Session: a.session, KV: a.client, Watcher: a.client, Accept: accept})
+	})
+	running.Go(func() {
+		l, err := a.candidate.Await(ctx)
+		if err == nil {
+			a.led <- l
+			_ = l.Lead(ctx, f)
+		}
+	})
+	t.Cleanup(func() { // before that of join
+		cancel()
+		running.Wait()
+	})
+	eventually(t, func() bool {
+		for _, m := range surveyed(t, cli, name) {
+			if m.Key == a.candidate.Key() {
+				return m.Asks
+			}
+		}
+		return false
+	}, "the mailbox of %q", a.candidate.Key())
+	return a
+}
+
+func surveyed(t testing.TB, cli *clientv3.Client, name string) []transfer.Member {
+	t.Helper()
+	q, err := transfer.Survey(within(t), cli, name)
+	require.NoError(t, err)
+	return q.Members
+}
+
+// places are the keys of a queue with their tokens.
+func places(t testing.TB, cli *clientv3.Client, name string) (line []string) {
+	t.Helper()
+	for _, m := range surveyed(t, cli, name) {
+		line = append(line, m.Key+"@"+strconv.FormatInt(int64(m.Token), 10))
+	}
+	return line
+}
+
+// byHand stands as a candidate of etcd's own package does: with a key of its own making.
+func byHand(t testing.TB, cli *clientv3.Client, name string) eldest.Candidate {
+	t.Helper()
+	grant, err := cli.Grant(within(t), 60)
+	require.NoError(t, err)
+	key := keys.Candidate(name, int64(grant.ID))
+	put, err := cli.Put(within(t), key, "theirs", clientv3.WithLease(grant.ID))
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = cli.Revoke(context.Background(), grant.ID) })
+	return eldest.Candidate{Key: key, Lease: int64(grant.ID), Token: eldest.Token(put.Header.Revision)}
+}
+
+// patient are options of which no busy machine oversteps a bound.
+var patient = transfer.Options{Patience: patience, Drain: patience}
+
+func handOver(t testing.TB, cli *clientv3.Client, name string, to *asked, options transfer.Options) transfer.Result {
+	t.Helper()
+	result, err := transfer.To(within(t), transfer.Client(cli), name, to.candidate.Key(), options)
+	require.NoError(t, err)
+	require.True(t, result.Retired)
+	require.Equal(t, to.candidate.Key(), result.Leader.Key)
+	return result
+}
+
+// refused hands over in vain, for the given reason.
+func refused(t testing.TB, cli *clientv3.Client, name, to string, options transfer.Options, reason transfer.Reason) *transfer.Refusal {
+	t.Helper()
+	_, err := transfer.To(within(t), transfer.Client(cli), name, to, options)
+	require.ErrorIs(t, err, eldest.ErrTransferRefused)
+	var refusal *transfer.Refusal
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, reason, refusal.Reason, "%v", err)
+	return refusal
+}
+
+// If the target is the first in line, nobody else moves: the same keys in the same lives,
+// candidates of etcd's package included, and whoever stands behind is not even woken.
+func TestTransferToTheFirstInLineMovesNobody(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	for _, order := range []transfer.Order{transfer.Keep, transfer.PassBy} {
+		name := electionOf(t)
+		line := lineup(t, cli, name, 3, nil)
+		byHand(t, cli, name)
+		takesPart(t, cli, name, nil, nil)
+		before := places(t, cli, name)
+		options := patient
+		options.Order = order
+		result := handOver(t, cli, name, line[1], options)
+		require.Empty(t, result.Moved)
+		require.Equal(t, before[1:], places(t, cli, name))
+		require.Equal(t, line[1].token, take(t, line[1].led, "the target's win").Token())
+	}
+}
+
+// The order of the others is kept, wherever in the queue the target stands, and tokens
+// go on growing (G2).
+func TestTransferKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	for target := 1; target < 5; target++ {
+		name := electionOf(t)
+		line := lineup(t, cli, name, 5, nil)
+		want := []string{line[target].candidate.Key()}
+		for i, a := range line {
+			if i != 0 && i != target {
+				want = append(want, a.candidate.Key())
+			}
+		}
+		handOver(t, cli, name, line[target], patient)
+		var got []string
+		last := eldest.Token(0)
+		for _, m := range surveyed(t, cli, name) {
+			got = append(got, m.Key)
+			require.Greater(t, m.Token, last)
+			last = m.Token
+		}
+		require.Equal(t, want, got)
+		require.Greater(t, take(t, line[target].led, "the target's win").Token(), line[0].token)
+	}
+}
+
+// No two lead functions overlap, and no leading context begins before the other one has
+// ended, however often leadership is handed round.
+func TestTransferOverlapsNobody(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	cli, name := c.Client(t), electionOf(t)
+	var active, most atomic.Int32
+	f := func(ctx context.Context) error {
+		most.Store(max(most.Load(), active.Add(1)))
+		<-ctx.Done()
+		_, _ = cli.Get(context.Background(), "something to finish")
+		most.Store(max(most.Load(), active.Load()))
+		active.Add(-1)
+		return nil
+	}
+	line := lineup(t, cli, name, 3, f)
+	for round := range 9 {
+		target := line[(round+1)%3]
+		old := line[round%3]
+		handOver(t, cli, name, target, patient)
+		take(t, target.led, "the target's win")
+		require.ErrorIs(t, old.candidate.Retire(old.token, nil), nil, "it has retired")
+		// The old leader stands again, at the end.
+		line[round%3] = takesPart(t, cli, name, f, nil)
+	}
+	require.Equal(t, int32(1), most.Load())
+}
+
+// A guarded write of the retired leader is refused: on its own side at once, and by etcd
+// when the target leads, whatever that side still sends (G4).
+func TestTransferLetsNoLateWriteThrough(t *testing.T) {
+	t.Parallel()
+	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
+	retired, release := make(chan struct{}), make(chan struct{})
+	var old *election.Leadership
+	a := join(t, cli, name)
+	old = a.lead(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	t.Cleanup(func() { cancel(); running.Wait() })
+	running.Go(func() {
+		_ = transfer.Serve(ctx, transfer.Config{Candidate: a.candidate, Session: a.session, KV: cli, Watcher: cli})
+	})
+	running.Go(func() {
+		_ = old.Lead(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			close(retired)
+			<-release
+			return nil
+		})
+	})
+	eventually(t, func() bool { return surveyed(t, cli, name)[0].Asks }, "the leader's mailbox")
+	target := takesPart(t, cli, name, nil, nil)
+	handed := make(chan error, 1)
+	running.Go(func() {
+		_, err := transfer.To(within(t), transfer.Client(cli), name, target.candidate.Key(), patient)
+		handed <- err
+	})
+	take(t, retired, "the end of the leading context")
+	put := clientv3.OpPut(name+"-data", "late")
+	_, err := old.Txn(within(t)).Then(put).Commit()
+	require.ErrorIs(t, err, eldest.ErrNotLeading, "on its own side")
+	require.ErrorIs(t, err, eldest.ErrRetired)
+	require.False(t, old.Holds(0))
+	require.Empty(t, target.led, "the key stands, so nobody leads")
+	close(release)
+	require.NoError(t, take(t, handed, "the end of the transfer"))
+	take(t, target.led, "the target's win")
+	// A guard that knows nothing of its tenure's end, as in a process that was stopped.
+	_, err = txn.Guard{Election: name, Key: old.Key(), Token: old.Token()}.Txn(within(t), cli).Then(put).Commit()
+	require.ErrorIs(t, err, eldest.ErrDeposed, "by etcd")
+	got, err := cli.Get(within(t), name+"-data")
+	require.NoError(t, err)
+	require.Empty(t, got.Kvs)
+}
+
+// Candidates of etcd's package in each place: they are never touched, and where one is in
+// the way the transfer is refused before anybody has moved.
+func TestTransferWithCandidatesOfEtcdsPackage(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	untouched := func(name string, f func()) {
+		before := places(t, cli, name)
+		f()
+		require.Equal(t, before, places(t, cli, name))
+	}
+	t.Run("leading", func(t *testing.T) {
+		name := electionOf(t)
+		byHand(t, cli, name)
+		target := takesPart(t, cli, name, nil, nil)
+		untouched(name, func() { refused(t, cli, name, target.candidate.Key(), patient, transfer.LeaderDeaf) })
+	})
+	t.Run("between", func(t *testing.T) {
+		name := electionOf(t)
+		lineup(t, cli, name, 2, nil)
+		foreign := byHand(t, cli, name)
+		target := takesPart(t, cli, name, nil, nil)
+		untouched(name, func() {
+			r := refused(t, cli, name, target.candidate.Key(), patient, transfer.Between)
+			require.Equal(t, foreign.Key, r.Who[0].Key)
+		})
+	})
+	t.Run("behind", func(t *testing.T) {
+		name := electionOf(t)
+		line := lineup(t, cli, name, 3, nil)
+		foreign := byHand(t, cli, name)
+		untouched(name, func() {
+			refused(t, cli, name, line[2].candidate.Key(), patient, transfer.Behind)
+		})
+		options := patient
+		options.Order = transfer.PassBy
+		result := handOver(t, cli, name, line[2], options)
+		require.Equal(t, foreign.Key, result.Plan.Overtaken[0].Key)
+		m := surveyed(t, cli, name)
+		require.Equal(t, []string{line[2].candidate.Key(), foreign.Key, line[1].candidate.Key()}, []string{m[0].Key, m[1].Key, m[2].Key})
+		require.Equal(t, foreign.Token, m[1].Token)
+	})
+	t.Run("the target", func(t *testing.T) {
+		name := electionOf(t)
+		lineup(t, cli, name, 1, nil)
+		foreign := byHand(t, cli, name)
+		result, err := transfer.To(within(t), transfer.Client(cli), name, foreign.Key, patient)
+		require.NoError(t, err)
+		require.Equal(t, foreign.Token, result.Leader.Token)
+	})
+}
+
+// A leader that is stopped does not answer: the request is taken back and nothing has
+// changed. (Its process is played by keys of the test's own.)
+func TestTransferFromALeaderThatIsStopped(t *testing.T) {
+	t.Parallel()
+	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
+	stopped := byHand(t, cli, name)
+	_, err := txn.Post(within(t), cli, txn.Entry{
+		Election: name, Lease: stopped.Lease, Value: []byte(`{"v":1,"token":` + strconv.FormatInt(int64(stopped.Token), 10) + `}`),
+	}, stopped.Token)
+	require.NoError(t, err)
+	target := takesPart(t, cli, name, nil, nil)
+	before := places(t, cli, name)
+	r := refused(t, cli, name, target.candidate.Key(), transfer.Options{Patience: quiet / 600}, transfer.Silent)
+	require.False(t, r.Unknown)
+	require.Equal(t, before, places(t, cli, name))
+	require.False(t, surveyed(t, cli, name)[0].Pending, "the request was taken back")
+	require.Empty(t, target.led)
+}
+
+// A target that is dead or leaves before the leader has retired: the leader leads on.
+func TestTransferToATargetThatLeavesBefore(t *testing.T) {
+	t.Parallel()
+	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
+	var target *asked
+	leader := takesPart(t, cli, name, nil, func(transfer.Request) bool {
+		_ = target.candidate.Withdraw(within(t))
+		return true
+	})
+	l := take(t, leader.led, "the leader's win")
+	target = takesPart(t, cli, name, nil, nil)
+	refused(t, cli, name, target.candidate.Key(), patient, transfer.Changed)
+	require.NoError(t, l.Err())
+	require.Len(t, surveyed(t, cli, name), 1)
+	refused(t, cli, name, target.candidate.Key(), patient, transfer.UnknownTarget)
+}
+
+// A target that leaves after the leader has retired: the next in line leads, and the one
+// who asked is told.
+func TestTransferToATargetThatLeavesAfter(t *testing.T) {
+	t.Parallel()
+	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
+	var target *asked
+	line := lineup(t, cli, name, 3, func(ctx context.Context) error {
+		<-ctx.Done()
+		return target.candidate.Withdraw(within(t))
+	})
+	target = line[1]
+	result, err := transfer.To(within(t), transfer.Client(cli), name, target.candidate.Key(), patient)
+	require.ErrorIs(t, err, transfer.ErrOvertaken)
+	require.True(t, result.Retired)
+	require.Equal(t, line[2].candidate.Key(), result.Leader.Key)
+	require.Equal(t, line[2].token, take(t, line[2].led, "the next one's win").Token())
+}
+
+// Two transfers at once: whatever comes of them, each one is told the truth, nobody is
+// lost, and a third one finds an election in order.
+func TestTwoTransfersAtOnce(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	for range 5 {
+		name := electionOf(t)
+		line := lineup(t, cli, name, 4, nil)
+		var done sync.WaitGroup
+		var successes atomic.Int32
+		for _, target := range []*asked{line[1], line[3]} {
+			done.Go(func() {
+				result, err := transfer.To(within(t), transfer.Client(cli), name, target.candidate.Key(), patient)
+				if err == nil {
+					successes.Add(1)
+					assert.Equal(t, target.candidate.Key(), result.Leader.Key)
+					return
+				}
+				assert.ErrorIs(t, err, eldest.ErrTransferRefused)
+				assert.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
+			})
+		}
+		done.Wait()
+		want := 4 - int(successes.Load()) // who has led leaves, here
+		eventually(t, func() bool { return len(surveyed(t, cli, name)) == want }, "the queue is in order")
+		last := surveyed(t, cli, name)[want-1]
+		for _, a := range line {
+			if a.candidate.Key() == last.Key && want > 1 {
+				eventually(t, func() bool {
+					_, err := transfer.To(within(t), transfer.Client(cli), name, last.Key, patient)
+					return err == nil
+				}, "a third transfer")
+				take(t, a.led, "the third one's win")
+			}
+		}
+	}
+}
+
+// Among five of different priority the best that stands leads next; a better one that
+// comes later waits, until leadership is handed to it.
+func TestPriorityOverFive(t *testing.T) {
+	t.Parallel()
+	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
+	give := election.ByPriority(func(value []byte) int { n, _ := strconv.Atoi(string(value)); return n })
+	priority := func(n int) change {
+		return func(_ *lease.Config, e *election.Config) { e.Value, e.GiveWay = []byte(strconv.Itoa(n)), give }
+	}
+	line := map[int]*asked{}
+	for _, n := range []int{3, 1, 4, 2, 5} {
+		line[n] = takesPart(t, cli, name, nil, nil, priority(n))
+		if n == 3 {
+			take(t, line[n].led, "the first one's win, alone")
+		}
+	}
+	require.NoError(t, line[3].candidate.Close(within(t)))
+	for _, n := range []int{5, 4} {
+		take(t, line[n].led, "the best one's win")
+		require.Empty(t, line[1].led)
+		require.NoError(t, line[n].candidate.Close(within(t)))
+	}
+	l := take(t, line[2].led, "the better one's win")
+	best := takesPart(t, cli, name, nil, nil, priority(9))
+	require.NoError(t, l.Err(), "no pre-emption")
+	handOver(t, cli, name, best, patient)
+	take(t, best.led, "the win of the one that came late")
+	require.ErrorIs(t, l.Err(), eldest.ErrRetired)
+	require.Empty(t, line[1].led)
+}
+
+// The replies to a step back are lost: it is done once, and the transfer goes on.
+func TestTransferWhileRepliesAreLost(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	cli, name := c.Client(t), electionOf(t)
+	lineup(t, cli, name, 1, nil)
+	host := c.Host(t)
+	between := takesPart(t, host.Client(t), name, nil, nil, func(l *lease.Config, e *election.Config) { l.Lease = cli })
+	target := takesPart(t, cli, name, nil, nil)
+	var lost []*etcdtest.Swallow
+	for range 3 { // of what it sends: that it takes the request, its removal, its registration
+		lost = append(lost, host.SwallowNextReply(etcdtest.Containing(between.candidate.Key())))
+	}
+	result := handOver(t, cli, name, target, patient)
+	for _, l := range lost {
+		require.NoError(t, l.Wait(within(t)))
+	}
+	require.Len(t, result.Moved, 1)
+	require.Greater(t, result.Moved[0].Token, target.token)
+	require.Equal(t, []string{target.candidate.Key(), between.candidate.Key()}, queueOf(t, c, name))
+	take(t, target.led, "the target's win")
+}
