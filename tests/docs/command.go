@@ -63,7 +63,7 @@ func (r *Repository) Commands(ctx context.Context, p *Page, blocks []marked, eld
 		default:
 			continue
 		}
-		for _, why := range r.script(ctx, text, eldest) {
+		for _, why := range r.script(ctx, text, eldest, len(Runs([]marked{b})) > 0) {
 			faults = append(faults, p.fault(b.Line, "command", "%s", why))
 		}
 	}
@@ -72,7 +72,7 @@ func (r *Repository) Commands(ctx context.Context, p *Page, blocks []marked, eld
 		if first := strings.Fields(s.Text); len(first) < 2 || first[0] != "eldest" && first[0] != "go" || strings.ContainsAny(s.Text, "…") {
 			continue
 		}
-		for _, why := range r.script(ctx, s.Text, eldest) {
+		for _, why := range r.script(ctx, s.Text, eldest, false) {
 			if !strings.Contains(why, noCommand) {
 				faults = append(faults, p.fault(s.Line, "command", "%s", why))
 			}
@@ -81,13 +81,16 @@ func (r *Repository) Commands(ctx context.Context, p *Page, blocks []marked, eld
 	return faults
 }
 
-// script says what in a script cannot work.
-func (r *Repository) script(ctx context.Context, text string, eldest *Command) []string {
+// script says what in a script cannot work, or, if it is to be run, must not be.
+func (r *Repository) script(ctx context.Context, text string, eldest *Command, run bool) []string {
 	file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
 	if err != nil {
 		return []string{"it is no shell: " + err.Error()}
 	}
 	var faults []string
+	if run {
+		faults = harmless(file)
+	}
 	folder := "."
 	syntax.Walk(file, func(node syntax.Node) bool {
 		call, ok := node.(*syntax.CallExpr)

@@ -35,5 +35,5 @@
 // By bash, from the root, against an etcd of one member for each page; a block has a
 // shell of its own, and a process group that is killed with it. What a block waits for it waits for
 // itself; nothing here sleeps and looks. A block that has not ended after a minute is a
-// fault. "go test" within a page is looked at and not run: this is one.
+// fault. Only commands that change nothing in the tree may run (allowed.go). "go test" within a page is looked at and not run: this is one.
 package docs

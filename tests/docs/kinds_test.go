@@ -21,9 +21,10 @@ func TestKindsAreFound(t *testing.T) {
 	require.NoError(t, err)
 	command, err := eldest()
 	require.NoError(t, err)
+	one := stage(t)
 	check := func(t *testing.T, text string) []Fault {
 		// It stands where docs/README.md stands.
-		return r.all(t.Context(), Parse("docs/README.md", []byte(text)), code, command, func() Stage { return stage(t) })
+		return r.all(t.Context(), Parse("docs/README.md", []byte(text)), code, command, func() Stage { return one })
 	}
 	for name, c := range map[string]struct {
 		right, wrong string
@@ -71,6 +72,9 @@ func TestKindsAreFound(t *testing.T) {
 		"name of a test":   {"```sh\ngo test ./tests/docs -run 'Kinds|Pages'\n```", "```sh\ngo test ./tests/docs -run 'Kinds|Papers'\n```", "command", "called Papers"},
 		"flag of a test":   {"```sh\ngo test ./tests/load -load.for=1m\n```", "```sh\ngo test ./tests/load -load.four=1m\n```", "command", "called load.four"},
 		"script":           {"```sh not-run=\"x\"\n.ci/run\n```", "```sh not-run=\"x\"\n.ci/runs\n```", "command", "no such script"},
+		"harm":             {"```sh not-run=\"x\"\nrm go.mod\n```", "```sh\nrm go.mod\n```", "command", "\"rm\" is none of the commands"},
+		"harm by go":       {"```sh\ngo version\n```", "```sh\ngo mod tidy\n```", "command", "go may run"},
+		"harm by a file":   {"```sh\necho a >$TMP/a\n```", "```sh\necho a >a\n```", "command", "must go to $TMP"},
 		"exit code":        {"```sh exit=4\neldest leader nobody\n```", "```sh\neldest leader nobody\n```", "run", "exit code 4, not 0"},
 		"output":           {"```console\n$ echo it took 3 ms\nit took 4 ms\n```", "```console\n$ echo it took 3 ms\nit takes 3 ms\n```", "run", "where the page has"},
 		"exact output":     {"```console exact\n$ echo 3\n3\n```", "```console exact\n$ echo 3\n4\n```", "run", "where the page has"},

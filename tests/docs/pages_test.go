@@ -103,8 +103,10 @@ func (r *Repository) all(ctx context.Context, p *Page, code *Code, command *Comm
 	faults = append(faults, r.Excerpts(p, blocks)...)
 	faults = append(faults, r.Data(p, blocks)...)
 	faults = append(faults, r.Programs(p, blocks, code)...)
-	faults = append(faults, r.Commands(ctx, p, blocks, command)...)
-	if len(Runs(blocks)) > 0 {
+	commands := r.Commands(ctx, p, blocks, command)
+	faults = append(faults, commands...)
+	// What has a fault could do anything.
+	if len(commands) == 0 && len(Runs(blocks)) > 0 {
 		faults = append(faults, r.Run(ctx, p, blocks, stage())...)
 	}
 	return faults
