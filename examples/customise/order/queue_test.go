@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,10 +127,11 @@ func TestLooks(t *testing.T) {
 		}
 		return n
 	}
-	looked := func(n int) {
-		require.Eventually(t, func() bool { return looks() >= n }, time.Minute, time.Millisecond)
+	var waits atomic.Int64
+	quiet := func(cfg *election.Config) {
+		cfg.Recheck = -1
+		cfg.Hooks.Waiting = func(election.WaitingEvent) { waits.Add(1) }
 	}
-	quiet := func(cfg *election.Config) { cfg.Recheck = -1 }
 	leader, err := candidate(ctx, t, client, order.Queue{}, quiet).Campaign(ctx)
 	require.NoError(t, err)
 	rec.Reset()
@@ -137,12 +139,13 @@ func TestLooks(t *testing.T) {
 	var won [n]chan *election.Leadership
 	for i := range won {
 		_, won[i] = lines(ctx, t, client, order.Queue{}, 1, quiet)
-		looked(i + 1) // before the next one comes
+		// It knows for whom it waits before the next one comes.
+		require.Eventually(t, func() bool { return waits.Load() == int64(i+1) }, time.Minute, time.Millisecond)
 	}
 	rec.Reset()
 	require.NoError(t, leader.Resign(ctx))
 	leader = next(ctx, t, won[n-1])
-	looked(n)
+	require.Eventually(t, func() bool { return looks() == n }, time.Minute, time.Millisecond)
 	for i := range 3 {
 		require.NoError(t, leader.Resign(ctx))
 		leader = next(ctx, t, won[n-2-i])

@@ -28,7 +28,6 @@ type standing struct {
 	rec    *etcdtest.Recorder
 	client *clientv3.Client
 	admin  *clientv3.Client
-	leases *lease.Session
 }
 
 func newStanding(t *testing.T) *standing {
