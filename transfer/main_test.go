@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -9,12 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/transfer"
+	"github.com/eldest-io/eldest/txn"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
@@ -115,6 +115,15 @@ func (n *node) leads() *election.Leadership {
 	return l
 }
 
+// silent gives the node a mailbox that nobody reads, as a process that is stopped has.
+func (n *node) silent() {
+	n.s.t.Helper()
+	_, err := txn.Post(n.s.ctx, n.s.cli, txn.Entry{
+		Election: n.s.election, Lease: int64(n.session.ID()), Value: fmt.Appendf(nil, `{"v":1,"token":%d}`, n.place.Token),
+	}, n.place.Token)
+	require.NoError(n.s.t, err)
+}
+
 // resigns has the node resign when its leading context has ended, as Lead does.
 func (n *node) resigns() {
 	l := n.leads()
@@ -123,18 +132,6 @@ func (n *node) resigns() {
 		<-l.Done()
 		_ = l.Resign(context.Background())
 	}()
-}
-
-// foreign puts a candidate's key as etcd's own package does, on a lease of its own.
-func (s *stage) foreign() eldest.Candidate {
-	s.t.Helper()
-	grant, err := s.cli.Grant(s.ctx, 60)
-	require.NoError(s.t, err)
-	key := keys.Candidate(s.election, int64(grant.ID))
-	put, err := s.cli.Put(s.ctx, key, "theirs", clientv3.WithLease(grant.ID))
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() { _, _ = s.cli.Revoke(context.Background(), grant.ID) })
-	return eldest.Candidate{Key: key, Lease: int64(grant.ID), Token: eldest.Token(put.Header.Revision)}
 }
 
 // member returns what a survey says of a key.

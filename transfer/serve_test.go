@@ -1,0 +1,246 @@
+package transfer_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/transfer"
+)
+
+var patient = transfer.Options{Patience: patience, Drain: patience}
+
+// mailbox returns what a node's mailbox holds; empty if there is none.
+func (n *node) mailbox() string {
+	n.s.t.Helper()
+	got, err := n.s.cli.Get(n.s.ctx, keys.Mailbox(n.s.election, int64(n.session.ID())))
+	require.NoError(n.s.t, err)
+	if len(got.Kvs) == 0 {
+		return ""
+	}
+	require.Equal(n.s.t, int64(n.session.ID()), got.Kvs[0].Lease, "bound to the candidate's lease")
+	return string(got.Kvs[0].Value)
+}
+
+// write puts something into a node's mailbox, by hand.
+func (n *node) write(value string) {
+	n.s.t.Helper()
+	_, err := n.s.cli.Put(n.s.ctx, keys.Mailbox(n.s.election, int64(n.session.ID())), value, clientv3.WithIgnoreLease())
+	require.NoError(n.s.t, err)
+}
+
+// The mailbox is there for each candidacy and tenure, and for nothing else (G8).
+func TestMailboxComesAndGoesWithTheCandidacy(t *testing.T) {
+	s := newStage(t)
+	n := s.stand()
+	l := n.leads()
+	require.NotEmpty(t, n.mailbox())
+	require.NoError(t, l.Resign(s.ctx))
+	s.until("it is gone", func() bool { return n.mailbox() == "" })
+	place, err := n.candidate.Register(s.ctx)
+	require.NoError(t, err)
+	s.until("it is there again", func() bool { return s.member(n.Key()).Asks })
+	n.stop()
+	err = get(s, n.served)
+	n.served <- err
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, n.mailbox(), "deleted when Serve returns")
+	require.Equal(t, place.Token, n.candidate.Status().Token, "the candidacy goes on")
+}
+
+func TestServeEndsWithTheCandidateAndTheSession(t *testing.T) {
+	s := newStage(t)
+	n := s.stand()
+	n.leads()
+	require.NoError(t, n.candidate.Close(s.ctx))
+	err := get(s, n.served)
+	n.served <- err
+	require.ErrorIs(t, err, eldest.ErrClosed)
+	require.Empty(t, n.mailbox())
+
+	n = s.stand()
+	require.NoError(t, n.session.Close(s.ctx))
+	err = get(s, n.served)
+	n.served <- err
+	require.ErrorIs(t, err, eldest.ErrClosed)
+	var op *eldest.OpError
+	require.ErrorAs(t, err, &op)
+	require.Equal(t, n.Key(), op.Key)
+}
+
+// What cannot be read is told, and written anew, so that others can ask.
+func TestForeignLetters(t *testing.T) {
+	s := newStage(t)
+	ignored := make(chan transfer.IgnoredEvent, 10)
+	n := s.stand(func(_ *election.Config, c *transfer.Config) {
+		c.Hooks.Ignored = func(e transfer.IgnoredEvent) { ignored <- e }
+	})
+	n.leads()
+	before := n.mailbox()
+	for _, letter := range []string{"no letter", strings.Replace(before, "}", `,"request":{"id":"x","do":"dance"}}`, 1)} {
+		n.write(letter)
+		require.ErrorIs(t, get(s, ignored).Err, eldest.ErrForeignValue)
+		s.until("written anew", func() bool { return n.mailbox() == before })
+	}
+	_, err := s.cli.Delete(s.ctx, keys.Mailbox(s.election, int64(n.session.ID())))
+	require.NoError(t, err)
+	s.until("deleted by hand, and there again", func() bool { return n.mailbox() == before })
+	require.True(t, s.member(n.Key()).Asks)
+}
+
+func TestDeclined(t *testing.T) {
+	s := newStage(t)
+	asked := make(chan transfer.Request, 10)
+	answered := make(chan transfer.AnsweredEvent, 10)
+	no := func(_ *election.Config, c *transfer.Config) {
+		c.Accept = func(r transfer.Request) bool { asked <- r; return false }
+		c.Hooks.Answered = func(e transfer.AnsweredEvent) { answered <- e }
+	}
+	n := s.stand(no)
+	l := n.leads()
+	target := s.stand()
+	_, err := transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), patient)
+	var refusal *transfer.Refusal
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, transfer.Declined, refusal.Reason)
+	r := get(s, asked)
+	require.Equal(t, transfer.Retire, r.What)
+	require.Equal(t, l.Token(), r.Asked.Token)
+	require.Equal(t, target.place.Token, r.Target.Token)
+	require.Equal(t, s.election, r.Election)
+	e := get(s, answered)
+	require.False(t, e.Done)
+	require.Equal(t, transfer.Declined, e.Reason)
+	require.NoError(t, l.Err())
+	require.False(t, s.member(n.Key()).Pending)
+}
+
+// Nothing of a request is left when the context of the one who asks ends, and a candidate
+// that comes back finds nothing to obey.
+func TestRequestIsTakenBack(t *testing.T) {
+	s := newStage(t)
+	n := s.stand(deaf)
+	l := n.leads()
+	n.silent()
+	target := s.stand()
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	done := make(chan error, 1)
+	go func() {
+		_, err := transfer.To(ctx, transfer.Client(s.cli), s.election, target.Key(), patient)
+		done <- err
+	}()
+	s.until("it is asked", func() bool { return s.member(n.Key()).Pending })
+	_, err := transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), patient)
+	var refusal *transfer.Refusal
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, transfer.Busy, refusal.Reason)
+	why := errors.New("enough")
+	cancel(why)
+	err = get(s, done)
+	require.ErrorIs(t, err, why)
+	require.ErrorIs(t, err, eldest.ErrTransferRefused)
+	require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
+	require.False(t, s.member(n.Key()).Pending)
+	require.NoError(t, l.Err())
+}
+
+// A request that was taken and not answered: the outcome is unknown, and said to be.
+func TestRequestIsTakenAndNotAnswered(t *testing.T) {
+	s := newStage(t)
+	n := s.stand(deaf)
+	n.leads()
+	n.silent()
+	target := s.stand()
+	done := make(chan error, 1)
+	go func() {
+		_, err := transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), transfer.Options{Patience: 2 * time.Second})
+		done <- err
+	}()
+	s.until("it is asked", func() bool { return strings.Contains(n.mailbox(), "request") })
+	n.write(strings.TrimSuffix(n.mailbox(), "}") + `,"taken":true}`)
+	err := get(s, done)
+	require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
+	require.ErrorIs(t, err, eldest.ErrTransferRefused)
+}
+
+// forbidden refuses what touches mailboxes, as a role for the election's range does.
+type forbidden struct{ clientv3.KV }
+
+func (f forbidden) Txn(ctx context.Context) clientv3.Txn { return &forbiddenTxn{Txn: f.KV.Txn(ctx)} }
+
+type forbiddenTxn struct {
+	clientv3.Txn
+	refuse bool
+}
+
+func (t *forbiddenTxn) If(cs ...clientv3.Cmp) clientv3.Txn { t.Txn = t.Txn.If(cs...); return t }
+
+func (t *forbiddenTxn) Then(ops ...clientv3.Op) clientv3.Txn {
+	for _, op := range ops {
+		t.refuse = t.refuse || strings.HasPrefix(string(op.KeyBytes()), "/eldest/ask/")
+	}
+	t.Txn = t.Txn.Then(ops...)
+	return t
+}
+
+func (t *forbiddenTxn) Commit() (*clientv3.TxnResponse, error) {
+	if t.refuse {
+		return nil, rpctypes.ErrPermissionDenied
+	}
+	return t.Txn.Commit()
+}
+
+// Who may not have a mailbox says so, and stands as everybody else.
+func TestNoPermissionForMailboxes(t *testing.T) {
+	s := newStage(t)
+	n := s.stand(deaf)
+	err := transfer.Serve(s.ctx, transfer.Config{Candidate: n.candidate, Session: n.session, KV: forbidden{s.cli}, Watcher: s.cli})
+	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+	require.NoError(t, n.leads().Err())
+}
+
+func TestBadInput(t *testing.T) {
+	s := newStage(t)
+	n, other := s.stand(deaf), s.stand(deaf)
+	good := transfer.Config{Candidate: n.candidate, Session: n.session, KV: s.cli, Watcher: s.cli}
+	for name, change := range map[string]func(*transfer.Config){
+		"no candidate":       func(c *transfer.Config) { c.Candidate = nil },
+		"no session":         func(c *transfer.Config) { c.Session = nil },
+		"another session":    func(c *transfer.Config) { c.Session = other.session },
+		"no KV":              func(c *transfer.Config) { c.KV = nil },
+		"a nil client":       func(c *transfer.Config) { c.KV = (*clientv3.Client)(nil) },
+		"no watcher":         func(c *transfer.Config) { c.Watcher = nil },
+		"a negative timeout": func(c *transfer.Config) { c.Timeout = -1 },
+	} {
+		c := good
+		change(&c)
+		require.ErrorIs(t, transfer.Serve(s.ctx, c), eldest.ErrInvalid, name)
+	}
+	require.ErrorIs(t, transfer.Serve(nil, good), eldest.ErrInvalid) //nolint:staticcheck // that is the point
+	to := func(ctx context.Context, c transfer.Clients, name string, o transfer.Options) error {
+		result, err := transfer.To(ctx, c, name, n.Key(), o)
+		require.Equal(t, transfer.Result{}, result)
+		return err
+	}
+	client := transfer.Client(s.cli)
+	for _, err := range []error{
+		to(nil, client, s.election, patient), to(s.ctx, transfer.Client(nil), s.election, patient), //nolint:staticcheck // that is the point
+		to(s.ctx, transfer.Clients{KV: s.cli}, s.election, patient), to(s.ctx, client, "a/b", patient),
+		to(s.ctx, client, s.election, transfer.Options{Patience: -1}),
+	} {
+		require.ErrorIs(t, err, eldest.ErrInvalid)
+	}
+	for _, name := range []string{"", "a/b"} {
+		_, err := transfer.Survey(s.ctx, s.cli, name)
+		require.ErrorIs(t, err, eldest.ErrInvalid)
+	}
+}
