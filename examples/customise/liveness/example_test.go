@@ -30,14 +30,14 @@ func Example() {
 		}
 		return nil
 	}
-	pulse := lease.NewPulse(2 * time.Second)
+	pulse := lease.NewPulse(3 * time.Second)
 	var checks sync.WaitGroup
 	defer checks.Wait()
 	checking, end := context.WithCancel(ctx)
 	defer end()
 	checks.Go(func() { liveness.While(checking, pulse, 20*time.Millisecond, ping) })
 
-	session, closeSession := stage.Open(ctx, client, lease.Config{TTL: 2 * time.Second, Pulse: pulse})
+	session, closeSession := stage.Open(ctx, client, lease.Config{TTL: 6 * time.Second, Pulse: pulse})
 	defer closeSession()
 	anna, leave := stage.Enter(ctx, client, election.Config{Election: "jobs", Session: session})
 	defer leave()

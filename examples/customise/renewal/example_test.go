@@ -13,7 +13,8 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// A TTL of 900 ms is rounded up, and a rhythm that cannot work is refused.
+// A TTL that is no whole number of seconds is rounded up, and a rhythm that cannot work is
+// refused.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -22,11 +23,11 @@ func Example() {
 
 	var renewed atomic.Int64
 	session, leave := stage.Open(ctx, client, lease.Config{
-		TTL: 900 * time.Millisecond, Margin: 250 * time.Millisecond, Renewal: renewal.Sparing,
+		TTL: 5900 * time.Millisecond, Margin: 250 * time.Millisecond, Renewal: renewal.Anxious,
 		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) { renewed.Add(1) }},
 	})
 	defer leave()
-	fmt.Println("granted:", session.TTL()) // this etcd's election timeout is 100 ms
+	fmt.Println("granted:", session.TTL())
 	stage.Until(ctx, "renewals", func() bool { return renewed.Load() >= 3 })
 	fmt.Println("alive after three renewals:", session.Err() == nil)
 
@@ -36,7 +37,7 @@ func Example() {
 	})
 	fmt.Println("refused:", errors.Is(err, eldest.ErrInvalid))
 	// Output:
-	// granted: 1s
+	// granted: 6s
 	// alive after three renewals: true
 	// refused: true
 }
