@@ -30,6 +30,7 @@
 //
 // Beside them
 //
+//	fence     tokens on HTTP and gRPC, for stores outside etcd that refuse older ones
 //	hooks     several hooks told at once, and a logger; metrics (Prometheus) and
 //	          traces (OpenTelemetry) are modules of their own
 //	compat/concurrency  etcd's concurrency API by this protocol: a program changes one import

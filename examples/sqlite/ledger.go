@@ -29,14 +29,16 @@ CREATE TABLE IF NOT EXISTS trail (
 	node  TEXT NOT NULL,
 	token INTEGER NOT NULL,
 	n     INTEGER NOT NULL
-);`
+);
+`
 
 // advance has a token remembered unless a newer one is, and returns the newest.
 const advance = `
 INSERT INTO eldest_fence (election, token) VALUES ($1, $2)
 ON CONFLICT (election) DO UPDATE SET token =
 	CASE WHEN excluded.token > eldest_fence.token THEN excluded.token ELSE eldest_fence.token END
-RETURNING token`
+RETURNING token
+`
 
 // ledger is a counter in SQLite that only the leader of an election writes.
 type ledger struct {
