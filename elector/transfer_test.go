@@ -1,0 +1,147 @@
+package elector_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/transfer"
+)
+
+func takesPart(cfg *elector.Config) { cfg.Transfer = true }
+
+// asks waits until all of n nodes can be asked, and returns the keys in their order.
+func asks(t testing.TB, clients transfer.Clients, name string, n int) (keys []string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		q, err := transfer.Survey(within(t), clients.KV, name)
+		require.NoError(t, err)
+		keys = nil
+		for _, m := range q.Members {
+			if m.Asks {
+				keys = append(keys, m.Key)
+			}
+		}
+		return len(keys) == n
+	}, patience, 2*time.Millisecond)
+	return keys
+}
+
+// A tenure that is handed over ends in the usual order: the function's context, the
+// status, the function, and the key after that; and the node stands again, at the end.
+func TestHandedOverByTransfer(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	name, clients := electionOf(t), transfer.Client(cli)
+	n1 := &node{id: "n1", won: make(chan *elector.Leadership, 16)}
+	ended, release := make(chan elector.Status, 1), make(chan struct{})
+	n1.runWith(t, config(name, "n1", cli, takesPart), func(ctx context.Context, l *elector.Leadership) error {
+		n1.won <- l
+		<-ctx.Done()
+		_, _ = n1.Watch().NextWhere(within(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
+		select {
+		case ended <- n1.Status():
+			<-release
+		default: // a later tenure
+		}
+		return nil
+	})
+	l := take(t, n1.won, "the first one's win")
+	asks(t, clients, name, 1)
+	n2 := run(t, config(name, "n2", cli, takesPart))
+	asks(t, clients, name, 2)
+	n3 := run(t, config(name, "n3", cli, takesPart))
+	line := asks(t, clients, name, 3)
+
+	handed := make(chan error, 1)
+	go func() {
+		_, err := transfer.To(within(t), clients, name, line[2], transfer.Options{Patience: patience, Drain: patience})
+		handed <- err
+	}()
+	require.ErrorIs(t, take(t, ended, "the end of the first tenure").Reason(), eldest.ErrRetired)
+	require.ErrorIs(t, l.Err(), eldest.ErrRetired)
+	require.Empty(t, n3.won, "a successor beside the lead function")
+	close(release)
+	require.NoError(t, take(t, handed, "the end of the transfer"))
+	next := take(t, n3.won, "the target's win")
+	require.Equal(t, line[2], next.Key())
+	require.Greater(t, next.Token(), l.Token())
+	n1.follows(t, "n3")
+	n2.follows(t, "n3")
+	again := asks(t, clients, name, 3)
+	require.Equal(t, []string{line[2], line[1]}, again[:2], "order kept, and the old leader at the end")
+	require.Empty(t, n2.won)
+}
+
+// A node leads if it is the best one that stands; the values say so to everybody.
+func TestPriorityOfNodes(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	name := electionOf(t)
+	priority := func(p int32) func(*elector.Config) { return func(cfg *elector.Config) { cfg.Priority = p } }
+	n1 := run(t, config(name, "n1", cli, priority(-1)))
+	take(t, n1.won, "the first one's win, alone")
+	n2 := run(t, config(name, "n2", cli, priority(2)))
+	n2.follows(t, "n1")
+	n3 := run(t, config(name, "n3", cli, priority(3)))
+	n3.follows(t, "n1")
+	require.NotEmpty(t, n1.end(t))
+	take(t, n3.won, "the best one's win")
+	require.Equal(t, int32(3), n2.follows(t, "n3").Priority)
+	require.Empty(t, n2.won)
+	_ = n3.end(t)
+	take(t, n2.won, "the next best one's win")
+}
+
+// Another value than ours says nothing of a priority, and is nobody to give way to.
+func TestPriorityAndForeignValues(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	name := electionOf(t)
+	n1 := run(t, config(name, "n1", cli, func(cfg *elector.Config) { cfg.Priority = 1 }))
+	l := take(t, n1.won, "the win")
+	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 10 * time.Second})
+	require.NoError(t, err)
+	foreign, err := election.New(election.Config{Election: name, Session: session, KV: cli, Watcher: cli, Value: []byte("\xff theirs")})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = session.Close(within(t))
+		_ = foreign.Close(within(t))
+	})
+	_, err = foreign.Register(within(t))
+	require.NoError(t, err)
+	n2 := run(t, config(name, "n2", cli, func(cfg *elector.Config) { cfg.Priority = 1 }))
+	n2.follows(t, "n1")
+	require.NoError(t, foreign.Withdraw(within(t)))
+	_, err = foreign.Register(within(t)) // now behind n2
+	require.NoError(t, err)
+	require.NoError(t, l.Err())
+	_ = n1.end(t)
+	take(t, n2.won, "the win before a foreign one")
+}
+
+func TestTransferAndPriorityAreChecked(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	for name, change := range map[string]func(*elector.Config){
+		"somebody's mailbox": func(cfg *elector.Config) { cfg.Serve.KV = cli },
+		"a bad timeout":      func(cfg *elector.Config) { cfg.Serve.Timeout = -1 },
+		"both ways to give way": func(cfg *elector.Config) {
+			cfg.Priority = 1
+			cfg.Candidate.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return false }
+		},
+	} {
+		_, err := elector.New(config("e", "n1", cli, change))
+		require.ErrorIs(t, err, eldest.ErrInvalid, name)
+	}
+	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "n1", Priority: -2})
+	require.NoError(t, err)
+	require.Equal(t, "\x0a\x02n1\x28\x03", string(value))
+	id, err := identity.Protobuf{}.Decode(value)
+	require.NoError(t, err)
+	require.Equal(t, int32(-2), id.Priority)
+}
