@@ -36,7 +36,7 @@ func run(ctx context.Context) error {
 	if err := client.Watching(ctx, 1); err != nil {
 		return err
 	}
-	granted, err := client.Grant(ctx, 2)
+	granted, err := client.Grant(ctx, 3)
 	if err != nil {
 		return err
 	}

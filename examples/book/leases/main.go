@@ -35,7 +35,7 @@ func run(ctx context.Context) error {
 		Lease: client,
 		TTL:   59500 * time.Millisecond,
 		// Every quarter of the TTL by default; who reads this does not want to wait so long.
-		Renewal: func(time.Duration) lease.Renewal { return lease.Renewal{Every: time.Second, Timeout: time.Second} },
+		Renewal: func(time.Duration) lease.Renewal { return lease.Renewal{Every: time.Second, Timeout: 10 * time.Second} },
 		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) {
 			select {
 			case renewed <- struct{}{}:
