@@ -19,6 +19,7 @@
 //	lease     sessions: a lease kept alive, and a deadline that is never too late
 //	txn       every compare-and-commit; the guard
 //	election  one campaign: register, wait, win, lead, leave
+//	transfer  leadership handed to a candidate that is named
 //	observe   who leads now, for anyone
 //
 // and a service of which one instance leads stands on
