@@ -29,7 +29,7 @@ func TestRunLeavesNothingOnDisk(t *testing.T) {
 				t.Setenv(variable, here)
 			}
 			t.Chdir(here)
-			r := startRun(t, "svc "+name, "--http", "0", "--on-win", "true", "--health", "true", "--", "sleep", "1000")
+			r := startRun(t, "svc "+name, "--ttl", "60s", "--http", "0", "--on-win", "true", "--health", "true", "--", "sleep", "1000")
 			r.pid()
 			end(r)
 			<-r.done

@@ -137,6 +137,7 @@ var Rooms = map[string]Room{
 	"hooks": {
 		May: map[string]string{
 			".": nouns, "lease": "its hooks", "election": "its hooks", "observe": "its hooks",
+			"internal/rpcerr": "which failure is etcd's silence, and which its refusal",
 		},
 		Otherwise: "it has others told of what happens, and makes nothing happen",
 		MustNot:   map[string]string{"go.etcd.io/etcd/...": "who is told of an election must not be able to ask etcd"},
