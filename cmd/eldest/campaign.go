@@ -18,12 +18,14 @@ import (
 	"github.com/eldest-io/eldest/hooks"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/transfer"
 )
 
 func newCampaignCmd() *cobra.Command {
 	var ttl time.Duration
 	var conn *connFlags
 	var http *httpFlag
+	var deaf *bool
 	cmd := &cobra.Command{
 		Use:   "campaign ELECTION [VALUE]",
 		Short: "Stand in an election and lead until a signal ends it",
@@ -33,12 +35,14 @@ the process at once; its key then stays until the lease has run out. VALUE is wh
 others see of the candidate; the default is host name and process ID.
 
 While etcd is away at the start it waits. It prints one line per event: registered,
-waiting, leader, jeopardy (a renewal failed), recovered, lost, resigned. With --json
-each is an object with event, time, election, key, token, lease, and where they
-apply predecessor, queue, cause, led (lost, resigned) and remaining_ms (jeopardy).
-"resigned" says that leading or waiting has ended here; the end of the process, that
-etcd has confirmed the removal of the key, or a line on stderr says it has not.
-` + httpHelp + `
+waiting, leader, jeopardy (a renewal failed), recovered, stepped-back, retired, lost,
+resigned. With --json each is an object with event, time, election, key, token, lease,
+and where they apply predecessor, queue, cause, led (stepped-back, lost, resigned) and
+remaining_ms (jeopardy). "resigned" says that leading or waiting has ended here; the end
+of the process, that etcd has confirmed the removal of the key, or a line on stderr says
+it has not. "stepped-back" is followed by a new "registered". So is "retired" (it led,
+and was asked to give that up), after "resigned": it stands again, behind all others.
+` + transferHelp + httpHelp + `
 Exit codes: 0 after a signal; 1 failed; 2 bad usage; 3 leadership, the place in
 the queue or the session was lost.
 ` + connHelp,
@@ -61,11 +65,11 @@ the queue or the session was lost.
 				return err
 			}
 			defer shown.Close()
-			c := &campaign{cmd: cmd, conn: conn, face: shown, name: args[0], value: value, ttl: ttl}
+			c := &campaign{cmd: cmd, conn: conn, face: shown, name: args[0], value: value, ttl: ttl, deaf: *deaf}
 			return c.run()
 		},
 	}
-	conn, http = addConnFlags(cmd), addHTTPFlag(cmd)
+	conn, http, deaf = addConnFlags(cmd), addHTTPFlag(cmd), addTransferFlag(cmd)
 	cmd.Flags().DurationVar(&ttl, "ttl", lease.DefaultTTL,
 		"time to live of the lease: how long etcd waits before a crashed candidate is out; rounded up to seconds")
 	return cmd
@@ -103,6 +107,7 @@ type campaign struct {
 	// granted.
 	value string
 	ttl   time.Duration
+	deaf  bool // takes no part in transfers
 	// events is where the lines go; set by run.
 	events *campaignEvents
 }
@@ -148,10 +153,15 @@ func (c *campaign) run() error {
 		c.face.Candidate(session, candidate, c.value)
 		err = c.face.Observe(client)
 	}
+	stop := func() {}
+	if err == nil && !c.deaf {
+		stop = takePart(transfer.Config{Candidate: candidate, Session: session, KV: client, Watcher: client}, c.notice)
+	}
 	if err == nil {
 		err = c.lead(ctx, candidate)
 	}
 	c.leave(candidate, session, err)
+	stop()
 	// A session can end before there is a candidate in the queue to tell of it.
 	if lost(err) {
 		c.events.lostBeforeStanding(err)
@@ -159,20 +169,29 @@ func (c *campaign) run() error {
 	return c.result(ctx, err)
 }
 
-// lead campaigns and holds what it has won. It returns nil when ctx ended a
-// tenure, else why the campaign or the tenure ended.
+// lead campaigns and holds what it has won; whenever it has retired it does so again.
+// It returns nil when ctx ended a tenure, else why the campaign or the tenure ended.
 func (c *campaign) lead(ctx context.Context, candidate *election.Candidate) error {
-	leadership, err := candidate.Campaign(ctx)
-	if err != nil {
-		return err
+	for {
+		leadership, err := candidate.Campaign(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-leadership.Done():
+		case <-ctx.Done():
+		}
+		// Asked rather than taken from the select, which draws when both are over: a
+		// tenure that was lost is lost, whatever was signalled meanwhile.
+		err = leadership.Err()
+		if ctx.Err() != nil || !errors.Is(err, eldest.ErrRetired) {
+			return err
+		}
+		c.events.write(time.Now(), campaignEvent{Event: "retired", Token: leadership.Token(), Cause: because(err)})
+		// There is nothing to wait for here. A key that is not removed is met, and
+		// removed, by the registration that follows.
+		_ = leadership.Resign(ctx)
 	}
-	select {
-	case <-leadership.Done():
-	case <-ctx.Done():
-	}
-	// Asked rather than taken from the select, which draws when both are over: a
-	// tenure that was lost is lost, whatever was signalled meanwhile.
-	return leadership.Err()
 }
 
 // leave removes the key and revokes the lease, within --command-timeout, and waits

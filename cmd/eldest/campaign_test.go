@@ -55,7 +55,7 @@ func TestCampaignTellsWhatHappensAndResignsOnSignals(t *testing.T) {
 	require.NotContains(t, resigned, "cause")
 	a.exits(exitOK)
 	require.Greater(t, c.event("leader")["token"], token)
-	require.Len(t, etcd.keys(), 1)
+	require.Len(t, etcd.standing(), 1)
 	c.signal(os.Interrupt)
 	c.event("resigned")
 	c.exits(exitOK)

@@ -62,7 +62,8 @@ type campaignEvents struct {
 	of         subject
 	registered bool // so there will be a last line
 	broken     bool // the reader is gone, and failed was told
-	// Invariant: over once "lost" or "resigned" was written, and nothing after it.
+	retired    bool // so "lost" or "resigned" will not be the last line
+	// Invariant: over once the last "lost" or "resigned" was written, and nothing after it.
 	over  bool
 	ended chan struct{} // closed after the last line
 }
@@ -112,7 +113,9 @@ func (tell teller) candidateHooks(ctx context.Context, notice func(string, ...an
 		},
 		Ended: func(end election.EndedEvent) {
 			event := campaignEvent{Event: "resigned", Token: end.Token, Led: &end.Led}
-			if lost(end.Cause) || ctx.Err() == nil && !byOwnWill(end.Cause) {
+			if errors.Is(end.Cause, eldest.ErrSteppedBack) {
+				event.Event = "stepped-back"
+			} else if lost(end.Cause) || ctx.Err() == nil && !byOwnWill(end.Cause) {
 				event.Event, event.Cause = "lost", because(end.Cause)
 			}
 			tell(end.At, event)
@@ -157,6 +160,10 @@ func (e *campaignEvents) awaitEnd(limit time.Duration) {
 func (e *campaignEvents) write(at time.Time, event campaignEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.over && event.Event == "registered" {
+		// It had retired, and lost the key before it could say so.
+		e.over, e.ended = false, make(chan struct{})
+	}
 	if e.over {
 		return
 	}
@@ -164,7 +171,13 @@ func (e *campaignEvents) write(at time.Time, event campaignEvent) {
 	switch event.Event {
 	case "registered":
 		e.registered = true
+	case "retired":
+		e.retired = true
 	case "lost", "resigned":
+		if e.retired {
+			e.retired, e.registered = false, false
+			break
+		}
 		e.over = true
 		defer close(e.ended)
 	}

@@ -147,7 +147,7 @@ func TestFlagsBeatEldestBeatsEtcdctl(t *testing.T) {
 func TestNamespaceIsADirectory(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
 	p, led := leading(t, "svc", "--namespace", "/prod/")
-	require.Equal(t, []string{"/prod/" + led["key"].(string)}, etcd.keys())
+	require.Equal(t, []string{"/prod/" + led["key"].(string)}, etcd.standing())
 	code, _, _ := runLine(t, "leader", "svc")
 	require.Equal(t, exitNobody, code, "another directory")
 

@@ -16,8 +16,9 @@
 //	1    failed
 //	2    bad usage: unknown command or flag, bad arguments; nothing was sent
 //	3    leadership or the session was lost (campaign, run)
-//	4    nobody leads (leader)
+//	4    nobody leads (leader, resign, transfer), or the candidate is not in the queue (resign, transfer)
 //	5    nothing was violated, but a part of the run proves nothing (chaos)
+//	6    refused, and the leader leads on (transfer)
 //	130  interrupted: nothing could be judged (demo, service), or not all was measured or tried (bench, chaos)
 //
 // What "eldest run", with --exit-code and without, makes of its program's end is in its

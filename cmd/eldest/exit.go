@@ -14,6 +14,8 @@ const (
 	exitNobody = 4
 	// exitProvesNothing is of a run of which a part was invalid (chaos).
 	exitProvesNothing = 5
+	// exitRefused is of a transfer that was refused: the leader leads on.
+	exitRefused = 6
 )
 
 // exitError carries the exit code of a command beside the reason. A nil err

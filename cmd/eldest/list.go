@@ -9,8 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/observe"
+	"github.com/eldest-io/eldest/transfer"
 )
 
 func newListCmd() *cobra.Command {
@@ -19,10 +22,12 @@ func newListCmd() *cobra.Command {
 		Use:   "list ELECTION",
 		Short: "List the queue, the leader first",
 		Long: `Lists the candidates of an election in the order in which they will lead: key,
-lease, token, the time that is left to the lease unless it is renewed, and value.
-With --json it is an array of objects with key, lease, token, mod_revision,
-ttl_seconds (negative: the lease is gone), value, and value_base64 where the value
-is not UTF-8. An empty queue is no failure.
+lease, token, the time that is left to the lease unless it is renewed, whether it
+takes part in transfers (ASKS: eldest transfer can ask it to step back or to retire;
+"?" where the user may not read that), and value. With --json it is an array of objects
+with key, lease, token, mod_revision, ttl_seconds (negative: the lease is gone), asks
+(left out where it is not known), value, and value_base64 where the value is not UTF-8.
+An empty queue is no failure.
 
 ` + valueHelp + `
 ` + nodeHelp + `
@@ -38,7 +43,11 @@ Exit codes: 0 done; 1 failed; 2 bad usage.
 				if err != nil {
 					return err
 				}
-				return printQueue(cmd.OutOrStdout(), queue, wantsJSON(cmd))
+				asks, err := whoAsks(ctx, client, args[0])
+				if err != nil {
+					return err
+				}
+				return printQueue(cmd.OutOrStdout(), queue, asks, wantsJSON(cmd))
 			})
 		},
 	}
@@ -50,26 +59,53 @@ Exit codes: 0 done; 1 failed; 2 bad usage.
 type queuedJSON struct {
 	candidateJSON
 	TTLSeconds int64 `json:"ttl_seconds"`
+	Asks       *bool `json:"asks,omitempty"`
 }
 
-func printQueue(w io.Writer, queue []observe.Entry, asJSON bool) error {
+// whoAsks returns the lives of those who take part in transfers; nil if the user may not
+// know.
+func whoAsks(ctx context.Context, kv clientv3.KV, name string) (map[eldest.Token]bool, error) {
+	queue, err := transfer.Survey(ctx, kv, name)
+	switch {
+	case rpcCode(err) == codes.PermissionDenied:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	asks := map[eldest.Token]bool{}
+	for _, m := range queue.Members {
+		asks[m.Token] = m.Asks
+	}
+	return asks, nil
+}
+
+func printQueue(w io.Writer, queue []observe.Entry, asks map[eldest.Token]bool, asJSON bool) error {
 	if asJSON {
 		rows := make([]queuedJSON, len(queue)) // never null
 		for i, e := range queue {
-			rows[i] = queuedJSON{candidateForJSON(e.Candidate), int64(e.TTL / time.Second)}
+			rows[i] = queuedJSON{candidateJSON: candidateForJSON(e.Candidate), TTLSeconds: int64(e.TTL / time.Second)}
+			if yes := asks[e.Token]; asks != nil {
+				rows[i].Asks = &yes
+			}
 		}
 		_, err := io.WriteString(w, jsonLine(rows))
 		return err
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(tw, "KEY\tLEASE\tTOKEN\tTTL\tVALUE")
+	fmt.Fprintln(tw, "KEY\tLEASE\tTOKEN\tTTL\tASKS\tVALUE")
 	for _, e := range queue {
 		// etcd counts in whole seconds; a lease can go between the two questions.
 		left := e.TTL.String()
 		if e.TTL < 0 {
 			left = "gone"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\n", printable(e.Key), hexLease(e.Lease), e.Token, left, shownValue(e.Value))
+		part := "no"
+		if asks == nil {
+			part = "?"
+		} else if asks[e.Token] {
+			part = "yes"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\n", printable(e.Key), hexLease(e.Lease), e.Token, left, part, shownValue(e.Value))
 	}
 	return tw.Flush()
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -225,6 +226,12 @@ func (e *etcdProcess) keys() []string {
 		keys = append(keys, string(kv.Key))
 	}
 	return keys
+}
+
+// standing is keys without mailboxes.
+func (e *etcdProcess) standing() []string {
+	e.t.Helper()
+	return slices.DeleteFunc(e.keys(), func(key string) bool { return strings.Contains(key, "/eldest/ask/") })
 }
 
 func (e *etcdProcess) leases() int {

@@ -27,7 +27,7 @@ func TestNobody(t *testing.T) {
 	}{
 		"leader svc":              {exitNobody, "", "eldest leader: nobody leads svc\n"},
 		"leader svc --json":       {exitNobody, "", "eldest leader: nobody leads svc\n"},
-		"list svc":                {exitOK, "KEY   LEASE   TOKEN   TTL   VALUE\n", ""},
+		"list svc":                {exitOK, "KEY   LEASE   TOKEN   TTL   ASKS   VALUE\n", ""},
 		"list svc --json":         {exitOK, "[]\n", ""},
 		"resign svc --yes":        {exitNobody, "", "eldest resign: nobody leads svc: the queue is empty, there is nothing to remove\n"},
 		"resign svc svc/1f --yes": {exitNobody, "", "eldest resign: nobody leads svc: the queue is empty, there is nothing to remove\n"},
@@ -72,7 +72,7 @@ func TestLeaderListAndResign(t *testing.T) {
 	require.Equal(t, "Qv4=", rows[1]["value_base64"])
 	code, stdout, _ = runLine(t, "list", "svc")
 	require.Equal(t, exitOK, code)
-	require.Regexp(t, `^KEY +LEASE +TOKEN +TTL +VALUE\n(svc/\S+ +\S+ +\d+ +\d+s +\S+\n){3}$`, stdout)
+	require.Regexp(t, `^KEY +LEASE +TOKEN +TTL +ASKS +VALUE\n(svc/\S+ +\S+ +\d+ +\d+s +(yes|no) +\S+\n){3}$`, stdout)
 	require.Contains(t, stdout, `"B\xfe"`)
 
 	// A waiter by its lease, then by its key; the leader stays.

@@ -26,6 +26,7 @@ var commands = []func() *cobra.Command{
 	newLeaderCmd,
 	newListCmd,
 	newResignCmd,
+	newTransferCmd,
 }
 
 // streams are the process's standard streams, so that tests can run a command

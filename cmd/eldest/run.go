@@ -47,6 +47,7 @@ func newRunCmd() *cobra.Command {
 	fl.StringVar(&o.onLoss, "on-loss", "", "shell command to run after each tenure, when the program is dead and the key released")
 	fl.DurationVar(&o.hookTimeout, "hook-timeout", 10*time.Second, "how long --on-win and --on-loss may take before they are killed and count as failed")
 	fl.StringVar(&o.health, "health", "", "shell command that says, by exit code 0, that the program is well; without that the lease is not renewed")
+	fl.BoolVar(&o.noTransfer, "no-transfer", false, "take no part in transfers: nobody can ask this candidate to step back or to retire")
 	fl.DurationVar(&o.healthEvery, "health-every", 5*time.Second, "time between two --health commands, and the limit of each")
 	return cmd
 }
@@ -79,6 +80,8 @@ margin (a tenth of the TTL, at least 200 ms).
     lease given back.
   - The key is deleted, the lease revoked from outside: SIGKILL at once, for another may
     lead already.
+  - It is asked to retire (eldest transfer): CMD gets SIGTERM, and SIGKILL after --grace;
+    only then the key goes, and the next one leads.
   - SIGTERM or SIGINT to eldest: CMD gets the same signal, and SIGKILL after --grace; only
     then the key goes. The second one is SIGKILL at once (not the same one within 0.3 s).
     Other signals (HUP, QUIT, USR1, USR2, WINCH) are passed on; without a program HUP and
@@ -90,6 +93,8 @@ margin (a tenth of the TTL, at least 200 ms).
 --restart says when to stand again, with a new key, after a pause of 1 s that doubles up
 to 30 s while programs end within 10 s: "on-failure" after an exit code other than 0, a
 signal, a hook that failed, and leadership that was lost; "always" after success, too.
+After leadership was handed over both stand again; "never" ends with 0 then, or, with
+--exit-code, as CMD did.
 
 --on-win runs after each win, before CMD, with CMD's environment. If it fails, or is not
 done within --hook-timeout, CMD is not started and leadership is given up: a failure.
@@ -105,13 +110,13 @@ at the latest three times --health-every, a quarter of the TTL and the TTL after
 
 It prints one line per event: registered, waiting, leader, delayed (won right after an
 outage: CMD is started once the lease is renewed), started, stopping, exited, hook,
-unhealthy, healthy, jeopardy, recovered, lost, resigned, restarting. With --json each is an
+unhealthy, healthy, jeopardy, recovered, stepped-back, retired, lost, resigned, restarting. With --json each is an
 object with event, time, election, key, token, lease, and where they apply predecessor,
 queue, cause, led, remaining_ms, pid, exit_code, hook. restarting (with cause, in_ms), and
 what else eldest writes, notice (text) and the last line of a failure, failed (cause,
 exit_code), have event, time and election alone. CMD's own stderr is between the lines,
 unless CMD sends it elsewhere.
-` + httpHelp + `
+` + transferHelp + httpHelp + `
 Not guaranteed: that a program which the kernel cannot kill (it waits for a disk or a
 network file system, or runs as another user), or whose whole machine is suspended or
 paused, is dead in time; that anything kills it when two of eldest, keeper and program's

@@ -269,7 +269,7 @@ func TestRunEndsWhileItWaits(t *testing.T) {
 		r.signal(sig)
 		require.Equal(t, false, r.event("resigned")["led"])
 		r.exits(exitOK) // and has written nothing to stdout
-		require.Len(t, etcd.keys(), 1)
+		require.Len(t, etcd.standing(), 1)
 	}
 	r := startRun(t, "svc", "--", "sh", "-c", "echo ran")
 	etcd.delete(r.event("waiting")["key"].(string))

@@ -5,9 +5,12 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/keys"
 )
 
 // gate holds back, while a program may run, what would let another candidate lead.
@@ -59,9 +62,10 @@ func (g *gate) pass(ctx context.Context) error {
 
 // guardClient puts the gate into a client, which keeps its type: the library does more for
 // one that it knows.
-func (g *gate) guardClient(client *clientv3.Client, wait *waitNotice) {
+func (g *gate) guardClient(client *clientv3.Client, name string, wait *waitNotice) {
 	client.Lease = gatedLease{grantWatch{client.Lease, wait}, g}
-	client.KV = gatedKV{client.KV, g}
+	mailboxes, _ := keys.MailboxRange(name)
+	client.KV = gatedKV{client.KV, g, mailboxes}
 }
 
 type gatedLease struct {
@@ -76,30 +80,59 @@ func (l gatedLease) Revoke(ctx context.Context, id clientv3.LeaseID) (*clientv3.
 	return l.Lease.Revoke(ctx, id)
 }
 
-// gatedKV holds back every transaction: all that a candidate sends during its tenure is
-// the removal of its key.
+// gatedKV holds back every transaction but those that write mailboxes alone: all that a
+// candidate sends during its tenure is the removal of its key, and no mailbox lets anybody
+// lead.
 type gatedKV struct {
 	clientv3.KV
-	gate *gate
+	gate      *gate
+	mailboxes string // the prefix of the election's
 }
 
 func (kv gatedKV) Txn(ctx context.Context) clientv3.Txn {
-	return gatedTxn{kv.KV.Txn(ctx), ctx, kv.gate}
+	return gatedTxn{Txn: kv.KV.Txn(ctx), ctx: ctx, kv: kv}
 }
 
 type gatedTxn struct {
 	clientv3.Txn
-	ctx  context.Context
-	gate *gate
+	ctx context.Context
+	kv  gatedKV
+	// writes says that there is a write to a mailbox, others that there is one to
+	// anything else.
+	writes, others bool
 }
 
-func (t gatedTxn) If(cs ...clientv3.Cmp) clientv3.Txn   { t.Txn = t.Txn.If(cs...); return t }
-func (t gatedTxn) Then(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Then(ops...); return t }
-func (t gatedTxn) Else(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Else(ops...); return t }
+func (t gatedTxn) If(cs ...clientv3.Cmp) clientv3.Txn { t.Txn = t.Txn.If(cs...); return t }
+
+func (t gatedTxn) Then(ops ...clientv3.Op) clientv3.Txn {
+	t.Txn = t.Txn.Then(ops...)
+	t.look(ops)
+	return t
+}
+
+func (t gatedTxn) Else(ops ...clientv3.Op) clientv3.Txn {
+	t.Txn = t.Txn.Else(ops...)
+	t.look(ops)
+	return t
+}
+
+func (t *gatedTxn) look(ops []clientv3.Op) {
+	for _, op := range ops {
+		switch {
+		case op.IsGet():
+		case (op.IsPut() || op.IsDelete()) && len(op.RangeBytes()) == 0 && strings.HasPrefix(string(op.KeyBytes()), t.kv.mailboxes):
+			t.writes = true
+		default:
+			t.others = true
+		}
+	}
+}
 
 func (t gatedTxn) Commit() (*clientv3.TxnResponse, error) {
-	if err := t.gate.pass(t.ctx); err != nil {
-		return nil, err
+	if !t.writes || t.others {
+		if err := t.kv.gate.pass(t.ctx); err != nil {
+			return nil, err
+		}
 	}
 	return t.Txn.Commit()
 }

@@ -6,12 +6,15 @@ import (
 	"context"
 	"io"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
+
+	"github.com/eldest-io/eldest/keys"
 )
 
 // asked notes what reaches etcd.
@@ -26,6 +29,9 @@ func (a asked) Revoke(context.Context, clientv3.LeaseID) (*clientv3.LeaseRevokeR
 	a.requests <- "revoke"
 	return &clientv3.LeaseRevokeResponse{}, nil
 }
+
+func (a asked) Then(...clientv3.Op) clientv3.Txn { return a }
+func (a asked) Else(...clientv3.Op) clientv3.Txn { return a }
 
 func (a asked) Commit() (*clientv3.TxnResponse, error) {
 	a.requests <- "commit"
@@ -45,11 +51,17 @@ func TestRunGate(t *testing.T) {
 		_, err := gatedLease{etcd, g}.Revoke(ctx, 1)
 		return err
 	}
-	commit := func(ctx context.Context) error {
-		_, err := gatedKV{askedKV{etcd}, g}.Txn(ctx).Commit()
+	mailboxes, _ := keys.MailboxRange("svc")
+	send := func(ctx context.Context, ops ...clientv3.Op) error {
+		_, err := gatedKV{askedKV{etcd}, g, mailboxes}.Txn(ctx).Then(ops...).Else(clientv3.OpGet("svc/1")).Commit()
 		return err
 	}
-	for what, send := range map[string]func(context.Context) error{"revoke": revoke, "commit": commit} {
+	commit := func(ctx context.Context) error { return send(ctx) }
+	remove := func(ctx context.Context) error {
+		return send(ctx, clientv3.OpPut(keys.Mailbox("svc", 1), ""), clientv3.OpDelete("svc/1"))
+	}
+	for what, send := range map[string]func(context.Context) error{"revoke": revoke, "commit": commit, "remove": remove} {
+		what := strings.Replace(what, "remove", "commit", 1)
 		require.NoError(t, send(t.Context()))
 		require.Equal(t, what, <-etcd.requests)
 
@@ -68,6 +80,13 @@ func TestRunGate(t *testing.T) {
 		require.NoError(t, <-sent)
 		require.Equal(t, what, <-etcd.requests)
 	}
+
+	// A mailbox lets nobody lead.
+	g.set(true)
+	require.NoError(t, send(t.Context(), clientv3.OpPut(keys.Mailbox("svc", 1), ""), clientv3.OpGet("svc/1")))
+	require.Equal(t, "commit", <-etcd.requests)
+	require.NoError(t, send(t.Context(), clientv3.OpDelete(keys.Mailbox("svc", 1))))
+	require.Equal(t, "commit", <-etcd.requests)
 }
 
 // The gate is shut from the win until nothing of the program runs, and at no other time.

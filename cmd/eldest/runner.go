@@ -72,7 +72,7 @@ func (r *runner) run() (err error) {
 	if err := r.face.Observe(client); err != nil {
 		return r.result(ctx, outcome{err: err})
 	}
-	r.gate.guardClient(client, wait)
+	r.gate.guardClient(client, r.o.name, wait)
 
 	for pause := firstPause; ; {
 		begun := time.Now()
@@ -118,6 +118,9 @@ type outcome struct {
 	err error
 	// final says that another round would fail the same way.
 	final bool
+	// retired is not nil if leadership was handed over, and says to whom; err is nil then,
+	// unless a hook failed or the program could not be started.
+	retired error
 }
 
 func (out outcome) succeeded() bool { return out.err == nil && (!out.ran || out.status.OK()) }
@@ -127,6 +130,9 @@ func (out outcome) why() string {
 	if out.err != nil {
 		return because(out.err)
 	}
+	if out.retired != nil {
+		return because(out.retired)
+	}
 	return "the program ended: " + out.status.String()
 }
 
@@ -135,6 +141,8 @@ func (r *runner) again(out outcome) bool {
 	switch {
 	case out.final:
 		return false
+	case out.retired != nil:
+		return r.o.restart != restartNever // there is still work to do, for whoever leads
 	case out.succeeded():
 		return r.o.restart == restartAlways
 	}
@@ -161,6 +169,8 @@ func (r *runner) result(ctx context.Context, out outcome) error {
 		return nil //nolint:nilerr // by a signal, as it should
 	case out.err != nil:
 		return r.conn.explain(r.cmd.Context(), out.err)
+	case out.retired != nil:
+		return nil // as it should
 	case !out.status.OK():
 		return fmt.Errorf("the program ended: %s", out.status)
 	}

@@ -36,6 +36,7 @@ type runOptions struct {
 	hookTimeout   time.Duration
 	health        string
 	healthEvery   time.Duration
+	noTransfer    bool
 }
 
 // take splits the arguments at --.

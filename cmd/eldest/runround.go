@@ -14,13 +14,16 @@ import (
 	"github.com/eldest-io/eldest/hooks"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/transfer"
 )
 
 // round is one session: standing, and a tenure with the program.
 type round struct {
 	*runner
 	session *lease.Session
-	pulse   *lease.Pulse // nil without --health
+	// candidate is nil until there is one.
+	candidate *election.Candidate
+	pulse     *lease.Pulse // nil without --health
 	// renewed has a value after a renewal.
 	renewed chan struct{}
 	// token is that of the tenure; 0 without one. ended is why it ended.
@@ -67,7 +70,12 @@ func (r *runner) round(ctx context.Context) outcome {
 		o.leave(nil, err)
 		return outcome{err: err, final: true}
 	}
+	o.candidate = candidate
 	r.face.Candidate(session, candidate, r.o.value)
+	if !r.o.noTransfer {
+		// It ends with the session, which is closed by then.
+		defer takePart(transfer.Config{Candidate: candidate, Session: session, KV: r.client, Watcher: r.client}, r.notice)()
+	}
 	out := o.stand(ctx, candidate)
 	if o.token == 0 && ctx.Err() != nil {
 		r.events.because(context.Cause(ctx).Error())

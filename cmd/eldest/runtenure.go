@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/lease"
@@ -23,6 +25,7 @@ type tenure struct {
 
 	running bool // the program was started
 	stopped bool // it was told to end, because we are
+	retired bool // it was told to end, because leadership is to be handed over
 	warned  bool // it was told to end, because the lease is running out
 	hook    <-chan job.HookResult
 	grace   <-chan time.Time // after Stop
@@ -201,13 +204,28 @@ func (t *tenure) started() {
 // watch waits for the end of the tenure, of the program, or of the command. It returns nil
 // where the program's status says all.
 func (t *tenure) watch(ctx context.Context) *outcome {
-	ending, warned := ctx.Done(), t.job.Warned()
+	ending, warned, ended := ctx.Done(), t.job.Warned(), t.leadership.Done()
+	var turned <-chan struct{} // once retired: the key may be gone
 	for {
 		select {
-		case <-t.leadership.Done():
-			// At once: in the case of a key that was deleted another may lead already.
-			t.job.Kill(killPatience)
-			return nil
+		case <-ended:
+			if ended = nil; t.handsOver() {
+				turned = t.candidate.Changed()
+			}
+			if !t.candidate.Status().Retired {
+				// At once: in the case of a key that was deleted another may lead already.
+				t.job.Kill(killPatience)
+				return nil
+			}
+			if !t.stopped && !t.stop(syscall.SIGTERM) {
+				return nil
+			}
+		case <-turned:
+			turned = t.candidate.Changed()
+			if !t.candidate.Status().Retired {
+				t.job.Kill(killPatience)
+				return nil
+			}
 		case <-t.job.Over():
 			return nil
 		case <-t.extended:
@@ -239,14 +257,13 @@ func (t *tenure) watch(ctx context.Context) *outcome {
 			t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "stopping", Cause: because(t.whyWarned())}})
 		case <-ending:
 			ending, t.stopped = nil, true
+			if t.retired {
+				continue // it is stopping
+			}
 			t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "stopping", Cause: context.Cause(ctx).Error()}})
-			if !t.running || t.o.grace == 0 {
-				t.job.Kill(t.patience())
+			if !t.stop(signalOf(ctx)) {
 				return nil
 			}
-			t.job.Stop(signalOf(ctx), t.o.grace)
-			// The keeper kills; this is for one that does not.
-			t.grace = time.After(t.o.grace)
 		case <-t.grace:
 			t.job.Kill(t.patience())
 			return nil
@@ -267,6 +284,36 @@ func (t *tenure) watch(ctx context.Context) *outcome {
 			t.whenRoomy(t.launch)
 		}
 	}
+}
+
+// stop ends the program with the signal and, after --grace, by force. It returns false if
+// it has ended.
+func (t *tenure) stop(sig syscall.Signal) bool {
+	if !t.running || t.o.grace == 0 {
+		t.job.Kill(t.patience())
+		return false
+	}
+	t.job.Stop(sig, t.o.grace)
+	// The keeper kills; this is for one that does not.
+	t.grace = time.After(t.o.grace)
+	return true
+}
+
+// handsOver reports whether the tenure has ended because it was asked to retire, and
+// tells so, once.
+func (t *tenure) handsOver() bool {
+	why := t.leadership.Err()
+	if !errors.Is(why, eldest.ErrRetired) {
+		return false
+	}
+	if !t.retired {
+		t.retired = true
+		t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "retired", Token: t.token, Cause: because(why)}})
+		if t.running && !t.stopped {
+			t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "stopping", Cause: because(why)}})
+		}
+	}
+	return true
 }
 
 // whyWarned is why the lease is about to run out.
@@ -298,7 +345,11 @@ func (t *tenure) judge(out *outcome) *outcome {
 	default:
 	}
 	why := t.leadership.Err()
-	if why == nil && t.warned {
+	var retired error
+	if t.handsOver() {
+		// No loss: whatever has become of the lease since, the tenure was over.
+		why, retired = nil, why
+	} else if why == nil && t.warned {
 		// Lost, though the deadline is still ahead: whoever counts and tells of the end
 		// must call it what it is.
 		t.session.Forfeit(t.whyWarned())
@@ -306,7 +357,7 @@ func (t *tenure) judge(out *outcome) *outcome {
 	}
 	switch {
 	case why == nil && out != nil:
-	case why == nil && keeper != nil && !t.stopped:
+	case why == nil && keeper != nil && !t.stopped && !t.retired:
 		out = &outcome{err: keeper}
 	case why == nil:
 		out = &outcome{ran: t.running, status: status}
@@ -317,11 +368,14 @@ func (t *tenure) judge(out *outcome) *outcome {
 		t.ended = because(why)
 	case out.err != nil:
 		t.ended = because(out.err)
+	case retired != nil:
+		t.ended = because(retired)
 	case t.stopped || !out.ran:
 		t.ended = "eldest was told to end"
 	default:
 		t.ended = "the program ended: " + status.String()
 	}
 	t.events.because(t.ended)
+	out.retired = retired
 	return out
 }

@@ -35,6 +35,8 @@ type nodeFlags struct {
 	// same.
 	listen, advertise string
 	ttl               time.Duration
+	// deaf is to take no part in transfers.
+	deaf *bool
 }
 
 func newServiceNodeCmd() *cobra.Command {
@@ -53,7 +55,7 @@ object with event ("listening", "status"), time, election, node, and where they 
 address, role, key, token, leader, leader_address and reason.
 
 The service is there to be tried out: it listens without TLS.
-` + httpHelp + `
+` + transferHelp + httpHelp + `
 Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 ` + connHelp,
 		Example: `  eldest etcd --members 3
@@ -84,7 +86,7 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 			return f.conn.explain(cmd.Context(), err)
 		},
 	}
-	f.conn, f.http = addConnFlags(cmd), addHTTPFlag(cmd)
+	f.conn, f.http, f.deaf = addConnFlags(cmd), addHTTPFlag(cmd), addTransferFlag(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT where to take requests, also from the other nodes; port 0 is a free one")
 	fl.StringVar(&f.advertise, "advertise", "", "the address that the other nodes dial (default: that of --listen, which must name a host then)")
@@ -143,6 +145,7 @@ func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.F
 			Session:   lease.Config{TTL: f.ttl, Hooks: feeds.Session},
 			Candidate: candidacy.Config{Hooks: feeds.Candidate},
 			Observer:  observe.Config{Hooks: feeds.Observer},
+			Transfer:  !*f.deaf,
 		},
 		Listener: listener,
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -139,4 +140,21 @@ func TestServiceNodeEndsWithItsReader(t *testing.T) {
 	require.Equal(t, exitFailed, p.cmd.ProcessState.ExitCode())
 	require.Contains(t, p.errors(), "writing the events")
 	require.Zero(t, etcd.leases())
+}
+
+func TestServiceNodesHandOver(t *testing.T) {
+	startEtcdProcess(t, "0")
+	a, _ := serviceNode(t, "a", "--ttl", "30s")
+	led := a.becomes("leading")
+	b, _ := serviceNode(t, "b", "--ttl", "30s")
+	b.becomes("following")
+	rows := partakes(t, "shop", 2)
+	code, _, stderr := runLine(t, "transfer", "shop", "--to", rows[1]["key"].(string))
+	require.Equal(t, exitOK, code, stderr)
+	require.Equal(t, rows[1]["token"], b.becomes("leading")["token"])
+	require.Equal(t, "b", a.becomes("following")["leader"])
+	require.NotEqual(t, led["key"], partakes(t, "shop", 2)[1]["key"], "a stands again, in a new session")
+
+	serviceNode(t, "c", "--ttl", "30s", "--no-transfer")
+	require.Eventually(t, func() bool { return len(partakes(t, "shop", 2)) == 3 }, patience, 50*time.Millisecond)
 }
