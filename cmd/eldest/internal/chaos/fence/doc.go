@@ -5,7 +5,8 @@
 // # Protocol
 //
 // A connection carries lines, "<token> <who>", each answered by "ok" or "old", in order.
-// The store accepts a token that is not older than the newest it has accepted. It writes
+// The store accepts a token that is not older than the newest it has accepted, which the
+// module's public fence.Memory compares. It writes
 // each request into its history, in the order in which it decided, before it answers.
 //
 // # Not guaranteed

@@ -2,6 +2,7 @@ package fence
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/chaos/instant"
+	tokens "github.com/eldest-io/eldest/fence"
 	"github.com/eldest-io/eldest/oracle"
 )
 
@@ -23,10 +26,13 @@ type Ready struct {
 
 // store is the state, and who refuses.
 type store struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // orders history as newest
 	history *oracle.Recorder
-	newest  int64
+	newest  tokens.Memory
 }
+
+// election is what the store has its one newest token under, whatever the run calls it.
+const election = "chaos"
 
 // Run is all that a store's process does: it serves on a free port of 127.0.0.1, says on
 // out where, and appends what it decides to the file, at the instants of clock, until in ends. An error means that
@@ -108,10 +114,13 @@ func (s *store) serve(conn net.Conn) error {
 func (s *store) offer(who string, token int64) (accepted bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	newest, err := s.newest.Advance(context.Background(), election, eldest.Token(token))
+	if err != nil {
+		return false, err
+	}
 	e := oracle.Event{Kind: oracle.FenceRefused, Who: who, Token: token}
-	if accepted = token >= s.newest; accepted {
+	if accepted = newest == eldest.Token(token); accepted {
 		e.Kind = oracle.FenceAccepted
-		s.newest = token
 	}
 	return accepted, s.history.Add(e)
 }
