@@ -24,9 +24,15 @@
 //
 //	idle --Register--> standing --win--> leading --Resign, loss--> idle
 //	                   standing --Withdraw, loss, context--> idle
+//	                   standing --StepBack, GiveWay--> standing, with a new token
+//	                   leading --Retire--> retired --Resign, loss--> idle
 //
 // A Candidate goes round as often as one likes; each round has its own token. A
 // Leadership exists only after the proof, and says why it ended.
+//
+// A retired tenure is over for whoever leads, while the key still stands: nobody else
+// leads before it goes. Package transfer hands leadership over with these two, the step
+// back and the retirement.
 //
 // # What a context bounds
 //

@@ -1,0 +1,100 @@
+package transfer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"sync"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/transfer"
+)
+
+// Three stand, the first one leads, and leadership is handed to the last one. The second
+// one steps back for it and is behind it then.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cluster.Close()
+	client, err := cluster.Dial()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+
+	opened, won := make(chan string), make(chan string, 3)
+	stand := func(name string) *election.Candidate {
+		session, err := lease.Open(ctx, lease.Config{Lease: client})
+		if err != nil {
+			log.Fatal(err)
+		}
+		candidate, err := election.New(election.Config{Election: "reports", Session: session, KV: client, Watcher: client})
+		if err != nil {
+			log.Fatal(err)
+		}
+		running.Go(func() { // lead when it is our turn
+			defer func() { _ = session.Close(context.Background()) }()
+			leader, err := candidate.Campaign(ctx)
+			if err != nil {
+				return
+			}
+			won <- name
+			_ = leader.Lead(ctx, func(ctx context.Context) error {
+				<-ctx.Done()
+				if errors.Is(context.Cause(ctx), eldest.ErrRetired) {
+					fmt.Println(name, "finishes; nobody leads yet")
+				}
+				return nil
+			})
+		})
+		running.Go(func() { // take part in transfers
+			_ = transfer.Serve(ctx, transfer.Config{
+				Candidate: candidate, Session: session, KV: client, Watcher: client,
+				Hooks: transfer.Hooks{Opened: func(transfer.OpenedEvent) {
+					select {
+					case opened <- name:
+					case <-ctx.Done():
+					}
+				}},
+			})
+		})
+		<-opened // it stands and can be asked
+		return candidate
+	}
+	stand("anna")
+	fmt.Println(<-won, "leads")
+	stand("bert")
+	carl := stand("carl")
+
+	queue, err := transfer.Survey(ctx, client, "reports")
+	if err != nil {
+		log.Fatal(err)
+	}
+	plan, err := queue.Plan(carl.Key(), transfer.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("who steps back:", len(plan.Back), "of", len(queue.Members))
+
+	result, err := transfer.To(ctx, transfer.Client(client), "reports", carl.Key(), transfer.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(<-won, "leads, with the key it had:", result.Leader.Token == plan.Target.Token)
+	// Output:
+	// anna leads
+	// who steps back: 1 of 3
+	// anna finishes; nobody leads yet
+	// carl leads, with the key it had: true
+}
