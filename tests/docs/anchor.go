@@ -11,7 +11,7 @@ import (
 // what is no letter, digit, hyphen or underscore, a hyphen for each space; and a number
 // if the page has it already. seen counts them, and is changed.
 //
-// Source: github.com/gjtorikian/html-pipeline, lib/html_pipeline/node_filter/table_of_contents_filter.rb.
+// Source: HTML::Pipeline::TableOfContentsFilter of GitHub's html-pipeline.
 func slug(heading string, seen map[string]int) string {
 	base := strings.Map(func(r rune) rune {
 		switch {

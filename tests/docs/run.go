@@ -122,7 +122,9 @@ func (r *Repository) bash(ctx context.Context, script string, stage Stage) (stri
 	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
 	cmd.Env = append(os.Environ(),
 		"PATH="+stage.Bin+string(filepath.ListSeparator)+os.Getenv("PATH"),
-		"ELDEST_ENDPOINTS="+strings.Join(stage.Endpoints, ","), "TMP="+stage.Tmp, "TMPDIR="+stage.Tmp)
+		"ELDEST_ENDPOINTS="+strings.Join(stage.Endpoints, ","), "TMP="+stage.Tmp, "TMPDIR="+stage.Tmp,
+		// The machine may be busy.
+		"ELDEST_DIAL_TIMEOUT=30s", "ELDEST_COMMAND_TIMEOUT=30s")
 	if err := cmd.Start(); err != nil {
 		return "", -1, err
 	}
