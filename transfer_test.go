@@ -267,7 +267,7 @@ func TestTransferWithCandidatesOfEtcdsPackage(t *testing.T) {
 		name := electionOf(t)
 		byHand(t, cli, name)
 		target := takesPart(t, cli, name, nil, nil)
-		untouched(name, func() { refused(t, cli, name, target.candidate.Key(), patient, transfer.LeaderDeaf) })
+		untouched(name, func() { _ = refused(t, cli, name, target.candidate.Key(), patient, transfer.LeaderDeaf) })
 	})
 	t.Run("between", func(t *testing.T) {
 		name := electionOf(t)
@@ -284,7 +284,7 @@ func TestTransferWithCandidatesOfEtcdsPackage(t *testing.T) {
 		line := lineup(t, cli, name, 3, nil)
 		foreign := byHand(t, cli, name)
 		untouched(name, func() {
-			refused(t, cli, name, line[2].candidate.Key(), patient, transfer.Behind)
+			_ = refused(t, cli, name, line[2].candidate.Key(), patient, transfer.Behind)
 		})
 		options := patient
 		options.Order = transfer.PassBy
@@ -334,10 +334,10 @@ func TestTransferToATargetThatLeavesBefore(t *testing.T) {
 	})
 	l := take(t, leader.led, "the leader's win")
 	target = takesPart(t, cli, name, nil, nil)
-	refused(t, cli, name, target.candidate.Key(), patient, transfer.Changed)
+	_ = refused(t, cli, name, target.candidate.Key(), patient, transfer.Changed)
 	require.NoError(t, l.Err())
 	require.Len(t, surveyed(t, cli, name), 1)
-	refused(t, cli, name, target.candidate.Key(), patient, transfer.UnknownTarget)
+	_ = refused(t, cli, name, target.candidate.Key(), patient, transfer.UnknownTarget)
 }
 
 // A target that leaves after the leader has retired: the next in line leads, and the one

@@ -131,8 +131,7 @@ func TestWhatGiveWayIsGiven(t *testing.T) {
 // The own key goes between the proof and the question: that is no win.
 func TestDeposedWhileAskedToGiveWay(t *testing.T) {
 	s := newStage(t)
-	var c *election.Candidate
-	c = s.candidate("v", func(cfg *election.Config) {
+	c := s.candidate("v", func(cfg *election.Config) {
 		cfg.Watcher = &deafWatcher{cfg.Watcher}
 		cfg.Hooks.Registered = nil
 		cfg.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return true }

@@ -222,10 +222,9 @@ func TestStepBackAtTheMomentOfTheWin(t *testing.T) {
 		racing.Wait()
 		won := get(s, waiting)
 		require.NoError(t, won.err)
-		switch {
-		case err == nil:
+		if err == nil {
 			require.Equal(t, place.Token, won.l.Token(), "who has stepped back wins from the new place only")
-		default:
+		} else {
 			require.ErrorIs(t, err, eldest.ErrLeading)
 		}
 		both[err == nil]++
@@ -278,19 +277,15 @@ func TestDeposedBeforeAStepBack(t *testing.T) {
 	get(s, waits)
 	s.remove(c.Key())
 	_, err := c.StepBack(s.ctx)
-	got := outcome{}
-	switch {
-	case err == nil: // it was first, and entered anew
+	if err == nil { // it was first, and entered anew
 		require.Equal(t, []string{l.Key(), c.Key()}, s.queue())
 		require.NoError(t, c.Withdraw(s.ctx))
-		got = get(s, waiting)
-		require.ErrorIs(t, got.err, eldest.ErrWithdrawn)
-	default:
-		require.ErrorIs(t, err, eldest.ErrDeposed)
-		got = get(s, waiting)
-		require.ErrorIs(t, got.err, eldest.ErrDeposed)
-		require.Equal(t, []string{l.Key()}, s.queue())
+		require.ErrorIs(t, get(s, waiting).err, eldest.ErrWithdrawn)
+		return
 	}
+	require.ErrorIs(t, err, eldest.ErrDeposed)
+	require.ErrorIs(t, get(s, waiting).err, eldest.ErrDeposed)
+	require.Equal(t, []string{l.Key()}, s.queue())
 }
 
 // once lets a candidate enter one time.

@@ -104,7 +104,7 @@ func (s *serving) take(ctx context.Context, q question, r Request) (older []elde
 		// Somebody wrote: ourselves, and the reply was lost; or the one who asked, to
 		// take the request back, which the watch will tell as well.
 		if l, err := decode(done.Box.Value); err != nil || !l.Taken || l.Request == nil || l.Request.ID != r.ID {
-			return nil, Changed, nil
+			return nil, Changed, nil //nolint:nilerr // what is there is not ours
 		}
 		swap.Mod = done.Box.Mod
 	}

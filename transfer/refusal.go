@@ -41,7 +41,7 @@ const (
 
 // Refusal is why a transfer was refused. While it is one, whoever led leads on, but for a
 // Silent one of the leader with an unknown outcome. It wraps eldest.ErrTransferRefused.
-type Refusal struct {
+type Refusal struct { //nolint:errname // an answer, as much as an error
 	Reason Reason
 	// Who are the candidates that it is about, oldest first.
 	Who []eldest.Candidate

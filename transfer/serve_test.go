@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -233,7 +234,7 @@ func TestBadInput(t *testing.T) {
 	}
 	client := transfer.Client(s.cli)
 	for _, err := range []error{
-		to(nil, client, s.election, patient), to(s.ctx, transfer.Client(nil), s.election, patient), //nolint:staticcheck // that is the point
+		to(nil, client, s.election, patient), to(s.ctx, transfer.Client(nil), s.election, patient),
 		to(s.ctx, transfer.Clients{KV: s.cli}, s.election, patient), to(s.ctx, client, "a/b", patient),
 		to(s.ctx, client, s.election, transfer.Options{Patience: -1}),
 	} {
@@ -243,4 +244,39 @@ func TestBadInput(t *testing.T) {
 		_, err := transfer.Survey(s.ctx, s.cli, name)
 		require.ErrorIs(t, err, eldest.ErrInvalid)
 	}
+}
+
+// Requests that nobody could have made by a plan: the leader does not retire for a target
+// that is not the next in line, nor a waiter step back for a transfer that is over.
+func TestRequestsThatDoNotFit(t *testing.T) {
+	s := newStage(t)
+	answered := make(chan transfer.AnsweredEvent, 10)
+	told := func(_ *election.Config, c *transfer.Config) {
+		c.Hooks.Answered = func(e transfer.AnsweredEvent) { answered <- e }
+	}
+	leader, between, target := s.stand(told), s.stand(told), s.stand()
+	l := leader.leads()
+	ask := func(n *node, what string, leads, targets eldest.Token) transfer.AnsweredEvent {
+		box := func(of *node) int64 {
+			got, err := s.cli.Get(s.ctx, keys.Mailbox(s.election, int64(of.session.ID())))
+			require.NoError(t, err)
+			return got.Kvs[0].ModRevision
+		}
+		n.write(fmt.Sprintf(`{"v":1,"token":%d,"request":{"id":"x","do":%q,"leader":{"lease":"%x","token":%d,"box":%d},"target":{"lease":"%x","token":%d,"box":%d}}}`,
+			n.place.Token, what, leader.session.ID(), leads, box(leader), target.session.ID(), targets, box(target)))
+		return get(s, answered)
+	}
+	for name, e := range map[string]transfer.AnsweredEvent{
+		"somebody stands between":      ask(leader, "retire", l.Token(), target.place.Token),
+		"another life of the target":   ask(leader, "retire", l.Token(), target.place.Token-1),
+		"another tenure of the leader": ask(between, "step back", l.Token()-1, target.place.Token),
+	} {
+		require.False(t, e.Done, name)
+		require.Equal(t, transfer.Changed, e.Reason, name)
+	}
+	require.NoError(t, l.Err(), "the leader leads on")
+	require.Equal(t, []string{leader.Key(), between.Key(), target.Key()}, s.queue(), "nobody has moved")
+	e := ask(between, "step back", l.Token(), target.place.Token)
+	require.True(t, e.Done, "what fits is done")
+	require.Greater(t, e.Token, target.place.Token)
 }
