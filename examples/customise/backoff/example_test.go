@@ -1,7 +1,6 @@
 package backoff_test
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -13,9 +12,7 @@ import (
 
 // Of one fleet all candidates take the same pauses, and sessions shorter ones.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	client, stop := stage.Etcd(ctx)
+	ctx, client, stop := stage.Start()
 	defer stop()
 
 	spread, ttl := backoff.Full(50*time.Millisecond, 30*time.Second), 10*time.Second

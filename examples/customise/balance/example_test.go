@@ -49,9 +49,7 @@ func (l *led) each() (loads map[string]int, all int) {
 
 // Seven shards and three processes that come and one that goes.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	client, stop := stage.Etcd(ctx)
+	ctx, client, stop := stage.Start()
 	defer stop()
 
 	l := &led{by: map[string]string{}}

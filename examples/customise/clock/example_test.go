@@ -1,7 +1,6 @@
 package clock_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -16,9 +15,7 @@ import (
 // A test of what a program does when its lease runs out. The TTL is an hour, and nobody
 // waits.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	client, stop := stage.Etcd(ctx)
+	ctx, client, stop := stage.Start()
 	defer stop()
 
 	hand := &clock.Hand{}

@@ -18,9 +18,7 @@ import (
 // Anna's database stops to answer. Her process and her network are fine, and Bert leads all the
 // same.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	client, stop := stage.Etcd(ctx)
+	ctx, client, stop := stage.Start()
 	defer stop()
 
 	var broken atomic.Bool

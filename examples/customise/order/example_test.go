@@ -1,9 +1,7 @@
 package order_test
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/examples/customise/internal/stage"
@@ -13,9 +11,7 @@ import (
 // A rolling update: three old processes, of which one leads, and a new one. The old leader
 // ends; the new process leads, and not the old one that will be replaced next.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	client, stop := stage.Etcd(ctx)
+	ctx, client, stop := stage.Start()
 	defer stop()
 
 	leaders := make(chan *election.Leadership)

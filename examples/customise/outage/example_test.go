@@ -19,9 +19,7 @@ import (
 // Both manners at the deadline. The session's clock is turned by hand; for the store it is
 // as if no renewal had been answered for the TTL.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	client, stop := stage.Etcd(ctx)
+	ctx, client, stop := stage.Start()
 	defer stop()
 
 	show(ctx, client, "strict", outage.New("limit/strict", outage.Stop))

@@ -3,7 +3,6 @@ package payload_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -38,9 +37,7 @@ func until(ctx context.Context, node *elector.Elector, role elector.Role) electo
 
 // A fleet whose values are JSON, and a node that still writes protobuf and reads both.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	client, stop := stage.Etcd(ctx)
+	ctx, client, stop := stage.Start()
 	defer stop()
 
 	anna, stopAnna := run(ctx, client, "anna", "10.0.0.1:80", payload.JSON{Zone: "eu-1"})

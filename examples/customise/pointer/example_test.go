@@ -1,9 +1,7 @@
 package pointer_test
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/examples/customise/internal/stage"
@@ -13,9 +11,7 @@ import (
 // Three candidates, the one in the middle of etcd's own kind. Each of ours learns from the
 // pointer whom to watch; etcd decides who wins.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	client, stop := stage.Etcd(ctx)
+	ctx, client, stop := stage.Start()
 	defer stop()
 
 	leaders := make(chan *election.Leadership)

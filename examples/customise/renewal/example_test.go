@@ -1,7 +1,6 @@
 package renewal_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -16,9 +15,7 @@ import (
 // A TTL that is no whole number of seconds is rounded up, and a rhythm that cannot work is
 // refused.
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	client, stop := stage.Etcd(ctx)
+	ctx, client, stop := stage.Start()
 	defer stop()
 
 	var renewed atomic.Int64

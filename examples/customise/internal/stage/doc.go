@@ -5,7 +5,7 @@
 // fails (Must), and its etcd keeps its data in memory; a program has its client from
 // clientv3.New and looks at each error.
 //
-//	client, stop := stage.Etcd(ctx)
+//	ctx, client, stop := stage.Start()
 //	defer stop()
 //	anna, leave := stage.Enter(ctx, client, election.Config{Election: "jobs", Value: []byte("anna")})
 //	defer leave()

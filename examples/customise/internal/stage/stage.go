@@ -12,11 +12,14 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Etcd starts an etcd of one member and returns a client of it. stop ends both.
-func Etcd(ctx context.Context) (client *clientv3.Client, stop func()) {
+// Start starts an etcd of one member and returns a client of it, and a context that bounds
+// the example. stop ends all three.
+func Start() (ctx context.Context, client *clientv3.Client, stop func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	cluster := Must(etcdtest.New(ctx, etcdtest.Config{}))
 	client = Must(cluster.Dial())
-	return client, func() {
+	return ctx, client, func() {
+		cancel()
 		_ = client.Close()
 		_ = cluster.Close()
 	}
