@@ -52,6 +52,25 @@ func TestRunStartsNothingWhenItNoLongerLeads(t *testing.T) {
 	newDiary(t).nobody("svc")
 }
 
+// A keeper that stands still when the program ends does not keep its leadership for ever.
+//
+// Fails when nobody but the keeper looks at the program.
+func TestRunKeeperThatDoesNotNoticeTheEnd(t *testing.T) {
+	etcd := startEtcdProcess(t, "0")
+	diary := newDiary(t)
+	r := startRun(t, append([]string{"svc", "--ttl", "60s", "--"}, diary.program("A", stubborn, parent)...)...)
+	program := r.pid()
+	keeper := parentOf(t, program)
+	diary.lives("A-away")
+	halt(t, keeper)
+	require.NoError(t, syscall.Kill(program, syscall.SIGKILL))
+	require.EqualValues(t, 137, r.event("exited")["exit_code"])
+	require.Contains(t, r.event("resigned")["cause"], "it did not listen, and was killed")
+	r.exits(exitFailed)
+	require.Empty(t, etcd.keys())
+	diary.nobody("svc")
+}
+
 // A signal ends a leader whose program is still to be started.
 func TestRunEndsWhileTheProgramIsStarted(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")

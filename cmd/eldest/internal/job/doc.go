@@ -12,7 +12,8 @@
 //     which it does however the owner died. A keeper that was stopped meanwhile is woken
 //     by the owner's death.
 //   - the owner, when it says so (Kill), by itself: it does not need the keeper for that.
-//     A keeper that does not confirm is killed, too.
+//     A keeper that does not confirm is killed, too; and on Linux one that has not noticed
+//     the program's end for 5 s.
 //   - the kernel: the program has SIGKILL for a death signal of its parent, the keeper.
 //
 // # Everything below

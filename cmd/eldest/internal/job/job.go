@@ -390,6 +390,7 @@ func (j *Job) hear(r report) {
 		j.mu.Lock()
 		j.group, j.pid = r.Started, r.Started
 		j.mu.Unlock()
+		j.attend(r.Started)
 		j.started <- nil
 	case r.Late:
 		j.started <- ErrLate
@@ -414,6 +415,28 @@ func (j *Job) hear(r report) {
 		j.mu.Unlock()
 		close(j.over)
 	}
+}
+
+// attention is how long a keeper may take to notice that the program has ended.
+const attention = 5 * time.Second
+
+// attend has a keeper killed that does not notice the program's end: who stands still would
+// else keep the owner waiting for a program that is none any more.
+func (j *Job) attend(program int) {
+	ended, err := endOf(program)
+	if err != nil {
+		return // not to be had here
+	}
+	j.launching.Go(func() {
+		ended()
+		timer := time.NewTimer(attention)
+		defer timer.Stop()
+		select {
+		case <-j.over:
+		case <-timer.C:
+			j.killKeeper()
+		}
+	})
 }
 
 func (j *Job) hooked(id int, result HookResult) {

@@ -43,6 +43,24 @@ func woken() *syscall.SysProcAttr {
 // self is the executable of this process, even if its file was replaced.
 func self() (string, error) { return "/proc/self/exe", nil }
 
+// endOf returns a function that blocks until a process has ended, which need not be a child.
+// The process ID must be its own still.
+func endOf(pid int) (wait func(), err error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		defer func() { _ = unix.Close(fd) }()
+		for {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+			if n > 0 || err != nil && err != unix.EINTR {
+				return
+			}
+		}
+	}, nil
+}
+
 // children lists the children of this process, those that have ended included. If it is
 // not sure that these are all, whoever wants nobody left has to look again: a table of
 // files that is full is no proof.

@@ -31,6 +31,9 @@ func woken() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func self() (string, error) { return os.Executable() }
 
+// endOf is not to be had here.
+func endOf(int) (wait func(), err error) { return nil, syscall.ENOSYS }
+
 // children is not to be had here: only the own children are known.
 func children() (pids []int, sure bool) { return nil, true }
 
