@@ -32,6 +32,18 @@ func (s *stage) unanswered(sent bool) (session, election) {
 	return made, e
 }
 
+// told has somebody wait behind a leader and lose what it waits by; it must be told so at once.
+func (s *stage) told(lose func(waiter session)) {
+	_, leader := s.election()
+	s.lead(leader, "leader")
+	made, e := s.election()
+	result := s.queue(s.within(patience), made, e, "waiter")
+	lose(made)
+	err, ok := comes(result, s.soon)
+	s.check(ok, "it waits on")
+	s.check(errors.Is(err, s.errNotLeader), "it returns %v", err)
+}
+
 // lossRows are about keys and leases that are lost.
 var lossRows = []behaviour{
 	{
@@ -54,62 +66,42 @@ var lossRows = []behaviour{
 		what:   "who waits and has lost its key is told at once, with ErrElectionNotLeader",
 		theirs: "it waits on",
 		holds: func(s *stage) {
-			_, leader := s.election()
-			s.lead(leader, "leader")
-			made, e := s.election()
-			result := s.queue(s.within(patience), made, e, "waiter")
-			s.delete(s.keyOf(made))
-			err, ok := comes(result, s.soon)
-			s.check(ok, "it waits on")
-			s.check(errors.Is(err, s.errNotLeader), "it returns %v", err)
+			s.told(func(made session) {
+				s.delete(s.keyOf(made))
+			})
 		},
 	},
 	{
 		what:   "who waits and has lost its lease is told at once, and never wins",
 		theirs: "it waits on",
 		holds: func(s *stage) {
-			_, leader := s.election()
-			s.lead(leader, "leader")
-			made, e := s.election()
-			result := s.queue(s.within(patience), made, e, "waiter")
-			_, err := s.cli.Revoke(s.ctx, made.Lease())
-			s.valid(err)
-			err, ok := comes(result, s.soon)
-			s.check(ok, "it waits on")
-			s.check(errors.Is(err, s.errNotLeader), "it returns %v", err)
+			s.told(func(made session) {
+				_, err := s.cli.Revoke(s.ctx, made.Lease())
+				s.valid(err)
+			})
 		},
 	},
 	{
 		what:   "who waits and has its session closed is told at once, and never wins",
 		theirs: "it waits on",
 		holds: func(s *stage) {
-			_, leader := s.election()
-			s.lead(leader, "leader")
-			made, e := s.election()
-			result := s.queue(s.within(patience), made, e, "waiter")
-			s.valid(made.Close())
-			err, ok := comes(result, s.soon)
-			s.check(ok, "it waits on")
-			s.check(errors.Is(err, s.errNotLeader), "it returns %v", err)
+			s.told(func(made session) {
+				s.valid(made.Close())
+			})
 		},
 	},
 	{
 		what:   "who is resigned while it waits is not elected later",
 		theirs: "it waits on",
 		holds: func(s *stage) {
-			_, leader := s.election()
-			s.lead(leader, "leader")
-			made, e := s.election()
-			result := s.queue(s.within(patience), made, e, "waiter")
-			resp, err := s.cli.Get(s.ctx, s.keyOf(made))
-			s.valid(err)
-			// By a handle of its own: those of etcd's package are for one goroutine.
-			r := s.resumeElection(made, s.name, s.keyOf(made), resp.Kvs[0].CreateRevision)
-			s.check(r.Resign(s.ctx) == nil, "error")
-			s.check(len(s.line()) == 1, "its key is there")
-			err, ok := comes(result, s.soon)
-			s.check(ok, "it waits on")
-			s.check(errors.Is(err, s.errNotLeader), "it returns %v", err)
+			s.told(func(made session) {
+				resp, err := s.cli.Get(s.ctx, s.keyOf(made))
+				s.valid(err)
+				// By a handle of its own: those of etcd's package are for one goroutine.
+				r := s.resumeElection(made, s.name, s.keyOf(made), resp.Kvs[0].CreateRevision)
+				s.check(r.Resign(s.ctx) == nil, "error")
+				s.check(len(s.line()) == 1, "its key is there")
+			})
 		},
 	},
 	{

@@ -36,6 +36,18 @@ func (s *stage) watches(e election, values <-chan *clientv3.GetResponse) {
 	}, "a value")
 }
 
+// far is a leader, and somebody who observes it by a network of its own and has seen the
+// first value.
+func (s *stage) far() (host *etcdtest.Host, leader election, values <-chan *clientv3.GetResponse) {
+	host = s.cluster.Host(s.T)
+	_, leader = s.election()
+	s.lead(leader, "one")
+	observer := s.newElection(s.sessionOn(host.Client(s.T), options{}), s.name)
+	values = observer.Observe(s.ctx)
+	s.check(s.value(values) == "one", "another value")
+	return host, leader, values
+}
+
 // observeRows are about observers.
 var observeRows = []behaviour{
 	{
@@ -113,12 +125,7 @@ var observeRows = []behaviour{
 		theirs: "the channel is closed",
 		holds: func(s *stage) {
 			s.own()
-			host := s.cluster.Host(s.T)
-			_, e := s.election()
-			s.lead(e, "one")
-			far := s.newElection(s.sessionOn(host.Client(s.T), options{}), s.name)
-			values := far.Observe(s.ctx)
-			s.check(s.value(values) == "one", "another value")
+			host, e, values := s.far()
 			host.Refuse()
 			host.Reset()
 			for i := range 10 {
@@ -134,12 +141,7 @@ var observeRows = []behaviour{
 	{
 		what: "Observe goes on behind a partition",
 		holds: func(s *stage) {
-			host := s.cluster.Host(s.T)
-			_, e := s.election()
-			s.lead(e, "one")
-			far := s.newElection(s.sessionOn(host.Client(s.T), options{}), s.name)
-			values := far.Observe(s.ctx)
-			s.check(s.value(values) == "one", "another value")
+			host, e, values := s.far()
 			s.watches(e, values)
 			host.Refuse()
 			host.Reset()
@@ -151,12 +153,7 @@ var observeRows = []behaviour{
 	{
 		what: "Observe goes on behind a network that swallowed everything for a while",
 		holds: func(s *stage) {
-			host := s.cluster.Host(s.T)
-			_, e := s.election()
-			s.lead(e, "one")
-			far := s.newElection(s.sessionOn(host.Client(s.T), options{}), s.name)
-			values := far.Observe(s.ctx)
-			s.check(s.value(values) == "one", "another value")
+			host, e, values := s.far()
 			s.watches(e, values)
 			host.Cut()
 			s.valid(e.Proclaim(s.ctx, "two"))
