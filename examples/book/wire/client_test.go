@@ -33,9 +33,12 @@ func TestWatching(t *testing.T) {
 	client.Watch(ctx, "watched too")
 	require.NoError(t, client.Watching(t.Context(), 2))
 	// It is in place: nothing that happens from now on is missed.
-	_, err = client.Put(t.Context(), "watched", "x")
+	put, err := client.Put(t.Context(), "watched", "x")
 	require.NoError(t, err)
-	require.True(t, (<-watched).Events[0].IsCreate())
+	told := <-watched
+	require.NoError(t, told.Err())
+	require.Len(t, told.Events, 1)
+	require.Equal(t, put.Header.Revision, told.Events[0].Kv.ModRevision)
 	require.ErrorIs(t, client.Watching(ended, 3), enough)
 	require.ErrorIs(t, client.Looked(ended, 1), enough)
 	_, err = client.Get(t.Context(), "watched")
