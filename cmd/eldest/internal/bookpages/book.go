@@ -79,6 +79,8 @@ func (b *book) chapters() error {
 const (
 	opening = "<!-- trace "
 	closing = "<!-- end trace -->"
+	// info is the line that opens a block: docs/README.md has the rules.
+	info = `text not-run="what its program said, kept current by docs/book/generate"`
 )
 
 // blocks are the names of a text's blocks, in order.
@@ -110,7 +112,7 @@ func replaced(text, name, with string) (string, error) {
 func (b *book) put(name string, entries []transcript.Entry, check bool) (string, error) {
 	file := b.in[name]
 	var text, picture bytes.Buffer
-	text.WriteString("\n```text\n")
+	text.WriteString("\n```" + info + "\n")
 	err := errors.Join(transcript.Print(&text, entries), diagram.Draw(&picture, name, entries))
 	text.WriteString("```\n\n")
 	if err != nil {
