@@ -332,3 +332,44 @@ func TestChangedTellsOfEachTurn(t *testing.T) {
 	step("a close", func() { _ = c.Close(s.ctx) })
 	require.True(t, c.Closed())
 }
+
+// proving is a queue that is told when the proof of a win has come, and before it is used.
+type proving struct {
+	txn.ByCreateRevision
+	came func(ctx context.Context)
+}
+
+func (q *proving) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place, at int64) (txn.Place, error) {
+	next, err := q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
+	if came := q.came; came != nil && err == nil && next.First() {
+		q.came = nil
+		came(ctx)
+	}
+	return next, err
+}
+
+// The step back is asked for when the proof of the win is there and the win is not
+// decided: the candidate steps back, and does not lead with the token it gave up.
+func TestStepBackWhileTheProofIsOnItsWay(t *testing.T) {
+	s := newStage(t)
+	l := s.lead(s.candidate("leader"))
+	q := &proving{}
+	c, waiting, waits := s.waitingFor("v", func(cfg *election.Config) { cfg.Queue = q })
+	before := get(s, waits).Token
+	places := make(chan election.Place, 1)
+	failed := make(chan error, 1)
+	q.came = func(ctx context.Context) {
+		go func() {
+			place, err := c.StepBack(s.ctx)
+			failed <- err
+			places <- place
+		}()
+		<-ctx.Done() // it has been asked
+	}
+	require.NoError(t, l.Resign(s.ctx))
+	won := get(s, waiting)
+	require.NoError(t, won.err)
+	require.Greater(t, won.l.Token(), before, "a win with the place that was given up")
+	require.NoError(t, get(s, failed))
+	require.Equal(t, get(s, places).Token, won.l.Token())
+}
