@@ -55,11 +55,12 @@ func (f *connFlags) config() (*clientv3.Config, error) {
 // user it sends nothing and cannot fail for want of etcd; with one it logs in,
 // which takes up to --dial-timeout. ctx bounds the call, not the client: a leader
 // that was told to end still needs it.
-func (f *connFlags) dial(ctx context.Context) (*clientv3.Client, error) {
+func (f *connFlags) dial(ctx context.Context, more ...grpc.DialOption) (*clientv3.Client, error) {
 	cfg, err := f.config()
 	if err != nil {
 		return nil, err
 	}
+	cfg.DialOptions = append(cfg.DialOptions, more...)
 
 	// The client's own context: it ends with ctx during the call and is cut loose
 	// from it afterwards.

@@ -27,6 +27,7 @@ var commands = []func() *cobra.Command{
 	newListCmd,
 	newResignCmd,
 	newTransferCmd,
+	newTraceCmd,
 }
 
 // streams are the process's standard streams, so that tests can run a command

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/capture"
@@ -23,6 +25,27 @@ func build(ctx context.Context, root, bin string) error {
 		return fmt.Errorf("building examples/book: %w\n%s", err, out)
 	}
 	return nil
+}
+
+// abreast is how many programs run at a time. They wait most of the time.
+const abreast = 3
+
+// traceAll runs programs, each on an etcd of its own.
+func traceAll(ctx context.Context, bin string, names []string) ([][]transcript.Entry, error) {
+	traces, errs := make([][]transcript.Entry, len(names)), make([]error, len(names))
+	turns := make(chan struct{}, abreast)
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			if traces[i], errs[i] = trace(ctx, filepath.Join(bin, name)); errs[i] != nil {
+				errs[i] = fmt.Errorf("examples/book/%s: %w", name, errs[i])
+			}
+		})
+	}
+	wg.Wait()
+	return traces, errors.Join(errs...)
 }
 
 // trace runs a program on an etcd of its own, and returns what was said.

@@ -41,12 +41,14 @@ type Capture struct {
 	mu       sync.Mutex
 	messages []wiretap.Message
 	dropped  bool
+	frozen   bool
+	more     chan struct{} // closed, and replaced, with each message
 }
 
 // Start starts etcd, if it is to, and the wiretap. It blocks until etcd serves requests or
 // ctx ends. The caller must Close the capture.
 func Start(ctx context.Context, cfg Config) (*Capture, error) {
-	c := &Capture{cfg: cfg}
+	c := &Capture{cfg: cfg, more: make(chan struct{})}
 	if len(cfg.Endpoints) == 0 {
 		etcd, err := devcluster.Start(ctx, devcluster.Config{})
 		if err != nil {
@@ -66,22 +68,48 @@ func Start(ctx context.Context, cfg Config) (*Capture, error) {
 }
 
 func (c *Capture) record(m wiretap.Message) {
-	if c.cfg.Filter != nil && !c.cfg.Filter(m) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.frozen || c.cfg.Filter != nil && !c.cfg.Filter(m) {
 		return
 	}
 	if c.cfg.Tell != nil {
 		c.cfg.Tell(m)
 	}
-	if c.cfg.Forget {
-		return
+	switch {
+	case c.cfg.Forget:
+	case len(c.messages) == MaxMessages:
+		c.dropped = true
+	default:
+		c.messages = append(c.messages, m)
+		close(c.more)
+		c.more = make(chan struct{})
 	}
+}
+
+// Freeze ends the recording. Messages pass as before.
+func (c *Capture) Freeze() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.messages) == MaxMessages {
-		c.dropped = true
-		return
+	c.frozen = true
+}
+
+// Await blocks until the messages so far are what is waited for, and returns ctx's cause if
+// that ends first. seen must not keep or change them. It needs a capture that keeps them.
+func (c *Capture) Await(ctx context.Context, seen func([]wiretap.Message) bool) error {
+	for {
+		c.mu.Lock()
+		done, more := seen(c.messages), c.more
+		c.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	c.messages = append(c.messages, m)
 }
 
 // Close ends the wiretap, and the etcd that is its own, and returns what was captured.

@@ -57,6 +57,9 @@ func (b *bars) change(e transcript.Entry, y int) {
 		before[k] = b.oldest(k)
 	}
 	for _, k := range e.Gone {
+		if !slices.Contains(b.queue, k) {
+			continue // it was there before anything was written down
+		}
 		b.end(k, before[k], y)
 		b.queue = slices.DeleteFunc(b.queue, func(q string) bool { return q == k })
 	}

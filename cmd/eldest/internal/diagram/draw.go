@@ -43,7 +43,7 @@ func Draw(out io.Writer, title string, entries []transcript.Entry) error {
 	under.Title(title)
 	under.Style("text/css", style)
 	under.Def()
-	under.Marker("head", 8, 4, 9, 8, `orient="auto"`)
+	under.Marker("head", 8, 4, 9, 8, `orient="auto"`, `markerUnits="userSpaceOnUse"`)
 	under.Path("M0,0 L9,4 L0,8 z")
 	under.MarkerEnd()
 	under.DefEnd()
@@ -87,7 +87,7 @@ func (d *drawing) entry(e transcript.Entry) {
 	toRight := lane < middle
 	near := lane + 14
 	if !toRight {
-		near = lane - column + 14
+		near = lane - column + 24 // past the head of a request's arrow
 	}
 	lines := said(e)
 	for i, line := range lines {

@@ -16,7 +16,8 @@ const (
 	leading = 14  // between two lines of a text
 	gap     = 13  // between two messages
 	bar     = 8   // width of a bar
-	wide    = 55  // characters in a line, at most
+	wide    = 54  // characters in a line, at most
+	bold    = 48  // characters in a line of which all are bold
 )
 
 // etcd is the name of its lifeline.
@@ -59,7 +60,11 @@ func wrapped(text string, width int) []string {
 func said(e transcript.Entry) []string {
 	all := e
 	all.Lost = false
-	if text := all.Text(); utf8.RuneCountInString(text) <= wide {
+	limit := wide
+	if e.Kind == transcript.Ask {
+		limit = bold
+	}
+	if text := all.Text(); utf8.RuneCountInString(text) <= limit {
 		return []string{text}
 	}
 	lines := []string{e.Verb}

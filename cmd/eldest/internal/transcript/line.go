@@ -55,6 +55,9 @@ func (e Entry) broken(head string) []string {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(head)+utf8.RuneCountInString(e.Verb)+1)
 	lines := []string{head + e.Verb + " " + e.Parts[0]}
 	inner := ""
+	if strings.HasPrefix(e.Parts[0], "Then ") {
+		inner = strings.Repeat(" ", len("Then "))
+	}
 	for _, part := range e.Parts[1:] {
 		if strings.HasPrefix(part, "Then ") || strings.HasPrefix(part, "Else ") {
 			inner = ""

@@ -89,7 +89,7 @@ func (n *normal) text(s string) string {
 // scenario. See the package comment for what it leaves out.
 func Normalise(messages []wiretap.Message) []Entry {
 	g := gather(messages)
-	g.unrenewed()
+	g.unanswered()
 	g.attribute()
 	n := &normal{
 		base: baseOf(g.atoms), leases: make(map[int64]string),
@@ -117,8 +117,14 @@ func Normalise(messages []wiretap.Message) []Entry {
 func baseOf(atoms []*atom) int64 {
 	base := int64(unanswered)
 	for _, a := range atoms {
+		revokes := false // which may have removed nothing
+		if a.ask != nil {
+			_, revokes = a.ask.Body.(*etcdserverpb.LeaseRevokeRequest)
+		}
 		switch {
 		case a.rev == 0:
+		case revokes && len(a.told) == 0:
+			base = min(base, a.rev)
 		case a.rank == rankWrite || a.rank == rankOutside:
 			base = min(base, a.rev-1)
 		default:

@@ -11,8 +11,14 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/wiretap"
 )
 
+// endedByClient reports whether a call ended because the client wanted no more, or would not
+// wait any longer.
 func endedByClient(m *wiretap.Message) bool {
-	return m.Status.Code() == codes.Canceled || m.Status.Code() == codes.OK
+	switch m.Status.Code() {
+	case codes.OK, codes.Canceled, codes.DeadlineExceeded:
+		return true
+	}
+	return false
 }
 
 // renewal folds the renewals of a lease into one. What is said of a lease that is gone
@@ -41,11 +47,20 @@ func (g *gathering) confirmation(a *atom) {
 	}
 }
 
-// unrenewed drops renewals that were not answered.
-func (g *gathering) unrenewed() {
+// unanswered drops renewals that were not answered, and all but the first of the same
+// request of one lane that were lost: it is sent again and again.
+func (g *gathering) unanswered() {
+	lost := make(map[string]bool)
 	g.atoms = slices.DeleteFunc(g.atoms, func(a *atom) bool {
 		if a.ask == nil {
 			return false
+		}
+		if a.ask.Lost {
+			what := a.lane + " " + g.masked(a)
+			if lost[what] {
+				return true
+			}
+			lost[what] = true
 		}
 		if r, ok := a.ask.Body.(*etcdserverpb.LeaseKeepAliveRequest); ok {
 			answer, _ := answerOf(a).(*etcdserverpb.LeaseKeepAliveResponse)

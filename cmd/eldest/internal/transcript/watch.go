@@ -27,7 +27,7 @@ func sayCreate(r *etcdserverpb.WatchCreateRequest, name string, requireLeader bo
 
 // sayEvent writes one event.
 func sayEvent(e *mvccpb.Event, n names) string {
-	text := ""
+	var text string
 	if e.Type == mvccpb.Event_DELETE {
 		text = "DELETE " + key(e.Kv.GetKey(), n) + " at " + n.rev(e.Kv.GetModRevision())
 	} else {

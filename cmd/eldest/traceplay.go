@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/campaigns"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/capture"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/diagram"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/transcript"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/wiretap"
+)
+
+// tracer is one run of "eldest trace".
+type tracer struct {
+	cmd *cobra.Command
+	*traceFlags
+	// out is where the trace goes: to stderr where stdout is a program's.
+	out  io.Writer
+	live transcript.Live
+	// broken is the first error of writing the trace.
+	broken error
+}
+
+func newTracer(cmd *cobra.Command, f *traceFlags) *tracer {
+	t := &tracer{cmd: cmd, traceFlags: f, out: cmd.OutOrStdout()}
+	if f.program != nil {
+		t.out = cmd.ErrOrStderr()
+	}
+	return t
+}
+
+// run captures, and writes what is written at the end. The program's exit code comes last.
+func (t *tracer) run() error {
+	ctx := t.cmd.Context()
+	c, err := t.capture(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return exit(exitInterrupted, nil)
+		}
+		return err
+	}
+	var ended error
+	if t.program != nil {
+		ended = t.trace(ctx, c)
+	} else {
+		ended = t.play(ctx, c)
+	}
+	messages, err := c.Close()
+	if !t.late() {
+		err = errors.Join(err, t.broken)
+	} else if err == nil {
+		err = t.finish(messages)
+	}
+	var coded *exitError
+	if errors.As(ended, &coded) && err == nil {
+		return ended
+	}
+	return errors.Join(ended, err)
+}
+
+// late says that something is written at the end, for which all is kept.
+func (t *tracer) late() bool { return t.normalise || t.svg != "" }
+
+func (t *tracer) capture(ctx context.Context) (*capture.Capture, error) {
+	cfg := capture.Config{Endpoints: t.conn.endpoints, Forget: t.program != nil && !t.late()}
+	if len(t.conn.endpoints) > 0 {
+		client, err := t.conn.config()
+		if err != nil {
+			return nil, err
+		}
+		cfg.TLS = client.TLS
+	}
+	if t.program != nil && t.election != "" {
+		cfg.Filter = transcript.NewFilter(t.election + "/").Keep
+	}
+	if !t.normalise {
+		cfg.Tell = t.tell
+	}
+	starting, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return capture.Start(starting, cfg)
+}
+
+// tell writes a message as it comes. It is called for one after another.
+func (t *tracer) tell(m wiretap.Message) {
+	if t.broken != nil {
+		return
+	}
+	entries := t.live.Entries(m)
+	if wantsJSON(t.cmd) {
+		t.broken = transcript.JSON(t.out, m, entries)
+		return
+	}
+	var b bytes.Buffer
+	for _, e := range entries {
+		b.WriteString(e.Line() + "\n")
+	}
+	_, t.broken = t.out.Write(b.Bytes())
+}
+
+// play plays a scene.
+func (t *tracer) play(ctx context.Context, c *capture.Capture) error {
+	bounded, cancel := t.traceLimit(ctx)
+	defer cancel()
+	scene := t.scene
+	scene.Dial = func(lane string) (*clientv3.Client, error) { return t.dial(bounded, c.Endpoint(), lane) }
+	err := campaigns.Play(bounded, c, scene)
+	switch {
+	case ctx.Err() != nil:
+		return exit(exitInterrupted, nil)
+	case err != nil && len(t.conn.endpoints) > 0:
+		return t.conn.explain(ctx, err)
+	}
+	return err
+}
+
+// dial is a client of the proxy, with the user and in the namespace of the flags.
+func (t *tracer) dial(ctx context.Context, endpoint, lane string) (*clientv3.Client, error) {
+	conn := &connFlags{
+		endpoints: []string{endpoint}, user: t.conn.user, password: t.conn.password, namespace: t.conn.namespace,
+		dialTimeout: t.conn.dialTimeout, commandTimeout: t.conn.commandTimeout,
+	}
+	return conn.dial(ctx, grpc.WithUserAgent(lane))
+}
+
+// trace runs a program.
+func (t *tracer) trace(ctx context.Context, c *capture.Capture) error {
+	code, err := c.Run(ctx, capture.Program{Args: t.program, In: t.cmd.InOrStdin(), Out: t.cmd.OutOrStdout(), Err: t.cmd.ErrOrStderr()})
+	switch {
+	case err != nil:
+		return exit(exitUsage, err)
+	case ctx.Err() != nil:
+		return exit(exitInterrupted, nil)
+	case code < 0:
+		return exit(exitFailed, errors.New("the program was ended by a signal"))
+	case code > 0:
+		return exit(code, nil)
+	}
+	return nil
+}
+
+// finish writes the normal form and the diagram.
+func (t *tracer) finish(messages []wiretap.Message) error {
+	entries := transcript.Normalise(messages)
+	if t.normalise {
+		write := transcript.Print
+		if wantsJSON(t.cmd) {
+			write = transcript.PrintJSON
+		}
+		if err := write(t.out, entries); err != nil {
+			return err
+		}
+	}
+	if t.svg == "" {
+		return t.broken
+	}
+	var drawing bytes.Buffer
+	if err := diagram.Draw(&drawing, t.title(), entries); err != nil {
+		return err
+	}
+	return errors.Join(t.broken, os.WriteFile(t.svg, drawing.Bytes(), 0o644)) //nolint:gosec // for reading
+}
+
+// title is what stands above the diagram.
+func (t *tracer) title() string {
+	switch {
+	case t.program != nil && t.election != "":
+		return printable(t.program[0]) + ", election " + printable(t.election)
+	case t.program != nil:
+		return printable(t.program[0])
+	case t.scene.Contender != campaigns.Eldest:
+		return string(t.scene.Act) + ", with " + t.scene.Contender
+	}
+	return string(t.scene.Act)
+}
