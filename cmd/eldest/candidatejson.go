@@ -24,11 +24,12 @@ type valueJSON struct {
 	Value string `json:"value"`
 	// Base64 is the value, exactly, where Value is not.
 	Base64 string `json:"value_base64,omitempty"`
-	// Node, Address and Instance are what a node of a service tells of itself in the
-	// value; empty where it does not say, and for all other values.
+	// Node, Address, Instance and Priority are what a node of a service tells of itself in the
+	// value; empty or 0 where it does not say, and for all other values.
 	Node     string `json:"node,omitempty"`
 	Address  string `json:"address,omitempty"`
 	Instance string `json:"instance,omitempty"`
+	Priority int32  `json:"priority,omitempty"`
 }
 
 func candidateForJSON(c eldest.Candidate) candidateJSON {
@@ -44,7 +45,7 @@ func valueForJSON(value []byte) valueJSON {
 		v.Base64 = base64.StdEncoding.EncodeToString(value)
 	}
 	if node, ok := nodeOf(value); ok {
-		v.Node, v.Address, v.Instance = node.NodeID, node.Address, node.Instance
+		v.Node, v.Address, v.Instance, v.Priority = node.NodeID, node.Address, node.Instance, node.Priority
 	}
 	return v
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/eldest-io/eldest/identity"
 )
@@ -39,13 +40,16 @@ func shownValue(value []byte) string {
 	if node.Instance != "" {
 		shown += ", instance " + printable(node.Instance)
 	}
+	if node.Priority != 0 {
+		shown += fmt.Sprintf(", priority %d", node.Priority)
+	}
 	return shown
 }
 
 // valueHelp is what --help says of values for people, nodeHelp of those fields of JSON.
 const (
 	valueHelp = `Where the value is what a node of a service (elector, curator) tells of itself, it
-is shown as "node NODE at ADDRESS, instance INSTANCE".`
-	nodeHelp = `For such a value JSON has node, and, where the node tells them, address and
-instance beside the value.`
+is shown as "node NODE at ADDRESS, instance INSTANCE", with its priority if it has one.`
+	nodeHelp = `For such a value JSON has node, and, where the node tells them, address,
+instance and priority beside the value.`
 )

@@ -24,6 +24,7 @@ func TestShownValue(t *testing.T) {
 		whole:                     "node n1 at 127.0.0.1:27101, instance d4e7",
 		"\n\x02n1\x10\x03":        "node n1",
 		"\n\x02n1\x10\x03\"\x01i": "node n1, instance i",
+		"\n\x02n1\x10\x03(\x01":   "node n1, priority -1",
 		// Safe for terminals, part by part.
 		encoded(t, identity.Identity{NodeID: "\x1b[2J", Address: " \u202e", TTL: 1}): `node "\x1b[2J" at " \u202e"`,
 
@@ -35,7 +36,7 @@ func TestShownValue(t *testing.T) {
 		"\n\x02n1\x10\x00":              `"\n\x02n1\x10\x00"`,      // an empty field is left out
 		"\x10\x03\n\x02n1":              `"\x10\x03\n\x02n1"`,      // another order
 		"\n\x02n1\x10\x83\x00":          `"\n\x02n1\x10\x83\x00"`,  // a number written longer than it need be
-		"\n\x02n1\x10\x03(\x01":         `"\n\x02n1\x10\x03(\x01"`, // a field more
+		"\n\x02n1\x10\x030\x01":         `"\n\x02n1\x10\x030\x01"`, // a field more
 		whole[:len(whole)-1]:            `"\n\x02n1\x10\x03\x1a\x0f127.0.0.1:27101\"\x04d4e"`,
 		"\n\x02\xff\xfe\x10\x03":        `"\n\x02\xff\xfe\x10\x03"`,
 		"\n " + strings.Repeat("x", 32): `"\n ` + strings.Repeat("x", 32) + `"`, // a text whose length says that it is a name
