@@ -28,6 +28,8 @@
 //   - [Healing] when the faults are over somebody leads soon, and the queue is that
 //     of those who stand.
 //   - [Fence] a store that refuses older tokens never accepted one.
+//   - [Transfers] a transfer that was reported to have succeeded has: the target led next,
+//     and the order among the others is what it was.
 //   - [Leftovers] nothing is left when everybody has gone.
 //
 // # Of virtual time

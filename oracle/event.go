@@ -24,6 +24,11 @@ type Event struct {
 	Proof int64 `json:"proof,omitempty"` // Proven: revision of the winning proof
 	// Commit, of Acked: at which revision, as the writer was told; 0: it was not.
 	Commit int64 `json:"commit,omitempty"`
+	// Of Transferred, Token is the target's, Proof the token of the leader that was to
+	// retire, Plan the revision at which the plan was made, Commit that at which the
+	// target was seen to lead, and Tokens are the new lives of those who stepped back.
+	Plan   int64   `json:"plan,omitempty"`
+	Tokens []int64 `json:"tokens,omitempty"`
 	// Rev is the revision of the store at this instant, where somebody knew; else 0.
 	Rev int64 `json:"rev,omitempty"`
 
@@ -68,6 +73,9 @@ func (e Event) String() string {
 	}
 	if e.Proof != 0 {
 		s += fmt.Sprintf(" proof=%d", e.Proof)
+	}
+	if e.Kind == Transferred {
+		s += fmt.Sprintf(" plan=%d commit=%d moved=%v", e.Plan, e.Commit, e.Tokens)
 	}
 	if e.Kind == Queue {
 		s += fmt.Sprintf(" keys=%v", e.Keys)

@@ -45,14 +45,14 @@ func violated(invariant string, at time.Duration, format string, args ...any) Vi
 // Checkers are those of histories whose instants and revisions are exact, as those
 // of virtual time are, in order.
 func Checkers() []func(*History) []Violation {
-	return []func(*History) []Violation{I1, I2, I3, I4, I5, I6, I7, Linear, Tokens, Leading, Healing, Fence, Leftovers}
+	return []func(*History) []Violation{I1, I2, I3, I4, I5, I6, I7, Linear, Tokens, Leading, Healing, Fence, Transfers, Leftovers}
 }
 
 // Judges are those of histories of processes: what participants tell comes a moment
 // after it was so, changes of the store are told later than they were, and nobody
 // knows at which revision anything was told.
 func Judges() []func(*History) []Violation {
-	return []func(*History) []Violation{I2, I3, I4, Order, Linear, Tokens, Leading, Healing, Fence, Leftovers}
+	return []func(*History) []Violation{I2, I3, I4, Order, Linear, Tokens, Leading, Healing, Fence, Transfers, Leftovers}
 }
 
 // Check runs every one of Checkers.

@@ -57,6 +57,12 @@ const (
 	Continued Kind = "continued"
 )
 
+// Transferred is what whoever asked for a transfer of leadership was told: success.
+const Transferred Kind = "transferred"
+
+// KeepsOrder is Event.Text of a transfer that was to keep the order of all others.
+const KeepsOrder = "keep"
+
 // What the harness sees when the faults are over.
 const (
 	Quiet  Kind = "quiet"  // healed long ago: I5 is judged here
@@ -72,5 +78,5 @@ var kinds = map[Kind]bool{
 	Resigning: true, Ended: true, Crashed: true, Stuck: true, Sure: true, NotSure: true,
 	Sent: true, Acked: true, Refused: true, Unclear: true, Read: true,
 	FenceAccepted: true, FenceRefused: true, Removed: true, Trouble: true, Fault: true, Struck: true,
-	Stopped: true, Continued: true, Quiet: true, Healed: true, Queue: true, Left: true,
+	Stopped: true, Continued: true, Transferred: true, Quiet: true, Healed: true, Queue: true, Left: true,
 }
