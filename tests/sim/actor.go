@@ -5,10 +5,12 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/oracle"
 	"github.com/eldest-io/eldest/tests/sim/rig"
 )
@@ -22,10 +24,15 @@ type actor struct {
 	rng    *rand.Rand // of this actor alone; nil: no pauses at random
 	temper Temper
 	clock  *clock
+	asked  bool // takes part in transfers
+	// rank is nil for those who do not give way; gaveWay counts how often it did.
+	rank    func(value []byte) int
+	gaveWay atomic.Int64
 
 	mu        sync.Mutex
 	started   bool
 	stopped   chan struct{} // while the process is: closed when it goes on
+	waking    bool          // it goes on, and has not said its first word
 	contender Contender
 	tenure    Tenure
 	toldLet   bool               // LetGo is in the log for this tenure
@@ -74,6 +81,7 @@ func (a *actor) open() (Contender, error) {
 		Election: electionName, TTL: a.stage.ttl, Value: a.name, Temper: a.temper,
 		Clock: a.clock, Recheck: a.stage.tempo.recheck,
 		TwoSteps: a.rng != nil && a.rng.IntN(2) == 0,
+		Asked:    a.asked, Rank: a.rank, GaveWay: func() { a.gaveWay.Add(1) },
 		Proven: func(token, revision int64) {
 			a.tell(oracle.Event{Kind: oracle.Proven, Token: token, Proof: revision})
 		},
@@ -140,15 +148,28 @@ func (a *actor) lead(c Contender, t Tenure, giveUp <-chan struct{}) {
 		a.quit(t)
 	})
 	<-t.Done()
+	retired := errors.Is(t.Cause(), eldest.ErrRetired)
+	if retired {
+		a.tell(oracle.Event{Kind: oracle.Resigning, Token: t.Token()})
+	}
 	a.tell(oracle.Event{Kind: oracle.Ended, Token: t.Token(), Lost: !c.Usable(), Text: t.Cause().Error()})
 	a.set(func() { a.tenure, a.giveUp = nil, nil })
 	work.Wait()
+	if retired {
+		// What it did as leader takes a while to end, and nobody else may lead meanwhile.
+		a.rest(0, 200*time.Millisecond)
+		a.letGo(t)
+	}
 }
 
 // quit gives the tenure up; a resignation that fails is tried again, as the
 // session may go on living.
 func (a *actor) quit(t Tenure) {
 	a.tell(oracle.Event{Kind: oracle.Resigning, Token: t.Token()})
+	a.letGo(t)
+}
+
+func (a *actor) letGo(t Tenure) {
 	for range 3 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(a.life), time.Second)
 		err := t.Resign(ctx)

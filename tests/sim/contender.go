@@ -33,6 +33,12 @@ type Seat struct {
 	// TwoSteps asks for registering first and waiting in a second call, of those
 	// who can.
 	TwoSteps bool
+	// Asked has it take part in transfers of leadership, of those who can.
+	Asked bool
+	// Rank says, of those who give way, how much the candidate with a value is wanted as
+	// the leader; nil: they do not. GaveWay is to be called whenever they do.
+	Rank    func(value []byte) int
+	GaveWay func()
 	// Proven is to be called with the revision of each winning proof by those
 	// who tell it.
 	Proven func(token, revision int64)

@@ -20,6 +20,10 @@
 // 50 ms for about 70 virtual seconds. Each participant (actor.go) campaigns, makes
 // guarded writes for as long as it leads and once more after that, and starts again.
 //
+// In one scenario in four (transfers.go) most participants take part in transfers of
+// leadership, somebody asks for some at random instants, and gives up at others; in some
+// of these participants give way to one another by priority.
+//
 // Ordinary scenarios are as random as can be. Dense ones are for tenures: a crowd of
 // leaders that resign at once, a thousand tenures in half a minute. Quiet ones are for
 // time: days, under TTLs of up to eight hours.

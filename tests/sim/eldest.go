@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -11,6 +12,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/transfer"
 )
 
 // Eldest is this repository's own election.
@@ -23,13 +25,35 @@ func openEldest(ctx context.Context, client *clientv3.Client, as Seat) (Contende
 	}
 	c, err := election.New(election.Config{
 		Election: as.Election, Session: s, KV: client, Watcher: client, Value: []byte(as.Value), Recheck: as.Recheck,
-		Hooks: election.Hooks{Won: func(e election.WonEvent) { as.Proven(int64(e.Token), e.Revision) }},
+		Hooks: election.Hooks{Won: func(e election.WonEvent) { as.Proven(int64(e.Token), e.Revision) }}, GiveWay: giveWay(as),
 	})
 	if err != nil {
 		s.Abandon()
 		return nil, err
 	}
-	return &eldestContender{session: s, candidate: c, twoSteps: as.TwoSteps}, nil
+	e := &eldestContender{session: s, candidate: c, twoSteps: as.TwoSteps}
+	if as.Asked {
+		// It ends with the session: whoever closes or abandons that waits for it.
+		e.asked.Go(func() {
+			_ = transfer.Serve(context.Background(), transfer.Config{Candidate: c, Session: s, KV: client, Watcher: client, Recheck: as.Recheck})
+		})
+	}
+	return e, nil
+}
+
+// giveWay counts how often a candidate gives way to one that is wanted more.
+func giveWay(as Seat) func(eldest.Candidate, []eldest.Candidate) bool {
+	if as.Rank == nil {
+		return nil
+	}
+	gives := election.ByPriority(as.Rank)
+	return func(own eldest.Candidate, others []eldest.Candidate) bool {
+		yes := gives(own, others)
+		if yes {
+			as.GaveWay()
+		}
+		return yes
+	}
 }
 
 func sessionConfig(client *clientv3.Client, as Seat) lease.Config {
@@ -52,6 +76,7 @@ type eldestContender struct {
 	session   *lease.Session
 	candidate *election.Candidate
 	twoSteps  bool
+	asked     sync.WaitGroup
 }
 
 func (c *eldestContender) Lease() int64 { return int64(c.session.ID()) }
@@ -86,6 +111,7 @@ func (c *eldestContender) Withdraw(ctx context.Context) error { return c.candida
 func (c *eldestContender) Close(ctx context.Context) {
 	_ = c.candidate.Close(ctx)
 	_ = c.session.Close(ctx)
+	c.asked.Wait()
 }
 
 func (c *eldestContender) Abandon() {
@@ -93,6 +119,7 @@ func (c *eldestContender) Abandon() {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = c.candidate.Close(gone)
+	c.asked.Wait()
 }
 
 type eldestTenure struct{ l *election.Leadership }

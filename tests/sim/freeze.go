@@ -16,7 +16,7 @@ import (
 func (a *actor) stop() (goesOn <-chan struct{}, first bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.stopped != nil || !a.started || a.dead() {
+	if a.stopped != nil || a.waking || !a.started || a.dead() {
 		return a.stopped, false
 	}
 	a.stopped = make(chan struct{})
@@ -38,6 +38,7 @@ func (a *actor) goOn(asked bool) bool {
 		a.mu.Unlock()
 		return false
 	}
+	a.waking = !asked // what it has sent while it was stopped may meet another trap
 	a.tell(oracle.Event{Kind: oracle.Continued})
 	a.clock.jump()
 	if asked {
@@ -50,6 +51,7 @@ func (a *actor) goOn(asked bool) bool {
 	if !asked {
 		time.Sleep(time.Microsecond)
 		a.mu.Lock()
+		a.waking = false
 		if a.stopped == nil {
 			a.askAfterStop()
 		}

@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"strings"
+
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/oracle"
 	"github.com/eldest-io/eldest/tests/sim/rig"
 )
@@ -37,6 +40,14 @@ func kinds() []kind {
 		{name: "session lost under a slow clock", effect: true},
 		{name: "session lost under a fast clock", effect: true},
 	}
+	out = append(out,
+		kind{name: "transferred to the next", effect: true, ours: true},
+		kind{name: "transferred past others", effect: true, ours: true},
+		kind{name: "transfer refused", effect: true, ours: true},
+		kind{name: "transfer given up", effect: true, ours: true},
+		kind{name: "gave way", effect: true, ours: true},
+		kind{name: "retired", effect: true, ours: true},
+	)
 	for _, reply := range replies {
 		out = append(out, kind{name: "reply lost: " + reply, ours: reply == confirmation})
 	}
@@ -63,12 +74,15 @@ func (s *show) tally() {
 		sum["waits for a processor"] += starved
 		sum["packets sent again"] += resent
 		rates[a.name] = a.clock.rate
+		sum["gave way"] += int(a.gaveWay.Load())
 	}
 	for why, n := range s.world.Server.Refusals() {
 		sum["refused: "+string(why)] += n
 	}
 	for _, e := range s.log.Events() {
 		switch {
+		case e.Kind == oracle.Ended && strings.Contains(e.Text, eldest.ErrRetired.Error()):
+			sum["retired"]++
 		case e.Kind == oracle.NotSure:
 			sum["first use after a stop: not sure"]++
 		case e.Kind == oracle.Sure:

@@ -21,11 +21,16 @@ type plan struct {
 	steps  []step
 	tempo  tempo
 	tokens time.Duration // how long etcd's tokens live; 0: no authentication
+	asked  []bool        // who takes part in transfers; none: nobody does
+	ranked bool          // they give way to one another
 }
 
 func (p *plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s seed %d: %d participants, TTL %v, joining at %v, at distances %v, tempers %+v, tempo %+v, tokens %v\n", p.style, p.seed, p.actors, p.ttl, p.joins, p.trips, p.temper, p.tempo, p.tokens)
+	if p.asked != nil {
+		fmt.Fprintf(&b, "taking part in transfers: %v, giving way: %v\n", p.asked, p.ranked)
+	}
 	for _, s := range p.steps {
 		fmt.Fprintln(&b, s)
 	}

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,7 @@ type show struct {
 	open    []func()                 // count faults that may not have ended
 	owed    bool                     // space, to a server that is down
 	again   int                      // processes that came after a crash
+	asking  sync.WaitGroup           // transfers under way
 }
 
 type armed struct {
@@ -66,6 +68,7 @@ func play(w *rig.World, impl Implementation, p *plan, looking *audience) *result
 	// Everything comes right by itself in this time: leases expire, sessions are
 	// opened, back-offs end.
 	time.Sleep(2*p.ttl + p.tempo.settle)
+	s.asking.Wait()
 	s.listQueue()
 	s.log.Add(oracle.Event{Kind: oracle.Quiet})
 	if looking != nil {
@@ -82,6 +85,7 @@ func (s *show) join(name string, after time.Duration) {
 	a.host.Settle(s.plan.trips[n])
 	a.temper = s.plan.temper[n]
 	a.clock = newClock(a.temper.Rate)
+	s.plan.partake(a, n)
 	a.rng = rand.New(rand.NewPCG(s.plan.seed, uint64(len(s.everybody()))))
 	life := s.world.T.Context()
 	if after == 0 {
@@ -128,6 +132,11 @@ func (s *show) end() *result {
 	for _, k := range s.queue() {
 		r.violations = append(r.violations, oracle.Violation{
 			Invariant: "G8", At: s.world.Now(), Text: "key " + k.Key + " is left although everybody has gone",
+		})
+	}
+	for key := range s.world.Server.Tap.Live(mailboxes, mailboxesEnd) {
+		r.violations = append(r.violations, oracle.Violation{
+			Invariant: "G8", At: s.world.Now(), Text: "mailbox " + key + " is left although everybody has gone",
 		})
 	}
 	leases, err := s.admin.Client.Leases(s.world.T.Context())

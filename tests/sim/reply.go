@@ -36,6 +36,8 @@ func replyMatcher(reply string) func(method string, m any) bool {
 				return puts(m, func(key string) bool { return strings.HasPrefix(key, prefix) })
 			case "write":
 				return puts(m, func(key string) bool { return key == dataKey })
+			case mailbox:
+				return puts(m, func(key string) bool { return strings.HasPrefix(key, mailboxes) })
 			case "departure":
 				return deletes(m)
 			}

@@ -20,6 +20,10 @@ func (s *show) step(st step, next time.Duration) {
 		do(s, st)
 		return
 	}
+	if st.verb == transfers {
+		s.transfer(st)
+		return
+	}
 	a := s.target(st)
 	if a == nil {
 		s.note(st, "nobody is there")

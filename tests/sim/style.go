@@ -35,6 +35,7 @@ func (st style) draw(seed uint64) *plan {
 	default:
 		p.drawOrdinary(rng)
 	}
+	p.drawTransfers()
 	return p
 }
 
@@ -92,6 +93,6 @@ func (p *plan) gather(rng *rand.Rand, joins, trips time.Duration) {
 func (p *plan) options() rig.Options {
 	return rig.Options{
 		Tick: p.tempo.tick, Tokens: p.tokens,
-		Ranges: [][2]string{{prefix, electionName + "0"}, {dataKey, dataKey + "\x00"}},
+		Ranges: [][2]string{{prefix, electionName + "0"}, {dataKey, dataKey + "\x00"}, {mailboxes, mailboxesEnd}},
 	}
 }

@@ -32,8 +32,9 @@ const (
 	overrun   verb = "overrun" // a compaction while the target is cut off
 	full      verb = "full"    // the store has no space
 	restart   verb = "restart"
-	outage    verb = "outage" // the server is down for longer than a TTL
-	stall     verb = "stall"  // the server can't be reached by anybody
+	outage    verb = "outage"   // the server is down for longer than a TTL
+	stall     verb = "stall"    // the server can't be reached by anybody
+	transfers verb = "transfer" // somebody asks for it; not on the menu (transfers.go)
 )
 
 // menu weighs the verbs: the faults that catch elections come most often.
@@ -88,6 +89,7 @@ type step struct {
 	after bool          // freeze: at its reply
 	gone  bool          // freeze: the request at the point goes on only with the process
 	asked bool          // freeze: the first thing it does is to ask whether it leads
+	keep  bool          // transfer: the order of the others
 	reset bool          // crash, lose: connections break; cut, flicker: they break when it heals
 }
 
@@ -108,6 +110,7 @@ func (s step) String() string {
 	say("after", s.after, s.after)
 	say("gone", s.gone, s.gone)
 	say("asked", s.asked, s.asked)
+	say("keep", s.keep, s.keep)
 	say("reset", s.reset, s.reset)
 	return b.String()
 }
