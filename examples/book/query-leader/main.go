@@ -32,11 +32,16 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer asker.Hangup()
-	others, err := wire.Connect("candidates")
+	anna, err := wire.Connect("anna")
 	if err != nil {
 		return err
 	}
-	defer others.Hangup()
+	defer anna.Hangup()
+	bert, err := wire.Connect("bert")
+	if err != nil {
+		return err
+	}
+	defer bert.Hangup()
 
 	// One question: the oldest key of the range.
 	ask := func() error {
@@ -72,28 +77,28 @@ func run(ctx context.Context) error {
 		return err
 	}
 
-	anna, bert := txn.Entry{Election: "book", Value: []byte("anna")}, txn.Entry{Election: "book", Value: []byte("bert")}
-	enter := func(e *txn.Entry) (token eldest.Token, err error) {
-		granted, err := others.Grant(ctx, 60)
+	enter := func(client *wire.Client, value string) (e txn.Entry, token eldest.Token, err error) {
+		granted, err := client.Grant(ctx, 60)
 		if err != nil {
-			return 0, err
+			return e, 0, err
 		}
-		e.Lease = int64(granted.ID)
-		place, err := txn.ByCreateRevision{}.Enter(ctx, others, *e)
-		return place.Token, err
+		e = txn.Entry{Election: "book", Lease: int64(granted.ID), Value: []byte(value)}
+		place, err := txn.ByCreateRevision{}.Enter(ctx, client, e)
+		return e, place.Token, err
 	}
-	first, err := enter(&anna)
+	hers, token, err := enter(anna, "anna")
 	if err != nil {
 		return err
 	}
 	if err := told(); err != nil {
 		return err
 	}
-	if _, err := enter(&bert); err != nil { // behind anna: no news
+	his, _, err := enter(bert, "bert") // behind anna: no news
+	if err != nil {
 		return err
 	}
-	anna.Value = []byte("anna, ready")
-	if _, err := txn.Proclaim(ctx, others, anna, first); err != nil {
+	hers.Value = []byte("anna, ready")
+	if _, err := txn.Proclaim(ctx, anna, hers, token); err != nil {
 		return err
 	}
 	if err := told(); err != nil {
@@ -111,18 +116,18 @@ func run(ctx context.Context) error {
 	}
 
 	// Anna goes. Who comes next is known from the picture, without a question.
-	if err := txn.Leave(ctx, others, anna.Key(), first); err != nil {
+	if err := txn.Leave(ctx, anna, hers.Key(), token); err != nil {
 		return err
 	}
 	if err := told(); err != nil {
 		return err
 	}
-	if _, err := others.Revoke(ctx, clientv3.LeaseID(bert.Lease)); err != nil {
+	if _, err := bert.Revoke(ctx, clientv3.LeaseID(his.Lease)); err != nil {
 		return err
 	}
 	if err := told(); err != nil {
 		return err
 	}
-	_, err = others.Revoke(ctx, clientv3.LeaseID(anna.Lease))
+	_, err = anna.Revoke(ctx, clientv3.LeaseID(hers.Lease))
 	return err
 }
