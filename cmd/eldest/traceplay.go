@@ -16,6 +16,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/diagram"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/transcript"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/wiretap"
+	"github.com/eldest-io/eldest/keys"
 )
 
 // tracer is one run of "eldest trace".
@@ -79,7 +80,9 @@ func (t *tracer) capture(ctx context.Context) (*capture.Capture, error) {
 		cfg.TLS = client.TLS
 	}
 	if t.program != nil && t.election != "" {
-		cfg.Filter = transcript.NewFilter(t.election + "/").Keep
+		candidates, _ := keys.Range(t.election)
+		mailboxes, _ := keys.MailboxRange(t.election)
+		cfg.Filter = transcript.NewFilter(candidates, mailboxes).Keep
 	}
 	if !t.normalise {
 		cfg.Tell = t.tell

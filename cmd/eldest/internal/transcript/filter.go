@@ -1,6 +1,8 @@
 package transcript
 
 import (
+	"slices"
+
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/wiretap"
@@ -9,8 +11,8 @@ import (
 // Filter keeps what concerns one election: requests and watches on its keys, leases, notes.
 // It is for one goroutine at a time.
 type Filter struct {
-	prefix string
-	calls  map[int]bool
+	prefixes []string
+	calls    map[int]bool
 	// pending are the creations of watches that are not answered, by call, in order; kept
 	// are the watches that concern the election.
 	pending map[int][]bool
@@ -23,14 +25,15 @@ type watchID struct {
 	id   int64
 }
 
-// NewFilter keeps what concerns keys that begin with prefix; "" keeps everything.
-func NewFilter(prefix string) *Filter {
-	return &Filter{prefix: prefix, calls: make(map[int]bool), pending: make(map[int][]bool), kept: make(map[watchID]bool)}
+// NewFilter keeps what concerns keys that begin with one of the prefixes; without any it
+// keeps everything.
+func NewFilter(prefixes ...string) *Filter {
+	return &Filter{prefixes: prefixes, calls: make(map[int]bool), pending: make(map[int][]bool), kept: make(map[watchID]bool)}
 }
 
 // Keep reports whether to show a message. It must be told all, in order.
 func (f *Filter) Keep(m wiretap.Message) bool {
-	if f.prefix == "" || m.Kind == wiretap.Note {
+	if len(f.prefixes) == 0 || m.Kind == wiretap.Note {
 		return true
 	}
 	if m.Kind == wiretap.Request {
@@ -50,15 +53,19 @@ func (f *Filter) Keep(m wiretap.Message) bool {
 	return keep
 }
 
+func (f *Filter) touches(from, end []byte) bool {
+	return slices.ContainsFunc(f.prefixes, func(prefix string) bool { return touches(from, end, prefix) })
+}
+
 // concerns reports whether a request is about the election's keys, or a lease.
 func (f *Filter) concerns(m wiretap.Message) bool {
 	switch r := m.Body.(type) {
 	case *etcdserverpb.RangeRequest:
-		return touches(r.Key, r.RangeEnd, f.prefix)
+		return f.touches(r.Key, r.RangeEnd)
 	case *etcdserverpb.PutRequest:
-		return touches(r.Key, nil, f.prefix)
+		return f.touches(r.Key, nil)
 	case *etcdserverpb.DeleteRangeRequest:
-		return touches(r.Key, r.RangeEnd, f.prefix)
+		return f.touches(r.Key, r.RangeEnd)
 	case *etcdserverpb.TxnRequest:
 		return f.txn(r)
 	case *etcdserverpb.LeaseGrantRequest, *etcdserverpb.LeaseRevokeRequest,
@@ -70,16 +77,16 @@ func (f *Filter) concerns(m wiretap.Message) bool {
 
 func (f *Filter) txn(r *etcdserverpb.TxnRequest) bool {
 	for _, c := range r.Compare {
-		if touches(c.Key, c.RangeEnd, f.prefix) {
+		if f.touches(c.Key, c.RangeEnd) {
 			return true
 		}
 	}
 	for _, branch := range [][]*etcdserverpb.RequestOp{r.Success, r.Failure} {
 		for _, op := range branch {
 			if t := op.GetRequestTxn(); t != nil && f.txn(t) ||
-				op.GetRequestRange() != nil && touches(op.GetRequestRange().Key, op.GetRequestRange().RangeEnd, f.prefix) ||
-				op.GetRequestPut() != nil && touches(op.GetRequestPut().Key, nil, f.prefix) ||
-				op.GetRequestDeleteRange() != nil && touches(op.GetRequestDeleteRange().Key, op.GetRequestDeleteRange().RangeEnd, f.prefix) {
+				op.GetRequestRange() != nil && f.touches(op.GetRequestRange().Key, op.GetRequestRange().RangeEnd) ||
+				op.GetRequestPut() != nil && f.touches(op.GetRequestPut().Key, nil) ||
+				op.GetRequestDeleteRange() != nil && f.touches(op.GetRequestDeleteRange().Key, op.GetRequestDeleteRange().RangeEnd) {
 				return true
 			}
 		}
@@ -90,7 +97,7 @@ func (f *Filter) txn(r *etcdserverpb.TxnRequest) bool {
 func (f *Filter) watchRequest(call int, w *etcdserverpb.WatchRequest) bool {
 	switch u := w.RequestUnion.(type) {
 	case *etcdserverpb.WatchRequest_CreateRequest:
-		keep := touches(u.CreateRequest.Key, u.CreateRequest.RangeEnd, f.prefix)
+		keep := f.touches(u.CreateRequest.Key, u.CreateRequest.RangeEnd)
 		f.pending[call] = append(f.pending[call], keep)
 		f.calls[call] = f.calls[call] || keep
 		return keep
