@@ -99,7 +99,7 @@ func (r *Repository) script(ctx context.Context, text string, eldest *Command, r
 		}
 		var args []string
 		for _, word := range call.Args {
-			literal, err := expand.Literal(nil, word)
+			literal, err := expand.Literal(&expand.Config{}, word) // with nil they would share one
 			if err != nil {
 				literal = "$"
 			}

@@ -36,11 +36,13 @@ func (c *Code) compile(page string, b marked) []error {
 		return []error{err}
 	}
 	var faults []error
-	config := types.Config{Importer: c, Error: func(err error) {
+	config := types.Config{Importer: c.importer, Error: func(err error) {
 		if e, ok := err.(types.Error); !ok || !e.Soft { //nolint:errorlint // go/types hands over the value itself
 			faults = append(faults, err)
 		}
 	}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	_, _ = config.Check("page", fset, []*ast.File{file}, nil) // Error is told all
 	return faults
 }

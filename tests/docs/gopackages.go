@@ -23,6 +23,7 @@ type Code struct {
 	// ours are the packages of this repository, by their name.
 	ours map[string]string
 
+	// mu is held by all who use imported packages: they are read when they are looked at.
 	mu       sync.Mutex
 	exports  map[string]string
 	importer types.Importer
@@ -118,13 +119,6 @@ func (c *Code) open(ctx context.Context, root, path string) (io.ReadCloser, erro
 		}
 	}
 	return os.Open(c.exports[path])
-}
-
-// Import is what a package declares; it is types.Importer's.
-func (c *Code) Import(path string) (*types.Package, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.importer.Import(path)
 }
 
 func golist(ctx context.Context, dir string, args ...string) (string, error) {

@@ -61,7 +61,9 @@ func (r *Repository) name(text string, code *Code) string {
 // symbol says why a package has no such exported name, or its type no such field or
 // method.
 func (c *Code) symbol(path, name, member string) string {
-	pkg, err := c.Import(path)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pkg, err := c.importer.Import(path)
 	if err != nil {
 		return err.Error()
 	}
