@@ -170,7 +170,7 @@ func (r *runner) result(ctx context.Context, out outcome) error {
 	case out.err != nil:
 		return r.conn.explain(r.cmd.Context(), out.err)
 	case out.retired != nil:
-		return nil // as it should
+		return nil //nolint:nilerr // as it should
 	case !out.status.OK():
 		return fmt.Errorf("the program ended: %s", out.status)
 	}

@@ -153,8 +153,11 @@ func (f *transferFlags) plan(ctx context.Context, report *handover, options tran
 
 // carryOut hands leadership over. It is bounded: by what each step may take.
 func (f *transferFlags) carryOut(ctx context.Context, client *clientv3.Client, report *handover, options transfer.Options) error {
-	steps := time.Duration(len(report.Back) + 2)
-	bounded, cancel := context.WithTimeout(ctx, steps*(f.patience+f.conn.commandTimeout)+f.drain)
+	limit := f.drain
+	for range len(report.Back) + 2 {
+		limit += f.patience + f.conn.commandTimeout
+	}
+	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	result, err := transfer.To(bounded, transfer.Client(client), report.Election, report.Target, options)
 	report.takeResult(result, err)
@@ -174,7 +177,7 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 			code = exitNobody
 		}
 		text := because(err)
-		if advice := adviceFor(refusal, name, f.order); advice != "" {
+		if advice := adviceFor(refusal, name); advice != "" {
 			text += ". " + advice
 		}
 		return exit(code, errors.New(text))
@@ -191,7 +194,7 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 }
 
 // adviceFor says what can be done about a refusal.
-func adviceFor(r *transfer.Refusal, name, order string) string {
+func adviceFor(r *transfer.Refusal, name string) string {
 	list := "eldest list " + printable(name)
 	switch r.Reason {
 	case transfer.UnknownTarget:
