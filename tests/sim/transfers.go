@@ -29,7 +29,9 @@ func (p *plan) drawTransfers() {
 	for range p.actors {
 		p.asked = append(p.asked, rng.IntN(6) > 0)
 	}
-	p.ranked = rng.IntN(3) == 0
+	// Not in a crowd of leaders that resign at once: whoever gives way again and again rests
+	// in between, for longer than I7 lets the oldest wait.
+	p.ranked = rng.IntN(3) == 0 && p.style != dense
 	last := p.steps[len(p.steps)-1].at
 	for range 2 + rng.IntN(5) {
 		at := between(rng, calm/2, last)
