@@ -24,7 +24,9 @@ import (
 // it is their turn. Nor is it fair: while better ones stand a worse one never leads. A
 // better one that hangs while its key stands is waited for until its lease expires. Each
 // passing over costs two requests, and each candidate gives way at most once for each
-// better one that comes to stand.
+// better one that comes to stand. One that gives way again within a second first stands
+// still at its new place, for as long as Config.Backoff says: nobody leads meanwhile if
+// all others go in that time.
 func ByPriority(priority func(value []byte) int) func(own eldest.Candidate, others []eldest.Candidate) bool {
 	return func(own eldest.Candidate, others []eldest.Candidate) bool {
 		mine := priority(own.Value)
