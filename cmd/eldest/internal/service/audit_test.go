@@ -183,6 +183,8 @@ func TestBadHistoriesAreCaught(t *testing.T) {
 		extra("a deletion that leaves it", "ask x n2 delete a\nrecord x delete a - 49 n2\ndata a t45 49\ntold x done 49 n2\n", data, "revision 49 did not do what its record says"),
 		extra("two records of one revision", "ask x n2 put b v\nput x b v 49 n2\nrecord x put b v 49 n2\ntold x done 49 n2\n", data, "revision 49 has two records"),
 		extra("somebody else writes", "raw elsewhere 49\n", data, "somebody wrote elsewhere"),
+		extra("a mailbox", "raw /eldest/ask/shop/1f 49\n", "", ""),
+		extra("another election's mailbox", "raw /eldest/ask/shops/1f 49\n", data, "somebody wrote /eldest/ask/shops/1f"),
 		extra("a record vanishes", "gone /kv/shop/trail/1 49\n", data, "the record /kv/shop/trail/1 was deleted"),
 		extra("a record is forged", "raw /kv/shop/trail/x 49\n", data, "not a record of the trail"),
 		extra("a record is written over", "raw /kv/shop/trail/1 49\n", data, "the record /kv/shop/trail/1 was written over"),

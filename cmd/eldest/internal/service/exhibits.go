@@ -9,6 +9,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/curator/kv"
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
+	"github.com/eldest-io/eldest/keys"
 )
 
 // exhibits is the evidence in order, for the checks to look at.
@@ -52,6 +53,7 @@ func exhibit(facts []Fact, attempts []Attempt, changes []Change) *exhibits {
 		x.asked[attempts[i].ID] = &attempts[i]
 	}
 	space := kv.SpaceOf(electionName)
+	mailboxes, _ := keys.MailboxRange(electionName)
 	for _, c := range changes {
 		switch key, isData := space.Key(c.Key); {
 		case isData:
@@ -62,6 +64,8 @@ func exhibit(facts []Fact, attempts []Attempt, changes []Change) *exhibits {
 			x.record(space, c)
 		case strings.HasPrefix(c.Key, electionName+"/"):
 			x.candidate(c)
+		case strings.HasPrefix(c.Key, mailboxes):
+			// A node that stands can be asked to step back or to retire: no data.
 		default:
 			x.odd = append(x.odd, "somebody wrote "+c.Key)
 		}
