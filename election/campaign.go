@@ -268,7 +268,7 @@ func (c *Candidate) uninterrupted(ctx context.Context, s *standing) error {
 		err = context.Cause(s.ctx)
 	}
 	if err == nil {
-		c.call = nil
+		c.call, c.backing = nil, nil // the next call does not take the step for its own
 		c.turned()
 	}
 	c.mu.Unlock()

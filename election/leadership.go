@@ -196,13 +196,24 @@ func (c *Candidate) proclaim(ctx context.Context, s *standing, value []byte) err
 	_, err := txn.Proclaim(once, c.cfg.KV, entry, s.token)
 	switch {
 	case err == nil:
-		c.mu.Lock()
-		c.entry = entry
-		c.mu.Unlock()
+		err = c.proclaimed(s, entry)
 	case errors.Is(err, eldest.ErrDeposed):
 		c.deposed(s, err)
 	case rpcerr.ClientClosed(once, c.cfg.KV, err):
 		err = fmt.Errorf("%w: the etcd client, during the request: %w", eldest.ErrClosed, err)
 	}
 	return err
+}
+
+// proclaimed keeps what was proclaimed, for the next registration. Where a step back has
+// come before the reply, the value went with the old key, and the new one may hold the
+// value before it: that is an error.
+func (c *Candidate) proclaimed(s *standing, entry txn.Entry) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ended := context.Cause(s.ctx); errors.Is(ended, eldest.ErrSteppedBack) {
+		return reason(ended)
+	}
+	c.entry = entry
+	return nil
 }

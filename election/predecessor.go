@@ -20,7 +20,7 @@ func (c *Candidate) await(ctx context.Context, s *standing) (*Leadership, error)
 		if err == nil {
 			return l, nil
 		}
-		b := c.steps(err)
+		b := c.steps(s, err)
 		if b == nil {
 			return nil, c.drop(ctx, s, err)
 		}

@@ -120,20 +120,27 @@ func (b *backing) over(c *Candidate, place Place, err error) {
 	if b.err = err; err == nil {
 		b.place = place
 	}
-	c.backing = nil
+	if c.backing == b {
+		c.backing = nil
+	}
 	close(b.done)
 	c.turned()
 }
 
-// steps returns the step back that ended the wait for the win, if one did. The standing
-// may have ended all the same.
-func (c *Candidate) steps(err error) *backing {
+// steps returns the step back that ended the wait for the win, if one did; if none did, the
+// call is over, and none can be asked of it any more. The standing may have ended all the
+// same.
+func (c *Candidate) steps(s *standing, err error) *backing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.backing == nil && errors.Is(err, errGiveWay) {
+	switch {
+	case c.backing != nil:
+		return c.backing
+	case errors.Is(err, errGiveWay):
 		return c.back()
 	}
-	return c.backing
+	s.waiter = nil // or somebody would ask, and wait for a step that nobody takes
+	return nil
 }
 
 // enterAnew ends a standing and enters the queue again, under a new context of the
