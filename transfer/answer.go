@@ -23,8 +23,11 @@ func (s *serving) received(ctx context.Context, n news) error {
 	}
 	s.box = box
 	l, err := decode(box.Value)
-	if err == nil && (l.Token != s.token || box.Lease != s.entry.Lease) {
+	switch {
+	case err == nil && l.Token != s.token:
 		return nil // for another life; to be overwritten when that begins
+	case err == nil && box.Lease != s.entry.Lease: // it would outlive us, and others do not read it
+		err = fmt.Errorf("%w: a mailbox that is bound to lease %x", eldest.ErrForeignValue, box.Lease)
 	}
 	var r Request
 	if err == nil && l.Request != nil && !l.Taken {
@@ -65,7 +68,8 @@ func (s *serving) answer(ctx context.Context, q question, r Request) error {
 		}
 		return s.reply(ctx, r, a)
 	}
-	place, err := s.cfg.Candidate.StepBack(ctx)
+	// Half a step would leave a candidate that nobody waits for out of the queue.
+	place, err := s.cfg.Candidate.StepBack(context.WithoutCancel(ctx))
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -98,13 +102,15 @@ func (s *serving) take(ctx context.Context, q question, r Request) (older []elde
 		if done.Done {
 			return done.Older, "", nil
 		}
-		if done.Gone.Key != "" {
-			return nil, Changed, nil
-		}
 		// Somebody wrote: ourselves, and the reply was lost; or the one who asked, to
 		// take the request back, which the watch will tell as well.
-		if l, err := decode(done.Box.Value); err != nil || !l.Taken || l.Request == nil || l.Request.ID != r.ID {
-			return nil, Changed, nil //nolint:nilerr // what is there is not ours
+		l, err := decode(done.Box.Value)
+		ours := err == nil && l.Taken && l.Request != nil && l.Request.ID == r.ID
+		if ours {
+			s.box = done.Box // the answer goes there
+		}
+		if !ours || done.Gone.Key != "" || done.Box.Mod == swap.Mod {
+			return nil, Changed, nil // somebody's key or mailbox is not as it was
 		}
 		swap.Mod = done.Box.Mod
 	}

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -21,12 +22,15 @@ func (h *handover) ask(ctx context.Context, m Member, what What) (answer, error)
 	asked := h.plan.asked
 	q := question{ID: newID(), What: what, Leader: lifeOf(asked[len(asked)-1]), Target: lifeOf(h.plan.target)}
 	box, err := h.put(ctx, m, q)
-	if err != nil {
+	if err != nil && box.Mod == 0 {
 		return answer{}, err
 	}
-	waiting, cancel := context.WithTimeoutCause(ctx, h.options.Patience, errEnoughWaiting)
-	l, err := h.listen(waiting, m, q.ID)
-	cancel()
+	var l letter
+	if err == nil {
+		waiting, cancel := context.WithTimeoutCause(ctx, h.options.Patience, errEnoughWaiting)
+		l, err = h.listen(waiting, m, q.ID)
+		cancel()
+	}
 	if err != nil {
 		l, err = h.takeBack(ctx, m, q.ID, box, err)
 	}
@@ -57,6 +61,8 @@ func (h *handover) refuse(reason Reason, m Member) *Refusal {
 }
 
 // put writes the request, if the mailbox is as it was seen and all whom it names stand.
+// With an error and a mailbox it may be there, or come late: as long as the mailbox is as it
+// was seen.
 func (h *handover) put(ctx context.Context, m Member, q question) (txn.Box, error) {
 	r := Request{What: q.What, Leader: h.plan.Leader, Target: h.plan.Target}
 	swap := txn.Swap{
@@ -66,11 +72,15 @@ func (h *handover) put(ctx context.Context, m Member, q question) (txn.Box, erro
 		Boxes: q.boxes(r),
 	}
 	var done txn.Swapped
+	unsure := false
 	err := policy(h.clients.KV).Until(ctx, func(once context.Context) (err error) {
 		done, err = swap.Do(once, h.clients.KV)
+		unsure = unsure || errors.Is(err, eldest.ErrOutcomeUnknown)
 		return err
 	})
 	switch {
+	case err != nil && unsure:
+		return txn.Box{Mod: m.mod}, cmp.Or(context.Cause(ctx), err) // what came of it is found out
 	case err != nil:
 		return txn.Box{}, err
 	case done.Done:
@@ -143,6 +153,11 @@ func (h *handover) takeBack(ctx context.Context, m Member, id string, asked txn.
 	var done txn.Swapped
 	err := policy(h.clients.KV).Until(late, func(once context.Context) (err error) {
 		done, err = swap.Do(once, h.clients.KV)
+		if l, derr := decode(done.Box.Value); err == nil && !done.Done && derr == nil &&
+			l.Request != nil && l.Request.ID == id && !l.Taken && done.Box.Mod != swap.Mod {
+			swap.Mod = done.Box.Mod // of the request, whose reply was lost
+			done, err = swap.Do(once, h.clients.KV)
+		}
 		return err
 	})
 	refusal := h.refuse(Silent, m)

@@ -90,7 +90,8 @@ func (c Config) withDefaults() (Config, error) {
 //
 // It ends with ctx (the cause), with the session (its cause), with the candidate's Close
 // (eldest.ErrClosed), or when etcd refuses for good, such as the permission to write
-// the mailbox (that). The candidacy goes on, whatever ended Serve. The mailbox is deleted,
+// the mailbox (that); a step back that has begun is completed first. The candidacy goes on,
+// whatever ended Serve. The mailbox is deleted,
 // at the latest with the lease. When Serve has returned, nothing of it is left running but
 // hooks that block. One Serve for each candidate at a time, or they take each other's
 // letters.
