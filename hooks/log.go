@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
@@ -57,11 +58,14 @@ func (l log) candidate() election.Hooks {
 				"revision", e.Revision, "waited", e.Waited, "proof", e.Proof)
 		},
 		Ended: func(e election.EndedEvent) {
-			what := "candidacy ended"
+			what, cause := "candidacy ended", e.Cause
 			if e.Led {
 				what = "leadership ended"
 			}
-			l.write(unasked(e.Cause), what, "key", e.Key, "token", int64(e.Token), "reason", Cause(e.Cause), "error", e.Cause)
+			if !e.Retired.IsZero() {
+				cause = eldest.ErrRetired // it had ended then, whatever became of the key
+			}
+			l.write(unasked(cause), what, "key", e.Key, "token", int64(e.Token), "reason", Cause(cause), "error", e.Cause)
 		},
 		Foreign: func(e election.ForeignEvent) {
 			l.write(slog.LevelWarn, "foreign key ignored", "key", e.Key)

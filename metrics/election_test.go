@@ -69,6 +69,20 @@ func TestHandOver(t *testing.T) {
 	require.Zero(t, scrape(t, b.registry)["eldest_session_remaining_seconds"])
 }
 
+// A tenure that was asked to end has retired, whatever became of its key after that; no
+// alert takes it for a loss.
+func TestRetiredTenure(t *testing.T) {
+	ctx, cli := context20(t), etcdtest.Shared(t).Client(t)
+	p := join(ctx, t, cli, t.Name())
+	l, err := p.candidate.Campaign(ctx)
+	require.NoError(t, err)
+	l.Retire(nil)
+	_, err = cli.Delete(ctx, p.candidate.Key())
+	require.NoError(t, err)
+	p.becomes(`eldest_tenures_ended_total{cause="retired"}`, 1)
+	require.Zero(t, scrape(t, p.registry)[`eldest_tenures_ended_total{cause="deposed"}`])
+}
+
 // A waiter that leaves ends a candidacy, not a tenure.
 func TestWithdrawnCandidacy(t *testing.T) {
 	ctx, cli := context20(t), etcdtest.Shared(t).Client(t)

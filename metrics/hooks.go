@@ -50,10 +50,14 @@ func (e *Election) candidateHooks() election.Hooks {
 			}
 		},
 		Ended: func(event election.EndedEvent) {
+			cause := event.Cause
+			if !event.Retired.IsZero() {
+				cause = eldest.ErrRetired // it had ended then, whatever became of the key
+			}
 			if event.Led {
-				e.ended.WithLabelValues(hooks.Cause(event.Cause)).Inc()
+				e.ended.WithLabelValues(hooks.Cause(cause)).Inc()
 			} else {
-				e.left.WithLabelValues(hooks.Cause(event.Cause)).Inc()
+				e.left.WithLabelValues(hooks.Cause(cause)).Inc()
 			}
 		},
 		Foreign:     func(election.ForeignEvent) { e.foreign.Inc() },

@@ -79,10 +79,14 @@ func (w *writer) candidate() election.Hooks {
 			_, o.span = w.tracer.Start(o.ctx, "eldest.tenure", trace.WithTimestamp(e.At), trace.WithAttributes(w.about(e.Key, e.Token)...))
 		},
 		Ended: func(e election.EndedEvent) {
-			w.tell(e.Token, "ended", e.At, attribute.String("eldest.cause", hooks.Cause(e.Cause)), attribute.String("eldest.error", e.Cause.Error()))
+			cause, at := e.Cause, e.At
+			if !e.Retired.IsZero() {
+				cause, at = eldest.ErrRetired, e.Retired // the end of the leading context, whatever became of the key
+			}
+			w.tell(e.Token, "ended", at, attribute.String("eldest.cause", hooks.Cause(cause)), attribute.String("eldest.error", e.Cause.Error()))
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.end(e.Token, e.Cause, e.At)
+			w.end(e.Token, cause, at)
 		},
 		Interrupted: func(e election.InterruptedEvent) {
 			w.tellAll("watch interrupted", e.At, attribute.String("eldest.watched", e.Key),

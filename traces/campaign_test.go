@@ -99,6 +99,22 @@ func TestSpanOfADeposedLeader(t *testing.T) {
 	require.Contains(t, attr(tenure.Events[0].Attributes, "eldest.error"), eldest.ErrDeposed.Error())
 }
 
+// The span of a tenure that retired ends then, and not with the key.
+func TestSpanOfARetirement(t *testing.T) {
+	ctx := context20(t)
+	r := newRecorder(t)
+	c := stand(ctx, t, r)
+	l, err := c.Campaign(ctx)
+	require.NoError(t, err)
+	l.Retire(nil)
+	retired := time.Now()
+	require.NoError(t, l.Resign(ctx))
+	tenure := r.ended("eldest.tenure", 1)[0]
+	require.Equal(t, "retired", attr(tenure.Events[0].Attributes, "eldest.cause"))
+	require.Equal(t, codes.Unset, tenure.Status.Code)
+	require.False(t, tenure.EndTime.After(retired))
+}
+
 // A candidacy without a win has one span, which ends with it.
 func TestSpanOfAWithdrawal(t *testing.T) {
 	ctx := context20(t)
