@@ -71,11 +71,12 @@ func (c *Candidate) givesWay(ctx context.Context, s *standing) error {
 // steps counts how often in a row a campaign has given way, so that candidates which
 // give way to each other do not do so as fast as etcd can answer.
 type steps struct {
-	last time.Time
-	row  int
+	last   time.Time
+	row    int
+	paused time.Duration // after the last one
 }
 
-// often is the time within which two steps are in a row.
+// often is the time within which two steps are in a row, the pause between them apart.
 const often = time.Second
 
 // note takes a step in.
@@ -83,7 +84,7 @@ func (n *steps) note(reason error) {
 	if !errors.Is(reason, errGiveWay) {
 		return
 	}
-	if n.row++; n.last.IsZero() || time.Since(n.last) > often {
+	if n.row++; n.last.IsZero() || time.Since(n.last) > often+n.paused {
 		n.row = 0
 	}
 	n.last = time.Now()
@@ -91,8 +92,9 @@ func (n *steps) note(reason error) {
 
 // pause is how long to stand at the new place before anything is done.
 func (n *steps) pause(backoff retry.Backoff) time.Duration {
-	if n.row == 0 {
-		return 0
+	n.paused = 0
+	if n.row > 0 {
+		n.paused = backoff(n.row - 1)
 	}
-	return backoff(n.row - 1)
+	return n.paused
 }

@@ -155,7 +155,10 @@ func TestGivingWayWithoutEnd(t *testing.T) {
 		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
 		cfg.Backoff = func(attempt int) time.Duration {
 			longest.Store(max(longest.Load(), int64(attempt)))
-			return time.Millisecond
+			if attempt < 2 {
+				return time.Millisecond
+			}
+			return 1100 * time.Millisecond // a long one does not make the next one short
 		}
 	})
 	others := []string{s.election + "/1", s.election + "/2"}

@@ -39,8 +39,8 @@ const (
 	Silent Reason = "silent"
 )
 
-// Refusal is why a transfer was refused. While it is one, whoever led leads on, but for a
-// Silent one of the leader with an unknown outcome. It wraps eldest.ErrTransferRefused.
+// Refusal is why a transfer was refused. While it is one, whoever led leads on, but for
+// one of the leader with an unknown outcome. It wraps eldest.ErrTransferRefused.
 type Refusal struct { //nolint:errname // an answer, as much as an error
 	Reason Reason
 	// Who are the candidates that it is about, oldest first.
