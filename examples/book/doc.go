@@ -16,7 +16,8 @@
 // another, so that it can be seen; package examples has programs to start from.
 //
 // Each asks the etcd at ELDEST_ENDPOINTS (or 127.0.0.1:2379; "eldest etcd --client-port
-// 2379" is one), writes and deletes keys below "book/", prints what happens, and ends
+// 2379" is one), writes and deletes keys below "book/" and the key
+// "book-state", prints what happens, and ends
 // within seconds. What it prints on an etcd without data is in its output.txt, revisions
 // included; on another one the revisions are others. A test runs them all against real
 // etcd and compares.

@@ -96,7 +96,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 
-	if _, err := first.KV().Put(ctx, "state", "written by anna"); err != nil {
+	if _, err := first.KV().Put(ctx, "book-state", "written by anna"); err != nil {
 		return err
 	}
 	fmt.Println("anna writes behind her guard, and resigns")
@@ -106,13 +106,13 @@ func run(ctx context.Context) error {
 	second := <-won
 	fmt.Println("bert leads with token", second.Token())
 
-	_, err = first.KV().Put(ctx, "state", "written by anna, late")
+	_, err = first.KV().Put(ctx, "book-state", "written by anna, late")
 	fmt.Println("anna's next write is refused on her own side:", errors.Is(err, eldest.ErrNotLeading))
 	guard := first.Guard()
 	guard.Alive = nil // as if she had been stopped in the middle of it, and had not looked
-	_, err = guard.KV(anna.client).Put(ctx, "state", "written by anna, late")
+	_, err = guard.KV(anna.client).Put(ctx, "book-state", "written by anna, late")
 	fmt.Println("a write that was under way is refused by etcd:", errors.Is(err, eldest.ErrDeposed))
-	if _, err := second.KV().Delete(ctx, "state"); err != nil {
+	if _, err := second.KV().Delete(ctx, "book-state"); err != nil {
 		return err
 	}
 	if err := bert.leave(ctx); err != nil {

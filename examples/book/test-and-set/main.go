@@ -54,8 +54,8 @@ func run(ctx context.Context) error {
 	guard := txn.Guard{Election: "book", Key: own.Key(), Token: token}
 	write := func(wanted, value string) {
 		resp, err := guard.Txn(ctx, client).
-			If(clientv3.Compare(clientv3.Value("state"), "=", wanted)).
-			Then(clientv3.OpPut("state", value)).
+			If(clientv3.Compare(clientv3.Value("book-state"), "=", wanted)).
+			Then(clientv3.OpPut("book-state", value)).
 			Commit()
 		switch {
 		case errors.Is(err, eldest.ErrDeposed):
@@ -63,12 +63,12 @@ func run(ctx context.Context) error {
 		case err != nil:
 			fmt.Printf("write %q: %v\n", value, err)
 		case !resp.Succeeded:
-			fmt.Printf("write %q: in the tenure, but the state is not %q\n", value, wanted)
+			fmt.Printf("write %q: in the tenure, but book-state is not %q\n", value, wanted)
 		default:
 			fmt.Printf("write %q: done\n", value)
 		}
 	}
-	if _, err := client.Put(ctx, "state", "new"); err != nil {
+	if _, err := client.Put(ctx, "book-state", "new"); err != nil {
 		return err
 	}
 	write("new", "one")
@@ -85,7 +85,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Printf("left and entered again: token %d\n", again.Token)
 	write("one", "three")
-	if _, err := client.Delete(ctx, "state"); err != nil {
+	if _, err := client.Delete(ctx, "book-state"); err != nil {
 		return err
 	}
 	_, err = client.Revoke(ctx, granted.ID)
