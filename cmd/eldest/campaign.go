@@ -138,7 +138,7 @@ func (c *campaign) run() error {
 		Session: tell.sessionHooks(c.conn.why), Candidate: tell.candidateHooks(ctx, c.notice),
 	})
 	session, err := lease.Open(ctx, lease.Config{
-		Lease: grantWatch{client.Lease, wait}, TTL: c.ttl, Hooks: told.Session,
+		Lease: grantWatch{client.Lease, wait}, Majority: client, TTL: c.ttl, Hooks: told.Session,
 	})
 	if err != nil {
 		return c.result(ctx, err)

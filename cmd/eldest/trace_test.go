@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,9 +14,27 @@ import (
 // eldestTrace runs "eldest trace" and returns the exit code and the two streams.
 func eldestTrace(t *testing.T, args ...string) (int, string, string) {
 	t.Helper()
-	var out, err bytes.Buffer
+	var out, err both
 	code := run(t.Context(), append([]string{"trace"}, args...), streams{in: strings.NewReader(""), out: &out, err: &err})
 	return code, out.String(), err.String()
+}
+
+// both takes what a program and its trace write at the same time.
+type both struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *both) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(data)
+}
+
+func (b *both) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // A scene is told live, as JSON, and drawn, in one run.
@@ -96,5 +114,16 @@ func TestTraceUsage(t *testing.T) {
 			require.Empty(t, out)
 			require.Contains(t, errs, tc.says)
 		})
+	}
+}
+
+// Each renewal of a campaign is confirmed by a majority: what wraps the client must not
+// hide who can be asked (decision 0015).
+func TestCampaignAsksTheMajority(t *testing.T) {
+	t.Setenv(asCommand, "1")
+	for _, command := range []string{"campaign jobs me --ttl 2s", "run jobs --ttl 2s --grace 100ms -- sleep 60"} {
+		_, _, errs := eldestTrace(t, "--", "sh", "-c", `sleep 5 | "$0" `+command+` 3<&0`, os.Args[0])
+		require.Contains(t, errs, "LeaseKeepAlive", command)
+		require.Contains(t, errs, "MemberList", "%s: renewed without asking", command)
 	}
 }
