@@ -56,6 +56,10 @@ type Options struct {
 	// Drain bounds the wait for the key of the retired leader to go, which it does when
 	// its lead function has returned. 0 means DefaultDrain.
 	Drain time.Duration
+	// GiveWay, if not nil, is what the candidates have for election.Config.GiveWay: a plan
+	// in which the target would give way, instead of leading, is refused. The leader is not
+	// counted: it stands behind the target if it comes back. It must be quick and pure.
+	GiveWay func(own eldest.Candidate, others []eldest.Candidate) bool
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -121,6 +125,9 @@ func (q Queue) Plan(target string, options Options) (Plan, error) {
 		return refuse(AlreadyLeads, leader)
 	}
 	between, behind := q.Members[1:at], q.Members[at+1:]
+	if others := candidates(slices.Concat(between, behind)); options.GiveWay != nil && options.GiveWay(p.Target, others) {
+		return refuse(Outranked, p.target)
+	}
 	back := between
 	if len(between) > 0 && options.Order == Keep {
 		back = slices.Concat(between, behind)

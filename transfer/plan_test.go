@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -111,6 +112,28 @@ func TestPlansKeepTheirWord(t *testing.T) {
 				require.Equal(t, letters(p.Overtaken)+letters(p.Back), after[1:])
 			}
 		}
+	}
+}
+
+// A target that would give way is refused before the leader is asked; the leader itself
+// does not count.
+func TestPlanForATargetThatGivesWay(t *testing.T) {
+	q := queueOfLetters("LABC")
+	for i, priority := range []string{"9", "1", "5", "3"} {
+		q.Members[i].Value = []byte(priority)
+	}
+	options := Options{GiveWay: election.ByPriority(func(value []byte) int { return int(value[0]) })}
+	for target, refused := range map[string]bool{"A": true, "B": false, "C": true} {
+		p, err := q.Plan(target, options)
+		if !refused {
+			require.NoError(t, err, target)
+			continue
+		}
+		require.Empty(t, p.Back)
+		var refusal *Refusal
+		require.ErrorAs(t, err, &refusal, target)
+		require.Equal(t, Outranked, refusal.Reason)
+		require.Equal(t, target, letters(refusal.Who))
 	}
 }
 

@@ -26,6 +26,9 @@ const (
 	// Behind says that some who stand behind the target do not take part, so that those
 	// who step back would fall behind them. PassBy has them do so.
 	Behind Reason = "behind"
+	// Outranked says that the target would give way to somebody else who stands
+	// (Options.GiveWay).
+	Outranked Reason = "outranked"
 	// Busy says that somebody else is asking the same candidate for something.
 	Busy Reason = "busy"
 	// Declined says that the candidate which was asked does not want to.
@@ -58,6 +61,7 @@ func (r *Refusal) Error() string {
 		LeaderDeaf:    "the leader does not take part in transfers",
 		Between:       "candidates between the leader and the target do not take part in transfers",
 		Behind:        "candidates behind the target do not take part in transfers and would pass those who step back (order pass-by lets them)",
+		Outranked:     "a better candidate stands, to which the target would give way instead of leading",
 		Busy:          "another transfer is going on",
 		Declined:      "the candidate that was asked declines",
 		Changed:       "the queue has changed",
@@ -99,5 +103,5 @@ func (r *Refusal) Unwrap() []error {
 }
 
 // ErrOvertaken is returned by To when the leader has retired and somebody other than the
-// target leads, because the target left the queue.
+// target is the oldest after it, because the target left the queue or gave way.
 var ErrOvertaken = errors.New("the leader has retired, and somebody other than the target leads")

@@ -48,7 +48,9 @@ type Result struct {
 	Moved []Move
 	// Retired says that the leader has given leadership up.
 	Retired bool
-	// Leader is who was seen to lead after that, at Revision; zero if nobody was.
+	// Leader is who was seen to be the oldest after that, at Revision; zero if nobody was.
+	// It leads as soon as it has proven that, unless it gives way (election.Config.GiveWay):
+	// see Options.GiveWay.
 	Leader   eldest.Candidate
 	Revision int64
 }
@@ -86,12 +88,22 @@ func To(ctx context.Context, clients Clients, name, target string, options Optio
 }
 
 func to(ctx context.Context, clients Clients, name, target string, options Options) (result Result, err error) {
-	queue, err := survey(ctx, clients.KV, name)
-	if err != nil {
-		return result, err
-	}
-	if result.Plan, err = queue.Plan(target, options); err != nil {
-		return result, err
+	for attempt := 0; ; attempt++ {
+		queue, err := survey(ctx, clients.KV, name)
+		if err != nil {
+			return result, err
+		}
+		result.Plan, err = queue.Plan(target, options)
+		var refusal *Refusal
+		if err == nil {
+			break
+		} else if attempt > 0 || !errors.As(err, &refusal) || refusal.Reason != UnknownTarget {
+			return result, err
+		}
+		// Who steps back, for another transfer say, is out of the queue for a moment.
+		if err := retry.Sleep(ctx, steppingBack); err != nil {
+			return result, err
+		}
 	}
 	h := &handover{clients: clients, options: options, plan: result.Plan, source: &watch.Source{
 		KV: clients.KV, Watcher: clients.Watcher,
@@ -178,6 +190,10 @@ func newID() string {
 	_, _ = rand.Read(b[:]) // never fails: it ends the process instead
 	return hex.EncodeToString(b[:])
 }
+
+// steppingBack is the time in which a candidate that steps back is nearly always standing again
+// while etcd answers: two requests.
+const steppingBack = 100 * time.Millisecond
 
 // errEnoughWaiting ends the wait for an answer.
 var errEnoughWaiting = errors.New("no answer in time")

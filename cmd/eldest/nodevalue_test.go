@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/identity"
 )
 
@@ -118,4 +119,17 @@ func TestHelpSaysHowNodesAreShown(t *testing.T) {
 			require.False(t, strings.HasSuffix(strings.TrimSuffix(line, "\n"), " "), "%s: %q", command, line)
 		}
 	}
+}
+
+// A node with a priority gives way to a higher one; one without never does, and what is no
+// node has none.
+func TestNodeGivesWay(t *testing.T) {
+	of := func(priority int32) eldest.Candidate {
+		return eldest.Candidate{Value: []byte(encoded(t, identity.Identity{NodeID: "n", Priority: priority}))}
+	}
+	others := []eldest.Candidate{of(3), {Value: []byte("anna")}, of(0)}
+	for own, gives := range map[int32]bool{-1: true, 0: false, 2: true, 3: false, 4: false} {
+		require.Equal(t, gives, nodeGivesWay(of(own), others), own)
+	}
+	require.False(t, nodeGivesWay(eldest.Candidate{Value: []byte("bert")}, others))
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/transfer"
 )
@@ -48,7 +49,9 @@ and a transfer that stops half way has moved some of the waiting and nothing els
 Whoever has to move must take part ("eldest list" says who does): candidates of eldest
 campaign, run and service node, unless they were started with --no-transfer, and programs
 that serve transfers. Programs that use etcd's own election package do not. If one of
-those is in the way the transfer is refused before anybody has moved.
+those is in the way the transfer is refused before anybody has moved; and so it is if the
+target is a node with a priority and one with a higher priority waits as well: it would
+give way instead of leading.
 
 --dry-run says what would be done, and does nothing. With --json the result is an object
 with election, target, order, dry_run, done, leader and back (who is to retire, and who
@@ -83,7 +86,7 @@ func (f *transferFlags) check(name string) (options transfer.Options, err error)
 	if err := keys.Check(name); err != nil {
 		return options, exit(exitUsage, err)
 	}
-	options = transfer.Options{Patience: f.patience, Drain: f.drain}
+	options = transfer.Options{Patience: f.patience, Drain: f.drain, GiveWay: nodeGivesWay}
 	options.Order, err = transfer.ParseOrder(f.order)
 	switch {
 	case err != nil:
@@ -182,7 +185,7 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 		}
 		return exit(code, errors.New(text))
 	case errors.Is(err, transfer.ErrOvertaken):
-		return exit(exitFailed, fmt.Errorf("%s: the target left the queue meanwhile", because(err)))
+		return exit(exitFailed, fmt.Errorf("%s: the target left the queue meanwhile, or gave way to a better one", because(err)))
 	case errors.Is(err, eldest.ErrOutcomeUnknown):
 		return exit(exitFailed, fmt.Errorf("%s; eldest list %s shows who leads", because(err), printable(name)))
 	case rpcCode(err) == codes.PermissionDenied:
@@ -191,6 +194,16 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 			because(err), f.conn.user, printable(f.conn.namespace+begin))
 	}
 	return f.conn.explain(ctx, err)
+}
+
+// nodeGivesWay is what a node of a service does when it is its turn (elector.Config.Priority):
+// one that tells no priority, or is no node, never gives way.
+func nodeGivesWay(own eldest.Candidate, others []eldest.Candidate) bool {
+	priority := func(value []byte) int {
+		node, _ := nodeOf(value)
+		return int(node.Priority)
+	}
+	return priority(own.Value) != 0 && election.ByPriority(priority)(own, others)
 }
 
 // adviceFor says what can be done about a refusal.
@@ -205,6 +218,8 @@ func adviceFor(r *transfer.Refusal, name string) string {
 		return "The first in line can be made the leader whoever they are; eldest resign can remove them from the queue"
 	case transfer.Behind:
 		return "With --order pass-by they may pass those who step back"
+	case transfer.Outranked:
+		return "Who has the highest priority (" + list + ") can be made the leader"
 	case transfer.Busy, transfer.Changed:
 		return "Look at it (" + list + ") and try again"
 	case transfer.Silent:
