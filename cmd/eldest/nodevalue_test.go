@@ -125,7 +125,7 @@ func TestHelpSaysHowNodesAreShown(t *testing.T) {
 // node has none.
 func TestNodeGivesWay(t *testing.T) {
 	of := func(priority int32) eldest.Candidate {
-		return eldest.Candidate{Value: []byte(encoded(t, identity.Identity{NodeID: "n", Priority: priority}))}
+		return eldest.Candidate{Value: []byte(encoded(t, identity.Identity{NodeID: "n", TTL: time.Second, Priority: priority}))}
 	}
 	others := []eldest.Candidate{of(3), {Value: []byte("anna")}, of(0)}
 	for own, gives := range map[int32]bool{-1: true, 0: false, 2: true, 3: false, 4: false} {
