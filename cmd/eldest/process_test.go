@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -284,4 +285,22 @@ func waiting(t *testing.T, election string, more ...string) (*process, object) {
 	t.Helper()
 	p, _ := candidate(t, election, more...)
 	return p, p.event("waiting")
+}
+
+// sheet is what is written, for tests that look at it meanwhile.
+type sheet struct {
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+func (s *sheet) Write(data []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.Write(data)
+}
+
+func (s *sheet) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.String()
 }

@@ -3,12 +3,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,24 +15,6 @@ import (
 
 	"github.com/eldest-io/eldest/lease"
 )
-
-// sheet is what is written, for tests that look at it meanwhile.
-type sheet struct {
-	mu  sync.Mutex
-	out bytes.Buffer
-}
-
-func (s *sheet) Write(data []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.out.Write(data)
-}
-
-func (s *sheet) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.out.String()
-}
 
 // objects are the lines, each of which must be an object with an event.
 func objects(t *testing.T, text string) (all []object) {

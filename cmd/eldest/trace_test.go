@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,27 +13,9 @@ import (
 // eldestTrace runs "eldest trace" and returns the exit code and the two streams.
 func eldestTrace(t *testing.T, args ...string) (int, string, string) {
 	t.Helper()
-	var out, err both
+	var out, err sheet // a program and its trace write at the same time
 	code := run(t.Context(), append([]string{"trace"}, args...), streams{in: strings.NewReader(""), out: &out, err: &err})
 	return code, out.String(), err.String()
-}
-
-// both takes what a program and its trace write at the same time.
-type both struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *both) Write(data []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(data)
-}
-
-func (b *both) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // A scene is told live, as JSON, and drawn, in one run.
