@@ -90,7 +90,7 @@ func TestObserveForPeopleIsSafeForTerminals(t *testing.T) {
 	require.Equal(t, exitOK, code)
 	require.NotContains(t, stdout+stderr, "\x1b")
 	require.Contains(t, o.line(), "nobody")
-	require.Empty(t, etcd.keys())
+	require.Empty(t, etcd.standing())
 }
 
 func TestObserveWaitsForEtcd(t *testing.T) {

@@ -105,6 +105,7 @@ func TestLeaderListAndResign(t *testing.T) {
 	require.Equal(t, exitOK, code)
 	require.Contains(t, stderr, "After that nobody leads")
 	c.event("lost")
+	c.exits(exitLost)
 	require.Empty(t, etcd.keys())
 }
 

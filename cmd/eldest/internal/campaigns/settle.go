@@ -57,12 +57,18 @@ func (s *scene) settled(ctx context.Context, lane string, watches, reads int) er
 	})
 }
 
-// renewed waits until every lease has been renewed.
+// renewed waits until every lease has been renewed, as far as its owner asks: ours asks a
+// majority after each answer.
 func (s *scene) renewed(ctx context.Context) error {
 	return s.wire.Await(ctx, func(messages []wiretap.Message) bool {
 		lanes := make(map[string]bool)
 		for i := range messages {
-			if _, ok := messages[i].Body.(*etcdserverpb.LeaseKeepAliveResponse); ok {
+			switch messages[i].Body.(type) {
+			case *etcdserverpb.LeaseKeepAliveResponse:
+				if s.Contender == Concurrency {
+					lanes[messages[i].Lane] = true
+				}
+			case *etcdserverpb.MemberListResponse:
 				lanes[messages[i].Lane] = true
 			}
 		}
