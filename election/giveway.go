@@ -24,9 +24,10 @@ import (
 // it is their turn. Nor is it fair: while better ones stand a worse one never leads. A
 // better one that hangs while its key stands is waited for until its lease expires. Each
 // passing over costs two requests, and each candidate gives way at most once for each
-// better one that comes to stand. One that gives way again within a second first stands
-// still at its new place, for as long as Config.Backoff says: nobody leads meanwhile if
-// all others go in that time.
+// better one that comes to stand. One that is to give way for the third time in a row,
+// with less than a second between two, waits first, for as long as Config.Backoff says
+// since the last time, and asks again: nobody leads in what is left of that when its turn
+// has come.
 func ByPriority(priority func(value []byte) int) func(own eldest.Candidate, others []eldest.Candidate) bool {
 	return func(own eldest.Candidate, others []eldest.Candidate) bool {
 		mine := priority(own.Value)
@@ -40,15 +41,33 @@ func ByPriority(priority func(value []byte) int) func(own eldest.Candidate, othe
 }
 
 // givesWay returns errGiveWay if the candidate, which is the oldest, is to step back
-// instead of leading.
-func (c *Candidate) givesWay(ctx context.Context, s *standing) error {
+// instead of leading; where it is too soon for that, once it is not any more, if it is
+// still to.
+func (c *Candidate) givesWay(ctx context.Context, s *standing, steps *steps) error {
+	for {
+		outranked, err := c.outranked(ctx, s)
+		if err != nil || !outranked {
+			return err
+		}
+		wait := time.Until(steps.until)
+		if wait <= 0 {
+			return errGiveWay
+		}
+		if err := retry.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// outranked asks whether somebody is to lead instead of the candidate.
+func (c *Candidate) outranked(ctx context.Context, s *standing) (bool, error) {
 	var line txn.Line
 	err := c.policy().Until(ctx, func(once context.Context) (err error) {
 		line, err = txn.ReadLine(once, c.cfg.KV, c.cfg.Election)
 		return err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	var own eldest.Candidate
 	others := make([]eldest.Candidate, 0, len(line.Queue))
@@ -59,42 +78,38 @@ func (c *Candidate) givesWay(ctx context.Context, s *standing) error {
 			others = append(others, other)
 		}
 	}
-	switch {
-	case own.Token != s.token:
-		return fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, line.Revision)
-	case len(others) > 0 && c.cfg.GiveWay(own, others):
-		return errGiveWay
+	if own.Token != s.token {
+		return false, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, line.Revision)
 	}
-	return nil
+	return len(others) > 0 && c.cfg.GiveWay(own, others), nil
 }
 
 // steps counts how often in a row a campaign has given way, so that candidates which
 // give way to each other do not do so as fast as etcd can answer.
 type steps struct {
-	last   time.Time
-	row    int
-	paused time.Duration // after the last one
+	row   int
+	until time.Time // it gives way again no sooner; when it last did, if at once
 }
 
-// often is the time within which two steps are in a row, the pause between them apart.
-const often = time.Second
+const (
+	// often is the time within which two steps are in a row, the pause between them
+	// apart.
+	often = time.Second
+	// quick is how many in a row are taken without a pause: better ones may come and
+	// go, and each second in which a worse one pauses in front of them has no leader.
+	quick = 2
+)
 
 // note takes a step in.
-func (n *steps) note(reason error) {
+func (n *steps) note(reason error, backoff retry.Backoff) {
 	if !errors.Is(reason, errGiveWay) {
 		return
 	}
-	if n.row++; n.last.IsZero() || time.Since(n.last) > often+n.paused {
-		n.row = 0
+	now := time.Now()
+	if n.row++; now.Sub(n.until) > often {
+		n.row = 1
 	}
-	n.last = time.Now()
-}
-
-// pause is how long to stand at the new place before anything is done.
-func (n *steps) pause(backoff retry.Backoff) time.Duration {
-	n.paused = 0
-	if n.row > 0 {
-		n.paused = backoff(n.row - 1)
+	if n.until = now; n.row >= quick {
+		n.until = now.Add(backoff(n.row - quick))
 	}
-	return n.paused
 }

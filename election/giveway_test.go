@@ -175,6 +175,30 @@ func TestGivingWayWithoutEnd(t *testing.T) {
 	require.ErrorIs(t, get(s, waiting).err, context.Canceled)
 }
 
+// However often it gave way: with nobody left to give way to it leads, and at once.
+func TestNobodyLeftToGiveWayTo(t *testing.T) {
+	s := newStage(t)
+	waits := make(chan election.WaitingEvent, 1000)
+	c := s.candidate("v", func(cfg *election.Config) {
+		cfg.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return true }
+		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
+		cfg.Backoff = func(int) time.Duration { return time.Hour }
+	})
+	others := []string{s.election + "/1", s.election + "/2"}
+	_, err := s.admin.Put(s.ctx, others[0], "")
+	require.NoError(t, err)
+	waiting := s.campaigning(s.ctx, c)
+	for round := range 2 { // two steps are taken at once, and a third one would not be
+		require.Equal(t, others[round%2], get(s, waits).Predecessor.Key)
+		_, err := s.admin.Put(s.ctx, others[(round+1)%2], "")
+		require.NoError(t, err)
+		s.remove(others[round%2])
+	}
+	require.Equal(t, others[0], get(s, waits).Predecessor.Key)
+	s.remove(others[0])
+	require.NoError(t, get(s, waiting).err)
+}
+
 // A candidate that gives way can be asked to step back at the same moment; nothing of
 // it returns before it leads.
 func TestGiveWayAndStepBackTogether(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // the standing has ended.
 func (c *Candidate) await(ctx context.Context, s *standing) (*Leadership, error) {
 	for steps := (steps{}); ; {
-		l, err := c.first(ctx, s, steps.pause(c.cfg.Backoff))
+		l, err := c.first(ctx, s, &steps)
 		if err == nil {
 			return l, nil
 		}
@@ -24,7 +24,7 @@ func (c *Candidate) await(ctx context.Context, s *standing) (*Leadership, error)
 		if b == nil {
 			return nil, c.drop(ctx, s, err)
 		}
-		steps.note(err)
+		steps.note(err, c.cfg.Backoff)
 		var place Place
 		if ctx, s, err = c.enterAnew(s); err == nil {
 			place = c.placed(s)
@@ -42,14 +42,9 @@ func (c *Candidate) await(ctx context.Context, s *standing) (*Leadership, error)
 // Each round rests on one fact, the place as of one revision, and ends with one
 // event, the end of the nearest elder's key at a later revision. Whoever else
 // comes, goes or leads meanwhile does not wake us (G5).
-func (c *Candidate) first(ctx context.Context, s *standing, pause time.Duration) (*Leadership, error) {
+func (c *Candidate) first(ctx context.Context, s *standing, steps *steps) (*Leadership, error) {
 	if !c.waits(s) {
 		return nil, context.Cause(s.ctx)
-	}
-	if pause > 0 {
-		if err := retry.Sleep(ctx, pause); err != nil {
-			return nil, err
-		}
 	}
 	for !s.place.First() {
 		if err := c.nearer(ctx, s); err != nil {
@@ -63,7 +58,7 @@ func (c *Candidate) first(ctx context.Context, s *standing, pause time.Duration)
 		}
 	}
 	if c.cfg.GiveWay != nil {
-		if err := c.givesWay(ctx, s); err != nil {
+		if err := c.givesWay(ctx, s, steps); err != nil {
 			return nil, err
 		}
 	}

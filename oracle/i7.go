@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -11,13 +12,16 @@ const (
 	// recovery is how long a network's troubles may be felt after they ended:
 	// gRPC dials again with a back-off of its own.
 	recovery = 8 * time.Second
+	// yielding is how long who gives way may stand at the head of the queue first.
+	yielding = time.Second
 )
 
 // I7 checks: what is well stays well. Nobody loses a session while nothing was wrong
 // with its host or the server within the TTL (one lost reply is nothing wrong).
 // With a session, nobody gives up a candidacy or tenure unless told to, or unless
-// its key was taken away, or a server in trouble refused it. And whoever becomes the oldest with nothing wrong leads
-// within a tenth of a second.
+// its key was taken away, or a server in trouble refused it. And whoever becomes the oldest
+// with nothing wrong leads within a tenth of a second; or is to give way, and has, or leads
+// all the same, within a second more.
 func I7(h *History) []Violation {
 	out := append(lostForNothing(h), gaveUp(h)...)
 	return append(out, slow(h)...)
@@ -76,10 +80,13 @@ func slow(h *History) []Violation {
 			since = time.Duration(math.MaxInt64) // nobody younger has a turn
 		}
 		due := turn + handover
+		if who != "" && tells(h, who, turn, due, Yielded) {
+			due += yielding
+		}
 		if turn == time.Duration(math.MaxInt64) || l.removed && l.died <= due || who == "" || due > end(h) {
 			continue
 		}
-		if troubled(h, who, turn, due) || endsBy(h, who, turn, due) || winsBy(h, who, l.create, due) {
+		if troubled(h, who, turn, due) || tells(h, who, turn, due, Failed, Crashed) || winsBy(h, who, l.create, due) {
 			continue
 		}
 		out = append(out, violated("I7", due, "%s (create %d) was the oldest at %v, with nothing wrong, and did not lead by %v", who, l.create, turn, due))
@@ -115,10 +122,10 @@ func troubled(h *History, who string, from, to time.Duration) bool {
 	return false
 }
 
-// endsBy reports whether who stopped standing in (from, to].
-func endsBy(h *History, who string, from, to time.Duration) bool {
+// tells reports whether who told one of these in [from, to].
+func tells(h *History, who string, from, to time.Duration, kinds ...Kind) bool {
 	for _, e := range h.Events {
-		if e.Who == who && e.At >= from && e.At <= to && (e.Kind == Failed || e.Kind == Crashed) {
+		if e.Who == who && e.At >= from && e.At <= to && slices.Contains(kinds, e.Kind) {
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ const (
 	Failed    Kind = "failed"    // the campaign returned an error
 	Won       Kind = "won"       // the campaign returned a tenure; before anything is done with it
 	Proven    Kind = "proven"    // of a win: the revision of its proof, where told
+	Yielded   Kind = "yielded"   // its turn has come, and it is to give way to somebody who is wanted more
 	Held      Kind = "held"      // asked at another's win, before that was told: still sure to lead
 	LetGo     Kind = "let go"    // asked: no longer sure to lead
 	Leaving   Kind = "leaving"   // is told to withdraw or to end altogether
@@ -74,7 +75,7 @@ const (
 // kinds are all of them: a history with any other was not written by us, and a
 // checker would look for it in vain.
 var kinds = map[Kind]bool{
-	Joined: true, Failed: true, Won: true, Proven: true, Held: true, LetGo: true, Leaving: true,
+	Joined: true, Failed: true, Won: true, Proven: true, Yielded: true, Held: true, LetGo: true, Leaving: true,
 	Resigning: true, Ended: true, Crashed: true, Stuck: true, Sure: true, NotSure: true,
 	Sent: true, Acked: true, Refused: true, Unclear: true, Read: true,
 	FenceAccepted: true, FenceRefused: true, Removed: true, Trouble: true, Fault: true, Struck: true,

@@ -25,9 +25,9 @@ type actor struct {
 	temper Temper
 	clock  *clock
 	asked  bool // takes part in transfers
-	// rank is nil for those who do not give way; gaveWay counts how often it did.
-	rank    func(value []byte) int
-	gaveWay atomic.Int64
+	// rank is nil for those who do not give way; yields counts how often it was to.
+	rank   func(value []byte) int
+	yields atomic.Int64
 
 	mu        sync.Mutex
 	started   bool
@@ -81,7 +81,10 @@ func (a *actor) open() (Contender, error) {
 		Election: electionName, TTL: a.stage.ttl, Value: a.name, Temper: a.temper,
 		Clock: a.clock, Recheck: a.stage.tempo.recheck,
 		TwoSteps: a.rng != nil && a.rng.IntN(2) == 0,
-		Asked:    a.asked, Rank: a.rank, GaveWay: func() { a.gaveWay.Add(1) },
+		Asked:    a.asked, Rank: a.rank, Yields: func() {
+			a.yields.Add(1)
+			a.tell(oracle.Event{Kind: oracle.Yielded})
+		},
 		Proven: func(token, revision int64) {
 			a.tell(oracle.Event{Kind: oracle.Proven, Token: token, Proof: revision})
 		},

@@ -36,9 +36,9 @@ type Seat struct {
 	// Asked has it take part in transfers of leadership, of those who can.
 	Asked bool
 	// Rank says, of those who give way, how much the candidate with a value is wanted as
-	// the leader; nil: they do not. GaveWay is to be called whenever they do.
-	Rank    func(value []byte) int
-	GaveWay func()
+	// the leader; nil: they do not. Yields is to be called whenever they are to.
+	Rank   func(value []byte) int
+	Yields func()
 	// Proven is to be called with the revision of each winning proof by those
 	// who tell it.
 	Proven func(token, revision int64)

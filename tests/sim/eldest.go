@@ -41,7 +41,7 @@ func openEldest(ctx context.Context, client *clientv3.Client, as Seat) (Contende
 	return e, nil
 }
 
-// giveWay counts how often a candidate gives way to one that is wanted more.
+// giveWay tells of each time that a candidate is to give way to one that is wanted more.
 func giveWay(as Seat) func(eldest.Candidate, []eldest.Candidate) bool {
 	if as.Rank == nil {
 		return nil
@@ -50,7 +50,7 @@ func giveWay(as Seat) func(eldest.Candidate, []eldest.Candidate) bool {
 	return func(own eldest.Candidate, others []eldest.Candidate) bool {
 		yes := gives(own, others)
 		if yes {
-			as.GaveWay()
+			as.Yields()
 		}
 		return yes
 	}

@@ -15,6 +15,13 @@ func (a *actor) leads() bool {
 	return a.tenure != nil && a.tenure.Holds()
 }
 
+// state reports whether the process has begun, and whether it goes on.
+func (a *actor) state() (started, lives bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.started, a.started && a.life.Err() == nil
+}
+
 // lease is the lease the participant stands with, or 0.
 func (a *actor) lease() int64 {
 	a.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -61,7 +62,9 @@ func (j job) do(ctx context.Context, file string) ([]outcome, error) {
 	if j.first/j.count%5 == 4 {
 		threads = 2
 	}
-	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", threads))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", threads),
+		// Goroutines that begin with stacks as large as they have been are a tenth cheaper.
+		"GODEBUG="+strings.Trim(os.Getenv("GODEBUG")+",adaptivestackstart=1", ","))
 	said, err := cmd.CombinedOutput()
 	if err == nil {
 		err = os.Rename(part, file)

@@ -45,7 +45,7 @@ func kinds() []kind {
 		kind{name: "transferred past others", effect: true, ours: true},
 		kind{name: "transfer refused", effect: true, ours: true},
 		kind{name: "transfer given up", effect: true, ours: true},
-		kind{name: "gave way", effect: true, ours: true},
+		kind{name: "was to give way", effect: true, ours: true},
 		kind{name: "retired", effect: true, ours: true},
 	)
 	for _, reply := range replies {
@@ -74,7 +74,7 @@ func (s *show) tally() {
 		sum["waits for a processor"] += starved
 		sum["packets sent again"] += resent
 		rates[a.name] = a.clock.rate
-		sum["gave way"] += int(a.gaveWay.Load())
+		sum["was to give way"] += int(a.yields.Load())
 	}
 	for why, n := range s.world.Server.Refusals() {
 		sum["refused: "+string(why)] += n

@@ -27,7 +27,7 @@ var (
 func TestMain(m *testing.M) {
 	// Each scenario makes a small heap and drops it: collecting less often saves
 	// a tenth of the time.
-	debug.SetGCPercent(400)
+	debug.SetGCPercent(1000)
 	flag.Parse()
 	if *seeds < 0 || *first < 0 || *seed < -1 || *procs < 1 {
 		// Anything else in their place would look like success.

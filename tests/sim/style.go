@@ -11,7 +11,7 @@ import (
 type style string
 
 const (
-	// ordinary scenarios are as random as can be: a minute, a dozen faults.
+	// ordinary scenarios are as random as can be: half a minute, five to ten faults.
 	ordinary style = "ordinary"
 	// dense ones are about as many tenures as can be: leaders that resign at once and
 	// come back at once, in a crowd, under the same faults.
@@ -44,7 +44,7 @@ func draw(seed uint64) *plan { return ordinary.draw(seed) }
 
 func (p *plan) drawOrdinary(rng *rand.Rand) {
 	p.actors, p.ttl, p.tempo = 2+rng.IntN(4), time.Duration(2+rng.IntN(9))*time.Second, usual
-	if rng.IntN(3) == 0 {
+	if rng.IntN(2) == 0 {
 		p.tempo.linger = p.ttl / 2
 	}
 	if rng.IntN(100) == 0 { // seldom: a token costs as much as twenty requests
@@ -52,8 +52,8 @@ func (p *plan) drawOrdinary(rng *rand.Rand) {
 	}
 	p.gather(rng, 2*time.Second, 3*time.Millisecond)
 	at := calm
-	for range 6 + rng.IntN(7) {
-		at += between(rng, p.ttl/20, p.ttl)
+	for range 5 + rng.IntN(6) {
+		at += between(rng, p.ttl/20, 2*p.ttl/3)
 		p.steps = append(p.steps, drawStep(rng, p.ttl, at))
 	}
 }

@@ -14,4 +14,4 @@ type tempo struct {
 }
 
 // usual is that of most scenarios.
-var usual = tempo{pace: 300 * time.Millisecond, rest: time.Second, reads: 4 * time.Second, settle: 12 * time.Second}
+var usual = tempo{pace: 500 * time.Millisecond, rest: time.Second, reads: 8 * time.Second, settle: 12 * time.Second}

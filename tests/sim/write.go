@@ -31,7 +31,7 @@ func (a *actor) sleep(t Tenure, n int) bool {
 	case n == 1:
 		d = 0 // at once: a win is worth most while others are still unsure
 	case a.stage.calm.Load():
-		d *= 10 // only to save time
+		d = max(d, 3*time.Second) // only to save time
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -29,6 +29,22 @@ func (h *Host) Heal() {
 	h.change(Both, func(w *weather) { w.held, w.delay, w.loss = false, h.trip, 0 })
 }
 
+// Hurry lets all that is still under way arrive as soon as good weather lets it: without
+// it, what was sent into a delay arrives late, and whatever is sent behind it on the same
+// connection, although the delay was healed long ago.
+func (h *Host) Hurry() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.hurried)
+	h.hurried = make(chan struct{})
+	for c := range h.conns {
+		c.in.hurry(h.trip)
+	}
+	for s := range h.ends {
+		s.in.hurry(h.trip)
+	}
+}
+
 // Settle sets how long each direction takes in good weather, from now on; 0
 // before.
 func (h *Host) Settle(trip time.Duration) {

@@ -32,6 +32,7 @@ type Host struct {
 	conns   map[*conn]*conn // client's end to server's end, while the client's is open
 	ends    map[*conn]bool  // server's ends that are open
 	changed chan struct{}   // closed and renewed at each change of the weather
+	hurried chan struct{}   // the same, when what is under way is hurried
 	losses  []*Loss
 	traps   []*Trap
 	hunger  time.Duration // longest wait for a processor; 0: there is no want of it
@@ -45,7 +46,7 @@ type Host struct {
 // clientv3: a host can be made while the server is down, unless authentication is
 // on, where a client begins by asking for a token.
 func (w *World) Host(name string) *Host {
-	h := &Host{Name: name, world: w, conns: map[*conn]*conn{}, ends: map[*conn]bool{}, changed: make(chan struct{})}
+	h := &Host{Name: name, world: w, conns: map[*conn]*conn{}, ends: map[*conn]bool{}, changed: make(chan struct{}), hurried: make(chan struct{})}
 	w.Server.admit(h)
 	cfg := clientv3.Config{
 		Endpoints:   []string{"etcd:2379"},
@@ -70,16 +71,19 @@ func (h *Host) dial(ctx context.Context, _ string) (net.Conn, error) {
 	for {
 		h.mu.Lock()
 		blocked := h.out.held || h.in.held || h.frozen || h.killed
-		trip, changed := h.out.delay+h.in.delay, h.changed
+		trip, changed, hurried := h.out.delay+h.in.delay, h.changed, h.hurried
 		h.mu.Unlock()
+		var there <-chan time.Time
 		if !blocked {
-			if err := pause(ctx, trip); err != nil {
-				return nil, err
-			}
-			return h.connect(ctx)
+			timer := time.NewTimer(trip)
+			defer timer.Stop()
+			there, changed = timer.C, nil // what is under way takes as long as it did when it was sent
 		}
 		select {
+		case <-there:
+			return h.connect(ctx)
 		case <-changed:
+		case <-hurried:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -130,21 +134,6 @@ func (h *Host) hangUp() {
 	h.mu.Unlock()
 	for _, server := range ends {
 		_ = server.Close() // asks for the host's weather
-	}
-}
-
-// pause waits for d or the end of ctx, whichever comes first.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -146,6 +146,25 @@ func (l *link) tryRead(p []byte) (n int, wait time.Duration, err error) {
 	return 0, wait, nil
 }
 
+// hurry has nothing that is under way arrive later than a trip from now.
+func (l *link) hurry(trip time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := time.Now().Add(trip)
+	for i := range l.queue {
+		if l.queue[i].at.After(at) {
+			l.queue[i].at = at
+		}
+	}
+	if l.last.After(at) {
+		l.last = at
+	}
+	if l.endAt.After(at) {
+		l.endAt = at
+	}
+	l.poke()
+}
+
 // sooner returns the smaller of two waits, of which 0 is "for ever".
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b < a {
