@@ -65,8 +65,8 @@ func play(w *rig.World, impl Implementation, p *plan, looking *audience) *result
 	s.calm.Store(true)
 	s.heal()
 	close(s.healed)
-	s.settle(looking != nil)
 	s.asking.Wait()
+	s.settle(looking != nil)
 	s.listQueue()
 	s.log.Add(oracle.Event{Kind: oracle.Quiet})
 	if looking != nil {

@@ -47,7 +47,11 @@ func (s *show) freeze(a *actor, st step) {
 			<-goesOn
 		}
 	}})
-	s.force(a, st.point)
+	what := st.point
+	if what == "watch" && !st.after {
+		what = "registration" // who enters opens one; who hears of an end does not
+	}
+	s.force(a, what)
 }
 
 // stopNow stops a process, and counts the stop when it is over: that its lease was over

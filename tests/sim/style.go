@@ -53,7 +53,7 @@ func (p *plan) drawOrdinary(rng *rand.Rand) {
 	p.gather(rng, 2*time.Second, 3*time.Millisecond)
 	at := calm
 	for range 5 + rng.IntN(6) {
-		at += between(rng, p.ttl/20, 2*p.ttl/3)
+		at += between(rng, p.ttl/20, p.ttl/2)
 		p.steps = append(p.steps, drawStep(rng, p.ttl, at))
 	}
 }
