@@ -123,8 +123,18 @@ func (p *process) line() string {
 	case line := <-p.lines:
 		return line
 	case <-time.After(patience):
+		p.tellAll()
 		p.t.Fatalf("no line of %q within %v", p.cmd.Args[1:], patience)
 		return ""
+	}
+}
+
+// tellAll has a process that hangs end with the stacks of its goroutines in stderr.
+func (p *process) tellAll() {
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-p.done:
+	case <-time.After(2 * time.Second):
 	}
 }
 
@@ -160,6 +170,7 @@ func (p *process) exits(code int) {
 	select {
 	case <-p.done:
 	case <-time.After(patience):
+		p.tellAll()
 		p.t.Fatalf("%q does not end", p.cmd.Args[1:])
 	}
 	require.Equal(p.t, code, p.cmd.ProcessState.ExitCode(), p.errors())
