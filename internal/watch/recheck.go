@@ -13,6 +13,10 @@ import (
 
 var errStale = fmt.Errorf("%w: the watch missed a change", eldest.ErrSilent)
 
+// grace is what a stream has at least to tell what an answer knew before it; a busy machine
+// takes tens of milliseconds, and that is no reason to open another one.
+const grace = 100 * time.Millisecond
+
 // recheck asks etcd, now and then, whether a stream still tells everything. It
 // belongs to one following; only the request runs on a goroutine of its own.
 // Between two requests, most of the time that is, it holds a timer and no more.
@@ -85,7 +89,7 @@ func (r *recheck) judge(a *answer) error {
 		return errStale
 	default:
 		r.doubted = a
-		next = min(next, r.source.Timeout)
+		next = max(min(next, r.source.Timeout), grace)
 	}
 	r.timer.Reset(retry.Spread(next, next/10))
 	return nil
