@@ -131,7 +131,9 @@ func TestDrop(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // for the client to see it
 		_, err = put(w, h, "after", time.Second)
 		require.NoError(w.T, err)
+		require.False(w.T, written(w, "late"))
 		time.Sleep(3 * time.Second)
+		require.True(w.T, written(w, "late"))
 	})
 }
 
