@@ -51,23 +51,10 @@ type process struct {
 	stdout *os.File
 	lines  chan string // closed at the end of stdout
 	done   chan struct{}
-
-	mu     sync.Mutex
-	stderr strings.Builder
+	stderr sheet
 }
 
-// Write takes what the process writes to stderr.
-func (p *process) Write(data []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.stderr.Write(data)
-}
-
-func (p *process) errors() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.stderr.String()
-}
+func (p *process) errors() string { return p.stderr.String() }
 
 // start runs a command line; the process is killed when the test ends.
 func start(t *testing.T, args ...string) *process {
@@ -75,7 +62,7 @@ func start(t *testing.T, args ...string) *process {
 	p := &process{t: t, lines: make(chan string, 1000), done: make(chan struct{})}
 	p.cmd = exec.Command(os.Args[0], args...)
 	p.cmd.Env = append(os.Environ(), asCommand+"=1")
-	p.cmd.Stderr = p
+	p.cmd.Stderr = &p.stderr
 	parent, ours, err := os.Pipe()
 	require.NoError(t, err)
 	p.cmd.ExtraFiles = []*os.File{parent}

@@ -84,9 +84,13 @@ const patient = 8
 // moment; one in a few shows whether it lasts, and so does each that somebody looks at.
 func (s *show) settle(watched bool) {
 	const enough = 3
-	look := max(250*time.Millisecond, s.plan.ttl/32)
-	end := s.world.Now() + 2*s.plan.ttl + s.plan.tempo.settle
-	for well := 0; s.world.Now() < end && (well < enough || watched || s.plan.seed%patient == 0); {
+	all := 2*s.plan.ttl + s.plan.tempo.settle
+	if watched || s.plan.seed%patient == 0 {
+		time.Sleep(all)
+		return
+	}
+	look, end := max(250*time.Millisecond, s.plan.ttl/32), s.world.Now()+all
+	for well := 0; s.world.Now() < end && well < enough; {
 		time.Sleep(min(end-s.world.Now(), look))
 		if well++; !s.recovered() {
 			well = 0
