@@ -159,6 +159,7 @@ func TestEtcdAwayAndBack(t *testing.T) {
 	spy.build(builder, q.election)
 	q.leader(1, a)
 	reaches(t, conn, a)
+	spy.isLedTo(a)
 
 	dropped := host.Stats().Dropped.Inbound
 	host.Cut()
@@ -169,6 +170,7 @@ func TestEtcdAwayAndBack(t *testing.T) {
 	require.Equal(t, "a", who)
 	host.Mend()
 	reaches(t, conn, b)
+	spy.isLedTo(a, b)
 
 	require.NoError(t, cluster.Member(0).Kill())
 	who, err = call(within(t, patience), conn)

@@ -30,9 +30,16 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// source is one on real etcd that notices silence quickly.
+// source is one on real etcd to which a busy machine is not silence.
 func source(cli *clientv3.Client) *watch.Source {
-	return &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: 300 * time.Millisecond, Recheck: 300 * time.Millisecond}
+	return &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: patience / 4, Recheck: patience / 4}
+}
+
+// wary is one that takes etcd for silent quickly, and sometimes wrongly.
+func wary(cli *clientv3.Client) *watch.Source {
+	s := source(cli)
+	s.Timeout, s.Recheck = 300*time.Millisecond, 300*time.Millisecond
+	return s
 }
 
 func put(t *testing.T, cli *clientv3.Client, key, value string, opts ...clientv3.OpOption) int64 {
@@ -117,11 +124,9 @@ func TestRegression5CompactionOnEtcd(t *testing.T) {
 	require.NoError(t, err)
 	late := follow(t, source(cli), target)
 	late.shows(t, target.Key+"a", "1")
-	late.mu.Lock()
-	require.Len(t, late.interrupted, 1)
-	require.ErrorIs(t, late.interrupted[0], rpctypes.ErrCompacted)
-	require.Equal(t, 1, late.snapshots)
-	late.mu.Unlock()
+	require.Len(t, late.interruptions(), 1)
+	require.ErrorIs(t, late.interruptions()[0], rpctypes.ErrCompacted)
+	late.until(t, "a single snapshot", func() bool { return late.snapshots == 1 })
 
 	// The connection breaks while history goes: the client's own resumption
 	// finds its place compacted.
@@ -144,7 +149,7 @@ func TestMemberRestartOnEtcd(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{})
 	cli := c.Client(t)
 	target := prefix(t)
-	p := follow(t, source(cli), target)
+	p := follow(t, wary(cli), target)
 	for i := range 3 {
 		value := fmt.Sprint(i)
 		put(t, cli, target.Key+"before", value)
@@ -163,7 +168,7 @@ func TestRegression9BlackHoledStream(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
 	writer := c.Client(t)
 	h := c.Host(t)
-	s := source(h.Client(t))
+	s := wary(h.Client(t))
 	s.Recheck = time.Hour // until the carrier is known
 	target := prefix(t)
 	quiet := follow(t, s, target)
@@ -192,16 +197,22 @@ func TestRegression9BlackHoledStream(t *testing.T) {
 	put(t, writer, target.Key+"a", "1")
 	p.shows(t, target.Key+"a", "1")
 	require.Positive(t, h.Proxy(carrier).Stats().Dropped.Outbound, "the fault was not met")
-	p.mu.Lock()
-	require.NotEmpty(t, p.interrupted)
-	require.ErrorIs(t, p.interrupted[0], eldest.ErrSilent)
-	n := len(p.interrupted)
-	p.mu.Unlock()
-	put(t, writer, target.Key+"a", "2")
-	p.shows(t, target.Key+"a", "2")
-	p.mu.Lock()
-	require.Len(t, p.interrupted, n, "it goes on undisturbed")
-	p.mu.Unlock()
+	require.NotEmpty(t, p.interruptions())
+	require.ErrorIs(t, p.interruptions()[0], eldest.ErrSilent)
+
+	// The picture may have been read before the next watch was in place, and that one may
+	// have met the silent member again. Once it is in place, it goes on undisturbed.
+	undisturbed := func(i int) bool {
+		before := len(p.interruptions())
+		value := fmt.Sprint("y", i)
+		put(t, writer, target.Key+"a", value)
+		p.shows(t, target.Key+"a", value)
+		time.Sleep(4 * s.Recheck)
+		return len(p.interruptions()) == before
+	}
+	for i := 0; !undisturbed(i); i++ {
+		require.Less(t, i, 10, "interrupted again and again: %v", p.interruptions())
+	}
 }
 
 // TestMemberWithoutLeader: a member that was cut off from the others says so, and
@@ -209,7 +220,7 @@ func TestRegression9BlackHoledStream(t *testing.T) {
 func TestMemberWithoutLeader(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
 	writer := c.Client(t)
-	s := source(c.Client(t))
+	s := wary(c.Client(t))
 	target := prefix(t)
 	p := follow(t, s, target)
 	for i := range c.Size() {

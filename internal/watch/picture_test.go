@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -105,6 +106,13 @@ func (p *picture) set(kv *mvccpb.KeyValue) {
 		p.kvs = make(map[string]string)
 	}
 	p.kvs[string(kv.Key)] = string(kv.Value)
+}
+
+// interruptions are those so far.
+func (p *picture) interruptions() []error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.interrupted)
 }
 
 func (p *picture) wake() {
