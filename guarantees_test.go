@@ -84,7 +84,8 @@ func TestG6Observer(t *testing.T) {
 	o := watchElection(t, host.Client(t), name)
 	sub := o.Subscribe()
 	var newest eldest.Token
-	next := func(want eldest.Kind) eldest.State {
+	// Between what it waits for, a busy machine may be taken for a silent etcd.
+	next := func(want func(eldest.State) bool) eldest.State {
 		t.Helper()
 		for {
 			state, err := sub.Next(within(t))
@@ -95,28 +96,36 @@ func TestG6Observer(t *testing.T) {
 				newest = state.Leader.Token
 			}
 			require.Equal(t, state.Kind == eldest.Unknown, state.Reason != nil)
-			if state.Kind == want {
+			if want(state) {
 				return state
 			}
 		}
 	}
-	next(eldest.Nobody)
+	nobody := func(s eldest.State) bool { return s.Kind == eldest.Nobody }
+	unknown := func(s eldest.State) bool { return s.Kind == eldest.Unknown }
+	leads := func(token eldest.Token, value string) func(eldest.State) bool {
+		return func(s eldest.State) bool {
+			return s.Kind == eldest.Led && s.Leader.Token == token && string(s.Leader.Value) == value
+		}
+	}
+	next(nobody)
 	a, b := join(t, c.Client(t), name), join(t, c.Client(t), name)
 	first := a.lead(t)
-	require.Equal(t, first.Token(), next(eldest.Led).Leader.Token)
+	next(leads(first.Token(), ""))
 	require.NoError(t, first.Proclaim(within(t), []byte("value\x00\xff")))
-	require.Equal(t, "value\x00\xff", string(next(eldest.Led).Leader.Value))
+	next(leads(first.Token(), "value\x00\xff"))
 
 	waits := b.queue(t, within(t))
 	host.Cut()
-	require.ErrorIs(t, next(eldest.Unknown).Reason, eldest.ErrSilent)
+	require.ErrorIs(t, next(unknown).Reason, eldest.ErrSilent)
+	eventually(t, func() bool { return o.State().Kind == eldest.Unknown }, "it goes on not knowing")
 	require.Zero(t, o.State().Leader, "a leader in an unknown state")
 	require.NoError(t, first.Resign(within(t)))
 	second := wins(t, waits)
 	host.Mend()
-	require.Equal(t, second.Token(), next(eldest.Led).Leader.Token)
+	next(leads(second.Token(), ""))
 	require.NoError(t, second.Resign(within(t)))
-	next(eldest.Nobody)
+	next(nobody)
 }
 
 // G7: the user's lead function never overlaps itself in one process, even when it
@@ -191,7 +200,7 @@ func TestG8NothingIsLeft(t *testing.T) {
 			begin := time.Now()
 			cancel(errMine)
 			fails(t, result, errMine)
-			require.Less(t, time.Since(begin), 2*time.Second, "it waited for etcd")
+			require.Less(t, time.Since(begin), 4*time.Second, "it waited for etcd")
 			h.Mend()
 		},
 		"withdraw": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
@@ -229,7 +238,9 @@ func TestG8NothingIsLeft(t *testing.T) {
 			first := join(t, c.Client(t), name)
 			tenure := first.lead(t)
 			host := c.Host(t)
-			p := join(t, host.Client(t), name, ttl(3*time.Second))
+			p := join(t, host.Client(t), name, func(l *lease.Config, e *election.Config) {
+				l.TTL, e.Timeout = 6*time.Second, 20*time.Second
+			})
 			ctx, cancel := context.WithCancelCause(context.Background())
 			defer cancel(nil)
 			result := p.queue(t, ctx)
@@ -237,7 +248,8 @@ func TestG8NothingIsLeft(t *testing.T) {
 			last := join(t, c.Client(t), name)
 			behind := last.queue(t, within(t))
 			leave(t, p, host, cancel, result)
-			eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the key is gone")
+			reader := c.Client(t)
+			eventually(t, func() bool { return len(queueOf(t, reader, name)) == 2 }, "the key is gone")
 			require.NoError(t, tenure.Resign(within(t)))
 			wins(t, behind)
 		})
@@ -320,7 +332,7 @@ func TestG8LateRegistration(t *testing.T) {
 	require.True(t, take(t, seen, "a watch").Created)
 	require.NoError(t, kv.arrive())
 	require.True(t, take(t, seen, "the late registration").Events[0].IsCreate())
-	eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "no ghost")
+	eventually(t, func() bool { return len(queueOf(t, cli, name)) == 0 }, "no ghost")
 	join(t, c.Client(t), name).lead(t)
 	require.NoError(t, p.session.Err(), "the session was given up for it")
 }

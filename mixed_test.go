@@ -91,9 +91,9 @@ func TestMixed(t *testing.T) {
 				results = append(results, next.queue())
 				line = append(line, next)
 				wanted = append(wanted, next.key())
-				eventually(t, func() bool { return len(queueOf(t, c, name)) == len(line) }, "%s is in the queue", kind)
+				eventually(t, func() bool { return len(queueOf(t, cli, name)) == len(line) }, "%s is in the queue", kind)
 			}
-			require.Equal(t, wanted, queueOf(t, c, name))
+			require.Equal(t, wanted, queueOf(t, cli, name))
 			o := watchElection(t, c.Client(t), name)
 			var last eldest.Token
 			for i, leader := range line {
@@ -114,7 +114,7 @@ func TestMixed(t *testing.T) {
 				require.Equal(t, leader.key(), string(eldestKey.Kvs[0].Key))
 				require.NoError(t, leader.resign())
 			}
-			require.Empty(t, queueOf(t, c, name))
+			require.Empty(t, queueOf(t, cli, name))
 		})
 	}
 }
@@ -136,10 +136,11 @@ func TestMixedObservers(t *testing.T) {
 	require.NoError(t, tenure.Proclaim(ctx, []byte("ours")))
 	for string(take(t, values, "our value").Kvs[0].Value) != "ours" {
 	}
-	o := watchElection(t, c.Client(t), name)
+	cli := c.Client(t)
+	o := watchElection(t, cli, name)
 	campaign := make(chan error, 1)
 	go func() { campaign <- their.Campaign(ctx, "theirs") }()
-	eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "they are in the queue")
+	eventually(t, func() bool { return len(queueOf(t, cli, name)) == 2 }, "they are in the queue")
 	require.NoError(t, tenure.Resign(ctx))
 	require.NoError(t, take(t, campaign, "their win"))
 	eventually(t, func() bool { return string(o.State().Leader.Value) == "theirs" }, "our observer sees their value")

@@ -54,12 +54,12 @@ func (n *node) stand(ctx context.Context, name string) *election.Leadership {
 		case <-ctx.Done():
 		}
 	}
-	s, err := lease.Open(ctx, lease.Config{Lease: n.client, TTL: 2 * time.Second})
+	s, err := lease.Open(ctx, lease.Config{Lease: n.client, TTL: 8 * time.Second})
 	if err != nil {
 		return nil // only ctx ends it
 	}
 	c, err := election.New(election.Config{
-		Election: name, Session: s, KV: n.client, Watcher: n.client, Value: []byte(n.name), Timeout: 500 * time.Millisecond,
+		Election: name, Session: s, KV: n.client, Watcher: n.client, Value: []byte(n.name), Timeout: time.Second,
 	})
 	if err != nil {
 		return nil
@@ -123,18 +123,20 @@ func sample(ctx context.Context, nodes []*node) (samples int, twice []string) {
 // know of, and when it does not come back.
 func TestPartition(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	// Neither etcd's leader nor ours changes only because the machine is busy.
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond})
 	name := electionOf(t)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 
+	reader := c.Client(t)
 	nodes := make([]*node, 3)
 	for i := range nodes {
 		nodes[i] = newNode(t, c, i, name)
 		running.Go(func() { nodes[i].run(ctx, name) })
-		eventually(t, func() bool { return len(queueOf(t, c, name)) == i+1 }, "node %d is in the queue", i)
+		eventually(t, func() bool { return len(queueOf(t, reader, name)) == i+1 }, "node %d is in the queue", i)
 	}
 	var samples int
 	var twice []string
@@ -177,7 +179,7 @@ func TestPartition(t *testing.T) {
 	// Heal: it stands again, at the end of the queue, and follows.
 	require.NoError(t, c.Mend(0))
 	eventually(t, func() bool { return nodes[0].follows(second) }, "the old leader follows the new one")
-	eventually(t, func() bool { return len(queueOf(t, c, name)) == 3 }, "the old leader stands again")
+	eventually(t, func() bool { return len(queueOf(t, reader, name)) == 3 }, "the old leader stands again")
 	require.NoError(t, second.Err(), "healing cost the new leader its tenure")
 
 	// And back: the second is cut off, the third leads, and hands over to the first.
@@ -185,8 +187,10 @@ func TestPartition(t *testing.T) {
 	third := take(t, nodes[2].wins, "the third")
 	require.Error(t, second.Err())
 	require.NoError(t, c.Mend(1))
-	eventually(t, func() bool { return nodes[0].follows(third) && nodes[1].follows(third) }, "both follow the third")
-	eventually(t, func() bool { return len(queueOf(t, c, name)) == 3 }, "the second stands again")
+	for _, n := range nodes[:2] {
+		eventually(t, func() bool { return n.follows(third) }, "%s follows the third", n.name)
+	}
+	eventually(t, func() bool { return len(queueOf(t, reader, name)) == 3 }, "the second stands again")
 	require.NoError(t, third.Resign(within(t)))
 	again := take(t, nodes[0].wins, "the first one again")
 	require.Greater(t, again.Token(), third.Token())

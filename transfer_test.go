@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -224,7 +225,10 @@ func TestTransferLetsNoLateWriteThrough(t *testing.T) {
 		_ = old.Lead(ctx, func(ctx context.Context) error {
 			<-ctx.Done()
 			close(retired)
-			<-release
+			select {
+			case <-release:
+			case <-t.Context().Done(): // the test has failed
+			}
 			return nil
 		})
 	})
@@ -316,7 +320,7 @@ func TestTransferFromALeaderThatIsStopped(t *testing.T) {
 	require.NoError(t, err)
 	target := takesPart(t, cli, name, nil, nil)
 	before := places(t, cli, name)
-	r := refused(t, cli, name, target.candidate.Key(), transfer.Options{Patience: quiet / 600}, transfer.Silent)
+	r := refused(t, cli, name, target.candidate.Key(), transfer.Options{Patience: time.Second}, transfer.Silent)
 	require.False(t, r.Unknown)
 	require.Equal(t, before, places(t, cli, name))
 	require.False(t, surveyed(t, cli, name)[0].Pending, "the request was taken back")
@@ -327,13 +331,14 @@ func TestTransferFromALeaderThatIsStopped(t *testing.T) {
 func TestTransferToATargetThatLeavesBefore(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
-	var target *asked
+	var leaves atomic.Pointer[asked]
 	leader := takesPart(t, cli, name, nil, func(transfer.Request) bool {
-		_ = target.candidate.Withdraw(within(t))
+		_ = leaves.Load().candidate.Withdraw(within(t))
 		return true
 	})
 	l := take(t, leader.led, "the leader's win")
-	target = takesPart(t, cli, name, nil, nil)
+	target := takesPart(t, cli, name, nil, nil)
+	leaves.Store(target)
 	_ = refused(t, cli, name, target.candidate.Key(), patient, transfer.Changed)
 	require.NoError(t, l.Err())
 	require.Len(t, surveyed(t, cli, name), 1)
@@ -345,12 +350,13 @@ func TestTransferToATargetThatLeavesBefore(t *testing.T) {
 func TestTransferToATargetThatLeavesAfter(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
-	var target *asked
+	var leaves atomic.Pointer[asked]
 	line := lineup(t, cli, name, 3, func(ctx context.Context) error {
 		<-ctx.Done()
-		return target.candidate.Withdraw(within(t))
+		return leaves.Load().candidate.Withdraw(within(t))
 	})
-	target = line[1]
+	target := line[1]
+	leaves.Store(target)
 	result, err := transfer.To(within(t), transfer.Client(cli), name, target.candidate.Key(), patient)
 	require.ErrorIs(t, err, transfer.ErrOvertaken)
 	require.True(t, result.Retired)
@@ -382,8 +388,12 @@ func TestTwoTransfersAtOnce(t *testing.T) {
 		}
 		done.Wait()
 		want := 4 - int(successes.Load()) // who has led leaves, here
-		eventually(t, func() bool { return len(surveyed(t, cli, name)) == want }, "the queue is in order")
-		last := surveyed(t, cli, name)[want-1]
+		var stand []transfer.Member
+		eventually(t, func() bool {
+			stand = surveyed(t, cli, name)
+			return len(stand) == want
+		}, "the queue is in order")
+		last := stand[want-1]
 		for _, a := range line {
 			if a.candidate.Key() == last.Key && want > 1 {
 				eventually(t, func() bool {
@@ -446,6 +456,6 @@ func TestTransferWhileRepliesAreLost(t *testing.T) {
 	}
 	require.Len(t, result.Moved, 1)
 	require.Greater(t, result.Moved[0].Token, target.token)
-	require.Equal(t, []string{target.candidate.Key(), between.candidate.Key()}, queueOf(t, c, name))
+	require.Equal(t, []string{target.candidate.Key(), between.candidate.Key()}, queueOf(t, cli, name))
 	take(t, target.led, "the target's win")
 }

@@ -94,6 +94,7 @@ func TestCrowdWaitsForTheLast(t *testing.T) {
 	a <- "B"
 	a <- ""
 	a <- "B"
+	require.Eventually(t, func() bool { return len(a) == 0 }, testTime, time.Millisecond, "the first one is noted by then")
 	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer cancel()
 	_, err = c.Await(short, "B")

@@ -21,8 +21,9 @@ func TestFootprint(t *testing.T) {
 		renewals := find(t, report, name, "election", n, "renewals")
 		require.Len(t, renewals.Samples, 1)
 		// Ours renews every quarter of the TTL, or up to a tenth of that sooner, so that
-		// five may fall into one TTL; the other every third.
-		require.LessOrEqual(t, renewals.Max, int64(5), "%s renews once for all elections", name)
+		// five may fall into one TTL; the other every third. A busy machine counts for longer
+		// than a TTL, but not for so long that each of the elections would be renewed once.
+		require.Less(t, renewals.Max, int64(n), "%s renews once for all elections", name)
 		require.LessOrEqual(t, find(t, report, name, "election", n, "streams").Max, int64(2), name)
 	}
 	require.Zero(t, find(t, report, "eldest", "observer", n, "goroutines").P50)

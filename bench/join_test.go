@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -18,7 +17,7 @@ import (
 func measured(t *testing.T, name string, o Options) *Report {
 	t.Helper()
 	c := etcdtest.Shared(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	report, err := Run(ctx, siteOf(c), name, o)
 	require.NoError(t, err)

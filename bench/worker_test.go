@@ -16,7 +16,7 @@ import (
 )
 
 // testTime bounds what a test waits for.
-const testTime = 30 * time.Second
+const testTime = 2 * time.Minute
 
 func testContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)

@@ -85,7 +85,8 @@ func TestRequirement44LargeStreams(t *testing.T) {
 	for i := range block {
 		block[i] = byte(random.Uint32())
 	}
-	stream := follower.open(before(t, soon), bidiMethod, grpc.MaxCallRecvMsgSize(1<<30))
+	const long = 4 * soon // under the race detector, too
+	stream := follower.open(before(t, long), bidiMethod, grpc.MaxCallRecvMsgSize(1<<30))
 	sent, got := sha256.New(), sha256.New()
 	sending := asking(func() error {
 		for left := total; left > 0; {
@@ -115,7 +116,7 @@ func TestRequirement44LargeStreams(t *testing.T) {
 
 	big := string(make([]byte, 20<<20))
 	for range 2 { // as one of two pumps, and as one message each way
-		out, err := follower.unary(before(t, soon), big, grpc.MaxCallRecvMsgSize(1<<30))
+		out, err := follower.unary(before(t, long), big, grpc.MaxCallRecvMsgSize(1<<30))
 		require.NoError(t, err)
 		require.Len(t, out, len(big))
 	}

@@ -85,7 +85,7 @@ func TestRequirement45HandlerEndsWithItsTenure(t *testing.T) {
 					require.Equal(t, "leader", detail.GetNodeId())
 					require.False(t, detail.GetNothingApplied(), "the handler may have done anything")
 				}
-			})
+			}, func(cfg *Config) { cfg.Grace = soon })
 		})
 	}
 }

@@ -13,13 +13,13 @@ import (
 
 // limited is a leader that takes so many streams of one connection, with a follower
 // whose streams have taken all of them.
-func limited(t *testing.T, beat heartbeat, streams int, change ...func(*Config)) (follower *node, taken []*flow) {
+func limited(t *testing.T, beat heartbeat, streams int) (follower *node, taken []*flow) {
 	t.Helper()
 	leader := newNode(t, "leader", func(cfg *Config) {
 		cfg.ServerOptions = append(cfg.ServerOptions, grpc.MaxConcurrentStreams(uint32(streams)))
 	})
 	leader.leads(7, &script{unary: echo, stream: echoes})
-	follower = newNodeBeating(t, beat, "follower", change...)
+	follower = newNodeBeating(t, beat, "follower")
 	follower.front.router.follow(leader.as(7))
 	for range streams {
 		f := follower.open(before(t, soon), bidiMethod)
@@ -33,11 +33,10 @@ func limited(t *testing.T, beat heartbeat, streams int, change ...func(*Config))
 // A leader that limits streams is not taken for dead because the heartbeat gets none.
 func TestHeartbeatWithoutAStream(t *testing.T) {
 	follower, taken := limited(t, quick, 8)
+	hasty := heartbeat{timeout: 300 * time.Millisecond} // there will be no answer, however long it waits
 	l := follower.front.router.now().peer.link
-	beats := 0
 	for range 2 * quick.misses {
-		require.True(t, quick.answered(l))
-		beats++
+		require.True(t, hasty.answered(l))
 	}
 	for _, f := range taken {
 		f.send("still")
@@ -50,8 +49,9 @@ func TestHeartbeatWithoutAStream(t *testing.T) {
 
 // The wait for a stream is one for a route: it is bounded, and nothing has left.
 func TestWaitForAStream(t *testing.T) {
-	follower, taken := limited(t, everyday, 2, func(cfg *Config) { cfg.Wait = 100 * time.Millisecond })
-	for range 2 { // before it is known to be unary, and after
+	follower, taken := limited(t, everyday, 2)
+	follower.front.wait = 100 * time.Millisecond // only while nothing is to be had
+	for range 2 {                                // before it is known to be unary, and after
 		_, err := follower.unary(before(t, soon), "")
 		require.True(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 		require.ErrorContains(t, err, "in time")
@@ -61,6 +61,7 @@ func TestWaitForAStream(t *testing.T) {
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
 	require.NoError(t, taken[0].CloseSend())
 	require.NoError(t, taken[0].end())
+	follower.front.wait = soon
 	out, err := follower.unary(before(t, soon), "hello")
 	require.NoError(t, err)
 	require.Equal(t, "hello", out)

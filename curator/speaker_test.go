@@ -62,7 +62,7 @@ func newSpeaker(t testing.TB, election, id string, change ...func(*elector.Confi
 	p := &speaker{etcd: etcdtest.Shared(t).Client(t), server: grpc.NewServer()}
 	p.cfg = elector.Config{
 		Election: election, NodeID: id, Address: listener.Addr().String(), Source: elector.Always(elector.Client(p.etcd)),
-		Session: lease.Config{TTL: 10 * time.Second},
+		Session: lease.Config{TTL: time.Minute}, // a busy machine costs nobody the lease
 		Backoff: func(int) time.Duration { return 10 * time.Millisecond },
 	}
 	for _, f := range change {

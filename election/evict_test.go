@@ -24,8 +24,7 @@ func TestEvict(t *testing.T) {
 	require.NoError(t, election.Evict(s.ctx, s.admin, s.election, later), "a life that is not there")
 	require.NoError(t, l.Err())
 	require.NoError(t, election.Evict(s.ctx, s.admin, s.election, seen))
-	<-l.Done()
-	require.ErrorIs(t, l.Err(), eldest.ErrDeposed)
+	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
 
 	again, err := c.Campaign(s.ctx)
 	require.NoError(t, err)

@@ -40,6 +40,8 @@ func TestElderAmongForeignKeysOfItsTransaction(t *testing.T) {
 		require.Equal(t, elder, e.Predecessor.Key)
 	case won := <-campaign:
 		require.Fail(t, "it leads beside an elder", "%v", won.err)
+	case <-s.ctx.Done():
+		require.Fail(t, "it waits for nobody")
 	}
 	s.remove(elder)
 	require.NoError(t, get(s, campaign).err)

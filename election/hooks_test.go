@@ -114,6 +114,7 @@ func TestHooksTellTheStoryInOrder(t *testing.T) {
 func TestBlockedHookDelaysNothing(t *testing.T) {
 	s := newStage(t)
 	release := make(chan struct{})
+	defer close(release)
 	block := func(cfg *election.Config) {
 		cfg.Hooks.Registered = func(election.RegisteredEvent) { <-release }
 	}
@@ -126,7 +127,6 @@ func TestBlockedHookDelaysNothing(t *testing.T) {
 	require.NoError(t, lb.err)
 	require.NoError(t, lb.l.Proclaim(s.ctx, []byte("w")))
 	require.NoError(t, lb.l.Resign(s.ctx))
-	close(release)
 }
 
 // A hook may call back into the library.

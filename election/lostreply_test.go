@@ -2,6 +2,7 @@ package election_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,7 +50,9 @@ func TestLostReplyOfTheRegistrationIsAdopted(t *testing.T) {
 			require.NoError(t, swallow.Wait(s.ctx))
 			require.Equal(t, []string{c.Key()}, s.queue())
 			require.Equal(t, "v", string(s.value(c.Key())))
-			require.Contains(t, j.all(), `registered queue 0 behind "" adopted true`)
+			s.until("the hook is told of the adoption", func() bool {
+				return slices.Contains(j.all(), `registered queue 0 behind "" adopted true`)
+			})
 			require.NoError(t, l.Resign(s.ctx))
 			require.Empty(t, s.queue())
 			require.NoError(t, c.Close(s.ctx))

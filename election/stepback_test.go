@@ -336,14 +336,15 @@ func TestChangedTellsOfEachTurn(t *testing.T) {
 // proving is a queue that is told when the proof of a win has come, and before it is used.
 type proving struct {
 	txn.ByCreateRevision
-	came func(ctx context.Context)
+	came atomic.Pointer[func(ctx context.Context)]
 }
 
 func (q *proving) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place, at int64) (txn.Place, error) {
 	next, err := q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
-	if came := q.came; came != nil && err == nil && next.First() {
-		q.came = nil
-		came(ctx)
+	if err == nil && next.First() {
+		if came := q.came.Swap(nil); came != nil {
+			(*came)(ctx)
+		}
 	}
 	return next, err
 }
@@ -358,7 +359,7 @@ func TestStepBackWhileTheProofIsOnItsWay(t *testing.T) {
 	before := get(s, waits).Token
 	places := make(chan election.Place, 1)
 	failed := make(chan error, 1)
-	q.came = func(ctx context.Context) {
+	came := func(ctx context.Context) {
 		go func() {
 			place, err := c.StepBack(s.ctx)
 			failed <- err
@@ -366,6 +367,7 @@ func TestStepBackWhileTheProofIsOnItsWay(t *testing.T) {
 		}()
 		<-ctx.Done() // it has been asked
 	}
+	q.came.Store(&came)
 	require.NoError(t, l.Resign(s.ctx))
 	won := get(s, waiting)
 	require.NoError(t, won.err)

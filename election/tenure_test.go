@@ -150,13 +150,13 @@ func TestTenureEndsByTheDeadline(t *testing.T) {
 	s := newStage(t)
 	granted := time.Now()
 	session := s.session(s.admin, func(cfg *lease.Config) {
-		cfg.Lease, cfg.TTL = mute{s.admin}, time.Second
-		cfg.Margin = 300 * time.Millisecond
+		cfg.Lease, cfg.TTL = mute{s.admin}, 10*time.Second
+		cfg.Margin = 7 * time.Second
 	})
 	c := s.candidate("v", on(session))
 	l := s.lead(c)
 	require.True(t, l.Holds(0))
-	require.False(t, l.Holds(time.Second))
+	require.False(t, l.Holds(3*time.Second))
 	require.ErrorIs(t, s.over(l), eldest.ErrSessionLost)
 	require.Less(t, time.Since(granted), session.TTL(), "the server cannot have expired the lease")
 	require.ErrorIs(t, l.Resign(s.ctx), eldest.ErrNotLeading)

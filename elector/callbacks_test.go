@@ -2,7 +2,9 @@ package elector_test
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -116,15 +118,20 @@ func TestBlindFollowerSeesAgain(t *testing.T) {
 	leader := run(t, config(name, "leader", cli))
 	take(t, leader.won, "the win")
 	kv := &flaky{KV: cli}
+	var log buffer // which has each status; a watch skips those that came and went
 	n := run(t, config(name, "n", cli, func(cfg *elector.Config) {
 		cfg.Source = elector.Always(elector.Clients{KV: kv, Watcher: cli, Lease: cli})
 		cfg.Candidate.Recheck = -1 // so that it is the observer that meets it
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	}))
 	n.follows(t, "leader")
-	w := n.Watch()
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "role=following") }, patience, time.Millisecond)
+	before := len(log.String())
 	kv.armed.Store(true)
-	_, err := w.NextWhere(within(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
-	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, after, blind := strings.Cut(log.String()[before:], "role=neither")
+		return blind && strings.Contains(after, "role=following")
+	}, patience, time.Millisecond, "blind, and then it sees")
 	require.False(t, kv.armed.Load(), "INVALID: nothing was refused")
 	n.follows(t, "leader")
 	require.Len(t, queueOf(t, cli, name), 2)

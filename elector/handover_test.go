@@ -20,9 +20,10 @@ import (
 const (
 	// handovers is how often each way of handing over is gone.
 	handovers = 20
-	// soon is the bound of their median, with all ways side by side. (That a graceful
-	// stop takes 50 ms at the most is measured where less goes on beside it.)
-	soon = 200 * time.Millisecond
+	// soon is the bound of their median, with all ways side by side on a machine that is
+	// busy: what is not told at once is found out after seconds, or with the lease. (That a
+	// graceful stop takes 50 ms at the most is measured where less goes on beside it.)
+	soon = time.Second
 )
 
 // runner leads, and says when it begins and whether its function has returned.
@@ -64,7 +65,7 @@ func race(t *testing.T, cli *clientv3.Client, name, id string) *runner {
 	return r
 }
 
-// Whichever way a tenure ends, the successor leads in milliseconds, at a TTL of 10 s.
+// Whichever way a tenure ends, the successor leads in milliseconds, at a TTL of a minute.
 // Where it ends by the node's own will, the function has returned and the status is
 // neither before the successor's function begins.
 //
@@ -101,7 +102,7 @@ func TestHandover(t *testing.T) {
 				way.end(t, old, l)
 				began := take(t, next.began, "the successor's function")
 				took = append(took, began.Sub(begin))
-				require.Less(t, took[i], 5*time.Second, "it waited for the lease")
+				require.Less(t, took[i], patience, "it waited for the lease")
 				if way.orderly {
 					require.True(t, old.returned.Load(), "two functions")
 					require.NotEqual(t, elector.Leading, old.Status().Role())

@@ -41,7 +41,7 @@ func electionOf(t testing.TB) string {
 func config(name, id string, cli *clientv3.Client, change ...func(*elector.Config)) elector.Config {
 	cfg := elector.Config{
 		Election: name, NodeID: id, Address: id + ":1", Source: elector.Always(elector.Client(cli)),
-		Session:  lease.Config{TTL: 10 * time.Second},
+		Session:  lease.Config{TTL: time.Minute}, // a busy machine costs nobody the lease
 		Observer: observe.Config{Timeout: 250 * time.Millisecond, Recheck: 500 * time.Millisecond},
 	}
 	cfg.Candidate.Timeout = 500 * time.Millisecond

@@ -16,7 +16,7 @@ import (
 const (
 	// short is the TTL of nodes that are to be cut off: the shortest one that a busy
 	// machine keeps.
-	short = 2 * time.Second
+	short = 3 * time.Second
 	// busy is what a busy machine may take on top of every bound.
 	busy = 1500 * time.Millisecond
 	// raft is the election timeout of clusters of three: long enough for a busy machine

@@ -30,7 +30,7 @@ var outage = flag.Duration("outage", outageFromEnvironment(), "how long etcd is 
 func outageFromEnvironment() time.Duration {
 	text := os.Getenv("ELDEST_OUTAGE")
 	if text == "" {
-		return 3 * time.Second
+		return 2 * short
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {

@@ -2,6 +2,7 @@ package elector_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,14 +12,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/observe"
 )
 
-// sighting is a status of a node, and when it was seen first.
+// sighting is a status of a node, when it was seen first, and a moment up to which it was
+// not there yet: the look before.
 type sighting struct {
-	at time.Time
+	not, at time.Time
 	elector.Status
 }
 
@@ -32,6 +35,7 @@ type samples struct {
 	// history has the changes of each node's role, leader or tenure.
 	history [][]sighting
 	looks   int
+	last    time.Time // when the last look began
 	twice   []string
 }
 
@@ -80,6 +84,8 @@ func (s *samples) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.looks++
+	before := s.last
+	s.last = time.Now()
 	for i, status := range s.statuses {
 		statuses[i] = status()
 		if statuses[i].Role() != elector.Leading {
@@ -96,7 +102,7 @@ func (s *samples) look() {
 	for i, status := range statuses {
 		seen := s.history[i]
 		if len(seen) == 0 || !same(seen[len(seen)-1].Status, status) {
-			s.history[i] = append(seen, sighting{at: now, Status: status})
+			s.history[i] = append(seen, sighting{not: before, at: now, Status: status})
 		}
 	}
 }
@@ -118,15 +124,15 @@ func (s *samples) since(i int, at time.Time) []sighting {
 	return slices.Clone(s.history[i][max(0, after-1):])
 }
 
-// became waits until a node is seen in a role after a moment, and returns how long
-// after it that was.
+// became waits until a node is seen in a role after a moment, and returns for how long
+// after it the node was not: whoever looks late must not take that for a node that is.
 func (s *samples) became(t *testing.T, i int, role elector.Role, after time.Time) time.Duration {
 	t.Helper()
 	var took time.Duration
 	require.Eventually(t, func() bool {
 		for _, seen := range s.since(i, after) {
 			if seen.Role() == role {
-				took = max(0, seen.at.Sub(after))
+				took = max(0, seen.not.Sub(after))
 				return true
 			}
 		}
@@ -154,6 +160,20 @@ func (s *samples) never(t *testing.T, i int, from time.Time, role elector.Role) 
 	for _, seen := range s.since(i, from) {
 		require.NotEqual(t, role, seen.Role(), "%s", s.names[i])
 	}
+}
+
+// lost returns when a node was last seen to have lost its session.
+func (s *samples) lost() (last time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, history := range s.history {
+		for _, seen := range history {
+			if errors.Is(seen.Reason(), eldest.ErrSessionLost) && seen.at.After(last) {
+				last = seen.at
+			}
+		}
+	}
+	return last
 }
 
 func (s *samples) show(t *testing.T) {

@@ -21,7 +21,7 @@ func TestRequirement40Source(t *testing.T) {
 	first, second := c.Client(t), c.Client(t)
 	var asked atomic.Int32
 	ready := make(chan struct{})
-	n := run(t, config(name, "n", nil, func(cfg *elector.Config) {
+	n := run(t, config(name, "n", nil, ttl(10*time.Second), func(cfg *elector.Config) { // the loss shows at a renewal
 		cfg.Backoff = func(int) time.Duration { return time.Millisecond }
 		cfg.Source = func(ctx context.Context) (elector.Clients, error) {
 			switch asked.Add(1) {

@@ -76,7 +76,7 @@ func TestTwoLives(t *testing.T) {
 	l := take(t, earlier.won, "the win")
 	later := run(t, config(name, "n", cli))
 	second := take(t, later.won, "the later life's win")
-	<-l.Done()
+	take(t, l.Done(), "the end of the earlier life's tenure")
 	require.ErrorIs(t, l.Err(), eldest.ErrDeposed)
 	require.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 2 }, patience, 2*time.Millisecond)
 	require.NoError(t, second.Err())

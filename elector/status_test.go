@@ -34,7 +34,10 @@ func (c *jumping) Now() time.Duration { return c.Clock.Now() + time.Duration(c.a
 func TestStatusReadsTheClock(t *testing.T) {
 	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
 	clock := &jumping{Clock: lease.Boot()}
-	slept := func(cfg *elector.Config) { cfg.Session.Clock, cfg.Session.TTL = clock, time.Minute }
+	slept := func(cfg *elector.Config) {
+		cfg.Session.Clock, cfg.Session.TTL = clock, time.Minute
+		cfg.Backoff = func(int) time.Duration { return time.Hour } // what was lost stays lost
+	}
 	leader := run(t, config(name, "leader", cli, slept))
 	take(t, leader.won, "the win")
 	follower := run(t, config(name, "follower", cli, slept))

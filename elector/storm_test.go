@@ -39,6 +39,7 @@ type storm struct {
 	cluster *etcdtest.Cluster
 	name    string
 	seats   []*seat
+	samples *samples
 	ctx     context.Context // ends with the storm
 	begin   time.Time
 
@@ -83,7 +84,7 @@ func TestStorm(t *testing.T) {
 		p := s.sit(id)
 		names, statuses = append(names, id), append(statuses, func() elector.Status { return p.life.Load().Status() })
 	}
-	sampleAll(t, names, statuses)
+	s.samples = sampleAll(t, names, statuses)
 
 	var blowing sync.WaitGroup
 	for i, faults := range [][]fault{s.ofHosts(), s.ofMembers(), s.ofNodes()} {

@@ -177,8 +177,14 @@ func (s *storm) calm() {
 		nodes, ids = append(nodes, &node{Elector: p.life.Load(), id: p.id}), append(ids, p.id)
 	}
 	agree(t, nodes, 2*patience)
-	t.Logf("agreed %v after the storm", time.Since(begin))
-	require.Less(t, time.Since(begin), 10*time.Second)
+	agreed := time.Now()
+	t.Logf("agreed %v after the storm", agreed.Sub(begin))
+	// A busy machine goes on losing leases of a second by itself.
+	if lost := s.samples.lost(); lost.After(begin) {
+		t.Logf("the last lease was lost %v after the storm", lost.Sub(begin))
+		begin = lost
+	}
+	require.Less(t, agreed.Sub(begin), 10*time.Second)
 	require.Eventually(t, func() bool { return len(queueOf(t, cli, s.name)) == len(nodes) }, patience, 10*time.Millisecond)
 	require.ElementsMatch(t, ids, nodesOf(t, queueOf(t, cli, s.name)))
 	for _, p := range s.seats {

@@ -54,7 +54,7 @@ type stage struct {
 // elector: of two nodes one counts; the other goes on where it was left.
 func (s stage) elector(t *testing.T) {
 	node := func(id string) *process {
-		return s.start(t, "elector", "--node", id, "--endpoints", s.endpoints, "--ttl", "2s")
+		return s.start(t, "elector", "--node", id, "--endpoints", s.endpoints, "--ttl", "30s") // nobody is killed
 	}
 	last := 0
 	counts := func(p *process) {
@@ -89,7 +89,7 @@ func (s stage) service(t *testing.T, election string, creds credentials.Transpor
 ) {
 	var addresses []string
 	node := func(id string) *process {
-		flags := []string{"--election", election, "--node", id, "--endpoints", s.endpoints, "--ttl", "2s", "--http", "127.0.0.1:0"}
+		flags := []string{"--election", election, "--node", id, "--endpoints", s.endpoints, "--ttl", "4s", "--http", "127.0.0.1:0"}
 		if nodeFlags != nil {
 			flags = append(flags, nodeFlags(id)...)
 		}
@@ -107,7 +107,7 @@ func (s stage) service(t *testing.T, election string, creds credentials.Transpor
 	require.Equal(t, http.StatusOK, n1.status())
 	require.Equal(t, http.StatusServiceUnavailable, n2.status())
 
-	client := s.start(t, "client", append([]string{"--election", election, "--every", "20ms", "--timeout", "10s"}, clientFlags(addresses)...)...)
+	client := s.start(t, "client", append([]string{"--election", election, "--every", "20ms", "--timeout", "20s"}, clientFlags(addresses)...)...)
 	last := 0
 	counted := func(line string) {
 		t.Helper()

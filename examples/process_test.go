@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds every wait of these tests.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // build copies the programs into a module of their own, outside of the repository, and
 // builds them there, as a reader would. It returns the directory with the binaries.

@@ -21,6 +21,9 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
+// ttl is the shortest one that a busy machine keeps.
+const ttl = 4 * time.Second
+
 // paper keeps what a logger writes.
 type paper struct {
 	mu sync.Mutex
@@ -67,12 +70,13 @@ func logger(p *paper) *slog.Logger {
 // A tenure from its beginning to its end against real etcd: each line is there, at its
 // level, with what one searches for.
 func TestLogOfATenure(t *testing.T) {
+	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var p paper
 	told := hooks.Log(logger(&p), t.Name())
-	session, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: time.Second, Hooks: told.Session})
+	session, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: ttl, Hooks: told.Session})
 	require.NoError(t, err)
 	candidate, err := election.New(election.Config{Election: t.Name(), Session: session, KV: cli, Watcher: cli, Hooks: told.Candidate})
 	require.NoError(t, err)
@@ -82,7 +86,7 @@ func TestLogOfATenure(t *testing.T) {
 	require.NoError(t, err)
 	l, err := candidate.Campaign(ctx)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return p.find(t, "lease renewed") != nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.find(t, "lease renewed") != nil }, time.Minute, time.Millisecond)
 	_, err = cli.Delete(ctx, l.Key())
 	require.NoError(t, err)
 	<-l.Done()
@@ -146,19 +150,20 @@ func TestLogOfTrouble(t *testing.T) {
 // A logger that hangs costs lines, not leadership: renewals go on, and what was dropped
 // is counted.
 func TestLoggerThatHangsCostsNoLeadership(t *testing.T) {
+	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	release := make(chan struct{})
 	told := hooks.Log(slog.New(slog.NewTextHandler(hung(release), nil)), t.Name())
 	renewed := make(chan time.Duration, 1000)
-	session, err := lease.Open(ctx, lease.Config{Lease: counting{cli, renewed}, TTL: time.Second, Hooks: told.Session})
+	session, err := lease.Open(ctx, lease.Config{Lease: counting{cli, renewed}, TTL: ttl, Hooks: told.Session})
 	require.NoError(t, err)
 	candidate, err := election.New(election.Config{Election: t.Name(), Session: session, KV: cli, Watcher: cli, Hooks: told.Candidate})
 	require.NoError(t, err)
 	l, err := candidate.Campaign(ctx)
 	require.NoError(t, err)
-	for range 8 { // two TTLs
+	for range 6 { // more than one TTL
 		select {
 		case <-renewed:
 		case <-ctx.Done():

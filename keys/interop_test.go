@@ -19,11 +19,11 @@ import (
 // and compares its key, byte by byte, with ours for the same lease.
 func TestKeysEqualThoseOfEtcdsElections(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	for _, election := range []string{"interop", "a\xffb", "\xff", "sp ace\x00nul"} {
 		for _, want := range []clientv3.LeaseID{0, 0xa, 0x0123456789abcdef} {
-			lease, err := cli.Grant(ctx, 60)
+			lease, err := cli.Grant(ctx, 600)
 			if want != 0 {
 				_, _ = cli.Revoke(ctx, want) // of the election before; absent at first
 				lease, err = grant(ctx, cli, want)
@@ -51,7 +51,7 @@ func TestKeysEqualThoseOfEtcdsElections(t *testing.T) {
 // does, and the keys on the wire are those of etcd's election in that directory.
 func TestDirectoryIsANamespace(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	session, err := concurrency.NewSession(cli, concurrency.WithTTL(60), concurrency.WithContext(ctx))
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestDirectoryIsANamespace(t *testing.T) {
 // grant asks for a lease with an ID of one's own choice, which the client has no
 // method for.
 func grant(ctx context.Context, cli *clientv3.Client, id clientv3.LeaseID) (*clientv3.LeaseGrantResponse, error) {
-	resp, err := pb.NewLeaseClient(cli.ActiveConnection()).LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: 60, ID: int64(id)})
+	resp, err := pb.NewLeaseClient(cli.ActiveConnection()).LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: 600, ID: int64(id)})
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long real etcd may take for anything.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // onEtcd opens a session on real etcd and closes it with the test.
 func onEtcd(t *testing.T, cli *clientv3.Client, cfg lease.Config) *lease.Session {
@@ -50,28 +50,31 @@ func count(t *testing.T, cli *clientv3.Client, key string) int64 {
 // second, and is granted two.
 func TestGrantedTTLIsReported(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{Heartbeat: 100 * time.Millisecond, Election: time.Second})
+	begun := time.Now()
 	s := onEtcd(t, c.Client(t), lease.Config{TTL: time.Second})
 	require.Equal(t, 2*time.Second, s.TTL())
-	require.Greater(t, s.Status().Remaining, time.Second)
+	left := s.Status().Remaining
+	require.GreaterOrEqual(t, left+time.Since(begun), 2*time.Second-lease.MinMargin)
 	require.NoError(t, s.Close(within(t, patience)))
 }
 
-// TestHeldForFiveTTLsOnEtcd: five seconds of a lease of one.
-func TestHeldForFiveTTLsOnEtcd(t *testing.T) {
+// TestHeldForThreeTTLsOnEtcd: ten seconds of a lease of three.
+func TestHeldForThreeTTLsOnEtcd(t *testing.T) {
 	t.Parallel()
+	const ttl, long = 3 * time.Second, 10 * time.Second
 	var rec etcdtest.Recorder
 	cli := etcdtest.Shared(t).Client(t, rec.Attach)
 	held := make(chan struct{})
 	var n atomic.Int32
 	begun := time.Now()
-	s := onEtcd(t, cli, lease.Config{TTL: time.Second, Hooks: lease.Hooks{
+	s := onEtcd(t, cli, lease.Config{TTL: ttl, Hooks: lease.Hooks{
 		Renewed: func(lease.RenewedEvent) {
-			if time.Since(begun) > 5*time.Second && n.CompareAndSwap(0, 1) {
+			if time.Since(begun) > long && n.CompareAndSwap(0, 1) {
 				close(held)
 			}
 		},
 	}})
-	require.Equal(t, time.Second, s.TTL())
+	require.Equal(t, ttl, s.TTL())
 	key := put(t, cli, s)
 	select {
 	case <-held:
@@ -80,10 +83,11 @@ func TestHeldForFiveTTLsOnEtcd(t *testing.T) {
 	}
 	require.EqualValues(t, 1, count(t, cli, key))
 	require.Equal(t, 1, rec.Count("LeaseGrant"))
-	// 20 would be without jitter; a machine with little time renews less often.
+	// 14 or 15, as a rule; a machine with little time renews less often, or twice
+	// because an answer was late.
 	renewals := rec.Count("LeaseKeepAlive")
-	require.GreaterOrEqual(t, renewals, 6)
-	require.LessOrEqual(t, renewals, 26)
+	require.GreaterOrEqual(t, renewals, 4)
+	require.LessOrEqual(t, renewals, 30)
 }
 
 // TestCloseRemovesKeys: at once, and again without harm, with the client closed
@@ -107,7 +111,7 @@ func TestCloseRemovesKeys(t *testing.T) {
 func TestLeaseRevokedByHand(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
-	s := onEtcd(t, cli, lease.Config{TTL: 2 * time.Second})
+	s := onEtcd(t, cli, lease.Config{TTL: 8 * time.Second})
 	_, err := cli.Revoke(within(t, patience), s.ID())
 	require.NoError(t, err)
 	select {
@@ -147,14 +151,20 @@ func TestMemberRestart(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
 	renewed := make(chan struct{}, 1)
-	s := onEtcd(t, c.Client(t), lease.Config{TTL: 5 * time.Second, Hooks: lease.Hooks{
-		Renewed: func(lease.RenewedEvent) {
-			select {
-			case renewed <- struct{}{}:
-			default:
-			}
+	s := onEtcd(t, c.Client(t), lease.Config{
+		TTL: 15 * time.Second,
+		Renewal: func(time.Duration) lease.Renewal {
+			return lease.Renewal{Every: time.Second, Timeout: time.Second}
 		},
-	}})
+		Hooks: lease.Hooks{
+			Renewed: func(lease.RenewedEvent) {
+				select {
+				case renewed <- struct{}{}:
+				default:
+				}
+			},
+		},
+	})
 	await := func() {
 		t.Helper()
 		select {
@@ -197,7 +207,7 @@ func TestRegression8DeadEndpoint(t *testing.T) {
 		begun := time.Now()
 		_, err = lease.Open(within(t, 700*time.Millisecond), lease.Config{Lease: cli})
 		require.ErrorIs(t, err, context.DeadlineExceeded, fault.name)
-		require.Less(t, time.Since(begun), 3*time.Second, fault.name)
+		require.Less(t, time.Since(begun), 10*time.Second, fault.name)
 	}
 	// And when etcd comes back while it is tried, a lease is granted.
 	opened := make(chan error, 1)
@@ -226,15 +236,20 @@ func TestRegression11BlackHoleOnEtcd(t *testing.T) {
 		watching, cancel := context.WithCancel(clientv3.WithRequireLeader(context.Background()))
 		gone := c.Client(t).Watch(watching, key)
 		h.Cut()
-		cut := time.Now()
-		resp := <-gone
-		expired := time.Now()
-		require.NoError(t, resp.Err())
-		require.Equal(t, clientv3.EventTypeDelete, resp.Events[0].Type)
-		require.Error(t, s.Context().Err(), "the lease expired before the session had ended")
-		require.ErrorIs(t, s.Err(), eldest.ErrSessionLost)
-		require.Less(t, expired.Sub(cut), patience)
+		var resp clientv3.WatchResponse
+		select {
+		case resp = <-gone:
+		case <-time.After(patience):
+		}
+		// The clock is asked: a machine that is busy may let the timer wait.
+		held := s.Holds(0)
 		cancel()
+		require.NoError(t, resp.Err())
+		require.Len(t, resp.Events, 1, "the lease did not expire")
+		require.Equal(t, clientv3.EventTypeDelete, resp.Events[0].Type)
+		require.False(t, held, "the lease expired before the session had ended")
+		require.Error(t, s.Context().Err())
+		require.ErrorIs(t, s.Err(), eldest.ErrSessionLost)
 	}
 }
 
@@ -246,22 +261,22 @@ func TestLostGrantReply(t *testing.T) {
 	_, err := cli.Get(within(t, patience), "x")
 	require.NoError(t, err)
 	swallow := h.SwallowNextReply(nil)
-	s := onEtcd(t, cli, lease.Config{TTL: time.Second})
+	s := onEtcd(t, cli, lease.Config{TTL: 30 * time.Second})
 	require.NoError(t, swallow.Wait(within(t, patience)))
 	require.True(t, s.Holds(0))
 	require.NoError(t, s.Close(within(t, patience)))
 }
 
 // TestCloseOnAClosedClient: the lease cannot be revoked any more; Close says so
-// at once, and so do Open and Resume.
+// at once, long before the TTL is over, and so do Open and Resume.
 func TestCloseOnAClosedClient(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
-	s := onEtcd(t, cli, lease.Config{TTL: time.Second})
+	s := onEtcd(t, cli, lease.Config{TTL: time.Minute})
 	require.NoError(t, cli.Close())
 	begun := time.Now()
 	require.ErrorIs(t, s.Close(within(t, patience)), eldest.ErrClosed)
-	require.Less(t, time.Since(begun), 4*time.Second)
+	require.Less(t, time.Since(begun), 10*time.Second)
 
 	_, err := lease.Open(within(t, patience), lease.Config{Lease: cli})
 	require.ErrorIs(t, err, eldest.ErrClosed)

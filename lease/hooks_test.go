@@ -53,14 +53,15 @@ func TestHookUsesTheSession(t *testing.T) {
 		}
 		cfg := s.config(0)
 		cfg.Hooks = lease.Hooks{
+			Opened:    func(e lease.OpenedEvent) { session = e.Session },
 			Renewed:   func(lease.RenewedEvent) { use() },
 			Jeopardy:  func(lease.JeopardyEvent) { use() },
 			Recovered: func(lease.RenewedEvent) { use() },
 			Lost:      func(lease.LostEvent) { use() },
 		}
-		session = open(t, cfg)
-		<-session.Done()
-		require.NoError(t, session.Close(t.Context()))
+		opened := open(t, cfg)
+		<-opened.Done()
+		require.NoError(t, opened.Close(t.Context()))
 		require.Equal(t, []lease.State{lease.Alive, lease.Jeopardy, lease.Alive, lease.Alive, lease.Lost}, seen, "what the hooks saw")
 	})
 }

@@ -14,60 +14,68 @@ import (
 // TestRegression36StuckApplication: the network is fine and the process runs, but the
 // application does not beat. The session ends at the deadline of the last renewal made
 // while it was alive, says why, and no further one is opened or resumed until it beats.
-// (Pulses count real time, so this test does too.)
 func TestRegression36StuckApplication(t *testing.T) {
 	const within, ttl = 300 * time.Millisecond, time.Second
-	s := newServer()
-	s.grant, s.renew, s.revoke = []reply{ok(1)}, []reply{ok(1)}, []reply{ok(0)}
-	var r record
-	pulse := lease.NewPulse(within)
-	cfg := s.config(ttl)
-	cfg.Pulse, cfg.Hooks, cfg.Backoff = pulse, r.hooks(), func(int) time.Duration { return 10 * time.Millisecond }
-	session := open(t, cfg)
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.renew, s.revoke = []reply{ok(1)}, []reply{ok(1)}, []reply{ok(0)}
+		var r record
+		pulse := lease.NewPulseOn(lease.Monotonic(), within)
+		cfg := s.config(ttl)
+		cfg.Pulse, cfg.Hooks, cfg.Backoff = pulse, r.hooks(), func(int) time.Duration { return 10 * time.Millisecond }
+		session := open(t, cfg)
 
-	beats := time.NewTicker(within / 10)
-	defer beats.Stop()
-	for begun := time.Now(); time.Since(begun) < 2*ttl; <-beats.C {
+		for range 2 * ttl / (within / 10) {
+			pulse.Beat()
+			time.Sleep(within / 10)
+		}
+		beat := time.Now().Add(-within / 10)
+		require.NoError(t, session.Err(), "lost although the application is alive")
+		alive := len(s.requests("renew"))
+		require.GreaterOrEqual(t, alive, 7)
+
+		<-session.Done()
+		require.Error(t, pulse.Err(), "INVALID: not stuck")
+		require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
+		require.ErrorIs(t, session.Err(), eldest.ErrUnresponsive)
+		require.LessOrEqual(t, time.Since(beat), within+ttl)
+		require.LessOrEqual(t, len(s.requests("renew")), alive+2, "renewed for an application that is stuck")
+		require.NoError(t, session.Close(t.Context()))
+		require.Contains(t, r.names(), "jeopardy")
+
+		sent := len(s.requests("grant")) + len(s.requests("renew"))
+		_, err := lease.Open(t.Context(), cfg)
+		require.ErrorIs(t, err, eldest.ErrUnresponsive)
+		_, err = lease.Resume(t.Context(), cfg, leaseID)
+		require.ErrorIs(t, err, eldest.ErrUnresponsive)
+		require.Equal(t, sent, len(s.requests("grant"))+len(s.requests("renew")))
+
 		pulse.Beat()
-	}
-	require.NoError(t, session.Err(), "lost although the application is alive")
-	alive := len(s.requests("renew"))
-	require.GreaterOrEqual(t, alive, 4)
-
-	<-session.Done()
-	require.Error(t, pulse.Err(), "INVALID: not stuck")
-	require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
-	require.ErrorIs(t, session.Err(), eldest.ErrUnresponsive)
-	require.LessOrEqual(t, len(s.requests("renew")), alive+2, "renewed for an application that is stuck")
-	require.NoError(t, session.Close(t.Context()))
-	require.Contains(t, r.names(), "jeopardy")
-
-	sent := len(s.requests("grant")) + len(s.requests("renew"))
-	_, err := lease.Open(t.Context(), cfg)
-	require.ErrorIs(t, err, eldest.ErrUnresponsive)
-	_, err = lease.Resume(t.Context(), cfg, leaseID)
-	require.ErrorIs(t, err, eldest.ErrUnresponsive)
-	require.Equal(t, sent, len(s.requests("grant"))+len(s.requests("renew")))
-
-	pulse.Beat()
-	open(t, cfg).Abandon()
+		open(t, cfg).Abandon()
+	})
 }
 
 // An application that comes back before the deadline keeps its lease.
 func TestPulseRecovers(t *testing.T) {
 	const within, ttl = 200 * time.Millisecond, 2 * time.Second
-	s := newServer()
-	s.grant, s.renew, s.revoke = []reply{ok(2)}, []reply{ok(2)}, []reply{ok(0)}
-	var r record
-	pulse := lease.NewPulse(within)
-	cfg := s.config(ttl)
-	cfg.Pulse, cfg.Hooks, cfg.Backoff = pulse, r.hooks(), func(int) time.Duration { return 5 * time.Millisecond }
-	session := open(t, cfg)
-	defer session.Abandon()
-	require.Eventually(t, func() bool { return session.Status().State == lease.Jeopardy }, ttl, time.Millisecond)
-	pulse.Beat()
-	require.Eventually(t, func() bool { return session.Status().State == lease.Alive }, ttl, time.Millisecond)
-	require.Equal(t, []string{"jeopardy", "renewed", "recovered"}, r.names()[:3])
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		s.grant, s.renew = []reply{ok(2)}, []reply{ok(2)}
+		var r record
+		pulse := lease.NewPulseOn(lease.Monotonic(), within)
+		cfg := s.config(ttl)
+		cfg.Pulse, cfg.Hooks, cfg.Backoff = pulse, r.hooks(), func(int) time.Duration { return 5 * time.Millisecond }
+		session := open(t, cfg)
+		defer session.Abandon()
+		time.Sleep(ttl * 3 / 4) // past the first renewal, and before the deadline
+		synctest.Wait()
+		require.Equal(t, lease.Jeopardy, session.Status().State)
+		pulse.Beat()
+		time.Sleep(5 * time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, lease.Alive, session.Status().State)
+		require.Equal(t, []string{"jeopardy", "renewed", "recovered"}, r.names())
+	})
 }
 
 func TestPulseThatNeverLives(t *testing.T) {

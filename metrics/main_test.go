@@ -19,6 +19,13 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
+const (
+	// patience is how long a test waits for what must happen on a machine that is busy.
+	patience = time.Minute
+	// ttl is that of the sessions.
+	ttl = 20 * time.Second
+)
+
 // participant is one that is measured, with a registry of its own.
 type participant struct {
 	*metrics.Election
@@ -32,7 +39,10 @@ func join(ctx context.Context, t *testing.T, cli *clientv3.Client, name string, 
 	t.Helper()
 	p := &participant{Election: metrics.New(name), t: t, registry: prometheus.NewPedanticRegistry()}
 	p.registry.MustRegister(p.Election)
-	cfg := lease.Config{Lease: cli, TTL: 2 * time.Second, Hooks: p.Hooks().Session}
+	// A TTL that a busy machine keeps, and renewals that a test need not wait for.
+	cfg := lease.Config{Lease: cli, TTL: ttl, Hooks: p.Hooks().Session, Renewal: func(time.Duration) lease.Renewal {
+		return lease.Renewal{Every: 500 * time.Millisecond, Timeout: 2 * time.Second}
+	}}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -89,8 +99,15 @@ func scrape(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 // becomes waits until a scrape shows a value.
 func (p *participant) becomes(name string, want float64) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return scrape(p.t, p.registry)[name] == want }, 15*time.Second, 5*time.Millisecond,
+	require.Eventually(p.t, func() bool { return scrape(p.t, p.registry)[name] == want }, patience, 5*time.Millisecond,
 		"%s never was %v", name, want)
+}
+
+// reaches waits until a scrape shows a value, or more: of what goes on by itself.
+func (p *participant) reaches(name string, least float64) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return scrape(p.t, p.registry)[name] >= least }, patience, 5*time.Millisecond,
+		"%s never was %v", name, least)
 }
 
 // state returns what a scrape shows the participant to be: exactly one thing.
@@ -106,9 +123,9 @@ func (p *participant) state() string {
 	return is
 }
 
-func context20(t *testing.T) context.Context {
+func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -42,7 +43,9 @@ func Example() {
 	_, err = observe.LeaderOf(ctx, client, "reports")
 	fmt.Println("nobody yet:", errors.Is(err, eldest.ErrNoLeader))
 
-	observer, err := observe.New(observe.Config{Election: "reports", KV: client, Watcher: client})
+	observer, err := observe.New(observe.Config{
+		Election: "reports", KV: client, Watcher: client, Timeout: 10 * time.Second, // of a slow etcd
+	})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -17,6 +17,9 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
+// patience is how long a test may take, on a machine that is busy with much else.
+const patience = 2 * time.Minute
+
 // stage is what most tests stand on: an election of their own, a recorded client
 // that observes, and another one that writes what is observed by hand.
 type stage struct {
@@ -36,7 +39,7 @@ func newStage(t *testing.T) *stage {
 
 func newStageOn(t *testing.T, c *etcdtest.Cluster) *stage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	rec := &etcdtest.Recorder{}
 	s := &stage{
@@ -52,10 +55,12 @@ func newStageOn(t *testing.T, c *etcdtest.Cluster) *stage {
 	return s
 }
 
-// observer starts an observer that is closed with the test.
+// observer starts an observer that is closed with the test. It takes no slow answer for
+// silence and does not look at quiet watches: on a busy machine the time for either would
+// come.
 func (s *stage) observer(change ...func(*observe.Config)) *observe.Observer {
 	s.t.Helper()
-	cfg := observe.Config{Election: s.election, KV: s.cli, Watcher: s.cli, Recheck: -1}
+	cfg := observe.Config{Election: s.election, KV: s.cli, Watcher: s.cli, Timeout: 15 * time.Second, Recheck: -1}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -65,10 +70,14 @@ func (s *stage) observer(change ...func(*observe.Config)) *observe.Observer {
 	return o
 }
 
-// quick notices a silent etcd within about a second.
+// quick notices a silent etcd within about a second. A busy machine may be taken for one:
+// its states come and go.
 func quick(cfg *observe.Config) {
 	cfg.Timeout, cfg.Recheck = 150*time.Millisecond, 150*time.Millisecond
 }
+
+// listening looks at quiet watches often, and waits for its answers.
+func listening(cfg *observe.Config) { cfg.Recheck = 150 * time.Millisecond }
 
 // key is the key of the candidate with the given lease, which need not exist.
 func (s *stage) key(lease int64) string { return keys.Candidate(s.election, lease) }
@@ -97,6 +106,13 @@ func (s *stage) next(sub *observe.Subscription) eldest.State {
 	state, err := sub.Next(s.ctx)
 	require.NoError(s.t, err)
 	return state
+}
+
+// settles waits until the observer's state is of the kind that it is to keep: one that
+// was read before may have come, and passed, because the machine was busy.
+func (s *stage) settles(o *observe.Observer, kind eldest.Kind) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool { return o.State().Kind == kind }, patience, time.Millisecond)
 }
 
 // led reads states until one says that the lease's candidate leads with the value.

@@ -190,10 +190,18 @@ func TestForeignKeysAreReportedAndIgnored(t *testing.T) {
 	o := s.observer(func(cfg *observe.Config) { cfg.Foreign = func(key string) { foreign <- key } })
 	sub := o.Subscribe()
 	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
-	require.Equal(t, prefix+"before", <-foreign)
+	told := func() string {
+		select {
+		case key := <-foreign:
+			return key
+		case <-s.ctx.Done():
+			return "nothing"
+		}
+	}
+	require.Equal(t, prefix+"before", told())
 	_, err = s.admin.Put(s.ctx, prefix+"after/x", "")
 	require.NoError(t, err)
-	require.Equal(t, prefix+"after/x", <-foreign)
+	require.Equal(t, prefix+"after/x", told())
 	s.put(7, "v")
 	s.led(sub, 7, "v")
 	require.Empty(t, foreign)
@@ -203,13 +211,13 @@ func TestForeignKeysAreReportedAndIgnored(t *testing.T) {
 func TestBlockedForeignHook(t *testing.T) {
 	s := newStage(t)
 	release := make(chan struct{})
+	defer close(release)
 	o := s.observer(func(cfg *observe.Config) { cfg.Foreign = func(string) { <-release } })
 	sub := o.Subscribe()
 	_, err := s.admin.Put(s.ctx, keys.Prefix(s.election)+"x", "")
 	require.NoError(t, err)
 	s.put(7, "v")
 	s.led(sub, 7, "v")
-	close(release)
 }
 
 func TestClose(t *testing.T) {
@@ -269,7 +277,11 @@ func TestThousandSubscribers(t *testing.T) {
 		})
 	}
 	for range n {
-		<-ready
+		select {
+		case <-ready:
+		case <-s.ctx.Done():
+			require.FailNow(t, "not all of them read")
+		}
 	}
 	for i := range int64(20) {
 		s.put(i+1, "v")

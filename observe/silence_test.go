@@ -26,7 +26,7 @@ func TestRecheckSeesPastAForeignKey(t *testing.T) {
 	_, err := s.admin.Put(s.ctx, keys.Prefix(s.election)+"!notes", "foreign")
 	require.NoError(t, err)
 	w := &deafAtFirst{Watcher: s.cli}
-	o := s.observer(quick, func(cfg *observe.Config) { cfg.Watcher = w })
+	o := s.observer(listening, func(cfg *observe.Config) { cfg.Watcher = w })
 	sub := o.Subscribe()
 	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
 	s.put(1, "v")
@@ -66,7 +66,7 @@ func streams() int {
 // to blame: this outage then costs one for each.
 func TestFewWatchStreamsWhileEtcdIsAway(t *testing.T) {
 	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{}))
-	require.Eventually(t, func() bool { return streams() == 0 }, 20*time.Second, time.Millisecond, "of earlier tests")
+	require.Eventually(t, func() bool { return streams() == 0 }, patience, time.Millisecond, "of earlier tests")
 	var failures atomic.Int64
 	o := s.observer(func(cfg *observe.Config) {
 		cfg.Timeout, cfg.Recheck = 50*time.Millisecond, 50*time.Millisecond
@@ -77,7 +77,7 @@ func TestFewWatchStreamsWhileEtcdIsAway(t *testing.T) {
 	require.NoError(t, s.cluster.Member(0).Kill())
 	s.is(sub, eldest.Unknown)
 	already := failures.Load()
-	require.Eventually(t, func() bool { return failures.Load() >= already+40 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return failures.Load() >= already+40 }, patience, time.Millisecond)
 	require.LessOrEqual(t, streams(), 4)
 
 	require.NoError(t, s.cluster.Restart(s.ctx, 0))
@@ -94,7 +94,7 @@ func TestFewWatchStreamsWhileEtcdIsAway(t *testing.T) {
 // hangs for as long as its caller has patience, or until the client's keepalive
 // gives the connection up, after ten seconds at the least.
 func TestQueriesWhereOneMemberIsSilent(t *testing.T) {
-	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{Members: 3}))
+	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond}))
 	s.put(1, "v")
 	host := s.cluster.Host(t)
 	cli := host.Client(t)
@@ -103,16 +103,19 @@ func TestQueriesWhereOneMemberIsSilent(t *testing.T) {
 		require.NoError(t, err)
 	}
 	host.Proxy(0).Drop(etcdtest.BothWays)
-	ctx, cancel := context.WithTimeout(s.ctx, 7*observe.DefaultTimeout)
-	defer cancel()
+	within := func() context.Context {
+		ctx, cancel := context.WithTimeout(s.ctx, 9*observe.DefaultTimeout)
+		t.Cleanup(cancel)
+		return ctx
+	}
 	before := host.Stats().Dropped.Inbound
 	for host.Stats().Dropped.Inbound == before { // until the silent member was asked
-		leader, err := observe.LeaderOf(ctx, cli, s.election)
+		leader, err := observe.LeaderOf(within(), cli, s.election)
 		require.NoError(t, err)
 		require.Equal(t, int64(1), leader.Lease)
 	}
 	for range 3 {
-		queue, err := observe.Queue(ctx, cli, nil, s.election)
+		queue, err := observe.Queue(within(), cli, nil, s.election)
 		require.NoError(t, err)
 		require.Len(t, queue, 1)
 	}

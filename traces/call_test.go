@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/codes"
@@ -50,7 +49,7 @@ func node(t *testing.T, r *recorder, id string, spans chan<- trace.SpanContext) 
 	c, err := curator.New(traces.Instrument(curator.Config{
 		Elector: elector.Config{
 			Election: t.Name(), NodeID: id, Source: elector.Always(elector.Client(etcdtest.Shared(t).Client(t))),
-			Session: lease.Config{TTL: 5 * time.Second},
+			Session: lease.Config{TTL: ttl},
 		},
 		Listener: listener,
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
@@ -116,7 +115,7 @@ func kinds(t *testing.T, spans []tracetest.SpanStub) (follower, hop, leader trac
 // A call that a follower forwards is one trace from the caller to the handler: unary the
 // first time and as one message each way later, and as a stream; and it ends as it ended.
 func TestForwardedCallIsOneTrace(t *testing.T) {
-	ctx := context20(t)
+	ctx := within(t)
 	r := newRecorder(t)
 	handled := make(chan trace.SpanContext, 10)
 	anna, _ := node(t, r, "anna", handled)
@@ -172,7 +171,7 @@ func TestForwardedCallIsOneTrace(t *testing.T) {
 
 // A call to the leader itself has one span, and says of nobody that he forwarded it.
 func TestCallThatIsServedHere(t *testing.T) {
-	ctx := context20(t)
+	ctx := within(t)
 	r := newRecorder(t)
 	anna, shop := node(t, r, "anna", make(chan trace.SpanContext, 10))
 	until(ctx, t, anna, elector.Leading)
@@ -187,7 +186,7 @@ func TestCallThatIsServedHere(t *testing.T) {
 
 // A caller that goes away ends all spans of its call.
 func TestSpansEndWithTheCaller(t *testing.T) {
-	ctx := context20(t)
+	ctx := within(t)
 	r := newRecorder(t)
 	blocked := make(chan trace.SpanContext)
 	anna, _ := node(t, r, "anna", blocked)
@@ -200,7 +199,12 @@ func TestSpansEndWithTheCaller(t *testing.T) {
 		_, err := shop.Get(calling, &kvpb.GetRequest{Key: "hang"})
 		done <- err
 	}()
-	got := <-blocked
+	var got trace.SpanContext
+	select {
+	case got = <-blocked:
+	case err := <-done:
+		require.FailNow(t, "it did not come to the handler", "%v", err)
+	}
 	hangUp()
 	require.Equal(t, grpccodes.Canceled, status.Code(<-done))
 	follower, hop, leader := kinds(t, r.ended("eldest.kv.v1.KV/Get", 3))

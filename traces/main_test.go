@@ -15,6 +15,10 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
+// patience is how long a test waits for what must happen on a machine that is busy, and
+// ttl one that such a machine keeps.
+const patience, ttl = time.Minute, 30 * time.Second
+
 // recorder is an SDK that keeps what has ended.
 type recorder struct {
 	*tracetest.InMemoryExporter
@@ -41,7 +45,7 @@ func (r *recorder) ended(name string, n int) (found []tracetest.SpanStub) {
 			}
 		}
 		return len(found) >= n
-	}, 15*time.Second, 2*time.Millisecond, "%d spans %s", n, name)
+	}, patience, 2*time.Millisecond, "%d spans %s", n, name)
 	require.Len(r.t, found, n, name)
 	return found
 }
@@ -64,9 +68,9 @@ func events(span tracetest.SpanStub) (names []string) {
 	return names
 }
 
-func context20(t *testing.T) context.Context {
+func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -163,7 +163,7 @@ func TestRequestIsTakenAndNotAnswered(t *testing.T) {
 	target := s.stand()
 	done := make(chan error, 1)
 	go func() {
-		_, err := transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), transfer.Options{Patience: 2 * time.Second})
+		_, err := transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), transfer.Options{Patience: 5 * time.Second})
 		done <- err
 	}()
 	s.until("it is asked", func() bool { return strings.Contains(n.mailbox(), "request") })

@@ -88,7 +88,7 @@ func TestGuardedOperationWithALostReply(t *testing.T) {
 	_, err = g.KV(kv).Get(read, x)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
-	write, cancel := context.WithTimeout(s.ctx, 200*time.Millisecond)
+	write, cancel := context.WithTimeout(s.ctx, 2*time.Second)
 	defer cancel()
 	_, err = g.Txn(write, kv).If(clientv3.Compare(clientv3.Version(x), "=", 1)).Else(clientv3.OpDelete(x)).Commit()
 	require.ErrorIs(t, err, eldest.ErrOutcomeUnknown, "whether or not it arrived: it cannot be told")

@@ -28,7 +28,8 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	// On a machine that is busy with much else everything takes its time.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	c := etcdtest.Shared(t)
 	rec := &etcdtest.Recorder{}
@@ -52,7 +53,7 @@ func electionName(t *testing.T) string {
 // entry is a candidate with a lease of its own.
 func (s *stage) entry(value string) txn.Entry {
 	s.t.Helper()
-	grant, err := s.admin.Grant(s.ctx, 60)
+	grant, err := s.admin.Grant(s.ctx, 600)
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() {
 		_, err := s.admin.Revoke(context.Background(), grant.ID)

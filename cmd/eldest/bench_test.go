@@ -211,7 +211,7 @@ func TestProgressIsForTerminals(t *testing.T) {
 
 func TestRefusedConnectionNamesTheFlag(t *testing.T) {
 	t.Setenv("ELDEST_ENDPOINTS", "production:2379")
-	code, _, stderr := runLine(t, "bench", "guard", "--endpoints", "127.0.0.1:"+freePort(t), "--command-timeout", "1s")
+	code, _, stderr := runLine(t, "bench", "guard", "--endpoints", "127.0.0.1:"+freePort(t), "--command-timeout", "3s")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "Check --endpoints, and")
 }

@@ -16,13 +16,14 @@ import (
 // them wrote its line late: a line has the time of the fact.
 func TestLinesHaveTheTimeOfTheFact(t *testing.T) {
 	var out strings.Builder
-	events := newCampaignEvents(&out, true, "svc", func(err error) { t.Error(err) })
-	hooks := teller(events.write).candidateHooks(t.Context(), nil)
+	events := newCampaignEvents(&out, true, "svc", func(line string) { t.Error(line) }, func(err error) { t.Error(err) })
+	hooks := teller(events.tell).candidateHooks(t.Context(), nil)
 	fact := time.Now().Add(-time.Hour)
 	hooks.Registered(election.RegisteredEvent{Token: 5, At: fact.Add(1)})
 	hooks.Waiting(election.WaitingEvent{Token: 5, At: fact.Add(2)})
 	hooks.Won(election.WonEvent{Token: 5, At: fact.Add(3)})
 	hooks.Ended(election.EndedEvent{Token: 5, Led: true, Cause: eldest.ErrResigned, At: fact.Add(4)})
+	events.close(patience)
 
 	for i, event := range []string{"registered", "waiting", "leader", "resigned"} {
 		line, rest, _ := strings.Cut(out.String(), "\n")

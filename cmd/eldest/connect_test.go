@@ -167,18 +167,18 @@ func TestNamespaceIsADirectory(t *testing.T) {
 
 func TestAuthentication(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
-	ctx, c := bounded(t), etcd.client
+	c := etcd.client
+	// Each has its own time: checking and keeping a password is hard work for etcd, the more
+	// so where every memory access is watched.
 	must := func(_ any, err error) { t.Helper(); require.NoError(t, err) }
-	must(c.UserAdd(ctx, "root", "of root"))
-	must(c.UserGrantRole(ctx, "root", "root"))
-	must(c.RoleAdd(ctx, "svc"))
-	must(c.RoleGrantPermission(ctx, "svc", "svc/", clientv3.GetPrefixRangeEnd("svc/"), clientv3.PermissionType(clientv3.PermReadWrite)))
-	must(c.UserAdd(ctx, "member", "of member"))
-	must(c.UserGrantRole(ctx, "member", "svc"))
-	must(c.UserAdd(ctx, "stranger", "of stranger"))
-	must(c.AuthEnable(ctx))
-	// Checking a password is hard work for etcd, the more so where every memory
-	// access is watched.
+	must(c.UserAdd(bounded(t), "root", "of root"))
+	must(c.UserGrantRole(bounded(t), "root", "root"))
+	must(c.RoleAdd(bounded(t), "svc"))
+	must(c.RoleGrantPermission(bounded(t), "svc", "svc/", clientv3.GetPrefixRangeEnd("svc/"), clientv3.PermissionType(clientv3.PermReadWrite)))
+	must(c.UserAdd(bounded(t), "member", "of member"))
+	must(c.UserGrantRole(bounded(t), "member", "svc"))
+	must(c.UserAdd(bounded(t), "stranger", "of stranger"))
+	must(c.AuthEnable(bounded(t)))
 	t.Setenv("ELDEST_DIAL_TIMEOUT", patience.String())
 	t.Setenv("ELDEST_COMMAND_TIMEOUT", patience.String())
 

@@ -104,7 +104,7 @@ func TestNamesAndValuesDoNothingToATerminal(t *testing.T) {
 	}
 	for _, p := range []*process{first, second, observed["--json"], observed["--json=false"]} {
 		p.cmd.Process.Signal(os.Interrupt) //nolint:errcheck // the first has ended by itself
-		<-p.done
+		p.over()
 		requireTame(t, "stderr", p.errors())
 	}
 	require.Contains(t, observed["--json"].errors(), "is no candidate's", "INVALID: nobody was told of the foreign key")

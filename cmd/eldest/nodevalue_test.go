@@ -82,7 +82,7 @@ func TestNodesOfAServiceAreShown(t *testing.T) {
 	require.Equal(t, address, leader["address"])
 	instance := leader["instance"].(string)
 	require.Len(t, instance, 16)
-	value := encoded(t, identity.Identity{NodeID: "a", Address: address, Instance: instance, TTL: 2 * time.Second})
+	value := encoded(t, identity.Identity{NodeID: "a", Address: address, Instance: instance, TTL: nodeTTL})
 	require.Equal(t, value, leader["value"], "the value stays what it was")
 	event := watched.event("leader")
 	for _, field := range []string{"key", "token", "value", "node", "address", "instance"} {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -17,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -72,6 +75,7 @@ func start(t *testing.T, args ...string) *process {
 	p.cmd.Stdout = stdout
 	require.NoError(t, p.cmd.Start())
 	_, _ = parent.Close(), stdout.Close()
+	alive.put(p, true)
 
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -89,6 +93,7 @@ func start(t *testing.T, args ...string) *process {
 	go func() {
 		defer close(p.done)
 		_ = p.cmd.Wait()
+		alive.put(p, false)
 		_ = ours.Close()
 	}()
 	t.Cleanup(func() {
@@ -106,23 +111,67 @@ func start(t *testing.T, args ...string) *process {
 // line returns the next line of stdout; "" at its end.
 func (p *process) line() string {
 	p.t.Helper()
-	select {
-	case line := <-p.lines:
-		return line
-	case <-time.After(patience):
+	line, ok := awaited(p.lines)
+	if !ok {
 		p.tellAll()
 		p.t.Fatalf("no line of %q within %v", p.cmd.Args[1:], patience)
-		return ""
+	}
+	return line
+}
+
+// awaited receives from a channel, or gives up after the patience. That is counted in steps:
+// when the whole machine stands still for a while, as virtual ones do, and the time is over
+// for everybody at once when it goes on, that is one of them.
+func awaited[T any](c <-chan T) (v T, ok bool) {
+	const step = 50 * time.Millisecond
+	for range patience / step {
+		select {
+		case v = <-c:
+			return v, true
+		case <-time.After(step):
+		}
+	}
+	return v, false
+}
+
+// tellAll has a process that hangs, and all others of the test, end with the stacks of
+// their goroutines in stderr: the one may wait for another. SIGABRT, because SIGQUIT is
+// heeded by "eldest run".
+func (p *process) tellAll() {
+	told := alive.all()
+	for _, other := range told {
+		_ = other.cmd.Process.Signal(syscall.SIGABRT)
+	}
+	enough := time.After(5 * time.Second)
+	for _, other := range told {
+		select {
+		case <-other.done:
+		case <-enough:
+			return
+		}
 	}
 }
 
-// tellAll has a process that hangs end with the stacks of its goroutines in stderr.
-func (p *process) tellAll() {
-	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
-	select {
-	case <-p.done:
-	case <-time.After(2 * time.Second):
+// alive has the processes that were started and have not ended.
+var alive = processes{set: make(map[*process]bool)}
+
+type processes struct {
+	mu  sync.Mutex
+	set map[*process]bool
+}
+
+func (s *processes) put(p *process, runs bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.set[p] = runs; !runs {
+		delete(s.set, p)
 	}
+}
+
+func (s *processes) all() []*process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.set))
 }
 
 // object is a line of JSON.
@@ -148,18 +197,31 @@ func (p *process) event(name string) object {
 // says waits until stderr contains the text.
 func (p *process) says(text string) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return strings.Contains(p.errors(), text) }, patience, 5*time.Millisecond, text)
+	p.eventually(func() bool { return strings.Contains(p.errors(), text) }, 5*time.Millisecond, text)
+}
+
+// eventually is require's, with the stacks of what hangs.
+func (p *process) eventually(condition func() bool, tick time.Duration, what ...any) {
+	p.t.Helper()
+	if !assert.Eventually(p.t, condition, patience, tick, what...) {
+		p.tellAll()
+		p.t.FailNow()
+	}
+}
+
+// over waits for the end.
+func (p *process) over() {
+	p.t.Helper()
+	if _, ok := awaited(p.done); !ok {
+		p.tellAll()
+		p.t.Fatalf("%q does not end", p.cmd.Args[1:])
+	}
 }
 
 // exits waits for the end, after which stdout must hold nothing more.
 func (p *process) exits(code int) {
 	p.t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(patience):
-		p.tellAll()
-		p.t.Fatalf("%q does not end", p.cmd.Args[1:])
-	}
+	p.over()
 	require.Equal(p.t, code, p.cmd.ProcessState.ExitCode(), p.errors())
 	for line := range p.lines {
 		p.t.Errorf("one more line of %q: %q", p.cmd.Args[1:], line)
@@ -255,19 +317,27 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// freePort returns a port at which nobody listens.
+// freePort returns a port at which nobody listens. It lies below the range from which
+// systems take the ports of outgoing connections, so that none of those takes it before it
+// is used, and beside those of package devcluster.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	for range 100 {
+		port := strconv.Itoa(30_000 + rand.IntN(2_700))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			require.NoError(t, l.Close())
+			return port
+		}
+	}
+	t.Fatal("no free port")
+	return ""
 }
 
-// candidate starts a campaign and returns it with its first event.
+// candidate starts a campaign and returns it with its first event. Its lease is one that a
+// busy machine does not lose.
 func candidate(t *testing.T, election string, more ...string) (*process, object) {
 	t.Helper()
-	p := start(t, append([]string{"campaign", election, "--json", "--ttl", "2s"}, more...)...)
+	p := start(t, append([]string{"campaign", election, "--json", "--ttl", "30s"}, more...)...)
 	return p, p.event("registered")
 }
 

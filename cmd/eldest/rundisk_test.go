@@ -32,7 +32,7 @@ func TestRunLeavesNothingOnDisk(t *testing.T) {
 			r := startRun(t, "svc "+name, "--ttl", "60s", "--http", "0", "--on-win", "true", "--health", "true", "--", "sleep", "1000")
 			r.pid()
 			end(r)
-			<-r.done
+			r.over()
 			newDiary(t).nobody("svc " + name)
 			left, err := os.ReadDir(here)
 			require.NoError(t, err)

@@ -99,10 +99,10 @@ func TestRunShutsTheGateWhileTheProgramMayRun(t *testing.T) {
 	cmd := newRunCmd()
 	cmd.SetContext(ctx)
 	cmd.SetErr(io.Discard)
-	require.NoError(t, cmd.ParseFlags([]string{"--ttl", "2s"}))
-	conn := &connFlags{endpoints: []string{os.Getenv("ELDEST_ENDPOINTS")}, dialTimeout: time.Second, commandTimeout: time.Second, resolved: true}
+	require.NoError(t, cmd.ParseFlags([]string{"--ttl", "30s"}))
+	conn := &connFlags{endpoints: []string{os.Getenv("ELDEST_ENDPOINTS")}, dialTimeout: time.Second, commandTimeout: patience, resolved: true}
 	r := newRunner(cmd, conn, &httpFlag{}, runOptions{
-		name: "svc", ttl: 2 * time.Second, grace: 500 * time.Millisecond, restart: restartNever,
+		name: "svc", ttl: 30 * time.Second, grace: 500 * time.Millisecond, restart: restartNever,
 		path: "/usr/bin/env", program: diary.program("A"), hookTimeout: time.Second,
 	})
 	shut := func() bool {

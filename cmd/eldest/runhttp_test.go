@@ -52,9 +52,9 @@ func TestRunServesHTTP(t *testing.T) {
 	code, _ = role(t, elsewhere)
 	require.Equal(t, http.StatusServiceUnavailable, code)
 	second.signal(syscall.SIGTERM)
-	<-second.done
+	second.over()
 	r.signal(syscall.SIGTERM)
-	<-r.done
+	r.over()
 	for _, url := range []string{at, elsewhere} {
 		_, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		require.Error(t, err)

@@ -90,7 +90,7 @@ func TestRunEndsWhileTheProgramIsStarted(t *testing.T) {
 // While --on-win runs there is no program that could be asked for its health.
 func TestRunHealthWaitsForTheProgram(t *testing.T) {
 	startEtcdProcess(t, "0")
-	r := startRun(t, "svc", "--ttl", "2s", "--health", "true", "--health-every", "100ms", "--on-win", "sleep 4", "--", "sh", "-c", "echo ran")
+	r := startRun(t, "svc", "--ttl", "4s", "--health", "true", "--health-every", "100ms", "--on-win", "sleep 6", "--", "sh", "-c", "echo ran")
 	require.Equal(t, "ran\n", r.line())
 	r.exits(exitOK)
 	require.NotContains(t, r.errors(), `"lost"`)
@@ -111,14 +111,15 @@ func TestRunLossIsToldThoughTheProgramObeys(t *testing.T) {
 	require.Contains(t, reading(t, over), "session lost")
 }
 
-// A check of health that fills the pipe of a stopped keeper holds up no kill.
+// A check of health that fills the pipe of a stopped keeper holds up no kill. The lease ends
+// sooner than the keeper is given up for not reading.
 func TestRunKillsBesideAnOrderThatIsStuck(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
 	diary := newDiary(t)
 	for _, name := range []string{"A", "B", "C", "D"} {
 		t.Setenv("BALLAST_"+name, strings.Repeat(name, 100_000))
 	}
-	a := startRun(t, append([]string{"svc", "--ttl", "2s", "--health", "true", "--health-every", "100ms", "--"}, diary.program("A", stubborn, parent)...)...)
+	a := startRun(t, append([]string{"svc", "--ttl", "2s", "--health", "true", "--health-every", "300ms", "--"}, diary.program("A", stubborn, parent)...)...)
 	keeper := parentOf(t, a.pid())
 	diary.lives("A")
 	b := startRun(t, append([]string{"svc", "--"}, diary.program("B")...)...)

@@ -19,7 +19,7 @@ func runs(t *testing.T, d diary, name string, flags []string, how ...string) *ru
 func TestRunHandsOverWhenNothingOfTheProgramRuns(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
 	diary := newDiary(t)
-	a := runs(t, diary, "a", []string{"--restart", "on-failure", "--on-loss", `echo "$ELDEST_CAUSE"`}, parent)
+	a := runs(t, diary, "a", []string{"--grace", "15s", "--restart", "on-failure", "--on-loss", `echo "$ELDEST_CAUSE"`}, parent)
 	led := a.event("leader")
 	diary.lives("a")
 	b := runs(t, diary, "b", []string{"--grace", "0s"}, stubborn)
@@ -56,11 +56,7 @@ func TestRunHandsOverWhenNothingOfTheProgramRuns(t *testing.T) {
 	a.event("started")
 	a.signal(syscall.SIGTERM)
 	a.event("resigned")
-	select {
-	case <-a.done:
-	case <-bounded(t).Done():
-		t.Fatal("it does not end")
-	}
+	a.over()
 	diary.nobody("svc")
 	require.Empty(t, etcd.keys())
 }

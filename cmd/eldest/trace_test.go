@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -103,8 +106,22 @@ func TestTraceUsage(t *testing.T) {
 func TestCampaignAsksTheMajority(t *testing.T) {
 	t.Setenv(asCommand, "1")
 	for _, command := range []string{"campaign jobs me --ttl 2s", "run jobs --ttl 2s --grace 100ms -- sleep 60"} {
-		_, _, errs := eldestTrace(t, "--", "sh", "-c", `sleep 5 | "$0" `+command+` 3<&0`, os.Args[0])
-		require.Contains(t, errs, "LeaseKeepAlive", command)
-		require.Contains(t, errs, "MemberList", "%s: renewed without asking", command)
+		stays := filepath.Join(t.TempDir(), "stays")
+		require.NoError(t, os.WriteFile(stays, nil, 0o600))
+		var errs sheet
+		var looking sync.WaitGroup
+		looking.Go(func() {
+			for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				if text := errs.String(); strings.Contains(text, "LeaseKeepAlive") && strings.Contains(text, "MemberList") {
+					break
+				}
+			}
+			_ = os.Remove(stays)
+		})
+		script := `while test -e ` + stays + `; do sleep 0.05; done | "$0" ` + command + ` 3<&0`
+		run(t.Context(), []string{"trace", "--", "sh", "-c", script, os.Args[0]}, streams{in: strings.NewReader(""), out: io.Discard, err: &errs})
+		looking.Wait()
+		require.Contains(t, errs.String(), "LeaseKeepAlive", command)
+		require.Contains(t, errs.String(), "MemberList", "%s: renewed without asking", command)
 	}
 }

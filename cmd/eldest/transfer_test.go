@@ -213,18 +213,19 @@ func TestTransferOfALeaderThatIsStopped(t *testing.T) {
 // A user whose role ends at the election's keys stands and leads, and says what is missing.
 func TestCampaignWithoutAMailbox(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
-	ctx := etcd.bounded()
+	t.Setenv("ELDEST_DIAL_TIMEOUT", patience.String()) // as in TestAuthentication
+	t.Setenv("ELDEST_COMMAND_TIMEOUT", patience.String())
 	for _, do := range []func() error{
-		func() error { _, err := etcd.client.RoleAdd(ctx, "svc"); return err },
+		func() error { _, err := etcd.client.RoleAdd(etcd.bounded(), "svc"); return err },
 		func() error {
-			_, err := etcd.client.RoleGrantPermission(ctx, "svc", "svc/", clientv3.GetPrefixRangeEnd("svc/"), clientv3.PermissionType(clientv3.PermReadWrite))
+			_, err := etcd.client.RoleGrantPermission(etcd.bounded(), "svc", "svc/", clientv3.GetPrefixRangeEnd("svc/"), clientv3.PermissionType(clientv3.PermReadWrite))
 			return err
 		},
-		func() error { _, err := etcd.client.UserAdd(ctx, "root", "r"); return err },
-		func() error { _, err := etcd.client.UserGrantRole(ctx, "root", "root"); return err },
-		func() error { _, err := etcd.client.UserAdd(ctx, "u", "p"); return err },
-		func() error { _, err := etcd.client.UserGrantRole(ctx, "u", "svc"); return err },
-		func() error { _, err := etcd.client.AuthEnable(ctx); return err },
+		func() error { _, err := etcd.client.UserAdd(etcd.bounded(), "root", "r"); return err },
+		func() error { _, err := etcd.client.UserGrantRole(etcd.bounded(), "root", "root"); return err },
+		func() error { _, err := etcd.client.UserAdd(etcd.bounded(), "u", "p"); return err },
+		func() error { _, err := etcd.client.UserGrantRole(etcd.bounded(), "u", "svc"); return err },
+		func() error { _, err := etcd.client.AuthEnable(etcd.bounded()); return err },
 	} {
 		require.NoError(t, do())
 	}

@@ -104,9 +104,9 @@ func TestNothingIsLeft(t *testing.T) {
 func TestManyNames(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	s := session(t, cli)
-	ctx := within(t)
 	warm := func(n int) {
 		for i := range n {
+			ctx := within(t) // for each, however many there are
 			m := concurrency.NewMutex(s, fmt.Sprintf("%s-%d", t.Name(), i))
 			require.NoError(t, m.Lock(ctx))
 			require.NoError(t, m.Unlock(ctx))

@@ -98,19 +98,28 @@ func TestTheCallersOwnEnd(t *testing.T) {
 	host := etcdtest.Shared(t).Host(t)
 	_, server := s.leader(host.Client(t))
 	host.Cut()
-	ctx, cancel := context.WithTimeout(s.ctx, 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
+	met := make(chan struct{})
+	go func() {
+		defer close(met)
+		defer cancel()
+		for host.Stats().Dropped.Inbound == 0 && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}()
 	_, err := server.Put(ctx, put("r1", "a", "1"))
-	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
-	_, err = server.Get(ctx, &kvpb.GetRequest{Key: "a"})
-	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
-
-	ctx, cancel = context.WithCancel(s.ctx)
-	time.AfterFunc(50*time.Millisecond, cancel)
-	_, err = server.Put(ctx, put("r2", "a", "1"))
+	<-met
 	require.Equal(t, codes.Canceled, status.Code(err), "%v", err)
 	require.True(t, errors.Is(err, context.Canceled))
 	require.Positive(t, host.Stats().Dropped.Inbound, "the fault was met")
+
+	ctx, cancel = context.WithTimeout(s.ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err = server.Put(ctx, put("r2", "a", "1"))
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
+	_, err = server.Get(ctx, &kvpb.GetRequest{Key: "a"})
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
 	host.Mend()
 	require.NotContains(t, s.ids(), "r1")
 }

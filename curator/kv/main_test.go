@@ -36,7 +36,7 @@ var runs atomic.Int64
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	name := fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "|"), runs.Add(1)) // as go test -count repeats it
 	return &stage{t: t, ctx: ctx, election: name, space: kv.SpaceOf(name), admin: etcdtest.Shared(t).Client(t)}
@@ -54,7 +54,7 @@ func (s *stage) leader(cli *clientv3.Client, change ...func(*election.Config)) (
 // tenure wins. The session is closed with the test.
 func (s *stage) tenure(cli *clientv3.Client, change ...func(*election.Config)) *election.Leadership {
 	s.t.Helper()
-	session, err := lease.Open(s.ctx, lease.Config{Lease: cli, TTL: 30 * time.Second})
+	session, err := lease.Open(s.ctx, lease.Config{Lease: cli, TTL: time.Minute})
 	require.NoError(s.t, err)
 	cfg := election.Config{Election: s.election, Session: session, KV: cli, Watcher: cli}
 	for _, f := range change {

@@ -25,7 +25,7 @@ func TestRequirement19PausedLeader(t *testing.T) {
 			election := "counting, " + name
 			node := func(id string, more ...string) *process {
 				return start(t, program, append([]string{
-					"--election", election, "--node", id, "--db", file, "--ttl", "2s", "--every", "10ms",
+					"--election", election, "--node", id, "--db", file, "--ttl", "4s", "--every", "10ms",
 					"--endpoints", strings.Join(etcd.Endpoints(), ","), "--fence=" + strconv.FormatBool(fenced),
 				}, more...)...)
 			}

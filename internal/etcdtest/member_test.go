@@ -13,7 +13,7 @@ import (
 )
 
 func TestKillAndRestartWithData(t *testing.T) {
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := etcdtest.Start(t, steady)
 	ctx := within(t)
 	lead, err := c.Leader(ctx)
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func TestKillAndRestartWithData(t *testing.T) {
 }
 
 func TestKillAllAndRestartTogether(t *testing.T) {
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
+	c := etcdtest.Start(t, steady)
 	ctx := within(t)
 	cli := c.Client(t)
 	_, err := cli.Put(ctx, "k", "v")
@@ -98,5 +98,5 @@ func TestQuotaRaisesNoSpace(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := cli.Put(within(t), "k", value)
 		return errors.Is(err, rpctypes.ErrNoSpace)
-	}, 10*time.Second, time.Millisecond)
+	}, patience, time.Millisecond)
 }

@@ -35,7 +35,7 @@ func stored(t *testing.T, key string) string {
 // eventuallyStored waits until a key has a value.
 func eventuallyStored(t *testing.T, key, value string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return stored(t, key) == value }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return stored(t, key) == value }, patience, time.Millisecond)
 }
 
 func TestProxyDelaysEachDirection(t *testing.T) {
@@ -87,7 +87,7 @@ func TestProxyHoldsAndDelivers(t *testing.T) {
 		result <- err
 	}()
 	eventuallyStored(t, key, "held")
-	require.Eventually(t, func() bool { return h.Stats().Held.Outbound > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return h.Stats().Held.Outbound > 0 }, patience, time.Millisecond)
 	require.Empty(t, result)
 	h.Mend()
 	require.NoError(t, <-result, "a reply that was held did not arrive")
@@ -109,7 +109,7 @@ func TestProxyRefuses(t *testing.T) {
 	require.NoError(t, err, "a connection that existed was touched")
 	h.Reset()
 	requireTimeout(t, cli, key)
-	require.Eventually(t, func() bool { return h.Stats().Refused > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return h.Stats().Refused > 0 }, patience, time.Millisecond)
 	requireMended(t, h, cli, key)
 }
 
@@ -192,5 +192,5 @@ func requireMended(t *testing.T, h *etcdtest.Host, cli *clientv3.Client, key str
 		defer cancel()
 		_, err := cli.Put(ctx, key, "mended")
 		return err == nil
-	}, 10*time.Second, time.Millisecond)
+	}, patience, time.Millisecond)
 }

@@ -14,7 +14,9 @@ import (
 // The new member has the old one's place and the others' data, and it is a voter: with
 // it, and without one of the old ones, there is a majority.
 func TestReplace(t *testing.T) {
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Replaceable: true})
+	cfg := steady
+	cfg.Replaceable = true
+	c := etcdtest.Start(t, cfg)
 	ctx := within(t)
 	_, err := c.Client(t).Put(ctx, "k", "v")
 	require.NoError(t, err)

@@ -39,6 +39,8 @@ var verdicts = map[string]struct {
 	"no leader":                           {rpctypes.ErrNoLeader, false, true},
 	"leader changed":                      {rpctypes.ErrLeaderChanged, false, false},
 	"not leader":                          {rpctypes.ErrNotLeader, true, true},
+	"a learner":                           {rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner), false, true},
+	"a learner, not converted":            {rpctypes.ErrGRPCNotSupportedForLearner, false, true},
 	"time-out at the server":              {rpctypes.ErrTimeout, false, false},
 	"time-out, leader failed":             {rpctypes.ErrTimeoutDueToLeaderFail, false, false},
 	"time-out, connection lost":           {rpctypes.ErrTimeoutDueToConnectionLost, false, false},

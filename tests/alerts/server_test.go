@@ -66,21 +66,37 @@ scrape_configs:
 `, targets)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600))
 
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	at := free.Addr().String()
-	require.NoError(t, free.Close())
-	start(t, "prometheus", tool(t, "prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yml"),
-		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at, "--query.lookback-delta=5s", "--log.level=warn")
-	s := &server{t: t, base: "http://" + at, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}}
-	require.Eventually(t, func() bool {
-		resp, err := s.http.Get(s.base + "/-/ready")
-		if err != nil {
-			return false
+	for {
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		at := free.Addr().String()
+		require.NoError(t, free.Close())
+		p := start(t, "prometheus", tool(t, "prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yml"),
+			"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at, "--query.lookback-delta=5s", "--log.level=warn")
+		s := &server{t: t, base: "http://" + at, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}}
+		if s.ready(p) {
+			return s
 		}
-		return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
-	}, patience, 20*time.Millisecond, "Prometheus is not ready")
-	return s
+		// Somebody else may have taken the port meanwhile; then it is another one.
+		require.Contains(t, p.said(), "address already in use", "Prometheus is not ready")
+	}
+}
+
+// ready waits until the server's process serves; false if it has ended, or does not.
+func (s *server) ready(p *process) bool {
+	s.t.Helper()
+	for deadline := s.deadline(); s.before(deadline); {
+		select {
+		case <-p.done:
+			return false
+		default:
+		}
+		resp, err := s.http.Get(s.base + "/-/ready")
+		if err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK {
+			return true
+		}
+	}
+	return false
 }
 
 // ask asks the server's API; what is wrong with a query is an error.

@@ -38,7 +38,7 @@ var ghostRows = []behaviour{
 		holds: func(s *stage) {
 			made := s.sessionOn(s.meddled(lostReply), options{})
 			e := s.newElection(made, s.name)
-			err := e.Campaign(s.within(300*time.Millisecond), "ghost")
+			err := e.Campaign(s.within(shortly), "ghost")
 			s.check(errors.Is(err, context.DeadlineExceeded), "it returns %v", err)
 			s.check(len(s.line()) == 0, "a ghost holds up the line")
 			err, ok := comes(s.bystander(s.within(s.soon)), patience)
@@ -62,7 +62,7 @@ var ghostRows = []behaviour{
 		theirs: "a ghost holds the mutex",
 		holds: func(s *stage) {
 			m := s.newMutex(s.sessionOn(s.meddled(lostReply), options{}), s.name)
-			err := m.Lock(s.within(300 * time.Millisecond))
+			err := m.Lock(s.within(shortly))
 			s.check(errors.Is(err, context.DeadlineExceeded), "it returns %v", err)
 			other := s.newMutex(s.session(options{}), s.name)
 			s.check(other.Lock(s.within(s.soon)) == nil, "a ghost holds the mutex")

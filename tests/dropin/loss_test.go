@@ -26,7 +26,7 @@ func (s *stage) unanswered(sent bool) (session, election) {
 	e := s.newElection(made, s.name)
 	s.lead(e, "leader")
 	lose.Store(true)
-	err := e.Resign(s.within(300 * time.Millisecond))
+	err := e.Resign(s.within(shortly))
 	s.check(errors.Is(err, context.DeadlineExceeded), "the resignation returns %v", err)
 	lose.Store(false)
 	return made, e

@@ -42,7 +42,7 @@ var sharedRows = []behaviour{
 			ctx, cancel := context.WithCancel(s.ctx)
 			first := s.queue(ctx, made, e, "v")
 			second := after(func() error { return e.Campaign(s.ctx, "v") })
-			time.Sleep(while) // until it waits as well
+			time.Sleep(3 * while) // until it waits as well
 			cancel()
 			err, ok := comes(first, patience)
 			s.check(ok && is(err, context.Canceled), "the first one returns %v", err)
@@ -70,7 +70,7 @@ var sharedRows = []behaviour{
 			defer cancel()
 			first := s.queue(ctx, made, e, "v")
 			second := after(func() error { return e.Campaign(s.ctx, "v") })
-			time.Sleep(while) // until it waits as well
+			time.Sleep(3 * while) // until it waits as well
 			kv.slow.Store(true)
 			s.valid(leader.Resign(s.ctx))
 			err, ok := comes(second, patience)

@@ -154,19 +154,21 @@ var sessionRows = []behaviour{
 		what:   "Done is closed before etcd expires the lease",
 		theirs: "the key went first",
 		holds: func(s *stage) {
-			// Replies that take a second: a renewal counts from its sending for etcd, and
-			// for its client's package from their receipt.
+			// Replies that are late: a renewal counts from its sending for etcd, and for its
+			// client's package from their receipt. The TTL leaves room for renewals with
+			// such replies, and how late they are for a busy machine to see what is first.
+			const late = 1500 * time.Millisecond
 			host := s.cluster.Host(s.T)
-			made := s.sessionOn(host.Client(s.T), seconds(6))
+			made := s.sessionOn(host.Client(s.T), seconds(14))
 			e := s.newElection(made, s.name)
 			s.lead(e, "v")
 			watch, stop := context.WithCancel(s.ctx)
 			defer stop()
 			gone := s.cli.Watch(watch, e.Key(), clientv3.WithCreatedNotify(), clientv3.WithFilterPut())
 			<-gone
-			host.Delay(0, time.Second)
+			host.Delay(0, late)
 			defer host.Mend()
-			time.Sleep(5 * time.Second) // for renewals with such replies
+			time.Sleep(8 * time.Second) // for renewals with such replies
 			s.check(!isDone(made.Done()), "slow replies have ended it")
 			host.Cut()
 			_, ok := comes(gone, patience)

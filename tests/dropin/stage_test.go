@@ -20,6 +20,9 @@ const (
 	quiet = 60
 	// while is how long is watched that something does not happen.
 	while = 500 * time.Millisecond
+	// shortly is how long a call is given of which the caller hears nothing: enough for a busy
+	// machine to carry it out, and less than a single attempt of ours may take.
+	shortly = time.Second
 )
 
 // stage is where a row is played: one package, an etcd and a name of its own. Its checks

@@ -32,8 +32,8 @@ func playAll(ctx context.Context, s setting, all []*mutant, tell func(result)) (
 	for i := range min(max(s.jobs, 1), len(all)) {
 		dir := filepath.Join(temp, strconv.Itoa(i))
 		t, err := copyTree(ctx, s.root, filepath.Join(dir, "tree"), s.at)
-		if err != nil {
-			return nil, err
+		if err != nil { // which does not say that it was interrupted
+			return nil, errors.Join(context.Cause(ctx), err)
 		}
 		players = append(players, &player{tree: t, bin: dir, timeout: s.timeout, health: h})
 	}

@@ -106,7 +106,7 @@ func TestVerdicts(t *testing.T) {
 		"i-panics":    change(add, "func Add(a, b int) int { panic(a) }", "TestAdd"),
 	})
 	told := 0
-	results, err := playAll(t.Context(), setting{root: root, jobs: 1, timeout: 3 * time.Second}, all, func(result) { told++ })
+	results, err := playAll(t.Context(), setting{root: root, jobs: 1, timeout: 10 * time.Second}, all, func(result) { told++ })
 	require.NoError(t, err)
 	require.Equal(t, len(want), told)
 	got := map[string]verdict{}

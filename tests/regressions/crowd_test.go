@@ -35,16 +35,18 @@ func TestRegression37_Crowd(t *testing.T) {
 		cli := c.Client(t, rec.Attach)
 		joining.Go(func() {
 			for j := i; j < crowd; j += clients {
-				people[j] = join(t, cli, name, func(_ *lease.Config, e *election.Config) {
+				people[j] = join(t, cli, name, func(l *lease.Config, e *election.Config) {
 					// Without rechecks, and without a second watch where a busy etcd
 					// confirms the first one late: what is counted is what one costs.
 					e.Recheck, e.Timeout = -1, patience
+					// Nobody renews meanwhile, or loses its lease on a busy machine.
+					l.TTL = time.Hour
 				})
 			}
 		})
 	}
 	joining.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*patience)
 	defer cancel()
 	queued := make(chan struct{})
 	tokens := make(chan eldest.Token, crowd)

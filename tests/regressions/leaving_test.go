@@ -80,7 +80,7 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 			leader := join(t, c.Client(t), name).lead(t)
 			host := c.Host(t)
 			defer host.Mend()
-			p := join(t, host.Client(t), name, ttl(3*time.Second))
+			p := join(t, host.Client(t), name, ttl(5*time.Second))
 			ctx, cancel := context.WithCancelCause(context.Background())
 			_, err := p.candidate.Register(ctx)
 			require.NoError(t, err)

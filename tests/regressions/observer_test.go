@@ -130,9 +130,9 @@ func TestRegression22_SlowReader(t *testing.T) {
 	isLast := func(s eldest.State) bool { return string(s.Leader.Value) == "the last one" }
 	quick := make(chan int, 1)
 	sub := o.Subscribe()
+	ctx, cancel := context.WithTimeout(context.Background(), 4*patience) // so many updates take a busy machine its time
+	defer cancel()
 	go func() { // another reader, which keeps up as it can
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
 		for seen := 1; ; seen++ {
 			state, err := sub.Next(ctx)
 			if !assert.NoError(t, err) || isLast(state) {
@@ -150,8 +150,6 @@ func TestRegression22_SlowReader(t *testing.T) {
 	for w := range writers {
 		cli := c.Client(t)
 		writing.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
 			for i := range updates / writers {
 				value := fmt.Sprintf("%0*d", size, w*updates+i)
 				if _, err := cli.Put(ctx, leader.Key(), value, clientv3.WithLease(p.session.ID())); !assert.NoError(t, err) {
@@ -204,7 +202,7 @@ func TestRegression23_DeleteAndPutInOneBatch(t *testing.T) {
 	go func() {
 		defer close(looking)
 		var last eldest.State
-		for begin := time.Now(); last.Leader.Key != key(batches) && time.Since(begin) < patience; {
+		for begin := time.Now(); last.Leader.Key != key(batches) && time.Since(begin) < 4*patience; {
 			if s := o.State(); s.Kind != last.Kind || s.Revision != last.Revision {
 				states = append(states, s)
 				last = s

@@ -72,7 +72,7 @@ func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := electionOf(t)
 	host := c.Host(t)
-	leader := startChild(t, order{Endpoints: host.Endpoints(), Election: name, TTL: 2 * time.Second})
+	leader := startChild(t, order{Endpoints: host.Endpoints(), Election: name, TTL: 4 * time.Second})
 	waiter := join(t, c.Client(t), name)
 	result := waiter.queue(t)
 	host.Hold(etcdtest.Inbound)

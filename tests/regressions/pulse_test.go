@@ -25,7 +25,7 @@ func TestRegression36_StuckApplicationWithAPulse(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
 	name := electionOf(t)
-	const within, life = 500 * time.Millisecond, 2 * time.Second
+	const within, life = time.Second, 4 * time.Second
 	pulse := lease.NewPulse(within)
 	var stuck atomic.Bool
 	n := stand(t, c.Client(t), name, "n", func(ctx context.Context, _ *elector.Leadership) error {

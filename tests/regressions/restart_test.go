@@ -75,7 +75,7 @@ func TestRegression10_StatusOfAStoppedLeader(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := electionOf(t)
 	host := c.Host(t)
-	old := startChild(t, order{Endpoints: host.Endpoints(), Election: name, TTL: 2 * time.Second, Node: "old"})
+	old := startChild(t, order{Endpoints: host.Endpoints(), Election: name, TTL: 5 * time.Second, Node: "old"})
 	next := stand(t, c.Client(t), name, "next", untilTheEnd)
 	next.until(t, "following", func(s elector.Status) bool {
 		leader, ok := s.Leader()

@@ -143,9 +143,10 @@ func TestRegression36_StuckApplication(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
 	name := electionOf(t)
+	const life = 5 * time.Second
 	var stuck atomic.Bool
 	cli := c.Client(t)
-	n := stand(t, cli, name, "n", untilTheEnd, lasting(2*time.Second), func(cfg *elector.Config) {
+	n := stand(t, cli, name, "n", untilTheEnd, lasting(life), func(cfg *elector.Config) {
 		cfg.Source = elector.Always(elector.Clients{KV: cli, Watcher: cli, Lease: gated{cli, &stuck}})
 	})
 	l := take(t, n.won, "the win")
@@ -154,7 +155,7 @@ func TestRegression36_StuckApplication(t *testing.T) {
 	stuck.Store(true)
 	begin := time.Now()
 	take(t, l.Done(), "the end of the tenure")
-	require.Less(t, time.Since(begin), 2*time.Second)
+	require.Less(t, time.Since(begin), life)
 	second := take(t, next.won, "the successor's win")
 	require.Error(t, l.Err())
 	stuck.Store(false)
@@ -173,7 +174,7 @@ func TestRegression36_StuckSession(t *testing.T) {
 	cli := c.Client(t, rec.Attach)
 	jeopardy := make(chan lease.JeopardyEvent, 16)
 	p := join(t, cli, name, func(l *lease.Config, _ *election.Config) {
-		l.TTL, l.Lease = 2*time.Second, gated{cli, &stuck}
+		l.TTL, l.Renewal, l.Lease = 4*time.Second, eager, gated{cli, &stuck}
 		l.Hooks.Jeopardy = func(ev lease.JeopardyEvent) { jeopardy <- ev }
 	})
 	leader := p.lead(t)

@@ -89,6 +89,14 @@ type change func(*lease.Config, *election.Config)
 // quiet is a TTL at which renewals and rechecks hardly get into a test's way.
 const quiet = 60 * time.Second
 
+// eager renews so often that even a busy machine does not cost a session its lease, and that
+// several TTLs are to be told by the number of renewals.
+func eager(granted time.Duration) lease.Renewal {
+	return lease.Renewal{Every: granted / eagerness, Timeout: granted / 4}
+}
+
+const eagerness = 12
+
 func ttl(d time.Duration) change { return func(l *lease.Config, _ *election.Config) { l.TTL = d } }
 
 // join makes a participant, which is closed with the test.

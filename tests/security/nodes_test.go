@@ -55,7 +55,7 @@ func (s *service) start(id string) {
 	cfg := curator.Config{
 		Elector: elector.Config{
 			Election: svc, NodeID: id, Source: elector.Always(elector.Client(s.client("node", id))),
-			Session: lease.Config{TTL: 10 * time.Second}, Backoff: func(int) time.Duration { return 50 * time.Millisecond },
+			Session: lease.Config{TTL: time.Minute}, Backoff: func(int) time.Duration { return 50 * time.Millisecond },
 		},
 		Listener: listener, Wait: 2 * time.Second,
 		ServerCredentials: credentials.NewTLS(&tls.Config{
@@ -85,16 +85,19 @@ func (s *service) start(id string) {
 	s.t.Cleanup(s.stop[id])
 }
 
-// leader waits until one leads and the others follow it, and returns their ids.
+// leader waits until one leads and the others follow it, and nobody else, and returns
+// their ids.
 func (s *service) leader() (leader string, followers []string) {
 	s.t.Helper()
 	eventually(s.t, func() bool {
 		leader, followers = "", nil
 		for id, n := range s.nodes {
-			switch n.Status().Role() {
-			case elector.Leading:
+			if n.Status().Role() == elector.Leading {
 				leader = id
-			case elector.Following:
+			}
+		}
+		for id, n := range s.nodes {
+			if seen, follows := n.Status().Leader(); follows && seen.Address == s.at[leader] {
 				followers = append(followers, id)
 			}
 		}

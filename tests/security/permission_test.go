@@ -47,18 +47,22 @@ var acts = []act{
 		o, err := observe.New(observe.Config{Election: svc, KV: cli, Watcher: cli})
 		require.NoError(t, err)
 		defer o.Close()
-		state, err := o.Subscribe().Next(within(t))
-		if err == nil && state.Kind != eldest.Led {
-			err = state.Reason
+		for states := o.Subscribe(); ; {
+			state, err := states.Next(within(t))
+			if err != nil || state.Kind == eldest.Led {
+				return err
+			}
+			if !errors.Is(state.Reason, eldest.ErrSilent) { // that is a machine that is busy
+				return state.Reason
+			}
 		}
-		return err
 	}},
 	{"register", readWrite, stands(func(ctx context.Context, c *election.Candidate) error {
 		_, err := c.Register(ctx)
 		return err
 	})},
 	{"campaign", readWrite, stands(func(ctx context.Context, c *election.Candidate) error {
-		brief, cancel := context.WithTimeout(ctx, time.Second)
+		brief, cancel := context.WithTimeout(ctx, 3*time.Second) // a refusal comes long before
 		defer cancel()
 		_, err := c.Campaign(brief)
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -208,16 +212,20 @@ func TestRoleOfExactlyTheRange(t *testing.T) {
 	f.user("node", on(svc, readWrite))
 	cli := f.client("node", "somebody")
 	renewed := make(chan struct{}, 1000)
-	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 2 * time.Second, Hooks: lease.Hooks{
-		Renewed: func(lease.RenewedEvent) { renewed <- struct{}{} },
-	}})
+	session, err := lease.Open(within(t), lease.Config{
+		Lease: cli, TTL: 6 * time.Second,
+		Renewal: func(granted time.Duration) lease.Renewal {
+			return lease.Renewal{Every: granted / 6, Timeout: granted / 2}
+		},
+		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) { renewed <- struct{}{} }},
+	})
 	require.NoError(t, err)
 	c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli})
 	require.NoError(t, err)
 	l, err := c.Campaign(within(t))
 	require.NoError(t, err)
 	require.NoError(t, l.Proclaim(within(t), []byte("news")))
-	for range 6 {
+	for range 2 * 6 {
 		take(t, renewed, "a renewal")
 	}
 	require.True(t, l.Holds(0))
@@ -257,7 +265,7 @@ func TestPermissionTakenFromALeader(t *testing.T) {
 	f := newFortress(t, simple, 0)
 	f.user("node", on(svc, readWrite), permission{from: "data", may: readWrite})
 	cli := f.client("node", "somebody")
-	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 2 * time.Second})
+	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 5 * time.Second})
 	require.NoError(t, err)
 	c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli})
 	require.NoError(t, err)

@@ -94,7 +94,7 @@ func TestTokensExpireDuringAWait(t *testing.T) {
 				}
 			}
 			sees("first")
-			expire := func() { time.Sleep(tokenLife + 1500*time.Millisecond) } // the fault itself; etcd looks once a second
+			expire := func() { time.Sleep(tokenLife + 3*time.Second) } // the fault itself; etcd looks once a second
 
 			expire()
 			require.True(t, l.Holds(0))
@@ -137,9 +137,13 @@ func TestTokensExpireUnderASession(t *testing.T) {
 	f.user("node", on(svc, readWrite))
 	cli := f.client("node", "somebody")
 	renewed := make(chan struct{}, 1000)
-	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 2 * time.Second, Hooks: lease.Hooks{
-		Renewed: func(lease.RenewedEvent) { renewed <- struct{}{} },
-	}})
+	session, err := lease.Open(within(t), lease.Config{
+		Lease: cli, TTL: 10 * time.Second,
+		Renewal: func(time.Duration) lease.Renewal {
+			return lease.Renewal{Every: tokenLife / 4, Timeout: 3 * time.Second}
+		},
+		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) { renewed <- struct{}{} }},
+	})
 	require.NoError(t, err)
 	c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli})
 	require.NoError(t, err)

@@ -141,7 +141,7 @@ func work(t *testing.T, impl Implementation, st style, from, to int) {
 		t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
 			begun := time.Now()
 			r := run(t, impl, st.draw(uint64(n)))
-			require.NoError(t, enc.Encode(r.outcome(time.Since(begun))))
+			require.NoError(t, enc.Encode(r.outcome(time.Since(begun), impl.Name == Eldest.Name)))
 		})
 	}
 }

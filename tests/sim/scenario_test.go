@@ -46,7 +46,7 @@ func TestScenarios(t *testing.T) {
 		for n := from; n < to && len(sum.Failed) < stopAfter; n++ {
 			t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
 				begun := time.Now()
-				failed(run(t, impl, st.draw(uint64(n))).outcome(time.Since(begun)))
+				failed(run(t, impl, st.draw(uint64(n))).outcome(time.Since(begun), impl.Name == Eldest.Name))
 			})
 		}
 	} else {

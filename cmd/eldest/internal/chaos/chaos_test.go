@@ -108,7 +108,9 @@ func TestEachFaultTakesEffect(t *testing.T) {
 func TestNoEffectIsInvalid(t *testing.T) {
 	t.Parallel()
 	ctx := within(t)
-	s, err := build(ctx, small(t))
+	cfg := small(t)
+	cfg.TTL = 30 * time.Second // nobody loses its lease, and leaves the lead to a waiter
+	s, err := build(ctx, cfg)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.close()) }()
 	require.NoError(t, s.begin(ctx))

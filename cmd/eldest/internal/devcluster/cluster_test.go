@@ -58,6 +58,13 @@ func serves(cli *clientv3.Client) bool {
 	return err == nil
 }
 
+// requireServes waits until a member answers.
+func requireServes(t *testing.T, endpoint string) {
+	t.Helper()
+	cli := client(t, endpoint)
+	require.Eventually(t, func() bool { return serves(cli) }, 20*time.Second, time.Millisecond)
+}
+
 func TestClusterServesAndLeavesNothing(t *testing.T) {
 	c := start(t, devcluster.Config{Members: 3})
 	cli := client(t, c.Endpoints()...)
@@ -101,14 +108,15 @@ func TestClusterComesBackWithItsData(t *testing.T) {
 
 func TestCutAndMend(t *testing.T) {
 	c := start(t, devcluster.Config{Members: 3})
-	lead := c.Leader()
-	require.GreaterOrEqual(t, lead, 0)
+	lead := -1
+	require.Eventually(t, func() bool { lead = c.Leader(); return lead >= 0 }, 20*time.Second, time.Millisecond)
 	require.NoError(t, c.Cut(lead))
-	require.Eventually(t, func() bool { l := c.Leader(); return l >= 0 && l != lead }, 10*time.Second, time.Millisecond)
+	next := -1
+	require.Eventually(t, func() bool { next = c.Leader(); return next >= 0 && next != lead }, 20*time.Second, time.Millisecond)
 	require.False(t, serves(client(t, c.Endpoints()[lead])))
-	require.True(t, serves(client(t, c.Endpoints()[c.Leader()])))
+	requireServes(t, c.Endpoints()[next])
 	require.NoError(t, c.Mend(lead))
-	require.Eventually(t, func() bool { return serves(client(t, c.Endpoints()[lead])) }, 10*time.Second, time.Millisecond)
+	requireServes(t, c.Endpoints()[lead])
 	require.ErrorIs(t, c.Cut(3), devcluster.ErrNoMember)
 }
 
@@ -117,10 +125,10 @@ func TestStopAndRestart(t *testing.T) {
 	require.NoError(t, c.Stop(0))
 	require.ErrorIs(t, c.Stop(0), devcluster.ErrNoMember)
 	require.False(t, serves(client(t, c.Endpoints()[0])))
-	require.Eventually(t, func() bool { return serves(client(t, c.Endpoints()[1])) }, 10*time.Second, time.Millisecond)
+	requireServes(t, c.Endpoints()[1])
 	require.NoError(t, c.Restart(within(t), 0))
 	require.ErrorIs(t, c.Restart(within(t), 0), devcluster.ErrNoMember)
-	require.True(t, serves(client(t, c.Endpoints()[0])))
+	requireServes(t, c.Endpoints()[0])
 }
 
 func TestBadConfigs(t *testing.T) {

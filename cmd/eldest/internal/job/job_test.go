@@ -149,12 +149,13 @@ func TestDeadline(t *testing.T) {
 	dir := t.TempDir()
 	pids, terms := filepath.Join(dir, "pids"), filepath.Join(dir, "terms")
 	j := startJob(t)
-	kill := job.Now() + 5*time.Second
-	j.SetDeadline(job.Deadline{Term: kill - 2*time.Second, Kill: kill})
+	j.SetDeadline(far())
 	hear := `trap "echo $$ >> ` + terms + `" TERM; echo $$ >> ` + pids + `; while :; do sleep 0.01; done`
 	_, err := launch(j, shell(fmt.Sprintf("(setsid sh -c '%s' &); sh -c '%s' & %s", hear, hear, hear)))
 	require.NoError(t, err)
 	all := running(t, pids, 3)
+	kill := job.Now() + 4*time.Second
+	j.SetDeadline(job.Deadline{Term: kill - 3*time.Second, Kill: kill})
 	<-j.Warned()
 	require.Less(t, job.Now(), kill, "INVALID: a machine too slow to tell TERM from KILL")
 	// There is no way back.
@@ -169,9 +170,9 @@ func TestDeadline(t *testing.T) {
 
 func TestNewerDeadlinesCount(t *testing.T) {
 	j := startJob(t)
-	first := job.Now() + 300*time.Millisecond
+	first := job.Now() + 2*time.Second
 	j.SetDeadline(job.Deadline{Term: first, Kill: first})
-	_, err := launch(j, shell("sleep 0.8; exit 6"))
+	_, err := launch(j, shell("sleep 2.5; exit 6"))
 	require.NoError(t, err)
 	j.SetDeadline(far())
 	require.Equal(t, job.Status{Code: 6}, over(t, j))

@@ -59,7 +59,7 @@ func TestCutHoldsRequestUntilMended(t *testing.T) {
 		}
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return len(f.counts()) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(f.counts()) == 1 }, 20*time.Second, time.Millisecond)
 	require.Equal(t, []Held{{Link: Link{From: "m1", To: "m2"}, Count: 1}}, f.counts())
 	require.Empty(t, served)
 	f.set(nil)
@@ -84,7 +84,7 @@ func TestCutTheOtherWayHoldsPiecesOfTheReply(t *testing.T) {
 
 	f.set([]Link{{From: "m2", To: "m1"}})
 	more <- true
-	require.Eventually(t, func() bool { return len(f.counts()) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(f.counts()) == 1 }, 20*time.Second, time.Millisecond)
 	f.set(nil)
 	line, err := r.ReadString('\n')
 	require.NoError(t, err)

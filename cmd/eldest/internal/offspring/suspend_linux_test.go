@@ -25,9 +25,9 @@ func TestSuspend(t *testing.T) {
 		return strings.Contains(string(stat), ") T ")
 	}
 	require.NoError(t, p.Suspend())
-	require.Eventually(t, stopped, 5*time.Second, time.Millisecond)
+	require.Eventually(t, stopped, 20*time.Second, time.Millisecond)
 	require.NoError(t, p.Resume())
-	require.Eventually(t, func() bool { return !stopped() }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !stopped() }, 20*time.Second, time.Millisecond)
 	require.NoError(t, p.Suspend())
 	p.End()
 	code, _ := p.Result()

@@ -65,7 +65,7 @@ func TestDemoForPrograms(t *testing.T) {
 // --duration goes on to the next round, and begins no act when it is over.
 func TestDemoDuration(t *testing.T) {
 	t.Parallel()
-	p := perform(t, "demo", "--members", "1", "--candidates", "4", "--ttl", "2s", "--duration", "4s", "--json")
+	p := perform(t, "demo", "--members", "1", "--candidates", "4", "--ttl", "2s", "--duration", "10s", "--json")
 	lines := p.rest()
 	require.Zero(t, p.exit(), strings.Join(lines, "\n"))
 	resigned := strings.Count(strings.Join(lines, "\n"), `"act":"resign"`)
@@ -93,7 +93,7 @@ func TestDemoASignalLeavesNothing(t *testing.T) {
 func TestDemoASignalDuringTheStartLeavesNothing(t *testing.T) {
 	t.Parallel()
 	p := perform(t, "demo")
-	require.Eventually(t, func() bool { return len(p.left()) > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(p.left()) > 0 }, limit, time.Millisecond)
 	p.signal(syscall.SIGINT)
 	require.Equal(t, 130, p.exit())
 	require.Empty(t, p.left())

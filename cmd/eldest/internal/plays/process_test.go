@@ -147,7 +147,7 @@ func requireGone(t *testing.T, pids []int) {
 			}
 		}
 		return true
-	}, 10*time.Second, 10*time.Millisecond, "processes %v are still there", pids)
+	}, limit, 10*time.Millisecond, "processes %v are still there", pids)
 }
 
 func (p *performance) signal(sig syscall.Signal) {

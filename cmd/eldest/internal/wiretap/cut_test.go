@@ -3,7 +3,6 @@ package wiretap_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -20,16 +19,21 @@ func TestCut(t *testing.T) {
 	<-watched
 
 	s.tap.Cut("anna")
-	short, cancel := context.WithTimeout(s.ctx, 100*time.Millisecond)
-	defer cancel()
-	_, err := anna.Put(short, "k", "lost")
-	require.Error(t, err)
-	_, err = bert.Put(s.ctx, "k", "there")
-	require.NoError(t, err)
 	lost := func(kind wiretap.Kind) wiretap.Message {
 		return s.eventually(func(m wiretap.Message) bool { return m.Lost && m.Kind == kind })
 	}
+	short, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	given := make(chan error, 1)
+	go func() {
+		_, err := anna.Put(short, "k", "lost")
+		given <- err
+	}()
 	require.Equal(t, "anna", lost(wiretap.Request).Lane)
+	cancel() // it waits for an answer that does not come
+	require.Error(t, <-given)
+	_, err := bert.Put(s.ctx, "k", "there")
+	require.NoError(t, err)
 	require.Equal(t, "anna", lost(wiretap.Answer).Lane, "the event")
 	got, err := bert.Get(s.ctx, "k")
 	require.NoError(t, err)
