@@ -28,6 +28,7 @@ type actor struct {
 	// rank is nil for those who do not give way; yields counts how often it was to.
 	rank   func(value []byte) int
 	yields atomic.Int64
+	lost   atomic.Int64 // tenures and candidacies that ended with their session
 
 	mu        sync.Mutex
 	started   bool
@@ -217,6 +218,9 @@ func (a *actor) enough() <-chan time.Time {
 func denied(err error) bool { return errors.Is(err, rpctypes.ErrNoSpace) }
 
 func (a *actor) tell(e oracle.Event) {
+	if e.Lost {
+		a.lost.Add(1)
+	}
 	e.Who = a.name
 	a.stage.log.Add(e)
 }

@@ -54,6 +54,9 @@ func drawStep(rng *rand.Rand, ttl, at time.Duration) step {
 		s.share = 0.05 + 0.5*rng.Float64()
 		s.lasts = between(rng, ttl/2, 3*ttl)
 	case fade:
+		if rng.IntN(2) == 0 {
+			s.role = theLeader
+		}
 		s.way = rig.In
 		s.lag = between(rng, ttl/8, 6*ttl/10)
 		s.lasts = between(rng, ttl/2, 3*ttl/2)
@@ -86,9 +89,9 @@ func drawStep(rng *rand.Rand, ttl, at time.Duration) step {
 }
 
 // drawFreeze stops a process, for longer than its lease can last in two of three
-// cases, and mostly at a point.
+// cases, and in most at a point, to which not every process comes.
 func drawFreeze(rng *rand.Rand, ttl time.Duration, s *step) {
-	if rng.IntN(5) > 0 {
+	if rng.IntN(5) > 1 {
 		s.point = points[rng.IntN(len(points))]
 		s.after = rng.IntN(2) == 0
 		s.gone = rng.IntN(3) > 0

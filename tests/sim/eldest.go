@@ -19,7 +19,11 @@ import (
 var Eldest = Implementation{Name: "eldest", Open: openEldest}
 
 func openEldest(ctx context.Context, client *clientv3.Client, as Seat) (Contender, error) {
-	s, err := lease.Open(ctx, sessionConfig(client, as))
+	return openWith(ctx, client, as, sessionConfig(client, as))
+}
+
+func openWith(ctx context.Context, client *clientv3.Client, as Seat, session lease.Config) (Contender, error) {
+	s, err := lease.Open(ctx, session)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,9 @@ func (a *actor) state() (started, lives bool) {
 	return a.started, a.started && a.life.Err() == nil
 }
 
+// sessionsLost counts how often it was told that its session was lost.
+func (a *actor) sessionsLost() int { return int(a.lost.Load()) }
+
 // lease is the lease the participant stands with, or 0.
 func (a *actor) lease() int64 {
 	a.mu.Lock()

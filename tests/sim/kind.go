@@ -37,8 +37,9 @@ func kinds() []kind {
 		{name: "refused: " + string(rig.NoSpace), effect: true},
 		{name: "refused: " + string(rig.Compacted), effect: true, rare: true},
 		{name: "refused: " + string(rig.InvalidToken), effect: true, rare: true},
-		{name: "session lost under a slow clock", effect: true},
-		{name: "session lost under a fast clock", effect: true},
+		{name: "session lost under a slow clock", effect: true, rare: true},
+		{name: "session lost under a fast clock", effect: true, rare: true},
+		{name: "older token refused outside", effect: true},
 	}
 	out = append(out,
 		kind{name: "transferred to the next", effect: true, ours: true},
@@ -83,6 +84,8 @@ func (s *show) tally() {
 		switch {
 		case e.Kind == oracle.Ended && strings.Contains(e.Text, eldest.ErrRetired.Error()):
 			sum["retired"]++
+		case e.Kind == oracle.FenceRefused:
+			sum["older token refused outside"]++
 		case e.Kind == oracle.NotSure:
 			sum["first use after a stop: not sure"]++
 		case e.Kind == oracle.Sure:

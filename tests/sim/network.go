@@ -29,11 +29,12 @@ func (s *show) network(a *actor, st step) {
 		h.Lossy(st.way, st.share, s.rng(st))
 		s.endsAfter(st.lasts, string(packets), resent(h), h.Heal)
 	case fade:
-		dark := 5 * s.ttl / 2
-		s.bother(a, st.lasts+dark)
+		s.bother(a, st.course(s.ttl))
 		h.Delay(st.way, st.lag)
-		s.later(st.lasts, func() { h.Cut(rig.Both) })
-		s.endsAfter(st.lasts+dark, string(fade), late(h), h.Heal)
+		s.later(st.lasts, func() {
+			h.Cut(rig.Both)
+			s.endsAfter(st.course(s.ttl)-st.lasts, string(fade), a.sessionsLost, h.Heal)
+		})
 	case flicker:
 		s.flicker(a, st)
 	}

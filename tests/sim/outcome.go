@@ -26,7 +26,9 @@ type outcome struct {
 	Report string `json:"report,omitempty"`
 }
 
-func (r *result) outcome(took time.Duration) outcome {
+// outcome sums a result up. The history of a failed one is kept, if that is wanted: where
+// violations are expected there would be thousands.
+func (r *result) outcome(took time.Duration, keep bool) outcome {
 	o := outcome{
 		Style: r.plan.style, Seed: r.plan.seed, Tenures: r.tenures, Acked: r.acked, Reads: r.reads,
 		Virtual: r.virtual, Took: took, Struck: r.struck, Violations: map[string]int{},
@@ -36,6 +38,9 @@ func (r *result) outcome(took time.Duration) outcome {
 		o.Violations[v.Invariant]++
 	}
 	if len(r.violations) > 0 || o.Invalid != "" {
+		if keep {
+			r.kept = r.keep()
+		}
 		o.Report = r.String()
 	}
 	return o

@@ -19,15 +19,20 @@ type plan struct {
 	trips  []time.Duration // how far each is from the server, one way
 	temper []Temper
 	steps  []step
-	tempo  tempo
-	tokens time.Duration // how long etcd's tokens live; 0: no authentication
-	asked  []bool        // who takes part in transfers; none: nobody does
-	ranked bool          // they give way to one another
+	// unhurried plans let each fault run its course before everything heals.
+	unhurried bool
+	tempo     tempo
+	tokens    time.Duration // how long etcd's tokens live; 0: no authentication
+	asked     []bool        // who takes part in transfers; none: nobody does
+	ranked    bool          // they give way to one another
 }
 
 func (p *plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s seed %d: %d participants, TTL %v, joining at %v, at distances %v, tempers %+v, tempo %+v, tokens %v\n", p.style, p.seed, p.actors, p.ttl, p.joins, p.trips, p.temper, p.tempo, p.tokens)
+	if p.unhurried {
+		fmt.Fprintln(&b, "each fault runs its course")
+	}
 	if p.asked != nil {
 		fmt.Fprintf(&b, "taking part in transfers: %v, giving way: %v\n", p.asked, p.ranked)
 	}
@@ -35,6 +40,15 @@ func (p *plan) String() string {
 		fmt.Fprintln(&b, s)
 	}
 	return b.String()
+}
+
+// over is when the last fault has run its course.
+func (p *plan) over() time.Duration {
+	last := time.Duration(0)
+	for _, s := range p.steps {
+		last = max(last, s.at+s.course(p.ttl))
+	}
+	return last
 }
 
 // between draws a duration of whole milliseconds from [least, most].

@@ -62,6 +62,9 @@ func play(w *rig.World, impl Implementation, p *plan, looking *audience) *result
 		}
 		s.step(st, next)
 	}
+	if p.unhurried {
+		time.Sleep(begun + p.over() - w.Now())
+	}
 	s.calm.Store(true)
 	s.heal()
 	close(s.healed)
@@ -143,7 +146,10 @@ func (s *show) join(name string, after time.Duration) {
 // heal ends what is still wrong.
 func (s *show) heal() {
 	require.NoError(s.world.T, s.world.Server.Start())
-	for _, judge := range s.open {
+	s.mu.Lock()
+	open := s.open
+	s.mu.Unlock()
+	for _, judge := range open {
 		judge()
 	}
 	s.space()

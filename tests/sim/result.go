@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ type result struct {
 	acked      int
 	reads      int
 	virtual    time.Duration
+	kept       string // where the history of a failed run is
 }
 
 // faults counts what took effect and is a fault: a departure of one's own will
@@ -35,15 +37,32 @@ func (r *result) faults() int {
 // invalid says why a run proves nothing, or "". An invariant that nothing put to
 // the test is not one that held.
 func (r *result) invalid() string {
-	switch {
-	case r.tenures == 0:
-		return "nobody ever led"
-	case r.acked == 0:
-		return "nobody ever wrote"
-	case r.reads == 0:
-		return "nobody ever read what was written"
+	return strings.Join(r.history.Invalid(oracle.Needs{Tenures: 1, Acked: 1, Reads: 1, Queues: 1, Fenced: 1}), "; ")
+}
+
+// found says what was wrong, a line each.
+func (r *result) found() string {
+	var b strings.Builder
+	for _, v := range r.violations {
+		fmt.Fprintln(&b, v)
 	}
-	return ""
+	if why := r.invalid(); why != "" {
+		fmt.Fprintln(&b, "INVALID:", why)
+	}
+	return b.String()
+}
+
+// keep writes the history of a failed run into a directory of its own, with a picture of
+// the register, and returns where.
+func (r *result) keep() string {
+	dir, err := os.MkdirTemp("", fmt.Sprintf("eldest-sim-%s-%d-", r.plan.style, r.plan.seed))
+	if err == nil {
+		err = r.history.Keep(dir, r.found())
+	}
+	if err != nil {
+		return fmt.Sprintf("%s (incomplete: %v)", dir, err)
+	}
+	return dir
 }
 
 // String is the report of a failed run: how to see it again, what was wrong,
@@ -51,11 +70,9 @@ func (r *result) invalid() string {
 func (r *result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d; to run it alone:\n\tgo test ./tests/sim -run '^TestScenarios$' -sim.style=%s -sim.seed=%d\n", r.plan.seed, r.plan.style, r.plan.seed)
-	for _, v := range r.violations {
-		fmt.Fprintln(&b, v)
-	}
-	if why := r.invalid(); why != "" {
-		fmt.Fprintln(&b, "INVALID:", why)
+	b.WriteString(r.found())
+	if r.kept != "" {
+		fmt.Fprintln(&b, "history, and a picture of the register:", r.kept)
 	}
 	fmt.Fprintf(&b, "\n%v\n%v", r.plan, r.history)
 	return b.String()

@@ -30,15 +30,17 @@ type stage struct {
 	healed chan struct{} // closed when calm is set
 	calm   atomic.Bool   // the faults are over: leaders need not write so often
 
+	outside outside
+
 	mu     sync.Mutex
 	actors []*actor
 }
 
 func newStage(w *rig.World, impl Implementation, ttl time.Duration) *stage {
+	log := oracle.NewLog(w.Now, w.Server.Rev)
 	return &stage{
-		world: w, impl: impl, ttl: ttl, tempo: usual,
-		log:   oracle.NewLog(w.Now, w.Server.Rev),
-		admin: w.Host(rig.Admin), healed: make(chan struct{}),
+		world: w, impl: impl, ttl: ttl, tempo: usual, log: log,
+		admin: w.Host(rig.Admin), healed: make(chan struct{}), outside: outside{log: log},
 	}
 }
 

@@ -133,6 +133,8 @@ func (s *show) endsAfter(d time.Duration, name string, effect func() int, end fu
 		end()
 		judge()
 	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.open = append(s.open, judge)
 }
 
@@ -150,7 +152,7 @@ func (s *show) note(st step, whom string) {
 	s.log.Add(oracle.Event{Kind: oracle.Fault, Text: fmt.Sprintf("%s -> %s", st, whom)})
 }
 
-// Effects of faults, to be measured before and after.
+// Effects of faults, to be measured before and after; also a.sessionsLost.
 func held(h *rig.Host) func() int { return func() int { n, _ := h.Effects(); return n } }
 func late(h *rig.Host) func() int { return func() int { _, n := h.Effects(); return n } }
 func resent(h *rig.Host) func() int {

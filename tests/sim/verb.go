@@ -93,6 +93,18 @@ type step struct {
 	reset bool          // crash, lose: connections break; cut, flicker: they break when it heals
 }
 
+// course is how long the step's effects last under a TTL, if nothing ends them before.
+func (s step) course(ttl time.Duration) time.Duration {
+	switch s.verb {
+	case fade:
+		return s.lasts + 5*ttl/2 // in the dark, until the lease has long expired
+	case crash:
+		return 0 // what lasts is the absence of a process, of which others come
+	default:
+		return s.lasts
+	}
+}
+
 func (s step) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%10.3fs %s %s(%d)", s.at.Seconds(), s.verb, s.role, s.pick)

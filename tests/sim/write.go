@@ -10,11 +10,13 @@ import (
 )
 
 // write makes guarded writes until the tenure is over, and one more, which must
-// be refused: the queued write of a leader that was paused.
+// be refused: the queued write of a leader that was paused. Each is followed by one to the
+// store outside etcd.
 func (a *actor) write(t Tenure) {
 	for n := 1; ; n++ {
 		over := !a.sleep(t, n)
 		a.writeOnce(t)
+		a.writeOutside(t)
 		if over {
 			return
 		}

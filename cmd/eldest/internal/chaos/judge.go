@@ -165,19 +165,9 @@ func keep(cfg Config, out *Series, h *oracle.History) (dir string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	file, err := os.Create(filepath.Join(dir, "history.jsonl"))
-	if err != nil {
-		return "", err
-	}
-	if err := errors.Join(h.Store(file), file.Close()); err != nil {
-		return "", err
-	}
-	text := h.String()
+	found := ""
 	for _, v := range out.Violations {
-		text += fmt.Sprintf("round %d: %s violated at %.3fs: %s\n", v.Round, v.Invariant, v.At.Seconds(), v.Text)
+		found += fmt.Sprintf("round %d: %s violated at %.3fs: %s\n", v.Round, v.Invariant, v.At.Seconds(), v.Text)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "history.txt"), []byte(text), 0o644); err != nil {
-		return "", err
-	}
-	return dir, h.Picture(filepath.Join(dir, "register.html"))
+	return dir, h.Keep(dir, found)
 }
