@@ -20,6 +20,7 @@ type Tally struct {
 	Healed    int // times that all had healed, and nothing struck before somebody had to lead
 	Queues    int
 	Fenced    int // tokens that the fenced store accepted
+	FencedOff int // older tokens that it refused
 }
 
 // Needs says what a run must have had to prove anything: the least of each, and the
@@ -56,6 +57,8 @@ func (h *History) Tally() Tally {
 			t.Queues++
 		case FenceAccepted:
 			t.Fenced++
+		case FenceRefused:
+			t.FencedOff++
 		case Healed:
 			if h.calm(e.At, e.At+h.recovery()) && h.alive(e.At) {
 				t.Healed++

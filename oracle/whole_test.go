@@ -133,6 +133,6 @@ func TestInvalid(t *testing.T) {
 	}
 	require.Equal(t, Tally{
 		Struck: map[string]int{"": 1}, Tenures: 2, Acked: 2, Refused: 1, Unclear: 1, Reads: 3, Samples: 4,
-		LongStops: 1, Healed: 1, Queues: 1, Fenced: 2,
+		LongStops: 1, Healed: 1, Queues: 1, Fenced: 2, FencedOff: 1,
 	}, run().Tally())
 }

@@ -79,8 +79,8 @@ func chaosTable(w io.Writer, r *chaos.Report, faults []plan.Fault, style story.S
 		return err
 	}
 	fmt.Fprintf(w, "\n%s; guarded writes: %d acknowledged, %d refused, %d unknown; %d reads; %d samples of who is sure to lead;\n"+
-		"%d stops of a leader for longer than its lease; %d writes to the store outside\n",
-		count(r.Tenures, "tenure"), r.Acked, r.Refused, r.Unclear, r.Reads, r.Samples, r.LongStops, r.Fenced)
+		"%d stops of a leader for longer than its lease; %d writes to the store outside, and %d with older tokens, refused there\n",
+		count(r.Tenures, "tenure"), r.Acked, r.Refused, r.Unclear, r.Reads, r.Samples, r.LongStops, r.Fenced, r.FencedOff)
 	for i, why := range r.InvalidBecause {
 		if i == mostShown {
 			fmt.Fprintf(w, "... and %d more\n", len(r.InvalidBecause)-i)

@@ -62,18 +62,15 @@ func Run(scale Scale, progress func(string)) (*Summary, error) {
 		ghosts: &ghosts{keys: map[string]time.Time{}}, cluster: cluster, toLeader: make(chan order),
 		inspector: newInspector(scale.patience()),
 	}
-	if r.admin, err = cluster.Dial(); err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.admin.Close() }() // it holds nothing
-	// The harness's own connections are no leftovers.
+	// The cluster's own connections are no leftovers.
 	if _, err := cluster.Leader(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := r.admin.Leases(ctx); err != nil {
+	summary := &Summary{Scale: scale, Revision: revision(), LoadAverage: []string{busy}, Empty: weigh(time.Now())}
+	if r.admin, err = cluster.Dial(); err != nil {
 		return nil, err
 	}
-	summary := &Summary{Scale: scale, LoadAverage: []string{busy}, Empty: weigh(time.Now())}
+	defer func() { _ = r.admin.Close() }() // once more at the latest
 	begun := time.Now()
 	leave, err := r.gather()
 	if err != nil {

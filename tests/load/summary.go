@@ -34,6 +34,7 @@ type Summary struct {
 	Late []string `json:"late,omitempty"`
 
 	Scale       Scale    `json:"scale"`
+	Revision    string   `json:"revision"`
 	Machine     string   `json:"machine"`
 	LoadAverage []string `json:"load_average_before_and_after"`
 	Joined      Span     `json:"joining_took"`
@@ -58,6 +59,9 @@ type Summary struct {
 	Samples []Sample `json:"samples"`
 }
 
+// spare is how many goroutines the harness may have more at the end than at the beginning.
+const spare = 2
+
 // leftovers waits until everything has gone, which for those who left without a word is
 // when their leases have expired, and notes what has not.
 func (r *run) leftovers(s *Summary) {
@@ -69,29 +73,35 @@ func (r *run) leftovers(s *Summary) {
 	if _, err := r.admin.Delete(ctx, "/load/", clientv3.WithPrefix()); err != nil { // of unknown outcome
 		r.book.late("the harness: cannot tidy up: %v", err)
 	}
+	r.gone(r.left)
+	_ = r.admin.Close() // it holds nothing, and its goroutines are no leftovers
+	r.gone(func() []string {
+		s.After = weigh(time.Now())
+		if more := s.After.Goroutines - s.Empty.Goroutines; more > spare {
+			return []string{fmt.Sprintf("%d goroutines", more)}
+		}
+		return nil
+	})
+}
+
+// gone waits until nothing is left, and notes what is.
+func (r *run) gone(left func() []string) {
+	end := time.Now().Add(r.scale.patience())
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
-	for last := []string(nil); ; {
-		left := r.left(ctx)
-		s.After = weigh(time.Now())
-		// A few goroutines belong to the admin's client, whose connections come and go.
-		if more := s.After.Goroutines - s.Empty.Goroutines; more > 20 {
-			left = append(left, fmt.Sprintf("%d goroutines", more))
-		}
-		switch {
-		case len(left) == 0:
-			return
-		case ctx.Err() != nil:
-			r.book.violation("left behind %v after everybody had left: %s", r.scale.patience(), strings.Join(last, ", "))
+	for now := left(); len(now) > 0; now = left() {
+		if time.Now().After(end) {
+			r.book.violation("left behind %v after everybody had left: %s", r.scale.patience(), strings.Join(now, ", "))
 			return
 		}
-		last = left
 		<-look.C
 	}
 }
 
 // left is what etcd still has.
-func (r *run) left(ctx context.Context) (left []string) {
+func (r *run) left() (left []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
 	leases, err := r.admin.Leases(ctx)
 	if err != nil {
 		return []string{err.Error()}

@@ -13,9 +13,9 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// islandTTL is long enough for a busy machine not to cost a node its lease by itself: of what
-// these tests show, nothing depends on how long it is.
-const islandTTL = 6 * time.Second
+// islandTTL is long enough for a busy machine not to cost a node its lease by itself, and ends
+// before an observer can know that etcd is silent: what makes a node neither is its deadline.
+const islandTTL = 3 * time.Second
 
 // island is a member of three, and the node that talks to it alone.
 type island struct {

@@ -57,6 +57,9 @@ func TestRunMustHaveHadItsOccasions(t *testing.T) {
 		"never refused":             {Report{Rounds: roundsWithWrites}, 1},
 		"refused, once":             {Report{Rounds: roundsWithWrites, Refused: 1}, 0},
 		"few rounds, never refused": {Report{Rounds: roundsWithWrites - 1}, 0},
+		"never fenced off":          {Report{LongStops: longStopsWithWrites}, 1},
+		"fenced off, once":          {Report{LongStops: longStopsWithWrites, FencedOff: 1}, 0},
+		"few long stops":            {Report{LongStops: longStopsWithWrites - 1}, 0},
 	} {
 		c.report.prove()
 		require.Len(t, c.report.InvalidBecause, c.lacks, name)

@@ -33,6 +33,7 @@ func (r *Report) add(s Series) {
 	r.Samples += t.Samples
 	r.LongStops += t.LongStops
 	r.Fenced += t.Fenced
+	r.FencedOff += t.FencedOff
 }
 
 // What a whole run must have had, where it had the occasion so often that chance does
@@ -42,6 +43,8 @@ const (
 	stopsOfLeaders = 20
 	// A write is refused in every third round or so.
 	roundsWithWrites = 100
+	// A leader that goes on after such a stop writes once more, mostly after its successor.
+	longStopsWithWrites = 20
 )
 
 // prove says what nothing in the run put to the test.
@@ -56,6 +59,9 @@ func (r *Report) prove() {
 	}
 	if stops >= stopsOfLeaders && r.LongStops == 0 {
 		r.InvalidBecause = append(r.InvalidBecause, fmt.Sprintf("a leader was stopped %d times, and never longer than its lease", stops))
+	}
+	if r.LongStops >= longStopsWithWrites && r.FencedOff == 0 {
+		r.InvalidBecause = append(r.InvalidBecause, fmt.Sprintf("the store outside never saw an older token, after %d stops of leaders longer than their lease", r.LongStops))
 	}
 	if r.Rounds >= roundsWithWrites && r.Refused == 0 {
 		r.InvalidBecause = append(r.InvalidBecause, fmt.Sprintf("no write was refused in %d rounds", r.Rounds))

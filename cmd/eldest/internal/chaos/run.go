@@ -28,7 +28,8 @@ type Report struct {
 	ByInvariant map[string]int `json:"by_invariant"`
 	// Tenures, and what became of guarded writes; Reads of their key; Samples: how
 	// often somebody was asked whether it is sure to lead; LongStops: of leaders, for
-	// longer than their lease; Fenced: writes to the store outside.
+	// longer than their lease; Fenced: writes to the store outside; FencedOff: those
+	// with an older token, which it refused.
 	Tenures   int      `json:"tenures"`
 	Acked     int      `json:"acked"`
 	Refused   int      `json:"refused"`
@@ -37,6 +38,7 @@ type Report struct {
 	Samples   int      `json:"samples"`
 	LongStops int      `json:"long_stops"`
 	Fenced    int      `json:"fenced"`
+	FencedOff int      `json:"fenced_off"`
 	Seconds   float64  `json:"seconds"`
 	Series    []Series `json:"series"`
 }
