@@ -154,7 +154,14 @@ func (c *Candidate) register(ctx context.Context, enter entering) (*standing, er
 		return nil, err
 	}
 	place, unsure, err := c.enter(ctx, enter)
-	stale := err == nil && place.Adopted && last != nil && place.Token <= last.token
+	// Invariant: what is adopted was never given up here, by this candidate or by one before
+	// it on the same session. It is a registration of now whose reply was lost, or what
+	// lease.Resume is to take over.
+	ended := c.cfg.Session.Left(c.key)
+	if last != nil {
+		ended = max(ended, last.token)
+	}
+	stale := err == nil && place.Adopted && place.Token <= ended
 	if stale {
 		// The key of an earlier standing, whose removal etcd refused. Its token
 		// must not come back to life: the key goes, and we enter anew (G2).

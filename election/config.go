@@ -53,6 +53,10 @@ type Config struct {
 	// to must not give way to it, or nobody leads; ByPriority is one that is sound. It is
 	// called on the campaign's goroutine, so it must be quick and must not block. Try
 	// leads without asking it. nil is never asked, and costs nothing.
+	//
+	// Keep the values small: all of them come in one answer, which must arrive within
+	// Timeout. Where it never does the oldest candidate asks again and again, and nobody
+	// leads; no hook tells of that.
 	GiveWay func(own eldest.Candidate, others []eldest.Candidate) bool
 	// Turn is shared by candidates whose lead functions must not overlap; see
 	// Leadership.Lead. nil means one of the candidate's own.

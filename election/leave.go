@@ -133,6 +133,9 @@ func (c *Candidate) tendKey(token eldest.Token, unsure bool, gone func(error)) {
 		if ctx.Err() != nil {
 			err = nil
 		}
+		if err != nil {
+			c.cfg.Session.Leave(c.key, token) // before anybody can claim the key
+		}
 		gone(err)
 	}
 	sweep := c.sweep

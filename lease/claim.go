@@ -105,6 +105,28 @@ func (s *Session) Tend(name string, remove, sweep func(context.Context)) bool {
 	return true
 }
 
+// Leave notes that a life of the key name is over here, and that etcd has refused to remove
+// it: the key is still there, with token. It is for the function that Tend calls to
+// remove it.
+func (s *Session) Leave(name string, token eldest.Token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left[name] = max(s.left[name], token)
+}
+
+// Left returns the newest token of Leave under name, 0 if there is none. Whoever has claimed
+// name and finds the key with it, or an older one, must not adopt it: the life to which
+// the token belonged has ended, in whichever hands, and must not come back (G2).
+//
+// What was removed needs no such note, for no token comes twice. So a session that lives
+// long remembers no more names than it has left keys behind. Nor does a session of Resume
+// remember any: it is there to take over what it finds.
+func (s *Session) Left(name string) eldest.Token {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left[name]
+}
+
 // Settled blocks until the last holder of name left nothing that is known of, or
 // ctx ends; then it returns the context's cause.
 func (s *Session) Settled(ctx context.Context, name string) error {

@@ -73,4 +73,11 @@
 // *clientv3.Client connect at once; the pauses are then those of Config.Backoff. For
 // clients of other kinds set grpc.WithConnectParams with a MaxDelay of a second or two
 // in clientv3.Config.DialOptions.
+//
+// Leave AutoSyncInterval of such a client at 0, and call neither Sync nor SetEndpoints while
+// sessions, candidates or observers use it. To connect at once gRPC walks through its
+// connections without its lock (ClientConn.ResetConnectBackoff, up to 1.85 at least), and
+// endpoints that come or go at that moment end the process: "concurrent map iteration and
+// map write". Where endpoints must change, make a new client, or give this package one of
+// another kind, such as a struct in which the *clientv3.Client is embedded.
 package lease

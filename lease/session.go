@@ -66,7 +66,8 @@ type Session struct {
 	timer    *time.Timer // fires at the deadline, or just before and is set again
 	cleanup  bool        // whether the lease is to be revoked when the session ends
 	uses     map[string]*use
-	swept    map[string]bool // names that were ever tended with a sweep
+	swept    map[string]bool         // names that were ever tended with a sweep
+	left     map[string]eldest.Token // see Leave
 
 	hooks serial.Queue
 	done  chan struct{} // closed when the renewing goroutine has ended
@@ -84,15 +85,17 @@ func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration) *
 		cfg: cfg, id: id, ctx: ctx, end: end,
 		rhythm: r, deadline: deadlineAfter(sent, r.ttl, r.margin),
 		cleanup: !cfg.Shared,
-		uses:    make(map[string]*use), swept: make(map[string]bool),
+		uses:    make(map[string]*use), swept: make(map[string]bool), left: make(map[string]eldest.Token),
 		done: make(chan struct{}),
-	}
-	if opened := cfg.Hooks.Opened; opened != nil {
-		s.hooks.Do(func() { opened(OpenedEvent{Session: s}) })
 	}
 	s.revoking, s.noRevoke = context.WithCancel(context.Background())
 	s.mu.Lock()
 	s.timer = time.AfterFunc(s.deadline.left(cfg.Clock.Now()), s.checkDeadline)
+	// Only now: the hook is given the session and may use it at once. And before the
+	// mutex is free, so that a deadline that passes at once is not told first.
+	if opened := cfg.Hooks.Opened; opened != nil {
+		s.hooks.Do(func() { opened(OpenedEvent{Session: s}) })
+	}
 	s.mu.Unlock()
 	go s.run()
 	return s

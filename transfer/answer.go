@@ -13,12 +13,20 @@ import (
 // received acts on what somebody has written into the mailbox. An error ends Serve.
 func (s *serving) received(ctx context.Context, n news) error {
 	box := n.box
+	// Invariant: revisions are compared with s.box.Mod only where both are of one history.
+	// One that a backup has brought back begins anew below it, and so must the mailbox: else
+	// every letter would look older than what we wrote.
 	switch {
-	case s.box.Mod == 0, n.at <= s.box.Mod:
-		return nil // there is none of ours, or we wrote this ourselves or have overwritten it
-	case box.Mod == 0:
-		return s.open(ctx, s.token, letter{}) // somebody deleted it
-	case box.Mod <= s.box.Mod:
+	case s.box.Mod == 0:
+		return nil // there is none of ours
+	case n.at <= s.box.Mod:
+		if n.back {
+			return s.open(ctx, s.token, letter{})
+		}
+		return nil // we wrote this ourselves or have overwritten it
+	case box.Mod < s.box.Mod:
+		return s.open(ctx, s.token, letter{}) // somebody deleted it, or brought an older one back
+	case box.Mod == s.box.Mod:
 		return nil
 	}
 	s.box = box

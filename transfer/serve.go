@@ -233,6 +233,9 @@ func (s *serving) close(ctx context.Context) {
 type news struct {
 	box txn.Box
 	at  int64
+	// back says that etcd's history went back, to this or to something before it that was
+	// not taken: it was restored from a backup.
+	back bool
 }
 
 // watch delivers the mailbox's newest state whenever somebody has written it.
@@ -243,14 +246,16 @@ func (s *serving) watch(ctx context.Context, boxes chan news) error {
 	}
 	box := keys.Mailbox(s.entry.Election, s.entry.Lease)
 	var newest int64 // mod revision of what was delivered last; 0: none was there
+	var known int64  // revision at which that was seen
 	deliver := func(kv *mvccpb.KeyValue, at int64) {
-		state := txn.BoxOf(kv)
-		newest = state.Mod
+		n := news{box: txn.BoxOf(kv), at: at, back: at < known}
+		newest, known = n.box.Mod, at
 		select {
-		case <-boxes: // older
+		case older := <-boxes:
+			n.back = n.back || older.back
 		default:
 		}
-		boxes <- news{state, at} // there is room: nobody else sends
+		boxes <- n // there is room: nobody else sends
 	}
 	return source.Follow(ctx, watch.Target{
 		Key: box,

@@ -108,8 +108,9 @@ type campaign struct {
 	value string
 	ttl   time.Duration
 	deaf  bool // takes no part in transfers
-	// events is where the lines go; set by run.
+	// events is where the lines go, errors where all else does; set by run.
 	events *campaignEvents
+	errors *notices
 }
 
 // run campaigns and leads. Whatever ends it, the key is removed and the last event
@@ -121,25 +122,26 @@ func (c *campaign) run() error {
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
-	c.events = newCampaignEvents(c.cmd.OutOrStdout(), wantsJSON(c.cmd), c.name, func(err error) {
+	c.errors = newNotices(c.cmd)
+	defer c.errors.close(lastLines)
+	c.events = newCampaignEvents(c.cmd.OutOrStdout(), wantsJSON(c.cmd), c.name, c.errors.say, func(err error) {
 		cancel(fmt.Errorf("writing the events: %w", err))
 	})
+	defer c.events.close(lastLines)
 
-	wait := &waitNotice{to: c.cmd, conn: c.conn}
+	wait := &waitNotice{to: c.cmd, conn: c.conn, say: c.errors.say}
 	client, err := c.conn.dialPatiently(ctx, wait)
 	if err != nil {
 		return c.result(ctx, err)
 	}
 	defer func() { _ = client.Close() }()
+	wait.listen(client, c.name)
 
-	tell := teller(c.events.write)
-	// The face returns at once; the events may have to wait for their reader.
+	tell := teller(c.events.tell)
 	told := hooks.Tee(c.face.Hooks(), hooks.Set{
-		Session: tell.sessionHooks(c.conn.why), Candidate: tell.candidateHooks(ctx, c.notice),
+		Session: tell.sessionHooks(c.conn.why), Candidate: tell.candidateHooks(ctx, c.errors.sayf),
 	})
-	session, err := lease.Open(ctx, lease.Config{
-		Lease: grantWatch{client.Lease, wait}, Majority: client, TTL: c.ttl, Hooks: told.Session,
-	})
+	session, err := c.open(ctx, client, told.Session)
 	if err != nil {
 		return c.result(ctx, err)
 	}
@@ -155,7 +157,7 @@ func (c *campaign) run() error {
 	}
 	stop := func() {}
 	if err == nil && !c.deaf {
-		stop = takePart(transfer.Config{Candidate: candidate, Session: session, KV: client, Watcher: client}, c.notice)
+		stop = takePart(transfer.Config{Candidate: candidate, Session: session, KV: client, Watcher: client}, c.errors.sayf)
 	}
 	if err == nil {
 		err = c.lead(ctx, candidate)
@@ -167,6 +169,12 @@ func (c *campaign) run() error {
 		c.events.lostBeforeStanding(err)
 	}
 	return c.result(ctx, err)
+}
+
+// open starts the session. It gets the client itself and not a part of it, so that it can
+// have it connect anew, and knows whether it was closed.
+func (c *campaign) open(ctx context.Context, client *clientv3.Client, told lease.Hooks) (*lease.Session, error) {
+	return lease.Open(ctx, lease.Config{Lease: client, TTL: c.ttl, Hooks: told})
 }
 
 // lead campaigns and holds what it has won; whenever it has retired it does so again.
@@ -187,7 +195,9 @@ func (c *campaign) lead(ctx context.Context, candidate *election.Candidate) erro
 		if ctx.Err() != nil || !errors.Is(err, eldest.ErrRetired) {
 			return err
 		}
-		c.events.write(time.Now(), campaignEvent{Event: "retired", Token: leadership.Token(), Cause: because(err)})
+		// Before "resigned", and without waiting for who reads it: nobody leads until the
+		// key is gone.
+		c.events.tell(time.Now(), campaignEvent{Event: "retired", Token: leadership.Token(), Cause: because(err)})
 		// There is nothing to wait for here. A key that is not removed is met, and
 		// removed, by the registration that follows.
 		_ = leadership.Resign(ctx)
@@ -213,9 +223,9 @@ func (c *campaign) leave(candidate *election.Candidate, session *lease.Session, 
 		err = candidate.Close(ctx)
 	}
 	err = errors.Join(err, session.Close(ctx))
-	c.events.awaitEnd(time.Second)
+	c.events.awaitEnd(lastLines)
 	if err != nil && !errors.Is(why, eldest.ErrSessionLost) {
-		c.notice("etcd did not confirm that the key is gone; it will be, at the latest %v after the last renewal", ttl)
+		c.errors.sayf("etcd did not confirm that the key is gone; it will be, at the latest %v after the last renewal", ttl)
 	}
 }
 
@@ -236,22 +246,4 @@ func (c *campaign) result(ctx context.Context, err error) error {
 // lost reports whether a campaign or tenure ended from outside.
 func lost(err error) bool {
 	return errors.Is(err, eldest.ErrDeposed) || errors.Is(err, eldest.ErrSessionLost)
-}
-
-// notice writes a line that is not an event.
-func (c *campaign) notice(format string, args ...any) {
-	fmt.Fprintf(c.cmd.ErrOrStderr(), "%s: %s\n", c.cmd.CommandPath(), fmt.Sprintf(format, args...))
-}
-
-// grantWatch tells the user why a lease is not granted yet: lease.Open keeps trying
-// without a word. Once there is a lease, the session's own hooks tell.
-type grantWatch struct {
-	clientv3.Lease
-	wait *waitNotice
-}
-
-func (g grantWatch) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
-	resp, err := g.Lease.Grant(ctx, ttl)
-	g.wait.answered(err)
-	return resp, err
 }

@@ -52,24 +52,27 @@ func (s *subject) complete(at time.Time, event *campaignEvent) {
 //
 // The two tell of it on goroutines of their own. What belongs to the candidate
 // comes in order; a session's line that is late, after the candidate's last one,
-// is dropped, so that "lost" or "resigned" is the last line.
+// is dropped, so that "lost" or "resigned" is the last line. Neither waits for the line.
 type campaignEvents struct {
-	out    io.Writer
 	asJSON bool
-	failed func(error) // told of the first line that could not be written
+	*lines
 
 	mu         sync.Mutex
 	of         subject
 	registered bool // so there will be a last line
-	broken     bool // the reader is gone, and failed was told
 	retired    bool // so "lost" or "resigned" will not be the last line
-	// Invariant: over once the last "lost" or "resigned" was written, and nothing after it.
+	// Invariant: over once the last "lost" or "resigned" was told, and nothing after it.
 	over  bool
 	ended chan struct{} // closed after the last line
 }
 
-func newCampaignEvents(out io.Writer, asJSON bool, name string, failed func(error)) *campaignEvents {
-	return &campaignEvents{out: out, asJSON: asJSON, of: subject{election: name}, failed: failed, ended: make(chan struct{})}
+// newCampaignEvents returns events that must be closed. notice is told of lines that were
+// dropped, failed of those that could not be written.
+func newCampaignEvents(out io.Writer, asJSON bool, name string, notice func(string), failed func(error)) *campaignEvents {
+	return &campaignEvents{
+		asJSON: asJSON, of: subject{election: name}, ended: make(chan struct{}),
+		lines: writeLines(out, func(missed int) { notice(droppedLines(missed)) }, failed),
+	}
 }
 
 // stand says under which key and lease the following happens.
@@ -135,10 +138,10 @@ func byOwnWill(cause error) bool {
 // was in the queue; otherwise the candidate has told.
 func (e *campaignEvents) lostBeforeStanding(err error) {
 	led := false
-	e.write(time.Now(), campaignEvent{Event: "lost", Cause: because(err), Led: &led})
+	e.tell(time.Now(), campaignEvent{Event: "lost", Cause: because(err), Led: &led})
 }
 
-// awaitEnd waits for the last line of a candidate that was in the queue, for at
+// awaitEnd waits until the last line of a candidate that was in the queue is told, for at
 // most the limit.
 func (e *campaignEvents) awaitEnd(limit time.Duration) {
 	e.mu.Lock()
@@ -153,11 +156,10 @@ func (e *campaignEvents) awaitEnd(limit time.Duration) {
 	}
 }
 
-// write completes an event and writes its line in one piece, unbuffered: a line
-// that waits for the next one is of no use to whoever reacts to it. at is the time
-// of the fact, not of the line: on a busy machine a hook is called late, and whoever
-// compares the lines of two candidates would see two leaders where there was one.
-func (e *campaignEvents) write(at time.Time, event campaignEvent) {
+// tell completes an event and hands its line over. at is the time of the fact, not of the
+// line: on a busy machine a hook is called late, and whoever compares the lines of two
+// candidates would see two leaders where there was one.
+func (e *campaignEvents) tell(at time.Time, event campaignEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.over && event.Event == "registered" {
@@ -185,10 +187,7 @@ func (e *campaignEvents) write(at time.Time, event campaignEvent) {
 	if e.asJSON {
 		line = jsonLine(event)
 	}
-	if _, err := io.WriteString(e.out, line); err != nil && !e.broken {
-		e.broken = true
-		e.failed(err)
-	}
+	e.write(line)
 }
 
 // clockTime is how people see a time.

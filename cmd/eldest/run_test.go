@@ -234,7 +234,7 @@ func TestRunHearsWhatWasSentWhileItStoodStill(t *testing.T) {
 	r := startRun(t, append([]string{"svc", "--ttl", "60s", "--grace", "20s", "--"}, diary.program("A")...)...)
 	r.event("started")
 	diary.lives("A")
-	halt(t, r.cmd.Process.Pid)
+	halt(t, r.cmd.Process)
 	for range 10 {
 		for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGWINCH, syscall.SIGTERM} {
 			r.signal(sig)
@@ -311,15 +311,15 @@ func TestRunReplacesAKeeperThatDiesBeforeTheWin(t *testing.T) {
 	leader, _ := leading(t, "svc")
 	r := startRun(t, "svc", "--", "sh", "-c", "echo ran")
 	r.event("waiting")
-	var keeper int
+	var keeper *os.Process
 	require.Eventually(t, func() bool {
 		for _, child := range childrenOfProcess(r.cmd.Process.Pid) {
-			keeper = child
+			keeper = handle(t, child)
 		}
-		return keeper > 0
+		return keeper != nil
 	}, patience, time.Millisecond, "no keeper")
-	require.NoError(t, syscall.Kill(keeper, syscall.SIGKILL))
-	require.Eventually(t, func() bool { return syscall.Kill(keeper, 0) != nil }, patience, time.Millisecond)
+	require.NoError(t, keeper.Kill())
+	require.Eventually(t, func() bool { return keeper.Signal(syscall.Signal(0)) != nil }, patience, time.Millisecond)
 	leader.signal(syscall.SIGTERM)
 	leader.event("resigned")
 	leader.exits(exitOK)
@@ -334,11 +334,11 @@ func TestRunKeeperThatWakesUp(t *testing.T) {
 	startEtcdProcess(t, "0")
 	diary := newDiary(t)
 	r := startRun(t, append([]string{"svc", "--ttl", "4s", "--"}, diary.program("A")...)...)
-	keeper := parentOf(t, r.pid())
+	keeper := handle(t, parentOf(t, r.pid()))
 	diary.lives("A")
 	halt(t, keeper)
 	diary.livesFor("A", 4500*time.Millisecond)
-	require.NoError(t, syscall.Kill(keeper, syscall.SIGCONT))
+	require.NoError(t, keeper.Signal(syscall.SIGCONT))
 	diary.livesFor("A", 500*time.Millisecond)
 	require.False(t, diary.told("A", syscall.SIGTERM))
 	r.signal(syscall.SIGTERM)
@@ -352,10 +352,10 @@ func TestRunProgramDiesWithBothWatchers(t *testing.T) {
 	startEtcdProcess(t, "0")
 	diary := newDiary(t)
 	r := startRun(t, append([]string{"svc", "--"}, diary.program("A", stubborn)...)...)
-	keeper := parentOf(t, r.pid())
+	keeper := handle(t, parentOf(t, r.pid()))
 	diary.lives("A")
-	halt(t, r.cmd.Process.Pid) // so that it cannot be eldest who kills
-	require.NoError(t, syscall.Kill(keeper, syscall.SIGKILL))
+	halt(t, r.cmd.Process) // so that it cannot be eldest who kills
+	require.NoError(t, keeper.Kill())
 	diary.nobodyOf(t, "A")
 	r.signal(syscall.SIGKILL)
 	r.exits(-1)
@@ -368,13 +368,13 @@ func TestRunEndsWhenAllOfItAreTold(t *testing.T) {
 	diary := newDiary(t)
 	r := startRun(t, append([]string{"svc", "--ttl", "60s", "--"}, diary.program("A")...)...)
 	pid := r.pid()
-	keeper := parentOf(t, pid)
+	keeper := handle(t, parentOf(t, pid))
 	diary.lives("A")
 	for range 3 {
-		require.NoError(t, syscall.Kill(keeper, syscall.SIGTERM))
+		require.NoError(t, keeper.Signal(syscall.SIGTERM))
 	}
 	diary.lives("A")
-	require.NoError(t, syscall.Kill(keeper, syscall.SIGTERM))
+	require.NoError(t, keeper.Signal(syscall.SIGTERM))
 	r.signal(syscall.SIGTERM)
 	r.event("exited")
 	r.exits(exitOK)

@@ -19,7 +19,7 @@ func TestRunLeavesNothingOnDisk(t *testing.T) {
 		"told":   func(r *running) { r.signal(syscall.SIGTERM) },
 		"keeper killed": func(r *running) {
 			for _, keeper := range childrenOfProcess(r.cmd.Process.Pid) {
-				_ = syscall.Kill(keeper, syscall.SIGKILL)
+				_ = handle(r.t, keeper).Kill()
 			}
 		},
 	} {

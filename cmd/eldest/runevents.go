@@ -34,63 +34,24 @@ type ownEvent struct {
 	ExitCode *int   `json:"exit_code,omitempty"`
 }
 
-// runEvents writes what happens. Whoever tells of it does not wait for the line: a reader
-// that does not read must not keep the keeper from learning of a deadline, and so the
-// program from running.
+// runEvents writes what happens. Whoever tells of it does not wait for the line.
 type runEvents struct {
 	asJSON bool
 	path   string // of the command, as it is called
 	why    func(error) string
-	lines  chan string
-	done   chan struct{}
+	*lines
 
-	mu     sync.Mutex
-	of     subject
-	ended  string // why the tenure has ended, or the candidacy is given up
-	missed int    // lines that nobody took
-	closed bool
+	mu    sync.Mutex
+	of    subject
+	ended string // why the tenure has ended, or the candidacy is given up
 }
-
-// pendingLines is how many lines wait for a reader before more are dropped.
-const pendingLines = 1000
 
 func newRunEvents(out io.Writer, asJSON bool, path, name string, why func(error) string) *runEvents {
-	e := &runEvents{
-		asJSON: asJSON, path: path, of: subject{election: name}, why: why,
-		lines: make(chan string, pendingLines), done: make(chan struct{}),
-	}
-	go func() {
-		defer close(e.done)
-		for line := range e.lines {
-			// The program goes on for whoever uses it, even if nobody reads this.
-			_, _ = io.WriteString(out, line)
-			if n := e.unread(); n > 0 {
-				_, _ = io.WriteString(out, e.notice(fmt.Sprintf("%d lines were dropped, because nobody read them", n)))
-			}
-		}
-	}()
+	e := &runEvents{asJSON: asJSON, path: path, of: subject{election: name}, why: why}
+	e.lines = writeLines(out, func(missed int) {
+		_, _ = io.WriteString(out, e.notice(droppedLines(missed)))
+	}, func(error) {}) // the program goes on for whoever uses it, even if nobody reads this
 	return e
-}
-
-// unread returns how many lines were dropped since it was last asked.
-func (e *runEvents) unread() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n := e.missed
-	e.missed = 0
-	return n
-}
-
-// close waits until all is written, for at most the limit.
-func (e *runEvents) close(limit time.Duration) {
-	e.mu.Lock()
-	e.closed = true
-	close(e.lines)
-	e.mu.Unlock()
-	select {
-	case <-e.done:
-	case <-time.After(limit):
-	}
 }
 
 // stand says under which key and lease the following happens; "" and 0 is none.
@@ -169,18 +130,6 @@ func (e *runEvents) failed(err error) error {
 func (e *runEvents) own(event ownEvent) string {
 	event.Time, event.Election = time.Now().Format(time.RFC3339Nano), e.of.election
 	return jsonLine(event)
-}
-
-// write hands a line to whoever writes. The caller holds mu.
-func (e *runEvents) write(line string) {
-	if e.closed {
-		return
-	}
-	select {
-	case e.lines <- line:
-	default:
-		e.missed++
-	}
 }
 
 // sessionHooks report what the session knows, and call renewed after each renewal.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -30,21 +31,21 @@ type fault struct {
 	second *running
 	key    string
 	// keeper and program are the first's.
-	keeper, program int
+	keeper, program *os.Process
 	began           time.Time
 }
 
 // kill sends a signal to a process of the first.
-func (f *fault) kill(pid int, sig syscall.Signal) {
+func (f *fault) kill(p *os.Process, sig syscall.Signal) {
 	f.t.Helper()
 	if sig == syscall.SIGSTOP {
-		halt(f.t, pid)
+		halt(f.t, p)
 		return
 	}
-	require.NoError(f.t, syscall.Kill(pid, sig))
+	require.NoError(f.t, p.Signal(sig))
 }
 
-func (f *fault) eldest() int { return f.first.cmd.Process.Pid }
+func (f *fault) eldest() *os.Process { return f.first.cmd.Process }
 
 // cut drops everything between the first and etcd, and sees to it that something was.
 func (f *fault) cut(d etcdtest.Direction) {
@@ -101,7 +102,7 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			how: []string{stubborn, parent}, ttl: "60s", code: exitFailed,
 			do: func(f *fault) { f.kill(f.keeper, syscall.SIGKILL) },
 			then: func(f *fault, _, _ time.Time) {
-				why := fmt.Sprintf("the keeper of the program is gone: process %d, killed by SIGKILL", f.keeper)
+				why := fmt.Sprintf("the keeper of the program is gone: process %d, killed by SIGKILL", f.keeper.Pid)
 				for _, event := range []string{"exited", "resigned", "failed"} {
 					require.Contains(f.t, f.first.event(event)["cause"], why, event)
 				}
@@ -197,9 +198,9 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			first := append(append(slices.Clone(flags), strings.Join(f.host.Endpoints(), ",")), c.more...)
 			f.first = startRun(t, append(append(first, "--"), f.diary.program("A", c.how...)...)...)
 			f.key = f.first.event("leader")["key"].(string)
-			f.program = f.first.pid()
-			f.keeper = parentOf(t, f.program)
-			require.Equal(t, f.eldest(), parentOf(t, f.keeper), "INVALID: no keeper")
+			f.program = handle(t, f.first.pid())
+			f.keeper = handle(t, parentOf(t, f.program.Pid))
+			require.Equal(t, f.eldest().Pid, parentOf(t, f.keeper.Pid), "INVALID: no keeper")
 			// The second one outlasts etcd's absence, by its TTL or standing again.
 			f.second = startRun(t, append(append(flags, strings.Join(cluster.Endpoints(), ","), "--restart", "on-failure", "--ttl", "20s", "--"), f.diary.program("B")...)...)
 			f.second.event("waiting")
@@ -221,7 +222,7 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			} else {
 				last = f.diary.inTurn("A", "B", win)
 			}
-			_ = syscall.Kill(f.eldest(), syscall.SIGCONT)
+			_ = f.eldest().Signal(syscall.SIGCONT)
 			f.first.exits(c.code)
 			f.diary.nobodyOf(t, "A")
 			if c.then != nil {

@@ -62,8 +62,8 @@ func (g *gate) pass(ctx context.Context) error {
 
 // guardClient puts the gate into a client, which keeps its type: the library does more for
 // one that it knows.
-func (g *gate) guardClient(client *clientv3.Client, name string, wait *waitNotice) {
-	client.Lease = gatedLease{grantWatch{client.Lease, wait}, g}
+func (g *gate) guardClient(client *clientv3.Client, name string) {
+	client.Lease = gatedLease{client.Lease, g}
 	mailboxes, _ := keys.MailboxRange(name)
 	client.KV = gatedKV{client.KV, g, mailboxes}
 }

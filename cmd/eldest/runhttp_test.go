@@ -32,7 +32,7 @@ func TestRunServesHTTP(t *testing.T) {
 	code, body := get(t, at+"/healthz")
 	require.Equal(t, http.StatusOK, code, body)
 
-	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM)) // the program ends, and is restarted
+	require.NoError(t, handle(t, pid).Signal(syscall.SIGTERM)) // the program ends, and is restarted
 	again := r.event("leader")
 	require.Greater(t, again["token"], led["token"])
 	code, o = role(t, at)

@@ -50,7 +50,7 @@ func (r *runner) run() (err error) {
 	defer stop()
 	r.signals = signals
 	r.events = newRunEvents(r.cmd.ErrOrStderr(), wantsJSON(r.cmd), r.cmd.CommandPath(), r.o.name, r.conn.why)
-	defer r.events.close(time.Second)
+	defer r.events.close(lastLines)
 	defer func() { err = r.events.failed(err) }()
 	shown, err := r.http.serve(r.cmd, r.o.name, r.o.ttl, r.events.note)
 	if err != nil {
@@ -69,10 +69,11 @@ func (r *runner) run() (err error) {
 	}
 	defer func() { _ = client.Close() }()
 	r.client = client
+	wait.listen(client, r.o.name) // within the gate: what is held back there, etcd has not refused
+	r.gate.guardClient(client, r.o.name)
 	if err := r.face.Observe(client); err != nil {
 		return r.result(ctx, outcome{err: err})
 	}
-	r.gate.guardClient(client, r.o.name, wait)
 
 	for pause := firstPause; ; {
 		begun := time.Now()

@@ -97,7 +97,7 @@ func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
 	require.Less(t, strings.Index(text, `"delayed"`), strings.Index(text, `"hook"`))
 	require.FileExists(t, diary.path+"-won")
 	diary.lives("A")
-	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	require.NoError(t, handle(t, pid).Kill())
 	require.NoError(t, (<-result).err)
 	require.False(t, diary.told("A", syscall.SIGTERM))
 	require.Empty(t, etcd.keys())
@@ -131,7 +131,7 @@ func TestRunStartsOnceTheKeeperHasHeardOfTheDeadline(t *testing.T) {
 	leader.exits(exitOK)
 	r.event("leader")
 	time.Sleep(4200 * time.Millisecond) // longer than any deadline that was known at the win
-	require.NoError(t, syscall.Kill(keeper, syscall.SIGCONT))
+	require.NoError(t, keeper.Signal(syscall.SIGCONT))
 	require.Equal(t, "ran\n", r.line())
 	r.exits(exitOK)
 	require.Empty(t, etcd.keys())

@@ -14,15 +14,15 @@ import (
 )
 
 // stoppedKeeper waits for a run that stands behind somebody else, and stops its keeper.
-func stoppedKeeper(t *testing.T, r *running) (keeper int) {
+func stoppedKeeper(t *testing.T, r *running) (keeper *os.Process) {
 	t.Helper()
 	r.event("waiting")
 	require.Eventually(t, func() bool {
 		keepers := childrenOfProcess(r.cmd.Process.Pid)
 		if len(keepers) == 1 {
-			keeper = keepers[0]
+			keeper = handle(t, keepers[0])
 		}
-		return keeper > 0
+		return keeper != nil
 	}, patience, time.Millisecond, "no keeper")
 	halt(t, keeper)
 	return keeper
@@ -46,7 +46,7 @@ func TestRunStartsNothingWhenItNoLongerLeads(t *testing.T) {
 	_, err := etcd.client.Delete(t.Context(), led["key"].(string))
 	require.NoError(t, err)
 	r.event("lost")
-	_ = syscall.Kill(keeper, syscall.SIGCONT) // it may be gone by now
+	_ = keeper.Signal(syscall.SIGCONT) // it may be gone by now
 	r.exits(exitLost)
 	require.NoFileExists(t, ran)
 	newDiary(t).nobody("svc")
@@ -59,11 +59,11 @@ func TestRunKeeperThatDoesNotNoticeTheEnd(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
 	diary := newDiary(t)
 	r := startRun(t, append([]string{"svc", "--ttl", "60s", "--"}, diary.program("A", stubborn, parent)...)...)
-	program := r.pid()
-	keeper := parentOf(t, program)
+	program := handle(t, r.pid())
+	keeper := handle(t, parentOf(t, program.Pid))
 	diary.lives("A-away")
 	halt(t, keeper)
-	require.NoError(t, syscall.Kill(program, syscall.SIGKILL))
+	require.NoError(t, program.Kill())
 	require.EqualValues(t, 137, r.event("exited")["exit_code"])
 	require.Contains(t, r.event("resigned")["cause"], "it did not listen, and was killed")
 	r.exits(exitFailed)
@@ -120,7 +120,7 @@ func TestRunKillsBesideAnOrderThatIsStuck(t *testing.T) {
 		t.Setenv("BALLAST_"+name, strings.Repeat(name, 100_000))
 	}
 	a := startRun(t, append([]string{"svc", "--ttl", "2s", "--health", "true", "--health-every", "300ms", "--"}, diary.program("A", stubborn, parent)...)...)
-	keeper := parentOf(t, a.pid())
+	keeper := handle(t, parentOf(t, a.pid()))
 	diary.lives("A")
 	b := startRun(t, append([]string{"svc", "--"}, diary.program("B")...)...)
 	b.event("waiting")

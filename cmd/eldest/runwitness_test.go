@@ -259,15 +259,25 @@ func parentOf(t *testing.T, pid int) int {
 	return ppid
 }
 
-// halt stops a process and waits until it stands still.
-func halt(t *testing.T, pid int) {
+// handle is a process of which the number is known. It stays that process's when it has
+// ended and the number is given to another, which no signal must reach.
+func handle(t *testing.T, pid int) *os.Process {
 	t.Helper()
-	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	p, err := os.FindProcess(pid)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = p.Release() })
+	return p
+}
+
+// halt stops a process and waits until it stands still.
+func halt(t *testing.T, p *os.Process) {
+	t.Helper()
+	require.NoError(t, p.Signal(syscall.SIGSTOP))
 	require.Eventually(t, func() bool {
-		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid))
 		_, rest, _ := strings.Cut(string(data), ") ")
 		return err == nil && strings.HasPrefix(rest, "T")
-	}, patience, time.Millisecond, "%d does not stand still", pid)
+	}, patience, time.Millisecond, "%d does not stand still", p.Pid)
 }
 
 // nobodyOf waits until no process of the witness of that name is left, its children

@@ -123,11 +123,15 @@ func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.F
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
 
-	client, err := f.conn.dialPatiently(ctx, &waitNotice{to: cmd, conn: f.conn})
+	notices := newNotices(cmd)
+	defer notices.close(lastLines)
+	wait := &waitNotice{to: cmd, conn: f.conn, say: notices.say}
+	client, err := f.conn.dialPatiently(ctx, wait)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }()
+	wait.listen(client, election)
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", f.listen, err)
@@ -164,20 +168,25 @@ func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.F
 	if err := shown.Observe(client); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	if err := events.write(time.Now(), nodeEvent{Event: "listening", Address: listener.Addr().String()}); err != nil {
-		return errors.Join(err, listener.Close())
-	}
 	telling, hush := context.WithCancel(context.Background())
 	told := make(chan struct{})
+	// Nothing waits for a reader that does not read.
 	go func() {
 		defer close(told)
-		if err := events.tell(telling, c.Watch()); err != nil {
+		err := events.write(time.Now(), nodeEvent{Event: "listening", Address: listener.Addr().String()})
+		if err == nil {
+			err = events.tell(telling, c.Watch())
+		}
+		if err != nil {
 			cancel(err)
 		}
 	}()
 	err = c.Run(ctx)
 	hush()
-	<-told
+	select {
+	case <-told:
+	case <-time.After(lastLines):
+	}
 	if cause := context.Cause(ctx); cause != nil && cmd.Context().Err() == nil {
 		err = cause // nobody reads what is told
 	}

@@ -16,6 +16,12 @@ import (
 // nothing is even tried: longer than most leases live. Whoever asks again and again has a
 // pause of its own, so it says when. Clients of other kinds are left alone; a connection
 // that works is not touched. Safe for concurrent use.
+//
+// Not beside a change of the client's endpoints (AutoSyncInterval, Sync, SetEndpoints):
+// ResetConnectBackoff, of gRPC 1.85, takes its map of connections under its lock and walks
+// through it without, and a connection that is made or dropped meanwhile ends the process.
+// There is no other way to cut the pause short, and no way to see here whether endpoints
+// change, so package lease tells users.
 func Reconnect(client any) {
 	if c, ok := client.(*clientv3.Client); ok && c != nil && due(c) {
 		if conn := c.ActiveConnection(); conn != nil {

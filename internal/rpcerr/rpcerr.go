@@ -62,6 +62,9 @@ func Restore(err error) error {
 // Permanent reports whether asking again cannot help, because a server has refused
 // for good. A nil error is not permanent; a closed client is another matter (see
 // ClientClosed).
+//
+// Invariant: what only this member refuses, and others would not, is not permanent. The
+// next attempt goes to the next endpoint.
 func Permanent(err error) bool {
 	switch Code(err) {
 	case codes.InvalidArgument:
@@ -72,13 +75,19 @@ func Permanent(err error) bool {
 		return !Is(err, rpctypes.ErrInvalidAuthToken)
 	case codes.ResourceExhausted:
 		return !Is(err, rpctypes.ErrTooManyRequests)
-	case codes.PermissionDenied, codes.NotFound, codes.AlreadyExists,
-		codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
+	case codes.FailedPrecondition:
+		// A learner serves no watches and no renewals. It is a voter soon, and its endpoint
+		// may stand among others; etcd's client tries those by itself for unary calls only.
+		return !Is(err, errLearner)
+	case codes.PermissionDenied, codes.NotFound, codes.AlreadyExists, codes.OutOfRange, codes.Unimplemented:
 		return true
 	default:
 		return false
 	}
 }
+
+// errLearner is the one refusal that rpctypes has in its raw form only.
+var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
 
 // Definite reports whether the request was certainly not carried out: a server
 // looked at it and refused. Time-outs, resets, a change of the etcd leader and a

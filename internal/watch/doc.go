@@ -23,8 +23,10 @@
 // member answers. When the answer contradicts the stream or does not come, the
 // watch is opened anew, on another stream: one key in the metadata of the request
 // differs, which makes the client open a stream of its own, to the next member. The
-// same is done when a server that asks for authentication refuses a watch because the
-// token of the stream, which is that of its opening, has expired.
+// same is done when the answer is older than what is known (etcd was restored from a
+// backup, and the stream waits for revisions that have been), and when a server that asks
+// for authentication refuses a watch because the token of the stream, which is that of its
+// opening, has expired.
 //
 // Everything is bounded by the context that the caller passes in; there is no
 // goroutine that outlives the call.

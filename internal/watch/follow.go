@@ -108,6 +108,10 @@ func (f *following) follow(ctx context.Context) (release context.CancelFunc, err
 // for a longer pause: a server that ends each watch at once is not to be hammered.
 const steady = time.Second
 
+// lag is how long a member may refuse a watch for which etcd gives permission, before that
+// is taken for the last word: of something on the way that lets no watch pass, say.
+const lag = 3 * time.Second
+
 // permanent reports whether following again cannot help. Compaction can be
 // helped: the next snapshot starts behind it.
 func (s *Source) permanent(ctx context.Context, err error) bool {
@@ -125,6 +129,9 @@ type following struct {
 	target   Target
 	revision int64
 	inPlace  time.Time
+	// denied is when watches began to be refused that etcd permits; zero if the last one
+	// was not.
+	denied time.Time
 }
 
 // start opens the watch and hands the first picture over. The caller closes what is
@@ -145,7 +152,9 @@ func (f *following) start(ctx context.Context) (*opened, error) {
 	}
 	o, err := f.source.open(ctx, f.target.Key, start...)
 	var none *noWatchError
-	if errors.As(err, &none) {
+	var denied *deniedError
+	switch {
+	case errors.As(err, &none):
 		// Is the stream at fault, or all of etcd away? Only in the first case does
 		// another stream help; in the second each would be one more to come back. And
 		// where something on the way lets all streams hang, asking now and then must do:
@@ -154,10 +163,24 @@ func (f *following) start(ctx context.Context) (*opened, error) {
 			return nil, unanswered
 		}
 		f.source.distrust(none.lane)
+	case errors.As(err, &denied):
+		// By the member's own copy of who may what, which may lag: permission was granted
+		// just now, or the member was cut off. All of etcd is asked, by a read for which the
+		// same permission is needed, and the target knows the answer meanwhile.
+		if refused := f.snapshot(ctx, read); refused != nil {
+			return nil, refused
+		}
+		if f.denied.IsZero() {
+			f.denied = time.Now()
+		}
+		if time.Since(f.denied) > lag {
+			return nil, denied.refusal
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
+	f.denied = time.Time{}
 	if f.target.Known == 0 {
 		// Linearizable, so not older than the revision at which the watch was
 		// put in place: nothing can fall between the two.
@@ -196,12 +219,34 @@ func (f *following) consume(ctx context.Context, o *opened) error {
 				return err
 			}
 		case <-r.due():
-			r.ask(ctx)
+			r.ask(ctx, f.revision)
 		case a := <-r.answers:
+			// What has come by now is taken in before: a process that was stopped finds
+			// both here, and must not take a stream that was waiting for one that is deaf.
+			if err := f.takeIn(o); err != nil {
+				return err
+			}
 			if err := r.judge(a); err != nil {
 				f.source.distrust(o.lane)
 				return err
 			}
+		}
+	}
+}
+
+// takeIn takes in what the watch has delivered so far.
+func (f *following) takeIn(o *opened) error {
+	for {
+		select {
+		case resp, ok := <-o.events:
+			if !ok {
+				return errEnded
+			}
+			if err := f.received(o, &resp); err != nil {
+				return err
+			}
+		default:
+			return nil
 		}
 	}
 }

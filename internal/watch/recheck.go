@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,7 +12,12 @@ import (
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
-var errStale = fmt.Errorf("%w: the watch missed a change", eldest.ErrSilent)
+var (
+	errStale = fmt.Errorf("%w: the watch missed a change", eldest.ErrSilent)
+	// errBack is said of a linearizable answer that is older than what the watch has told.
+	// The watch then waits for revisions that have been, and is deaf until they come again.
+	errBack = errors.New("the history of etcd went back: restored from a backup?")
+)
 
 // grace is what a stream has at least to tell what an answer knew before it; a busy machine
 // takes tens of milliseconds, and that is no reason to open another one.
@@ -38,6 +44,8 @@ type answer struct {
 	resp      clientv3.OpResponse
 	err       error
 	confirmed func(clientv3.OpResponse) bool
+	// known is the revision that the target knew when the probe was sent.
+	known int64
 }
 
 func newRecheck(s *Source, probe func() (clientv3.Op, func(clientv3.OpResponse) bool)) recheck {
@@ -56,8 +64,9 @@ func (r *recheck) due() <-chan time.Time {
 	return r.timer.C
 }
 
-// ask sends a probe, or hands a doubted answer in for the second time.
-func (r *recheck) ask(ctx context.Context) {
+// ask sends a probe, or hands a doubted answer in for the second time. known is the
+// revision that the target knows.
+func (r *recheck) ask(ctx context.Context, known int64) {
 	s, answers := r.source, make(chan *answer, 1)
 	r.answers = answers
 	if r.doubted != nil {
@@ -69,7 +78,7 @@ func (r *recheck) ask(ctx context.Context) {
 	r.cancel = cancel
 	go func() {
 		resp, err := s.ask(asking, s.patience(), op)
-		answers <- &answer{resp, err, confirmed}
+		answers <- &answer{resp, err, confirmed, known}
 	}()
 }
 
@@ -80,6 +89,9 @@ func (r *recheck) judge(a *answer) error {
 	r.answers = nil
 	if a.err != nil {
 		return a.err
+	}
+	if a.resp.Get().Header.Revision < a.known {
+		return errBack
 	}
 	next := r.source.Recheck
 	switch {

@@ -129,10 +129,20 @@ func (s *Source) open(ctx context.Context, key string, opts ...clientv3.OpOption
 		return nil, errEnded
 	case resp.Err() != nil:
 		o.close()
-		return nil, s.refused(o.lane, resp.Err())
+		err := s.refused(o.lane, resp.Err())
+		if rpcerr.Is(err, rpctypes.ErrPermissionDenied) {
+			err = &deniedError{err}
+		}
+		return nil, err
 	}
 	return o, nil
 }
+
+// deniedError is returned when a member refused a watch for want of permission. It does not
+// unwrap to that refusal, which would be permanent: the member may not know better.
+type deniedError struct{ refusal error }
+
+func (e *deniedError) Error() string { return "one member says: " + e.refusal.Error() }
 
 // noWatchError is returned when a watch was not confirmed in time.
 type noWatchError struct {

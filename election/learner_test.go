@@ -1,0 +1,127 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/observe"
+)
+
+// learnerIn makes a learner of member i: a member that is replaced starts like one that is
+// new to its cluster, so it is replaced, removed, and added once more.
+func learnerIn(ctx context.Context, t *testing.T, c *etcdtest.Cluster, i int) {
+	t.Helper()
+	m, admin := c.Member(i), c.ClientTo(t, 0)
+	require.NoError(t, c.Replace(ctx, i))
+	require.NoError(t, m.Kill())
+	listed, err := admin.MemberList(ctx)
+	require.NoError(t, err)
+	var urls []string
+	for _, old := range listed.Members {
+		if old.ID == m.ID() {
+			urls = old.PeerURLs
+		}
+	}
+	_, err = admin.MemberRemove(ctx, m.ID())
+	require.NoError(t, err)
+	data, err := filepath.Glob(filepath.Join(filepath.Dir(c.Scratch()), m.Name+"*"))
+	require.NoError(t, err)
+	for _, dir := range data {
+		require.NoError(t, os.RemoveAll(dir))
+	}
+	for {
+		// Its ID is made of the URL and of the time in seconds: not twice in one.
+		if _, err = admin.MemberAddAsLearner(ctx, urls); !errors.Is(err, rpctypes.ErrMemberNotFound) {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	require.NoError(t, err)
+	require.NoError(t, m.Restart(ctx))
+}
+
+// throughLearner is a watcher whose first streams go to a learner, as those of a client of
+// all members do when it is the learner's turn.
+type throughLearner struct {
+	clientv3.Watcher
+	learner clientv3.Watcher
+	first   atomic.Int64 // how many are left
+}
+
+func (w *throughLearner) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	if w.first.Add(-1) >= 0 {
+		return w.learner.Watch(ctx, key, opts...)
+	}
+	return w.Watcher.Watch(ctx, key, opts...)
+}
+
+// A learner serves no watch, and its endpoint may stand among those of voters until it is
+// one itself. What one member refuses is no end: the leader is not deposed, the waiter waits
+// on and the observer goes on, through the next member.
+//
+// Broken by rpcerr.Permanent taking the learner's refusal for that of etcd.
+func TestLearnerAmongTheEndpoints(t *testing.T) {
+	s := newStage(t)
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Replaceable: true})
+	learnerIn(s.ctx, t, c, 2)
+	s.cli, s.admin = c.ClientTo(t, 0), c.ClientTo(t, 0)
+	learner := c.ClientTo(t, 2)
+	answer := <-learner.Watch(s.ctx, "k")
+	denied := answer.Err()
+	require.ErrorContains(t, denied, rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner).Error())
+
+	interrupted := make(chan error, 10)
+	watcher := func() *throughLearner {
+		w := &throughLearner{Watcher: s.cli, learner: learner}
+		w.first.Store(2)
+		return w
+	}
+	through := func(cfg *election.Config) {
+		cfg.Watcher = watcher()
+		cfg.Hooks.Interrupted = func(e election.InterruptedEvent) { interrupted <- e.Reason }
+	}
+	leader, waiter := s.candidate("leader", through), s.candidate("waiter", through)
+	var won <-chan outcome
+	l := s.lead(leader)
+	refused := func() {
+		select {
+		case reason := <-interrupted:
+			require.Equal(t, denied, reason)
+		case <-l.Done():
+			require.NoError(t, l.Err())
+		case early := <-won:
+			require.FailNow(t, "the waiter waits no more", early.err)
+		case <-s.ctx.Done():
+			require.FailNow(t, "the learner was not asked")
+		}
+	}
+	refused()
+	refused()
+	won = s.campaigning(s.ctx, waiter) // it watches its own key, and the leader's
+	refused()
+	refused()
+	o, err := observe.New(observe.Config{Election: s.election, KV: s.cli, Watcher: watcher()})
+	require.NoError(t, err)
+	defer o.Close()
+	s.until("the observer sees the leader", func() bool { return o.State().Leader.Token == l.Token() })
+	require.NoError(t, l.Err())
+
+	// The watches are in place now: a removal from outside is noticed by all three.
+	s.remove(leader.Key())
+	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
+	next := get(s, won)
+	require.NoError(t, next.err)
+	s.until("the observer sees the next one", func() bool { return o.State().Leader.Token == next.l.Token() })
+}

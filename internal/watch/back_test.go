@@ -1,0 +1,34 @@
+package watch_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An etcd that was restored from a backup has fewer revisions than were told, and its answers
+// agree with what is known of the past. The watch waits for revisions that have been; so it is
+// opened anew, and the target is told where history stands.
+//
+// Broken by judging an answer by its keys alone.
+func TestHistoryWentBack(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		target := s.target(0)
+		target.Probe = s.probe(func() bool { return true })
+		result, cancel := s.follow(t, target)
+		s.place(t, 10)
+		begun := time.Now()
+		(<-s.reads).answer(5)
+		o := s.place(t, 6)
+		require.Less(t, time.Since(begun), recheck+recheck/10+2*backoff)
+		o.send(putEvent(kv("k/1", 7, 7)))
+		require.Equal(t, []string{
+			"snapshot 10 with 0",
+			"interrupted: the history of etcd went back: restored from a backup?",
+			"snapshot 6 with 0",
+			"change 7 with 1",
+		}, s.told())
+		ended(t, result, cancel)
+	})
+}

@@ -1,0 +1,131 @@
+package watch_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/watch"
+)
+
+// deny refuses the watch, as a member does by what it knows of permissions.
+func (o *opening) deny() {
+	o.ch <- clientv3.WatchResponse{Canceled: true, CancelReason: rpctypes.ErrPermissionDenied.Error()}
+}
+
+// What one member refuses and etcd permits is tried again; the target knows what the read
+// has shown meanwhile.
+//
+// Broken by believing the member.
+func TestDeniedByOneMember(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		result, cancel := s.follow(t, s.target(0))
+		(<-s.watches).deny()
+		(<-s.reads).answer(10, kv("k/1", 9, 9))
+		require.Equal(t, []string{
+			"snapshot 10 with 1",
+			"interrupted: one member says: etcdserver: permission denied",
+		}, s.told())
+		s.place(t, 11).send(putEvent(kv("k/1", 9, 12)))
+		require.Equal(t, []string{"snapshot 11 with 0", "change 12 with 1"}, s.told())
+		ended(t, result, cancel)
+	})
+}
+
+// What etcd refuses as well is refused for good, at once.
+func TestDeniedByAll(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		begun := time.Now()
+		result, _ := s.follow(t, s.target(0))
+		(<-s.watches).deny()
+		(<-s.reads).fail(rpctypes.ErrPermissionDenied)
+		require.ErrorIs(t, <-result, rpctypes.ErrPermissionDenied)
+		require.Zero(t, time.Since(begun))
+		require.Empty(t, s.told())
+	})
+}
+
+// Something that lets reads pass and no watches is not waited for, but each time anew: a
+// member may lag more than once.
+func TestDeniedForTooLong(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		denied := func(result <-chan error, limit time.Duration) error {
+			for begun := time.Now(); ; {
+				select {
+				case o := <-s.watches:
+					if time.Since(begun) >= limit {
+						o.created(10)
+						(<-s.reads).answer(10)
+						synctest.Wait()
+						close(o.ch)
+						return nil
+					}
+					o.deny()
+				case r := <-s.reads:
+					r.answer(10)
+				case err := <-result:
+					require.Greater(t, time.Since(begun), 2*time.Second)
+					return err
+				}
+			}
+		}
+		result, _ := s.follow(t, s.target(0))
+		for range 3 {
+			require.NoError(t, denied(result, 2*time.Second))
+		}
+		require.ErrorIs(t, denied(result, time.Minute), rpctypes.ErrPermissionDenied)
+	})
+}
+
+// A member that is cut off has not heard of a permission that was granted, and refuses what
+// etcd permits, until it is back. Seen on a stream that is open already: for a new one
+// etcd's client has a token made, and the member waits until it knows that.
+//
+// Broken by believing the member.
+func TestMemberThatLagsInPermissions(t *testing.T) {
+	// It goes on as the follower of a leader for an election timeout at least.
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Election: 2 * time.Second})
+	ctx := within(t, patience)
+	leader, err := c.Leader(ctx)
+	require.NoError(t, err)
+	lags := (leader + 1) % c.Size()
+	held, target := prefix(t), prefix(t)
+	permit := func(cli *clientv3.Client, target watch.Target) {
+		_, err := cli.RoleGrantPermission(ctx, "app", target.Key, target.End, clientv3.PermissionType(clientv3.PermReadWrite))
+		require.NoError(t, err)
+	}
+	admin := c.ClientTo(t, leader)
+	for _, name := range []string{"root", "app"} {
+		_, err := admin.UserAdd(ctx, name, "secret")
+		require.NoError(t, err)
+		_, err = admin.RoleAdd(ctx, name)
+		require.NoError(t, err)
+		_, err = admin.UserGrantRole(ctx, name, name)
+		require.NoError(t, err)
+	}
+	permit(admin, held)
+	_, err = admin.AuthEnable(ctx)
+	require.NoError(t, err)
+	as := func(name string, member int) *clientv3.Client {
+		return c.ClientTo(t, member, func(cfg *clientv3.Config) { cfg.Username, cfg.Password = name, "secret" })
+	}
+	root, cli := as("root", leader), as("app", leader)
+
+	s := source(cli)
+	s.Watcher = as("app", lags)
+	follow(t, s, held)
+	require.NoError(t, c.Cut(lags))
+	permit(root, target)
+	p := follow(t, s, target)
+	p.until(t, "the refusal", func() bool { return len(p.interrupted) > 0 })
+	require.ErrorContains(t, p.interruptions()[0], "permission denied")
+	require.NoError(t, c.Mend(lags))
+	put(t, cli, target.Key+"a", "1")
+	p.shows(t, target.Key+"a", "1")
+	p.until(t, "a watch", func() bool { return p.snapshots > len(p.interrupted) })
+}
