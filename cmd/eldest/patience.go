@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -25,15 +24,16 @@ type waitNotice struct {
 	say func(string)
 
 	mu sync.Mutex
-	// since is when the first attempt began of those that have failed in a row; zero
-	// while etcd does what it is asked to.
-	since time.Time
-	told  time.Time // when the last line was written; zero if none is to be taken back
+	// refused is when the first attempt began of those that etcd has answered and refused in
+	// a row; zero if the last one was not such.
+	refused time.Time
+	told    time.Time // when the last line was written; zero if none is to be taken back
 }
 
 const (
 	// passing is how long an etcd that answers may refuse before that is told: most of
-	// what it refuses only for now is over at the next attempt.
+	// what it refuses only for now is over at the next attempt, and what it refuses for good
+	// ends the command.
 	passing = 2 * time.Second
 	// repeatNotice is how often the reminder comes.
 	repeatNotice = 30 * time.Second
@@ -47,14 +47,17 @@ func (w *waitNotice) answered(began time.Time, err error) {
 		if !w.told.IsZero() {
 			w.tell("etcd answers")
 		}
-		w.since, w.told = time.Time{}, time.Time{}
+		w.refused, w.told = time.Time{}, time.Time{}
 		return
 	}
-	if errors.Is(err, context.Canceled) || w.to.Context().Err() != nil || rpcerr.Permanent(err) {
-		return // the command is ending, or ends with this error
+	if errors.Is(err, context.Canceled) || w.to.Context().Err() != nil {
+		return // the command is ending
 	}
-	if w.since.IsZero() {
-		w.since = began
+	switch {
+	case silent(err):
+		w.refused = time.Time{}
+	case w.refused.IsZero():
+		w.refused = began
 	}
 	if time.Since(w.told) <= repeatNotice {
 		return
@@ -63,7 +66,7 @@ func (w *waitNotice) answered(began time.Time, err error) {
 	case silent(err):
 		w.told = time.Now()
 		w.tell(fmt.Sprintf("waiting for etcd at %s (%s); SIGINT ends the waiting", w.conn.addresses(), w.conn.why(err)))
-	case time.Since(w.since) >= passing:
+	case time.Since(w.refused) >= passing:
 		w.told = time.Now()
 		w.tell(fmt.Sprintf("etcd at %s answers, but refuses for now (%s); SIGINT ends the waiting", w.conn.addresses(), w.conn.why(err)))
 	}

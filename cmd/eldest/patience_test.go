@@ -83,6 +83,8 @@ func TestWaitingIsTold(t *testing.T) {
 		"ending":        context.Canceled,
 	}
 	const atOnce, later, never = 0, passing, -1
+	// Nobody asks again after these.
+	final := map[string]bool{"not permitted": true, "no room": true}
 	for _, tc := range []struct {
 		what string
 		ask  func(*clientv3.Client)
@@ -101,14 +103,18 @@ func TestWaitingIsTold(t *testing.T) {
 				if !told {
 					want = never
 				}
-				synctest.Test(t, func(t *testing.T) { waitingIsTold(t, tc.ask, err, want) })
+				attempts := 100
+				if final[refusal] {
+					attempts = 1
+				}
+				synctest.Test(t, func(t *testing.T) { waitingIsTold(t, tc.ask, err, want, attempts) })
 			})
 		}
 	}
 }
 
 // waitingIsTold asks again and again while the answer is err, and once more when it is none.
-func waitingIsTold(t *testing.T, ask func(*clientv3.Client), err error, want time.Duration) {
+func waitingIsTold(t *testing.T, ask func(*clientv3.Client), err error, want time.Duration, attempts int) {
 	var lines []string
 	cmd := &cobra.Command{}
 	cmd.SetContext(t.Context())
@@ -122,7 +128,7 @@ func waitingIsTold(t *testing.T, ask func(*clientv3.Client), err error, want tim
 		ask(client)
 		time.Sleep(100 * time.Millisecond)
 	}
-	for range 100 {
+	for range attempts {
 		ask(client)
 		time.Sleep(100 * time.Millisecond)
 	}
