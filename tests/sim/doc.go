@@ -17,7 +17,7 @@
 // packets and replies, crashes, stops at any request, starvation; revocations,
 // deletions, overwrites; a server that is compacted, full, restarted, down or out of
 // reach; and departures of one's own will. Playing it (play.go, step.go) takes some
-// 50 ms for about 70 virtual seconds. Each participant (actor.go) campaigns, makes
+// 60 ms for about half a minute. Each participant (actor.go) campaigns, makes
 // guarded writes for as long as it leads and once more after that, and starts again.
 //
 // In one scenario in four (transfers.go) most participants take part in transfers of
