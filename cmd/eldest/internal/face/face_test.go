@@ -319,5 +319,5 @@ func TestClose(t *testing.T) {
 
 func TestGrace(t *testing.T) {
 	require.Equal(t, 10*time.Second, face.Grace(2*time.Second))
-	require.Equal(t, 40*time.Second, face.Grace(time.Minute))
+	require.Equal(t, 40*time.Second, face.Grace(20*time.Second))
 }
