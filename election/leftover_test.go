@@ -47,7 +47,7 @@ func TestKeyOfAnEndedTenureIsNotAdoptedByTheNextCandidate(t *testing.T) {
 		l := s.leavesItsKey(r, session)
 		r.now.Store(false)
 		for _, before := range ended {
-			require.Greater(t, l.Token(), before.Token())
+			require.Greater(t, l.Token(), before.Token(), "an earlier candidate's token")
 			late, err := s.admin.Txn(s.ctx).If(before.Guard().Compare()).Then(clientv3.OpPut(t.Name(), "late")).Commit()
 			require.NoError(t, err)
 			require.False(t, late.Succeeded, "of a tenure that has ended")

@@ -21,7 +21,7 @@ func TestHistoryWentBack(t *testing.T) {
 		begun := time.Now()
 		(<-s.reads).answer(5)
 		o := s.place(t, 6)
-		require.Less(t, time.Since(begun), recheck+recheck/10+2*backoff)
+		require.Less(t, time.Since(begun), recheck+recheck/10+2*backoff, "deaf for longer")
 		o.send(putEvent(kv("k/1", 7, 7)))
 		require.Equal(t, []string{
 			"snapshot 10 with 0",

@@ -221,6 +221,7 @@ func (f *following) consume(ctx context.Context, o *opened) error {
 		case <-r.due():
 			r.ask(ctx, f.revision)
 		case a := <-r.answers:
+			r.over()
 			// What has come by now is taken in before: a process that was stopped finds
 			// both here, and must not take a stream that was waiting for one that is deaf.
 			if err := f.takeIn(o); err != nil {

@@ -82,11 +82,16 @@ func (r *recheck) ask(ctx context.Context, known int64) {
 	}()
 }
 
+// over notes that the answer has been received. Invariant: whoever receives it says so at
+// once, or stop would wait for another one.
+func (r *recheck) over() {
+	r.release()
+	r.answers = nil
+}
+
 // judge takes an answer in. One that contradicts the stream is judged again after
 // a moment: by then, what the stream had under way has arrived.
 func (r *recheck) judge(a *answer) error {
-	r.release()
-	r.answers = nil
 	if a.err != nil {
 		return a.err
 	}

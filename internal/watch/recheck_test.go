@@ -91,6 +91,66 @@ func TestRecheckDoubtsTwice(t *testing.T) {
 	}
 }
 
+// TestStoppedFollowerTakesInBeforeItJudges: a process that was stopped between doubt and
+// judgement finds the change that it missed, and the time of the judgement, both at once.
+func TestStoppedFollowerTakesInBeforeItJudges(t *testing.T) {
+	for range 30 { // which of the two it takes first is drawn
+		play(t, func(t *testing.T, s *stage) {
+			agrees := true
+			target := s.target(0)
+			target.Probe = s.probe(func() bool { return agrees })
+			change := target.Change
+			target.Change = func(revision int64, events []*clientv3.Event) bool {
+				if revision == 11 {
+					time.Sleep(10 * timeout) // stopped
+				}
+				agrees = revision == 12
+				return change(revision, events)
+			}
+			result, cancel := s.follow(t, target)
+			o := s.place(t, 10)
+			s.told()
+			r := <-s.reads
+			agrees = false
+			r.answer(12)
+			synctest.Wait()
+			o.send(putEvent(kv("k/a", 11, 11)))
+			time.Sleep(time.Millisecond)
+			o.send(putEvent(kv("k/p", 12, 12)))
+			time.Sleep(10 * timeout)
+			require.Equal(t, []string{"change 11 with 1", "change 12 with 1"}, s.told())
+			require.NoError(t, o.ctx.Err(), "given up although all had come")
+			ended(t, result, cancel)
+		})
+	}
+}
+
+// TestEnoughBesideAnAnswer: what is taken in before an answer is judged may be enough.
+func TestEnoughBesideAnAnswer(t *testing.T) {
+	for range 30 { // which of the two it takes first is drawn
+		play(t, func(t *testing.T, s *stage) {
+			target := s.target(12)
+			target.Probe = s.probe(func() bool { return true })
+			change := target.Change
+			target.Change = func(revision int64, events []*clientv3.Event) bool {
+				if revision == 11 {
+					time.Sleep(timeout) // stopped
+				}
+				return change(revision, events)
+			}
+			result, cancel := s.follow(t, target)
+			defer cancel(nil)
+			o := s.place(t, 10)
+			r := <-s.reads
+			o.send(putEvent(kv("k/a", 11, 11)))
+			synctest.Wait()
+			o.send(putEvent(kv("k/p", 12, 12)))
+			r.answer(12)
+			require.NoError(t, <-result)
+		})
+	}
+}
+
 // TestSlowRecheckDelaysNoChange: changes go on being told while a recheck waits
 // for its answer, which is for nobody then.
 func TestSlowRecheckDelaysNoChange(t *testing.T) {
