@@ -290,13 +290,7 @@ func TestEtcdCloseLeavesNothing(t *testing.T) {
 		if i%2 == 0 {
 			c.until(func(_ []string, errs []error) bool { return len(errs) > 0 })
 		}
-		closed := make(chan struct{})
-		go func() { r.Close(); close(closed) }()
-		select {
-		case <-closed:
-		case <-time.After(patience):
-			require.FailNow(t, "Close does not return")
-		}
+		closes(t, r)
 	}
 }
 

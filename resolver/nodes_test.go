@@ -318,13 +318,7 @@ func TestNodesCloseLeavesNothing(t *testing.T) {
 			if i != 2 {
 				c.until(func(addresses []string, errs []error) bool { return len(addresses)+len(errs) > 0 })
 			}
-			closed := make(chan struct{})
-			go func() { r.Close(); close(closed) }()
-			select {
-			case <-closed:
-			case <-time.After(patience):
-				require.FailNow(t, "Close does not return")
-			}
+			closes(t, r)
 		}
 	}
 	require.Eventually(t, func() bool { return knows.asking.Load()+wonders.asking.Load() == 0 }, patience, time.Millisecond)

@@ -300,6 +300,18 @@ func (c *client) isLedTo(nodes ...*node) {
 	require.Equal(c.t, want, c.addresses)
 }
 
+// closes requires that Close returns.
+func closes(t testing.TB, r grpcresolver.Resolver) {
+	t.Helper()
+	closed := make(chan struct{})
+	go func() { r.Close(); close(closed) }()
+	select {
+	case <-closed:
+	case <-time.After(patience):
+		require.FailNow(t, "Close does not return")
+	}
+}
+
 // build starts a resolver for a client.
 func (c *client) build(builder grpcresolver.Builder, election string, options ...func(*grpcresolver.BuildOptions)) grpcresolver.Resolver {
 	c.t.Helper()

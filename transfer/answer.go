@@ -19,12 +19,9 @@ func (s *serving) received(ctx context.Context, n news) error {
 	switch {
 	case s.box.Mod == 0:
 		return nil // there is none of ours
-	case n.at <= s.box.Mod:
-		if n.back {
-			return s.open(ctx, s.token, letter{})
-		}
+	case n.at <= s.box.Mod && !n.back:
 		return nil // we wrote this ourselves or have overwritten it
-	case box.Mod < s.box.Mod:
+	case n.at <= s.box.Mod, box.Mod < s.box.Mod:
 		return s.open(ctx, s.token, letter{}) // somebody deleted it, or brought an older one back
 	case box.Mod == s.box.Mod:
 		return nil

@@ -42,5 +42,5 @@ func (f *httpFlag) serve(cmd *cobra.Command, election string, ttl time.Duration,
 
 // toStderr is how most commands say it.
 func toStderr(cmd *cobra.Command) func(string) {
-	return func(line string) { fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", cmd.CommandPath(), line) }
+	return func(line string) { fmt.Fprint(cmd.ErrOrStderr(), noticeLine(cmd.CommandPath(), line)) }
 }

@@ -97,7 +97,10 @@ func newNotices(cmd *cobra.Command) *notices {
 	return n
 }
 
-func (n *notices) line(text string) string { return n.path + ": " + text + "\n" }
+func (n *notices) line(text string) string { return noticeLine(n.path, text) }
+
+// noticeLine is what a command says beside its output; path is how it is called.
+func noticeLine(path, text string) string { return path + ": " + text + "\n" }
 
 func (n *notices) say(text string) { n.write(n.line(text)) }
 

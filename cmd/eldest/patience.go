@@ -53,22 +53,21 @@ func (w *waitNotice) answered(began time.Time, err error) {
 	if errors.Is(err, context.Canceled) || w.to.Context().Err() != nil {
 		return // the command is ending
 	}
-	switch {
-	case silent(err):
+	text := "waiting for etcd at %s (%s); SIGINT ends the waiting"
+	if silent(err) {
 		w.refused = time.Time{}
-	case w.refused.IsZero():
-		w.refused = began
+	} else {
+		text = "etcd at %s answers, but refuses for now (%s); SIGINT ends the waiting"
+		if w.refused.IsZero() {
+			w.refused = began
+		}
+		if time.Since(w.refused) < passing {
+			return
+		}
 	}
-	if time.Since(w.told) <= repeatNotice {
-		return
-	}
-	switch {
-	case silent(err):
+	if time.Since(w.told) > repeatNotice {
 		w.told = time.Now()
-		w.tell(fmt.Sprintf("waiting for etcd at %s (%s); SIGINT ends the waiting", w.conn.addresses(), w.conn.why(err)))
-	case time.Since(w.refused) >= passing:
-		w.told = time.Now()
-		w.tell(fmt.Sprintf("etcd at %s answers, but refuses for now (%s); SIGINT ends the waiting", w.conn.addresses(), w.conn.why(err)))
+		w.tell(fmt.Sprintf(text, w.conn.addresses(), w.conn.why(err)))
 	}
 }
 

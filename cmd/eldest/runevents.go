@@ -111,7 +111,7 @@ func (e *runEvents) notice(text string) string {
 	if e.asJSON {
 		return e.own(ownEvent{Event: "notice", Text: text})
 	}
-	return e.path + ": " + text + "\n"
+	return noticeLine(e.path, text)
 }
 
 // failed is what the command ends with. For programs the last line says so, and nothing is

@@ -212,10 +212,7 @@ func (f *following) consume(ctx context.Context, o *opened) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case resp, ok := <-o.events:
-			if !ok {
-				return errEnded
-			}
-			if err := f.received(o, &resp); err != nil {
+			if err := f.received(o, &resp, ok); err != nil {
 				return err
 			}
 		case <-r.due():
@@ -240,10 +237,7 @@ func (f *following) takeIn(o *opened) error {
 	for {
 		select {
 		case resp, ok := <-o.events:
-			if !ok {
-				return errEnded
-			}
-			if err := f.received(o, &resp); err != nil {
+			if err := f.received(o, &resp, ok); err != nil {
 				return err
 			}
 		default:
@@ -252,8 +246,11 @@ func (f *following) takeIn(o *opened) error {
 	}
 }
 
-// received takes in what the watch delivers.
-func (f *following) received(o *opened, resp *clientv3.WatchResponse) error {
+// received takes in what the watch delivers; ok is false at its end.
+func (f *following) received(o *opened, resp *clientv3.WatchResponse, ok bool) error {
+	if !ok {
+		return errEnded
+	}
 	if err := resp.Err(); err != nil {
 		return f.source.refused(o.lane, err)
 	}

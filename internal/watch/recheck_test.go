@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/watch"
 )
 
 // probe is one that reads "k/p" and is judged by agrees.
@@ -18,6 +19,16 @@ func (s *stage) probe(agrees func() bool) func() (clientv3.Op, func(clientv3.OpR
 	return func() (clientv3.Op, func(clientv3.OpResponse) bool) {
 		return clientv3.OpGet("k/p"), func(clientv3.OpResponse) bool { return agrees() }
 	}
+}
+
+// hearing has f told the revision of each change before the target is.
+func hearing(target watch.Target, f func(revision int64)) watch.Target {
+	change := target.Change
+	target.Change = func(revision int64, events []*clientv3.Event) bool {
+		f(revision)
+		return change(revision, events)
+	}
+	return target
 }
 
 // TestRecheckThatAgrees: a plain request now and then, and nobody is told.
@@ -50,13 +61,8 @@ func TestRecheckDoubtsTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
 				agrees := true
-				target := s.target(0)
+				target := hearing(s.target(0), func(int64) { agrees = true })
 				target.Probe = s.probe(func() bool { return agrees })
-				change := target.Change
-				target.Change = func(revision int64, events []*clientv3.Event) bool {
-					agrees = true
-					return change(revision, events)
-				}
 				result, cancel := s.follow(t, target)
 				o := s.place(t, 10)
 				s.told()
@@ -97,16 +103,13 @@ func TestStoppedFollowerTakesInBeforeItJudges(t *testing.T) {
 	for range 30 { // which of the two it takes first is drawn
 		play(t, func(t *testing.T, s *stage) {
 			agrees := true
-			target := s.target(0)
-			target.Probe = s.probe(func() bool { return agrees })
-			change := target.Change
-			target.Change = func(revision int64, events []*clientv3.Event) bool {
+			target := hearing(s.target(0), func(revision int64) {
 				if revision == 11 {
 					time.Sleep(10 * timeout) // stopped
 				}
 				agrees = revision == 12
-				return change(revision, events)
-			}
+			})
+			target.Probe = s.probe(func() bool { return agrees })
 			result, cancel := s.follow(t, target)
 			o := s.place(t, 10)
 			s.told()
@@ -129,15 +132,12 @@ func TestStoppedFollowerTakesInBeforeItJudges(t *testing.T) {
 func TestEnoughBesideAnAnswer(t *testing.T) {
 	for range 30 { // which of the two it takes first is drawn
 		play(t, func(t *testing.T, s *stage) {
-			target := s.target(12)
-			target.Probe = s.probe(func() bool { return true })
-			change := target.Change
-			target.Change = func(revision int64, events []*clientv3.Event) bool {
+			target := hearing(s.target(12), func(revision int64) {
 				if revision == 11 {
 					time.Sleep(timeout) // stopped
 				}
-				return change(revision, events)
-			}
+			})
+			target.Probe = s.probe(func() bool { return true })
 			result, cancel := s.follow(t, target)
 			defer cancel(nil)
 			o := s.place(t, 10)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -24,11 +23,8 @@ type actor struct {
 	rng    *rand.Rand // of this actor alone; nil: no pauses at random
 	temper Temper
 	clock  *clock
-	asked  bool // takes part in transfers
-	// rank is nil for those who do not give way; yields counts how often it was to.
-	rank   func(value []byte) int
-	yields atomic.Int64
-	lost   atomic.Int64 // tenures and candidacies that ended with their session
+	asked  bool                   // takes part in transfers
+	rank   func(value []byte) int // nil for those who do not give way
 
 	mu        sync.Mutex
 	started   bool
@@ -82,10 +78,7 @@ func (a *actor) open() (Contender, error) {
 		Election: electionName, TTL: a.stage.ttl, Value: a.name, Temper: a.temper,
 		Clock: a.clock, Recheck: a.stage.tempo.recheck,
 		TwoSteps: a.rng != nil && a.rng.IntN(2) == 0,
-		Asked:    a.asked, Rank: a.rank, Yields: func() {
-			a.yields.Add(1)
-			a.tell(oracle.Event{Kind: oracle.Yielded})
-		},
+		Asked:    a.asked, Rank: a.rank, Yields: func() { a.tell(oracle.Event{Kind: oracle.Yielded}) },
 		Proven: func(token, revision int64) {
 			a.tell(oracle.Event{Kind: oracle.Proven, Token: token, Proof: revision})
 		},
@@ -218,9 +211,6 @@ func (a *actor) enough() <-chan time.Time {
 func denied(err error) bool { return errors.Is(err, rpctypes.ErrNoSpace) }
 
 func (a *actor) tell(e oracle.Event) {
-	if e.Lost {
-		a.lost.Add(1)
-	}
 	e.Who = a.name
 	a.stage.log.Add(e)
 }

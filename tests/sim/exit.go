@@ -23,7 +23,15 @@ func (a *actor) state() (started, lives bool) {
 }
 
 // sessionsLost counts how often it was told that its session was lost.
-func (a *actor) sessionsLost() int { return int(a.lost.Load()) }
+func (a *actor) sessionsLost() int {
+	n := 0
+	for _, e := range a.stage.log.Events() {
+		if e.Who == a.name && e.Lost {
+			n++
+		}
+	}
+	return n
+}
 
 // lease is the lease the participant stands with, or 0.
 func (a *actor) lease() int64 {

@@ -75,7 +75,6 @@ func (s *show) tally() {
 		sum["waits for a processor"] += starved
 		sum["packets sent again"] += resent
 		rates[a.name] = a.clock.rate
-		sum["was to give way"] += int(a.yields.Load())
 	}
 	for why, n := range s.world.Server.Refusals() {
 		sum["refused: "+string(why)] += n
@@ -84,6 +83,8 @@ func (s *show) tally() {
 		switch {
 		case e.Kind == oracle.Ended && strings.Contains(e.Text, eldest.ErrRetired.Error()):
 			sum["retired"]++
+		case e.Kind == oracle.Yielded:
+			sum["was to give way"]++
 		case e.Kind == oracle.FenceRefused:
 			sum["older token refused outside"]++
 		case e.Kind == oracle.NotSure:
