@@ -199,6 +199,14 @@ func (s *stage) agreed(ctx context.Context) (*tenure, error) {
 	return t, err
 }
 
+// hasPlace blocks until a node leads or follows.
+func (s *stage) hasPlace(ctx context.Context, n *node) error {
+	return s.await(ctx, n.name+" leads or follows", s.cfg.limits().Expiry, func(facts []Fact) bool {
+		f := last(facts, func(f Fact) bool { return f.Node == n.name && f.Kind == Status })
+		return n.Gone() || f != nil && f.Role != neither
+	})
+}
+
 // agreement returns the leader on whom all nodes that run agree, by their last reports,
 // or nil.
 func (s *stage) agreement(facts []Fact) *tenure {

@@ -101,10 +101,14 @@ func (s *stage) play(ctx context.Context) error {
 	return run(closing)
 }
 
-// gather starts the nodes, and the client when they have a leader.
+// gather starts the nodes one by one, so that the first one leads, and the client when
+// they all agree.
 func gather(ctx context.Context, s *stage) error {
 	for i := range nodes {
 		if err := s.start(ctx, i); err != nil {
+			return err
+		}
+		if err := s.hasPlace(ctx, s.nodes[i]); err != nil {
 			return err
 		}
 	}
