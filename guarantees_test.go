@@ -1,6 +1,7 @@
 package eldest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -27,14 +28,14 @@ func TestG5OneKeyOneWaiter(t *testing.T) {
 	const n = 6
 	var people [n]*participant
 	var results [n]<-chan outcome
-	var recs [n]etcdtest.Recorder
+	var recs [n]wire
 	for i := range people {
 		people[i] = join(t, c.Client(t, recs[i].Attach), name, still)
 		results[i] = people[i].queue(t, within(t))
 		if i > 0 {
 			ev := take(t, people[i].waiting, "whom it waits for")
 			require.Equal(t, people[i-1].candidate.Key(), ev.Predecessor.Key)
-			awaitWatch(t, &recs[i], people[i-1].candidate.Key())
+			recs[i].inPlace(t, people[i-1].candidate.Key())
 		}
 	}
 	leader := wins(t, results[0])
@@ -48,7 +49,7 @@ func TestG5OneKeyOneWaiter(t *testing.T) {
 	fails(t, results[2], eldest.ErrWithdrawn)
 	ev := take(t, people[3].waiting, "its new predecessor")
 	require.Equal(t, people[1].candidate.Key(), ev.Predecessor.Key)
-	awaitWatch(t, &recs[3], people[1].candidate.Key())
+	recs[3].inPlace(t, people[1].candidate.Key())
 
 	// Then the leaders resign, one after another: the order is kept.
 	for _, i := range []int{1, 3, 4, 5} {
@@ -118,8 +119,9 @@ func TestG6Observer(t *testing.T) {
 	waits := b.queue(t, within(t))
 	host.Cut()
 	require.ErrorIs(t, next(unknown).Reason, eldest.ErrSilent)
-	eventually(t, func() bool { return o.State().Kind == eldest.Unknown }, "it goes on not knowing")
-	require.Zero(t, o.State().Leader, "a leader in an unknown state")
+	var state eldest.State
+	eventually(t, func() bool { state = o.State(); return unknown(state) }, "it goes on not knowing")
+	require.Zero(t, state.Leader, "a leader in an unknown state")
 	require.NoError(t, first.Resign(within(t)))
 	second := wins(t, waits)
 	host.Mend()
@@ -200,7 +202,7 @@ func TestG8NothingIsLeft(t *testing.T) {
 			begin := time.Now()
 			cancel(errMine)
 			fails(t, result, errMine)
-			require.Less(t, time.Since(begin), 4*time.Second, "it waited for etcd")
+			require.Less(t, time.Since(begin), 15*time.Second, "it waited for etcd")
 			h.Mend()
 		},
 		"withdraw": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
@@ -231,6 +233,8 @@ func TestG8NothingIsLeft(t *testing.T) {
 			h.Mend()
 		},
 	}
+	// Where the lease takes the key with it that is waited for; else it must not end before.
+	ttls := map[string]time.Duration{"abandoned session": 10 * time.Second, "cut off until the lease is over": 6 * time.Second}
 	for way, leave := range ways {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
@@ -239,7 +243,7 @@ func TestG8NothingIsLeft(t *testing.T) {
 			tenure := first.lead(t)
 			host := c.Host(t)
 			p := join(t, host.Client(t), name, func(l *lease.Config, e *election.Config) {
-				l.TTL, e.Timeout = 6*time.Second, 20*time.Second
+				l.TTL, e.Timeout = cmp.Or(ttls[way], quiet), 20*time.Second
 			})
 			ctx, cancel := context.WithCancelCause(context.Background())
 			defer cancel(nil)

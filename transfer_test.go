@@ -2,6 +2,7 @@ package eldest_test
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -99,7 +100,7 @@ func places(t testing.TB, cli *clientv3.Client, name string) (line []string) {
 // byHand stands as a candidate of etcd's own package does: with a key of its own making.
 func byHand(t testing.TB, cli *clientv3.Client, name string) eldest.Candidate {
 	t.Helper()
-	grant, err := cli.Grant(within(t), 60)
+	grant, err := cli.Grant(within(t), int64(quiet.Seconds())) // which nobody renews
 	require.NoError(t, err)
 	key := keys.Candidate(name, int64(grant.ID))
 	put, err := cli.Put(within(t), key, "theirs", clientv3.WithLease(grant.ID))
@@ -422,13 +423,23 @@ func TestPriorityOverFive(t *testing.T) {
 			take(t, line[n].led, "the first one's win, alone")
 		}
 	}
+	// Who gives way is out of the queue for a moment, and stands and can be asked after that.
+	stand := func(n int) {
+		t.Helper()
+		eventually(t, func() bool {
+			members := surveyed(t, cli, name)
+			return len(members) == n && !slices.ContainsFunc(members, func(m transfer.Member) bool { return !m.Asks })
+		}, "all %d stand", n)
+	}
 	require.NoError(t, line[3].candidate.Close(within(t)))
-	for _, n := range []int{5, 4} {
+	for left, n := range []int{5, 4} {
 		take(t, line[n].led, "the best one's win")
 		require.Empty(t, line[1].led)
+		stand(4 - left)
 		require.NoError(t, line[n].candidate.Close(within(t)))
 	}
 	l := take(t, line[2].led, "the better one's win")
+	stand(2)
 	best := takesPart(t, cli, name, nil, nil, priority(9))
 	require.NoError(t, l.Err(), "no pre-emption")
 	handOver(t, cli, name, best, patient)

@@ -11,15 +11,19 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
+// failoverTTL is short, since each failover takes one, and not so short that a busy machine
+// makes leaders fail before their time.
+const failoverTTL = 2 * time.Second
+
 // failoverOptions are those of a test: no more rounds than needed to see it work.
 func failoverOptions(rounds int) Options {
-	return Options{Rounds: rounds, Warmup: -1, TTLs: []time.Duration{time.Second}}
+	return Options{Rounds: rounds, Warmup: -1, TTLs: []time.Duration{failoverTTL}}
 }
 
-// grantedTTL is, in milliseconds, what the cluster makes of the TTL of failoverOptions:
-// etcd has a least one.
+// grantedTTL is, in milliseconds, what the cluster makes of failoverTTL: etcd has a least
+// one.
 func grantedTTL(t *testing.T) int {
-	lease, err := etcdtest.Shared(t).Client(t).Grant(testContext(t), 1)
+	lease, err := etcdtest.Shared(t).Client(t).Grant(testContext(t), int64(failoverTTL/time.Second))
 	require.NoError(t, err)
 	return int(lease.TTL) * 1000
 }

@@ -39,9 +39,9 @@ func TestFanout(t *testing.T) {
 		}
 		require.Equal(t, []int64{told, told}, find("eldest", "events").Samples)
 		require.Zero(t, find("eldest", "watches").Max)
-		// A quiet watch is checked every two seconds, which may fall into a
-		// change.
-		require.LessOrEqual(t, find("eldest", "requests").Max, 2*told)
+		// A quiet watch is checked every two seconds, which may fall into a change, and
+		// again into one that takes long; but not once for each observer.
+		require.Less(t, find("eldest", "requests").Max, int64(n))
 		if regime != "slow-mixed" { // there some come later than the count
 			require.Equal(t, []int64{int64(n), int64(n)}, find("herd", "events").Samples)
 			require.GreaterOrEqual(t, find("concurrency", "requests").Min, int64(2*n))

@@ -12,7 +12,7 @@ import (
 )
 
 func TestHerd(t *testing.T) {
-	const n = 8
+	const n = 16
 	report := measured(t, "herd", Options{Rounds: 1, Sizes: []int{n}})
 	count := func(contender, metric string) int64 { return find(t, report, contender, "departure", n, metric).Max }
 	for _, name := range contender.Names() {
@@ -32,7 +32,11 @@ func TestHerd(t *testing.T) {
 		require.Positive(t, count(name, "requests"), name)
 		require.Nil(t, report.Find(name, "departure", n, "server-events"), "there were no metrics")
 	}
-	require.Equal(t, int64(1), count("eldest", "reads"))
+	// One read behind the event. It is repeated where the member has not come to that revision
+	// yet, and on a slow machine it may have the company of a quiet watch's recheck; but not
+	// everybody reads.
+	require.Positive(t, count("eldest", "reads"))
+	require.Less(t, count("eldest", "reads"), int64(n))
 	require.Equal(t, int64(n), count("herd", "reads"))
 	require.Zero(t, count("floor", "reads"))
 }

@@ -45,7 +45,7 @@ func find(t *testing.T, r *Report, contender, regime string, n int, metric strin
 }
 
 func TestJoin(t *testing.T) {
-	const rounds, crowd = 3, 12
+	const rounds, crowd = 7, 12
 	report := measured(t, "join", Options{Rounds: rounds, Warmup: 1, Sizes: []int{crowd}})
 	for _, name := range contender.Names() {
 		for _, regime := range []string{"cold", "live"} {
@@ -59,6 +59,7 @@ func TestJoin(t *testing.T) {
 		require.Positive(t, find(t, report, name, "crowd", crowd, "queued").Min)
 		require.Zero(t, find(t, report, name, "crowd", crowd, "errors").Max)
 	}
-	// A lease, a key, and a watch of the key.
+	// A lease, a key, and a watch of the key. In a round or two the watch may come too late to
+	// be counted, or the end of the one before it be counted as well.
 	require.Equal(t, int64(3), find(t, report, "eldest", "cold", 1, "requests").P50)
 }

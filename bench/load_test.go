@@ -2,6 +2,7 @@ package bench
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -21,7 +22,9 @@ func TestLoad(t *testing.T) {
 		require.NoError(t, err)
 		return got
 	}
-	require.NotEmpty(t, keys().Kvs)
+	for len(keys().Kvs) == 0 { // until the first is written, or ctx ends
+		time.Sleep(time.Millisecond)
+	}
 	for _, kv := range keys().Kvs {
 		require.NotZero(t, kv.Lease)
 	}

@@ -99,7 +99,8 @@ func (w *worker) take(ctx context.Context, call workCall) {
 		}
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	life := ctx
+	ctx, cancel := context.WithCancel(life)
 	w.calls[call.ID] = cancel
 	w.running.Go(func() {
 		answer, err := w.do(ctx, call)
@@ -107,6 +108,9 @@ func (w *worker) take(ctx context.Context, call workCall) {
 		w.mu.Lock()
 		delete(w.calls, call.ID)
 		w.mu.Unlock()
+		if err != nil && life.Err() != nil {
+			return // the worker's end says more than that it broke the call off
+		}
 		answer.ID = call.ID
 		w.tell.Lock()
 		defer w.tell.Unlock()

@@ -3,7 +3,9 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -129,10 +131,10 @@ func TestWorkerCallsEndWithTheirContext(t *testing.T) {
 func TestKilledWorker(t *testing.T) {
 	h := testWorker(t)
 	ctx := testContext(t)
-	const election = "worker-killed"
-	_, _, won := stand(t, h, "concurrency", election, time.Second)
+	election := fmt.Sprintf("worker-killed-%x", rand.Uint64()) // its keys outlive the worker
+	_, _, won := stand(t, h, "concurrency", election, time.Minute)
 	require.NoError(t, (<-won).err)
-	_, waiter, next := stand(t, h, "concurrency", election, time.Second)
+	_, waiter, next := stand(t, h, "concurrency", election, time.Minute)
 	require.NoError(t, h.Kill())
 	require.NoError(t, h.Kill())
 	require.ErrorIs(t, (<-next).err, errWorkerGone)
@@ -161,6 +163,7 @@ func TestWorkerEndsWithItsInput(t *testing.T) {
 	_, leader, won := stand(t, h, "herd", "worker-input", time.Minute)
 	require.NoError(t, (<-won).err)
 	_, _, waiting := stand(t, h, "herd", "worker-input", time.Minute)
+	stands(t, "worker-input", 2)
 	require.NoError(t, h.Close())
 	require.NoError(t, <-ended)
 	require.ErrorIs(t, (<-waiting).err, errWorkerGone)

@@ -2,6 +2,7 @@ package curator
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,14 @@ func (l *leaders) until(role curatorpb.CurrentLeaderResponse_Role) *curatorpb.Cu
 	for l.next().GetRole() != role {
 	}
 	return l.last
+}
+
+// because reads up to an answer that says for that reason that nothing is known: a busy
+// machine has other ones in between.
+func (l *leaders) because(reason string) {
+	l.t.Helper()
+	for !strings.Contains(l.until(roleUnknown).GetReason(), reason) {
+	}
 }
 
 // code reads up to the stream's end and returns how it ended.
@@ -126,7 +135,7 @@ func TestRequirement48EachChange(t *testing.T) {
 	require.Equal(t, second.GetToken(), seen.GetToken())
 
 	stopB()
-	require.Contains(t, ofB.until(roleUnknown).GetReason(), "context canceled")
+	ofB.because("context canceled")
 	require.Greater(t, ofA.until(roleLeading).GetToken(), second.GetToken())
 }
 
@@ -141,7 +150,7 @@ func TestCurrentLeaderStrangers(t *testing.T) {
 	require.Equal(t, []string{"n0", "", ""}, []string{r.GetLeaderNodeId(), r.GetLeaderAddress(), r.GetLeaderInstanceId()})
 	require.Equal(t, token, r.GetToken())
 	p.stranger(t, []byte("\xff\xfe strange"))
-	require.Contains(t, l.until(roleUnknown).GetReason(), "not one of ours")
+	l.because("not one of ours")
 
 	q := newSpeaker(t, electionOf(t), "n", func(cfg *elector.Config) { cfg.Codec = named{} })
 	q.stranger(t, []byte("n\xff"))

@@ -271,7 +271,8 @@ func TestShutdownOfALeader(t *testing.T) {
 		}
 	})
 	a.becomes(elector.Leading)
-	b := run(t, election, "b")
+	// The answer of a's that is under way may come to b after the news that b leads.
+	b := run(t, election, "b", func(cfg *Config) { cfg.Grace = soon })
 	b.becomes(elector.Following)
 	underway := asking(func() error { _, err := b.unary(before(t, soon)); return err })
 	take(t, began, "the handler")
@@ -339,7 +340,7 @@ func TestBackgroundReturns(t *testing.T) {
 	watch := a.Watch()
 	underway := asking(func() error { _, err := a.unary(before(t, soon)); return err })
 	take(t, began, "the handler")
-	enough <- struct{}{}
+	close(enough)
 	_, err := a.front.router.cell.Reader().NextWhere(before(t, soon), func(r *route) bool { return r.reason != nil })
 	require.NoError(t, err)
 	close(release)
@@ -427,9 +428,9 @@ func TestLeaderWithoutAnAddress(t *testing.T) {
 func TestRequirement45LeaderIsKilled(t *testing.T) {
 	election := electionOf(t)
 	host := etcdtest.Shared(t).Host(t)
-	short := func(cfg *Config) { cfg.Elector.Session.TTL = 4 * time.Second }
 	began := make(chan struct{}, 1)
-	a := run(t, election, "a", short, func(cfg *Config) {
+	a := run(t, election, "a", func(cfg *Config) {
+		cfg.Elector.Session.TTL = 6 * time.Second // the shortest one that is no matter of the machine's
 		cfg.Elector.Source = elector.Always(elector.Client(host.Client(t)))
 		cfg.Services = func(_ context.Context, _ *elector.Leadership, r grpc.ServiceRegistrar) error {
 			r.RegisterService(describe("test.Script"), &script{unary: func(ctx context.Context, in *message) (*message, error) {
@@ -444,7 +445,7 @@ func TestRequirement45LeaderIsKilled(t *testing.T) {
 	})
 	a.becomes(elector.Leading)
 	var way network
-	b := run(t, election, "b", short, way.join)
+	b := run(t, election, "b", way.join)
 	b.becomes(elector.Following)
 	out, err := b.unary(before(t, soon))
 	require.NoError(t, err)

@@ -318,7 +318,7 @@ func TestRequirement44CancelAndDeadline(t *testing.T) {
 		require.Equal(t, codes.Canceled, take(t, code, "the caller"))
 		require.ErrorIs(t, take(t, ended, "the handler's end"), context.Canceled)
 
-		short, cancel := context.WithTimeout(before(t, soon), 2*time.Second) // the handler begins before that
+		short, cancel := context.WithTimeout(before(t, soon), 4*time.Second) // the handler begins before that
 		defer cancel()
 		_, err := n.unary(short, "")
 		require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)

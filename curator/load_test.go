@@ -42,7 +42,7 @@ func TestThousandConcurrentForwardedCalls(t *testing.T) {
 	for i := range calls {
 		callers.Go(func() {
 			in := fmt.Sprint(i)
-			if out, err := follower.unary(before(t, soon), in); err != nil || out != in {
+			if out, err := follower.unary(before(t, 4*soon), in); err != nil || out != in {
 				t.Errorf("call %d: %q %v", i, out, err)
 			}
 		})

@@ -145,18 +145,25 @@ func nowhere(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
+	// Our own end of a connection: nobody else is given its port and listens there.
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, conn.Close())
+		require.NoError(t, listener.Close())
+	})
+	return conn.LocalAddr().String()
 }
 
 // A leader that cannot be reached: nothing has left, in whatever way it would have.
 func TestUnreachableLeader(t *testing.T) {
 	// One look each, with time enough for it: a second one might come when there is none left.
+	// The rest of Config.Wait is waited out.
 	t.Cleanup(func(usual func(int) time.Duration) func() { return func() { lookAgain = usual } }(lookAgain))
 	lookAgain = func(int) time.Duration { return time.Hour }
 	var log bytes.Buffer
 	follower := newNode(t, "follower", func(cfg *Config) {
-		cfg.Wait = time.Second
+		cfg.Wait = 3 * time.Second
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	l := follower.as(7)
@@ -191,6 +198,7 @@ func TestUnsentCallsGoElsewhere(t *testing.T) {
 		} {
 			var tried atomic.Int64
 			follower := newNode(t, "follower", func(cfg *Config) {
+				cfg.Wait = soon
 				cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 					tried.Add(1)
 					return (&net.Dialer{}).DialContext(ctx, "tcp", address)

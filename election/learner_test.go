@@ -19,8 +19,8 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// learnerIn makes a learner of member i: a member that is replaced starts like one that is
-// new to its cluster, so it is replaced, removed, and added once more.
+// learnerIn makes a learner of member i, the last one: a member that is replaced starts like
+// one that is new to its cluster, so it is replaced, removed, and added once more.
 func learnerIn(ctx context.Context, t *testing.T, c *etcdtest.Cluster, i int) {
 	t.Helper()
 	m, admin := c.Member(i), c.ClientTo(t, 0)
@@ -49,6 +49,12 @@ func learnerIn(ctx context.Context, t *testing.T, c *etcdtest.Cluster, i int) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	require.NoError(t, err)
+	// Whichever of them it asks who belongs to the cluster has to know. An answer that needs a
+	// majority is younger than the addition.
+	for voter := range c.Size() - 1 {
+		_, err = c.ClientTo(t, voter).MemberList(ctx)
+		require.NoError(t, err)
+	}
 	require.NoError(t, m.Restart(ctx))
 }
 
@@ -74,7 +80,8 @@ func (w *throughLearner) Watch(ctx context.Context, key string, opts ...clientv3
 // Broken by rpcerr.Permanent taking the learner's refusal for that of etcd.
 func TestLearnerAmongTheEndpoints(t *testing.T) {
 	s := newStage(t)
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Replaceable: true})
+	// With patience: an election that a busy machine calls refuses watches, too.
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Replaceable: true})
 	learnerIn(s.ctx, t, c, 2)
 	s.cli, s.admin = c.ClientTo(t, 0), c.ClientTo(t, 0)
 	learner := c.ClientTo(t, 2)
@@ -96,15 +103,20 @@ func TestLearnerAmongTheEndpoints(t *testing.T) {
 	var won <-chan outcome
 	l := s.lead(leader)
 	refused := func() {
-		select {
-		case reason := <-interrupted:
-			require.Equal(t, denied, reason)
-		case <-l.Done():
-			require.NoError(t, l.Err())
-		case early := <-won:
-			require.FailNow(t, "the waiter waits no more", early.err)
-		case <-s.ctx.Done():
-			require.FailNow(t, "the learner was not asked")
+		for {
+			select {
+			case reason := <-interrupted:
+				if reason.Error() == denied.Error() {
+					return
+				}
+				t.Logf("not by the learner: %v", reason)
+			case <-l.Done():
+				require.NoError(t, l.Err())
+			case early := <-won:
+				require.FailNow(t, "the waiter waits no more", early.err)
+			case <-s.ctx.Done():
+				require.FailNow(t, "the learner was not asked")
+			}
 		}
 	}
 	refused()

@@ -1,6 +1,7 @@
 package election_test
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"testing"
@@ -15,15 +16,23 @@ import (
 )
 
 // behind is a candidate whose client stands on a host of its own; its session does
-// not, so that only the candidate's requests meet the host's faults.
+// not, so that only the candidate's requests meet the host's faults. It gives up no request
+// by itself: the reply to one that was given up cannot be swallowed.
 func (s *stage) behind(value string, change ...func(*election.Config)) (*election.Candidate, *etcdtest.Host) {
 	s.t.Helper()
 	host := etcdtest.Shared(s.t).Host(s.t)
 	cli := host.Client(s.t)
 	change = append([]func(*election.Config){func(cfg *election.Config) {
-		cfg.KV, cfg.Watcher, cfg.Timeout = cli, cli, 300*time.Millisecond
+		cfg.KV, cfg.Watcher = cli, cli
 	}}, change...)
 	return s.candidate(value, change...), host
+}
+
+// transaction matches transactions on a key: they name it when they compare it and when they
+// write it. A watch of the key names it once, and may be asked for at any time: the client
+// does so whenever its connection was lost.
+func transaction(key string) func(message []byte) bool {
+	return func(message []byte) bool { return bytes.Count(message, []byte(key)) > 1 }
 }
 
 // Regression 4: the reply of the registration is lost. The key is adopted; there is
@@ -44,7 +53,7 @@ func TestLostReplyOfTheRegistrationIsAdopted(t *testing.T) {
 			s := newStage(t)
 			j := &journal{}
 			c, host := s.behind("v", j.hooks)
-			swallow := host.SwallowNextReply(etcdtest.Containing(c.Key()))
+			swallow := host.SwallowNextReply(transaction(c.Key()))
 			l, err := start(s, c)
 			require.NoError(t, err)
 			require.NoError(t, swallow.Wait(s.ctx))
@@ -65,7 +74,7 @@ func TestLostReplyWhileQueueing(t *testing.T) {
 	s := newStage(t)
 	elder := s.lead(s.candidate("elder"))
 	c, host := s.behind("v")
-	swallow := host.SwallowNextReply(etcdtest.Containing(c.Key()))
+	swallow := host.SwallowNextReply(transaction(c.Key()))
 	place, err := c.Register(s.ctx)
 	require.NoError(t, err)
 	require.NoError(t, swallow.Wait(s.ctx))
@@ -73,7 +82,7 @@ func TestLostReplyWhileQueueing(t *testing.T) {
 
 	// Try, whose first reply is lost, is told the truth as well.
 	d, host := s.behind("d")
-	swallow = host.SwallowNextReply(etcdtest.Containing(d.Key()))
+	swallow = host.SwallowNextReply(transaction(d.Key()))
 	_, err = d.Try(s.ctx)
 	require.ErrorIs(t, err, eldest.ErrNotElected)
 	require.NoError(t, swallow.Wait(s.ctx))
@@ -99,14 +108,17 @@ func TestOtherLostReplies(t *testing.T) {
 	require.NoError(t, swallow.Wait(s.ctx))
 	require.Equal(t, "proclaimed", string(s.value(c.Key())))
 
-	swallow = host.SwallowNextReply(etcdtest.Containing(c.Key())) // the question who is older
+	older := func(message []byte) bool { // the question who is older
+		return bytes.Contains(message, []byte(c.Key())) && bytes.Contains(message, []byte(le.Key()))
+	}
+	swallow = host.SwallowNextReply(older)
 	require.NoError(t, middle.Withdraw(s.ctx))
 	require.NoError(t, swallow.Wait(s.ctx))
 	require.NoError(t, le.Resign(s.ctx))
 	won := get(s, waiting)
 	require.NoError(t, won.err)
 
-	swallow = host.SwallowNextReply(etcdtest.Containing(c.Key()))
+	swallow = host.SwallowNextReply(transaction(c.Key()))
 	require.NoError(t, won.l.Resign(s.ctx), "sent again until it is known")
 	require.NoError(t, swallow.Wait(s.ctx))
 	require.Empty(t, s.queue())
@@ -163,8 +175,9 @@ func TestLateRegistrationIsSweptThoughTheWatchIsDeaf(t *testing.T) {
 	g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
 	_, err := c.Campaign(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-	// The snapshot and the first recheck: what comes now is in neither.
-	s.until("the sweep is under way", func() bool { return s.rec.Count("Range") >= 2 })
+	// With the first recheck under way, the removal and the snapshot are over: what comes now
+	// was in neither.
+	s.until("the sweep is under way", func() bool { return s.rec.Count("Range") >= 3 })
 	_, err = txn.ByCreateRevision{}.Enter(s.ctx, s.admin, txn.Entry{Election: s.election, Lease: int64(session.ID())})
 	require.NoError(t, err)
 	s.queued(0)

@@ -21,6 +21,7 @@ func TestProclaimBeforeAndAfterTheWin(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "registered", string(s.value(c.Key())))
 
+	s.watched(2) // the own key of each
 	s.rec.Reset()
 	require.NoError(t, c.Proclaim(s.ctx, []byte("waiting")))
 	require.Equal(t, []string{"Txn"}, s.rec.Methods(), "one request")

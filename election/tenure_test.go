@@ -150,13 +150,15 @@ func TestTenureEndsByTheDeadline(t *testing.T) {
 	s := newStage(t)
 	granted := time.Now()
 	session := s.session(s.admin, func(cfg *lease.Config) {
-		cfg.Lease, cfg.TTL = mute{s.admin}, 10*time.Second
-		cfg.Margin = 7 * time.Second
+		cfg.Lease, cfg.TTL, cfg.Margin = mute{s.admin}, 30*time.Second, 25*time.Second
+		cfg.Renewal = func(time.Duration) lease.Renewal {
+			return lease.Renewal{Every: time.Second, Timeout: time.Second}
+		}
 	})
 	c := s.candidate("v", on(session))
 	l := s.lead(c)
 	require.True(t, l.Holds(0))
-	require.False(t, l.Holds(3*time.Second))
+	require.False(t, l.Holds(5*time.Second))
 	require.ErrorIs(t, s.over(l), eldest.ErrSessionLost)
 	require.Less(t, time.Since(granted), session.TTL(), "the server cannot have expired the lease")
 	require.ErrorIs(t, l.Resign(s.ctx), eldest.ErrNotLeading)

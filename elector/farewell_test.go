@@ -18,13 +18,14 @@ import (
 // Fails when Run waits for etcd, or returns at once with the session alive.
 func TestStopWhileEtcdIsAway(t *testing.T) {
 	c := etcdtest.Shared(t)
-	const leave = 400 * time.Millisecond
+	// A machine that is busy may take most of a TTL over what a silent etcd must not cost.
+	const leave, granted = 400 * time.Millisecond, 10 * time.Second
 	for _, role := range []elector.Role{elector.Leading, elector.Following, elector.Neither} {
 		t.Run(role.String(), func(t *testing.T) {
 			t.Parallel()
 			name, cli, host := electionOf(t), c.Client(t), c.Host(t)
 			t.Cleanup(host.Mend)
-			cut := config(name, "cut", host.Client(t), ttl(short), func(cfg *elector.Config) { cfg.Leave = leave })
+			cut := config(name, "cut", host.Client(t), ttl(granted), func(cfg *elector.Config) { cfg.Leave = leave })
 			other := config(name, "other", cli)
 			var n, next *node
 			switch role {
@@ -47,15 +48,15 @@ func TestStopWhileEtcdIsAway(t *testing.T) {
 			begin := time.Now()
 			require.ErrorIs(t, n.end(t), context.Canceled)
 			took := time.Since(begin)
-			require.Less(t, took, 2*leave+busy)
+			require.Less(t, took, granted/2, "it waited for etcd")
 			if role != elector.Neither {
 				require.GreaterOrEqual(t, took, leave, "it did not even try")
-				require.Positive(t, host.Stats().Dropped.Inbound, "INVALID: nothing was swallowed")
+				require.Eventually(t, func() bool { return host.Stats().Dropped.Inbound > 0 }, patience, time.Millisecond, "INVALID: nothing was swallowed")
 			}
 			require.Equal(t, elector.Neither, n.Status().Role())
 			if role == elector.Leading {
 				take(t, next.won, "the successor's win")
-				require.Less(t, time.Since(begin), short+time.Second+busy)
+				require.Less(t, time.Since(begin), granted+granted/2, "it was renewed")
 			}
 			require.Eventually(t, func() bool {
 				queue := nodesOf(t, queueOf(t, cli, name))

@@ -57,6 +57,7 @@ func startMembers(t *testing.T) *members {
 		require.NoError(t, err)
 		m.nodes = append(m.nodes, &node{Elector: e, id: id, won: make(chan *elector.Leadership, 16), done: make(chan error, 1)})
 	}
+	begin := time.Now()
 	m.samples = sample(t, m.nodes)
 	for i, n := range m.nodes {
 		var ctx context.Context
@@ -70,6 +71,9 @@ func startMembers(t *testing.T) *members {
 		}
 	}
 	m.queued(t, 0, 1, 2)
+	for i, role := range []elector.Role{elector.Leading, elector.Following, elector.Following} {
+		m.samples.became(t, i, role, begin) // what comes now is held against that
+	}
 	return m
 }
 
@@ -130,6 +134,19 @@ func (m *members) mend(t *testing.T, cut ...int) (at time.Time) {
 		}, patience, time.Millisecond, "member %d has not healed", i)
 	}
 	return at
+}
+
+// term returns etcd's newest term as far as members know it. One that has changed by itself
+// is the machine's doing: it stopped etcd's leader for longer than the others wait. All
+// leases then begin anew, and for a moment there may be nobody to ask.
+func (m *members) term(t *testing.T, of ...int) (newest uint64) {
+	t.Helper()
+	for _, i := range of {
+		status, err := m.clients[i].Status(within(t), m.Endpoints()[i])
+		require.NoError(t, err)
+		newest = max(newest, status.RaftTerm)
+	}
+	return newest
 }
 
 // wins waits for a win, whosever.

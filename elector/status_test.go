@@ -180,6 +180,8 @@ func TestRequirement52TransitionsAreLogged(t *testing.T) {
 	_ = one.end(t)
 	second := take(t, two.won, "the second win")
 	_ = two.end(t)
+	// The last line; Run waits for the logger, but not for long.
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "no Run is going on") }, patience, time.Millisecond)
 
 	type line struct {
 		Msg, Election, Node, Instance string

@@ -105,7 +105,7 @@ func TestPriorityAndForeignValues(t *testing.T) {
 	name := electionOf(t)
 	n1 := run(t, config(name, "n1", cli, func(cfg *elector.Config) { cfg.Priority = 1 }))
 	l := take(t, n1.won, "the win")
-	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 10 * time.Second})
+	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: time.Minute})
 	require.NoError(t, err)
 	foreign, err := election.New(election.Config{Election: name, Session: session, KV: cli, Watcher: cli, Value: []byte("\xff theirs")})
 	require.NoError(t, err)

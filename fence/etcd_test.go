@@ -77,7 +77,11 @@ func TestRequirement19OlderTokensAreRefused(t *testing.T) {
 		require.Equal(t, fence.RefusedError{Election: "requirement 19", Token: older.Token(), Newest: newer.Token()}, *refused)
 		require.ErrorIs(t, err, eldest.ErrNotLeading, name)
 	}
-	<-older.Done()
+	select {
+	case <-older.Done():
+	case <-ctx.Done():
+		require.FailNow(t, "the older tenure does not end")
+	}
 	before := len(l.lines())
 	for name, send := range map[string]func(fence.Tenure) error{"HTTP": overHTTP, "gRPC": overGRPC} {
 		err := send(older)

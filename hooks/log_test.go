@@ -76,7 +76,12 @@ func TestLogOfATenure(t *testing.T) {
 	defer cancel()
 	var p paper
 	told := hooks.Log(logger(&p), t.Name())
-	session, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: ttl, Hooks: told.Session})
+	session, err := lease.Open(ctx, lease.Config{
+		Lease: cli, TTL: time.Minute, Hooks: told.Session,
+		Renewal: func(time.Duration) lease.Renewal {
+			return lease.Renewal{Every: 100 * time.Millisecond, Timeout: 5 * time.Second}
+		},
+	})
 	require.NoError(t, err)
 	candidate, err := election.New(election.Config{Election: t.Name(), Session: session, KV: cli, Watcher: cli, Hooks: told.Candidate})
 	require.NoError(t, err)
@@ -89,7 +94,11 @@ func TestLogOfATenure(t *testing.T) {
 	require.Eventually(t, func() bool { return p.find(t, "lease renewed") != nil }, time.Minute, time.Millisecond)
 	_, err = cli.Delete(ctx, l.Key())
 	require.NoError(t, err)
-	<-l.Done()
+	select {
+	case <-l.Done():
+	case <-ctx.Done():
+		require.FailNow(t, "the tenure does not end")
+	}
 	observer.Close()
 	require.NoError(t, candidate.Close(ctx))
 	require.NoError(t, session.Close(ctx))

@@ -230,7 +230,7 @@ func TestRegression11BlackHoleOnEtcd(t *testing.T) {
 	for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
 		h := c.Host(t)
 		cli := h.Client(t)
-		s := onEtcd(t, cli, lease.Config{TTL: 2 * time.Second})
+		s := onEtcd(t, cli, lease.Config{TTL: 4 * time.Second})
 		key := put(t, cli, s)
 		h.Delay(0, delay)
 		watching, cancel := context.WithCancel(clientv3.WithRequireLeader(context.Background()))

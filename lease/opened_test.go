@@ -10,11 +10,11 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// granting answers everything at once.
+// granting answers everything at once, for so long that nothing is renewed.
 type granting struct{ clientv3.Lease }
 
 func (granting) Grant(context.Context, int64) (*clientv3.LeaseGrantResponse, error) {
-	return &clientv3.LeaseGrantResponse{ID: 7, TTL: 10}, nil
+	return &clientv3.LeaseGrantResponse{ID: 7, TTL: 3600}, nil
 }
 
 func (granting) Revoke(context.Context, clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error) {

@@ -32,6 +32,10 @@ func TestHandOver(t *testing.T) {
 	a.becomes("eldest_wins_total", 1)
 	require.Equal(t, "leading", a.state())
 	b.becomes("eldest_queue_length", 2)
+	// What other hooks tell has queues of its own.
+	b.becomes("eldest_session_ttl_seconds", ttl.Seconds())
+	b.becomes("eldest_campaigns_total", 1)
+	b.becomes(`eldest_state{state="following"}`, 1)
 	require.Equal(t, "following", b.state())
 	now := scrape(t, b.registry)
 	require.Equal(t, float64(place.Token), now["eldest_token"])
@@ -47,7 +51,7 @@ func TestHandOver(t *testing.T) {
 		_, err := b.candidate.Await(ctx)
 		won <- err
 	}()
-	b.becomes("eldest_watch_restarts_total{watch=\"candidate\"}", 0)
+	require.Contains(t, scrape(t, b.registry), `eldest_watch_restarts_total{watch="candidate"}`)
 	require.NoError(t, la.Resign(ctx))
 	require.NoError(t, <-won)
 	require.Equal(t, "neither", a.state())
@@ -59,7 +63,7 @@ func TestHandOver(t *testing.T) {
 	require.Zero(t, scrape(t, a.registry)["eldest_handover_proof_seconds"], "a waited for nobody")
 	b.becomes("eldest_leader_token", float64(place.Token))
 	b.reaches("eldest_renewal_latency_seconds", 2)
-	require.GreaterOrEqual(t, scrape(t, b.registry)["eldest_renewal_slack_ratio"], 2.0)
+	b.reaches("eldest_renewal_slack_ratio", 2)
 
 	_, err = cli.Delete(ctx, b.candidate.Key())
 	require.NoError(t, err)
@@ -111,6 +115,8 @@ func TestScrapeReadsTheClock(t *testing.T) {
 	release, blocked := make(chan struct{}), make(chan struct{})
 	p := join(ctx, t, cli, t.Name(), func(cfg *lease.Config) {
 		cfg.Clock, cfg.TTL = clock, 60*time.Second
+		// None meanwhile: it would put right what is looked at.
+		cfg.Renewal = func(time.Duration) lease.Renewal { return lease.Renewal{Every: 50 * time.Second, Timeout: time.Second} }
 		cfg.Hooks = hooks.Tee(cfg.Hooks, lease.Hooks{Opened: func(lease.OpenedEvent) { close(blocked); <-release }})
 	})
 	defer close(release)

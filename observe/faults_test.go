@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -117,6 +118,7 @@ func TestMemberRestart(t *testing.T) {
 	require.Error(t, state.Reason)
 	require.NoError(t, s.cluster.Restart(s.ctx, 0))
 	s.led(sub, 1, "before")
+	s.back()
 	s.put(1, "after")
 	s.led(sub, 1, "after")
 }
@@ -124,7 +126,8 @@ func TestMemberRestart(t *testing.T) {
 // Regression 9: a member that is cut off from the others answers nothing new. Who
 // can ask another one goes on; who cannot says that it does not know.
 func TestMemberWithoutQuorum(t *testing.T) {
-	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{Members: 3}))
+	// It elects with patience: a busy machine's elections would refuse the test's own writes.
+	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond}))
 	pinned := s.cluster.ClientTo(t, 0)
 	all := s.cluster.Client(t)
 	alone := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = pinned, pinned })
@@ -176,7 +179,7 @@ func TestCloseWhileEtcdIsSilent(t *testing.T) {
 func TestClosedClient(t *testing.T) {
 	s := newStage(t)
 	cli := s.cluster.Client(t)
-	o := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
+	o := s.observer(func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
 	sub := o.Subscribe()
 	s.put(1, "v")
 	s.led(sub, 1, "v")
@@ -196,11 +199,19 @@ func TestClosedClient(t *testing.T) {
 func TestDeafWatchIsReplaced(t *testing.T) {
 	s := newStage(t)
 	w := &deafAtFirst{Watcher: s.cli}
-	o := s.observer(listening, func(cfg *observe.Config) { cfg.Watcher = w })
+	read := make(chan struct{})
+	o := s.observer(listening, func(cfg *observe.Config) {
+		cfg.Watcher = w
+		// The next watch waits until the state before it was read, which it would replace.
+		cfg.Backoff = func(int) time.Duration { <-read; return 0 }
+	})
+	release := sync.OnceFunc(func() { close(read) })
+	t.Cleanup(release)
 	sub := o.Subscribe()
 	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
 	s.put(1, "v")
 	s.is(sub, eldest.Unknown)
+	release()
 	s.led(sub, 1, "v")
 	require.Equal(t, int64(2), w.opened.Load())
 	s.put(1, "w")

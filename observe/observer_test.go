@@ -105,6 +105,9 @@ func TestStateBeforeTheFirstAnswer(t *testing.T) {
 // delivered, and only that.
 func TestSlowReaderGetsTheNewest(t *testing.T) {
 	s := newStage(t)
+	var cancel context.CancelFunc
+	s.ctx, cancel = context.WithTimeout(context.Background(), 3*patience) // so many writes take time
+	t.Cleanup(cancel)
 	o := s.observer()
 	slow := o.Subscribe()
 	require.Equal(t, eldest.Nobody, s.next(slow).Kind)
@@ -125,8 +128,8 @@ func TestSlowReaderGetsTheNewest(t *testing.T) {
 	// Another one tells when the observer has seen it all.
 	s.led(o.Subscribe(), 0xa, "last")
 	require.Equal(t, "last", string(s.next(slow).Leader.Value), "in one step")
-	done, cancel := context.WithCancel(s.ctx)
-	cancel()
+	done, end := context.WithCancel(s.ctx)
+	end()
 	_, err := slow.Next(done)
 	require.ErrorIs(t, err, context.Canceled, "nothing is queued behind it")
 }

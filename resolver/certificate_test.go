@@ -107,10 +107,9 @@ func TestCertificates(t *testing.T) {
 			q := newQueue(t, etcdtest.Shared(t))
 			q.election = election
 			q.leader(1, n)
-			nodes, err := resolver.FromNodes(resolver.NodesConfig{Addresses: []string{n.address}, ServerName: tc.serverName})
+			nodes, err := resolver.FromNodes(resolver.NodesConfig{Addresses: []string{n.address}, ServerName: tc.serverName, Timeout: never})
 			require.NoError(t, err)
-			etcd, err := resolver.FromEtcd(resolver.EtcdConfig{KV: q.admin, Watcher: q.admin, ServerName: tc.serverName})
-			require.NoError(t, err)
+			etcd := fromEtcd(t, q.admin, func(cfg *resolver.EtcdConfig) { cfg.ServerName = tc.serverName })
 			for _, builder := range []grpcresolver.Builder{nodes, etcd} {
 				conn := dial(t, election, builder, append(tc.options, trusted.client())...)
 				if tc.refused {

@@ -37,7 +37,7 @@ func newMember(t testing.TB, election, id string, etcd *clientv3.Client) *member
 	m.Curator, err = curator.New(curator.Config{
 		Elector: elector.Config{
 			Election: election, NodeID: id, Source: elector.Always(elector.Client(etcd)),
-			Session: lease.Config{TTL: 10 * time.Second},
+			Session: lease.Config{TTL: time.Minute},
 			Backoff: func(int) time.Duration { return 10 * time.Millisecond },
 		},
 		Listener: listener,

@@ -61,12 +61,7 @@ type node struct {
 // newNode starts a node on loopback, which ends with the test.
 func newNode(t testing.TB, id string, options ...grpc.ServerOption) *node {
 	t.Helper()
-	return newNodeAt(t, id, "127.0.0.1:0", options...)
-}
-
-func newNodeAt(t testing.TB, id, address string, options ...grpc.ServerOption) *node {
-	t.Helper()
-	listener, err := net.Listen("tcp", address)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	n := &node{id: id, address: listener.Addr().String()}
 	n.server = grpc.NewServer(append(options, grpc.UnknownServiceHandler(n.who))...)
@@ -298,6 +293,18 @@ func (c *client) isLedTo(nodes ...*node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	require.Equal(c.t, want, c.addresses)
+}
+
+// take waits for a value, or for a channel to be closed.
+func take[T any](t testing.TB, from <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(2 * patience): // whoever sends it has a time-out of its own
+		require.FailNow(t, "not in time: "+what)
+		panic("unreachable")
+	}
 }
 
 // closes requires that Close returns.

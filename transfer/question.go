@@ -86,7 +86,9 @@ func (h *handover) put(ctx context.Context, m Member, q question) (txn.Box, erro
 	case done.Done:
 		return done.Box, nil
 	case mentions(done.Box, q.ID):
-		return done.Box, nil // the reply of the first attempt was lost
+		// The reply of the first attempt was lost. What the mailbox is now is no more to be
+		// taken back than without that: the request may have been taken since.
+		return txn.Box{Mod: m.mod}, nil
 	case done.Gone.Key != "":
 		return txn.Box{}, &Refusal{Reason: Changed, Who: []eldest.Candidate{done.Gone}}
 	case done.Box.Mod == 0:

@@ -18,7 +18,8 @@ import (
 // backup: by as much as is set.
 type ahead struct {
 	clientv3.KV
-	by atomic.Int64
+	by    atomic.Int64
+	reads atomic.Int64 // that were answered
 }
 
 func (a *ahead) shift(kvs []*mvccpb.KeyValue) {
@@ -32,6 +33,7 @@ func (a *ahead) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, er
 	if get := resp.Get(); err == nil && get != nil {
 		get.Header.Revision += a.by.Load()
 		a.shift(get.Kvs)
+		a.reads.Add(1)
 	}
 	return resp, err
 }
@@ -83,9 +85,11 @@ func TestMailboxAfterARestore(t *testing.T) {
 	get(s, opened)
 	target := s.stand()
 
+	// The second read comes after what was made of the first: now it knows the higher ones.
+	s.until("it has read its mailbox", func() bool { return etcd.reads.Load() >= 2 })
 	etcd.by.Store(0)
 	get(s, opened)
-	_, err := transfer.To(s.ctx, transfer.Clients{KV: s.cli, Watcher: s.cli}, s.election, target.Key(), transfer.Options{})
+	_, err := transfer.To(s.ctx, transfer.Clients{KV: s.cli, Watcher: s.cli}, s.election, target.Key(), patient)
 	require.NoError(t, err)
 	target.leads()
 	require.Empty(t, opened, "once is enough")

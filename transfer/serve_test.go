@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -154,23 +155,46 @@ func TestRequestIsTakenBack(t *testing.T) {
 	require.NoError(t, l.Err())
 }
 
-// A request that was taken and not answered: the outcome is unknown, and said to be.
+// A request that was taken and not answered: the outcome is unknown, and said to be, also
+// where the reply to the request was lost and it was found to be taken already.
 func TestRequestIsTakenAndNotAnswered(t *testing.T) {
-	s := newStage(t)
-	n := s.stand(deaf)
-	n.leads()
-	n.silent()
-	target := s.stand()
-	done := make(chan error, 1)
-	go func() {
-		_, err := transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), transfer.Options{Patience: 5 * time.Second})
-		done <- err
-	}()
-	s.until("it is asked", func() bool { return strings.Contains(n.mailbox(), "request") })
-	n.write(strings.TrimSuffix(n.mailbox(), "}") + `,"taken":true}`)
-	err := get(s, done)
-	require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
-	require.ErrorIs(t, err, eldest.ErrTransferRefused)
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("reply lost %v", lost), func(t *testing.T) {
+			s := newStage(t)
+			n := s.stand(deaf)
+			l := n.leads()
+			n.silent()
+			target := s.stand()
+			taken := func() { n.write(strings.TrimSuffix(n.mailbox(), "}") + `,"taken":true}`) }
+			clients := transfer.Clients{KV: s.cli, Watcher: &watching{Watcher: s.cli, before: taken}}
+			if lost {
+				clients.Watcher = s.cli
+				clients.KV = &meddling{KV: s.cli, meant: inValue(`"request"`), instead: func(commit func() error) error {
+					err := commit()
+					taken()
+					return err
+				}}
+			}
+			_, err := transfer.To(s.ctx, clients, s.election, target.Key(), transfer.Options{Patience: 200 * time.Millisecond})
+			require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
+			require.ErrorIs(t, err, eldest.ErrTransferRefused)
+			require.Contains(t, n.mailbox(), `"taken":true`, "it is not taken back")
+			require.NoError(t, l.Err())
+		})
+	}
+}
+
+// watching is a Watcher before whose first watch something happens: when the request is
+// there, that is, and before anybody waits for the answer.
+type watching struct {
+	clientv3.Watcher
+	before func()
+	once   sync.Once
+}
+
+func (w *watching) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	w.once.Do(w.before)
+	return w.Watcher.Watch(ctx, key, opts...)
 }
 
 // forbidden refuses what touches mailboxes, as a role for the election's range does.
@@ -256,15 +280,20 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 	}
 	leader, between, target := s.stand(told), s.stand(told), s.stand()
 	l := leader.leads()
+	requests := 0
 	ask := func(n *node, what string, leads, targets eldest.Token) transfer.AnsweredEvent {
+		requests++
 		box := func(of *node) int64 {
 			got, err := s.cli.Get(s.ctx, keys.Mailbox(s.election, int64(of.session.ID())))
 			require.NoError(t, err)
 			return got.Kvs[0].ModRevision
 		}
-		n.write(fmt.Sprintf(`{"v":1,"token":%d,"request":{"id":"x","do":%q,"leader":{"lease":"%x","token":%d,"box":%d},"target":{"lease":"%x","token":%d,"box":%d}}}`,
-			n.place.Token, what, leader.session.ID(), leads, box(leader), target.session.ID(), targets, box(target)))
-		return get(s, answered)
+		n.write(fmt.Sprintf(`{"v":1,"token":%d,"request":{"id":"x%d","do":%q,"leader":{"lease":"%x","token":%d,"box":%d},"target":{"lease":"%x","token":%d,"box":%d}}}`,
+			n.place.Token, requests, what, leader.session.ID(), leads, box(leader), target.session.ID(), targets, box(target)))
+		e := get(s, answered)
+		// The hook is told before the answer is there, which is a change of the mailbox.
+		s.until("the answer", func() bool { return strings.Contains(n.mailbox(), fmt.Sprintf(`"answer":{"id":"x%d"`, requests)) })
+		return e
 	}
 	for name, e := range map[string]transfer.AnsweredEvent{
 		"somebody stands between":      ask(leader, "retire", l.Token(), target.place.Token),

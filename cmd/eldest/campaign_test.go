@@ -68,7 +68,7 @@ func TestCampaignTellsWhatHappensAndResignsOnSignals(t *testing.T) {
 
 func TestCampaignForPeople(t *testing.T) {
 	startEtcdProcess(t, "0")
-	p := start(t, "campaign", "svc", "me")
+	p := start(t, "campaign", "svc", "me", "--ttl", "30s")
 	require.Regexp(t, `^\d\d:\d\d:\d\d\.\d{3}  registered  token \d+  key svc/[0-9a-f]+  queue 1\n$`, p.line())
 	require.Regexp(t, `  leader      token \d+  key svc/[0-9a-f]+\n$`, p.line())
 	p.signal(syscall.SIGTERM)
@@ -111,8 +111,8 @@ func TestCampaignExitsThreeWhenItLoses(t *testing.T) {
 
 func TestCampaignExitsThreeWhenEtcdDies(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
-	leader, _ := leading(t, "svc", "--ttl", "4s")
-	waiter, _ := waiting(t, "svc", "--ttl", "4s")
+	leader, _ := leading(t, "svc", "--ttl", "6s")
+	waiter, _ := waiting(t, "svc", "--ttl", "6s")
 	died := time.Now()
 	etcd.signal(syscall.SIGKILL)
 	for _, p := range []*process{leader, waiter} {
@@ -123,7 +123,7 @@ func TestCampaignExitsThreeWhenEtcdDies(t *testing.T) {
 		require.Contains(t, lost["cause"], "session lost")
 		at, err := time.Parse(time.RFC3339Nano, lost["time"].(string))
 		require.NoError(t, err)
-		require.Less(t, at.Sub(died), 8*time.Second, "the TTL is 4 s")
+		require.Less(t, at.Sub(died), 16*time.Second, "the TTL is 6 s")
 		p.exits(exitLost)
 	}
 }
@@ -131,7 +131,7 @@ func TestCampaignExitsThreeWhenEtcdDies(t *testing.T) {
 func TestCampaignWaitsForEtcd(t *testing.T) {
 	port := freePort(t)
 	t.Setenv("ELDEST_ENDPOINTS", "127.0.0.1:"+port)
-	p := start(t, "campaign", "svc", "--json", "--ttl", "2s")
+	p := start(t, "campaign", "svc", "--json", "--ttl", "30s")
 	p.says("eldest campaign: waiting for etcd at 127.0.0.1:" + port)
 	p.says("refused")
 	none := start(t, "campaign", "svc", "--json")

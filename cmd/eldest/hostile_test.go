@@ -47,13 +47,13 @@ func TestNamesAndValuesDoNothingToATerminal(t *testing.T) {
 	_, err = etcd.client.Put(t.Context(), name+"/"+hostile, hostile)
 	require.NoError(t, err)
 
-	first := start(t, "campaign", name, hostile)
+	first := start(t, "campaign", name, hostile, "--ttl", "60s")
 	for _, event := range []string{"registered", "leader"} {
 		line := first.line()
 		require.Contains(t, line, event)
 		requireTame(t, "campaign", line)
 	}
-	second := start(t, "campaign", name, "\u202e\x9b", "--json")
+	second := start(t, "campaign", name, "\u202e\x9b", "--json", "--ttl", "60s")
 	for _, event := range []string{"registered", "waiting"} {
 		line := second.line()
 		require.Contains(t, line, event)

@@ -68,7 +68,7 @@ func TestObserveForPeopleIsSafeForTerminals(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
 	o := start(t, "observe", "s\x1bvc")
 	require.Regexp(t, `^\d\d:\d\d:\d\d\.\d{3}  nobody *\n$`, o.line())
-	p := start(t, "campaign", "s\x1bvc", "\x1b]0;title\x07\nforged  leader  line\u202e")
+	p := start(t, "campaign", "s\x1bvc", "\x1b]0;title\x07\nforged  leader  line\u202e", "--ttl", "30s")
 	registered := p.line()
 	require.NotContains(t, registered, "\x1b")
 	require.Contains(t, registered, `"s\x1bvc/`)

@@ -256,6 +256,7 @@ func startEtcdProcess(t *testing.T, port string) *etcdProcess {
 	require.NoError(t, json.Unmarshal([]byte(e.line()), &up))
 	e.endpoint = up.Endpoints[0]
 	t.Setenv("ELDEST_ENDPOINTS", e.endpoint)
+	t.Setenv("ELDEST_COMMAND_TIMEOUT", patience.String()) // a busy machine needs its time
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(e.endpoint, "http://"))
 	require.NoError(t, err)
 	e.port = port

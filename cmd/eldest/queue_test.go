@@ -147,13 +147,14 @@ func TestConfirm(t *testing.T) {
 
 func TestCommandsThatAskOnceEndWhenEtcdIsAway(t *testing.T) {
 	endpoints := "127.0.0.1:" + freePort(t) + ",http://127.0.0.1:" + freePort(t)
+	t.Setenv("ELDEST_COMMAND_TIMEOUT", "10m")
 	for _, line := range []string{"leader svc", "list svc", "resign svc --yes", "leader svc --user name:password"} {
 		t.Run(line, func(t *testing.T) {
 			began := time.Now()
-			code, stdout, stderr := runLine(t, append(strings.Fields(line), "--command-timeout", "1s", "--endpoints", endpoints)...)
+			code, stdout, stderr := runLine(t, append(strings.Fields(line), "--command-timeout", "2s", "--endpoints", endpoints)...)
 			require.Equal(t, exitFailed, code)
 			require.Empty(t, stdout)
-			require.Less(t, time.Since(began), 5*time.Second, "the default")
+			require.Less(t, time.Since(began), time.Minute, "the flag means nothing")
 			for _, part := range []string{endpoints, "refused", "--endpoints", "--cacert"} {
 				require.Contains(t, stderr, part)
 			}
@@ -164,6 +165,7 @@ func TestCommandsThatAskOnceEndWhenEtcdIsAway(t *testing.T) {
 // Nothing is refused here; there is just no answer.
 func TestCommandsThatAskOnceEndWhenEtcdIsSilent(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
+	t.Setenv("ELDEST_COMMAND_TIMEOUT", "10m")
 	etcd.halt()
 	for _, line := range []string{"leader svc", "list svc --json", "resign svc --yes"} {
 		began := time.Now()
@@ -171,7 +173,7 @@ func TestCommandsThatAskOnceEndWhenEtcdIsSilent(t *testing.T) {
 		require.Equal(t, exitFailed, code)
 		require.Empty(t, stdout)
 		require.Contains(t, stderr, "no answer from etcd at "+etcd.endpoint)
-		require.Less(t, time.Since(began), 5*time.Second, "the default")
+		require.Less(t, time.Since(began), time.Minute, "the flag means nothing")
 	}
 }
 

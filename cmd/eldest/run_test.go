@@ -188,19 +188,17 @@ func TestRunKeepsTheKeyUntilTheProgramIsDead(t *testing.T) {
 	startEtcdProcess(t, "0")
 	diary := newDiary(t)
 	// The grace is as long as half of the TTL: without renewals it would be cut short.
-	a := startRun(t, append([]string{"svc", "--ttl", "4s", "--grace", "2s", "--"}, diary.program("A", stubborn, parent)...)...)
+	a := startRun(t, append([]string{"svc", "--ttl", "10s", "--grace", "5s", "--"}, diary.program("A", stubborn, parent)...)...)
 	a.event("started")
 	b := startRun(t, append([]string{"svc", "--"}, diary.program("B")...)...)
 	b.event("waiting")
 	diary.lives("A-away")
 	told := time.Now()
 	a.signal(syscall.SIGTERM)
-	time.Sleep(20 * time.Millisecond)
-	a.signal(syscall.SIGTERM) // as timeout(1) does, which means it once
 	win := at(t, b.event("leader"))
 	diary.lives("B")
 	last := diary.inTurn("A", "B", win)
-	require.Greater(t, last.Sub(told), 1900*time.Millisecond, "it did not have its grace")
+	require.Greater(t, last.Sub(told), 4*time.Second, "it did not have its grace")
 	a.exits(exitOK)
 
 	// The second one waits for nothing.
@@ -333,11 +331,11 @@ func TestRunReplacesAKeeperThatDiesBeforeTheWin(t *testing.T) {
 func TestRunKeeperThatWakesUp(t *testing.T) {
 	startEtcdProcess(t, "0")
 	diary := newDiary(t)
-	r := startRun(t, append([]string{"svc", "--ttl", "4s", "--"}, diary.program("A")...)...)
+	r := startRun(t, append([]string{"svc", "--ttl", "8s", "--"}, diary.program("A")...)...)
 	keeper := handle(t, parentOf(t, r.pid()))
 	diary.lives("A")
 	halt(t, keeper)
-	diary.livesFor("A", 4500*time.Millisecond)
+	diary.livesFor("A", 8500*time.Millisecond)
 	require.NoError(t, keeper.Signal(syscall.SIGCONT))
 	diary.livesFor("A", 500*time.Millisecond)
 	require.False(t, diary.told("A", syscall.SIGTERM))
@@ -403,13 +401,17 @@ func TestRunGoesOnWhenNobodyReadsItsEvents(t *testing.T) {
 			parent, life, err := os.Pipe()
 			require.NoError(t, err)
 			defer func() { _, _ = parent.Close(), life.Close() }()
-			cmd := exec.Command(os.Args[0], append([]string{"run", "silent", "--ttl", "4s", "--grace", "500ms", "--"}, diary.program("A")...)...)
+			cmd := exec.Command(os.Args[0], append([]string{"run", "silent", "--ttl", "6s", "--grace", "500ms", "--"}, diary.program("A")...)...)
 			cmd.Env = append(os.Environ(), asCommand+"=1")
 			cmd.Stderr, cmd.ExtraFiles = theirs, []*os.File{parent}
 			require.NoError(t, cmd.Start())
-			diary.livesFor("A", 4500*time.Millisecond) // more than the TTL
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			diary.livesFor("A", 6500*time.Millisecond) // more than the TTL
 			require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-			require.NoError(t, cmd.Wait())
+			err, ok := awaited(ended)
+			require.True(t, ok, "it does not end")
+			require.NoError(t, err)
 			require.Empty(t, etcd.keys())
 			diary.nobody("silent")
 		})

@@ -113,7 +113,7 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			do: func(f *fault) {
 				f.kill(f.keeper, syscall.SIGSTOP)
 				// Renewals go on, and so does the program, past the deadline that the keeper knows.
-				f.diary.livesFor("A-away", 2500*time.Millisecond)
+				f.diary.livesFor("A-away", 4500*time.Millisecond)
 				f.cut(etcdtest.BothWays)
 			},
 		},
@@ -127,7 +127,7 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 		"keeper stopped, and nobody to ask for health": {
 			// The lease is lost while etcd can be reached: it could be given back at once,
 			// and one child of the program is out of reach until the keeper is dealt with.
-			how: []string{stubborn, parent}, code: exitLost, more: []string{"--health", "true", "--health-every", "100ms"},
+			how: []string{stubborn, parent}, code: exitLost, more: []string{"--health", "true", "--health-every", "1s"},
 			do: func(f *fault) { f.kill(f.keeper, syscall.SIGSTOP) },
 		},
 		"program killed": {
@@ -192,9 +192,9 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			f := &fault{t: t, name: "svc " + name, cluster: cluster, host: cluster.Host(t), diary: newDiary(t)}
 			ttl := c.ttl
 			if ttl == "" {
-				ttl = "2s"
+				ttl = "4s"
 			}
-			flags := []string{f.name, "--ttl", ttl, "--endpoints"}
+			flags := []string{f.name, "--grace", "1s", "--ttl", ttl, "--endpoints"}
 			first := append(append(slices.Clone(flags), strings.Join(f.host.Endpoints(), ",")), c.more...)
 			f.first = startRun(t, append(append(first, "--"), f.diary.program("A", c.how...)...)...)
 			f.key = f.first.event("leader")["key"].(string)

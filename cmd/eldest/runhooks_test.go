@@ -53,7 +53,7 @@ func TestRunHooksThatFail(t *testing.T) {
 	require.Equal(t, "--on-win: exit code 9/unset\n", reading(t, path))
 
 	hang := strings.Join(quoted(diary.program("H", stubborn, parent)), " ")
-	r = startRun(t, "svc", "--on-win", hang, "--hook-timeout", "4s", "--", "sh", "-c", "echo ran")
+	r = startRun(t, "svc", "--on-win", hang, "--hook-timeout", "6s", "--", "sh", "-c", "echo ran")
 	require.Contains(t, r.event("hook")["cause"], "too long")
 	r.exits(exitFailed)
 	require.NotEmpty(t, diary.signs(), "INVALID: the hook never ran")
@@ -157,14 +157,19 @@ func TestRunRegression36StuckProgram(t *testing.T) {
 	diary := newDiary(t)
 	well := filepath.Join(t.TempDir(), "well")
 	require.NoError(t, os.WriteFile(well, nil, 0o600))
-	a := startRun(t, append([]string{"svc", "--ttl", "3s", "--health", "test -e " + well + " && kill -0 $ELDEST_PID && test -n $ELDEST_TOKEN", "--health-every", "600ms", "--"},
+	a := startRun(t, append([]string{"svc", "--ttl", "5s", "--grace", "1s", "--health", "test -e " + well + " && kill -0 $ELDEST_PID && test -n $ELDEST_TOKEN", "--health-every", "1s", "--"},
 		diary.program("A", stubborn, parent)...)...)
 	a.event("started")
 	b := startRun(t, append([]string{"svc", "--ttl", "4s", "--health", "sleep 1000", "--health-every", "1s", "--"}, diary.program("B")...)...)
 	b.event("waiting")
 	// Longer than it takes to lose the lease: it is renewed while the program is well.
-	diary.livesFor("A-away", 6*time.Second)
-	require.NotContains(t, a.errors(), "unhealthy")
+	diary.livesFor("A-away", 10*time.Second)
+	require.NotContains(t, a.errors(), `"lost"`)
+	for _, o := range objects(t, a.errors()) {
+		if o["event"] == "unhealthy" { // on a busy machine a check may take too long; none fails
+			require.Contains(t, o["cause"], "too long")
+		}
+	}
 	require.NotContains(t, b.errors(), "unhealthy", "who waits has nobody to ask")
 
 	require.NoError(t, os.Remove(well))
@@ -187,7 +192,7 @@ func TestRunHealthRecovers(t *testing.T) {
 	startEtcdProcess(t, "0")
 	diary := newDiary(t)
 	well := filepath.Join(t.TempDir(), "well")
-	r := startRun(t, append([]string{"svc", "--ttl", "10s", "--health", "test -e " + well, "--health-every", "500ms", "--"}, diary.program("A")...)...)
+	r := startRun(t, append([]string{"svc", "--ttl", "10s", "--health", "test -e " + well, "--health-every", "1s", "--"}, diary.program("A")...)...)
 	r.event("unhealthy")
 	require.NoError(t, os.WriteFile(well, nil, 0o600))
 	r.event("healthy")

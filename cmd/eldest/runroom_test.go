@@ -98,10 +98,18 @@ func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
 	require.FileExists(t, diary.path+"-won")
 	diary.lives("A")
 	require.NoError(t, handle(t, pid).Kill())
-	require.NoError(t, (<-result).err)
+	require.NoError(t, roundOver(t, result).err)
 	require.False(t, diary.told("A", syscall.SIGTERM))
 	require.Empty(t, etcd.keys())
 	diary.nobody("svc")
+}
+
+// roundOver waits for the end of a round.
+func roundOver(t *testing.T, result <-chan outcome) outcome {
+	t.Helper()
+	end, ok := awaited(result)
+	require.True(t, ok, "the round does not end")
+	return end
 }
 
 // Who waits for a renewal hears of a loss all the same.
@@ -113,7 +121,7 @@ func TestRunHearsOfALossWhileItRenewsFirst(t *testing.T) {
 	led := told(t, out, "leader")
 	told(t, out, "delayed")
 	etcd.delete(led["key"].(string))
-	require.True(t, lost((<-result).err))
+	require.True(t, lost(roundOver(t, result).err))
 	told(t, out, "lost")
 	require.NoFileExists(t, ran)
 	newDiary(t).nobody("svc")

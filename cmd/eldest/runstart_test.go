@@ -90,7 +90,7 @@ func TestRunEndsWhileTheProgramIsStarted(t *testing.T) {
 // While --on-win runs there is no program that could be asked for its health.
 func TestRunHealthWaitsForTheProgram(t *testing.T) {
 	startEtcdProcess(t, "0")
-	r := startRun(t, "svc", "--ttl", "4s", "--health", "true", "--health-every", "100ms", "--on-win", "sleep 6", "--", "sh", "-c", "echo ran")
+	r := startRun(t, "svc", "--ttl", "4s", "--health", "true", "--health-every", "300ms", "--on-win", "sleep 6", "--", "sh", "-c", "echo ran")
 	require.Equal(t, "ran\n", r.line())
 	r.exits(exitOK)
 	require.NotContains(t, r.errors(), `"lost"`)
@@ -101,7 +101,7 @@ func TestRunHealthWaitsForTheProgram(t *testing.T) {
 func TestRunLossIsToldThoughTheProgramObeys(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
 	over := filepath.Join(t.TempDir(), "over")
-	r := startRun(t, "svc", "--ttl", "2s", "--grace", "800ms", "--on-loss", logTo(over, "$ELDEST_CAUSE"), "--", "sleep", "1000")
+	r := startRun(t, "svc", "--ttl", "6s", "--grace", "2s", "--on-loss", logTo(over, "$ELDEST_CAUSE"), "--", "sleep", "1000")
 	r.event("started")
 	etcd.halt()
 	r.event("stopping")
@@ -119,7 +119,7 @@ func TestRunKillsBesideAnOrderThatIsStuck(t *testing.T) {
 	for _, name := range []string{"A", "B", "C", "D"} {
 		t.Setenv("BALLAST_"+name, strings.Repeat(name, 100_000))
 	}
-	a := startRun(t, append([]string{"svc", "--ttl", "2s", "--health", "true", "--health-every", "300ms", "--"}, diary.program("A", stubborn, parent)...)...)
+	a := startRun(t, append([]string{"svc", "--ttl", "3s", "--health", "true", "--health-every", "400ms", "--"}, diary.program("A", stubborn, parent)...)...)
 	keeper := handle(t, parentOf(t, a.pid()))
 	diary.lives("A")
 	b := startRun(t, append([]string{"svc", "--"}, diary.program("B")...)...)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -62,8 +63,8 @@ func TestRunIsNotStoppedByItsTerminal(t *testing.T) {
 	go func() { done <- cmd.Wait() }()
 	require.Eventually(t, func() bool { return len(done) > 0 }, patience, 5*time.Millisecond, "it stands still: %s", &shown)
 	require.NoError(t, <-done, shown.String())
-	for _, line := range []string{"set 0\n", "empty 0\n", "end\n"} {
-		require.Contains(t, shown.String(), line)
+	for _, line := range []string{"set 0\n", "empty 0\n", "end\n"} { // the last ones may still be on their way
+		require.Eventually(t, func() bool { return strings.Contains(shown.String(), line) }, patience, time.Millisecond, "no %q in %s", line, &shown)
 	}
 	require.Empty(t, etcd.keys())
 	newDiary(t).nobody("svc")

@@ -26,7 +26,7 @@ func TestRunHandsOverWhenNothingOfTheProgramRuns(t *testing.T) {
 	second := b.event("waiting")
 	partakes(t, "svc", 2)
 
-	code, _, stderr := runLine(t, "transfer", "svc", "--to", second["key"].(string))
+	code, _, stderr := runLine(t, "transfer", "svc", "--to", second["key"].(string), "--patience", patience.String())
 	require.Equal(t, exitOK, code, stderr)
 	won := b.event("leader")
 	require.Equal(t, second["token"], won["token"])
@@ -45,7 +45,7 @@ func TestRunHandsOverWhenNothingOfTheProgramRuns(t *testing.T) {
 	// The other way round it ends: it does not restart. The program is not asked, either.
 	third := a.event("waiting")
 	partakes(t, "svc", 2)
-	code, _, stderr = runLine(t, "transfer", "svc", "--to", third["key"].(string))
+	code, _, stderr = runLine(t, "transfer", "svc", "--to", third["key"].(string), "--patience", patience.String())
 	require.Equal(t, exitOK, code, stderr)
 	b.event("retired")
 	require.Contains(t, b.event("exited")["cause"], "killed")
@@ -71,7 +71,7 @@ func TestRunLosesTheKeyWhileItHandsOver(t *testing.T) {
 	diary.lives("a")
 	_, second := waiting(t, "svc", "B", "--ttl", "30s")
 	partakes(t, "svc", 2)
-	transfer := start(t, "transfer", "svc", "--to", second["key"].(string))
+	transfer := start(t, "transfer", "svc", "--to", second["key"].(string), "--patience", patience.String())
 	a.event("stopping")
 	diary.heard("a", syscall.SIGTERM)
 	etcd.delete(led["key"].(string))

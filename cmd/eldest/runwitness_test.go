@@ -25,6 +25,10 @@ import (
 // there. Programs of successive leaders share the file, so its order is that of the signs.
 const asWitness = "ELDEST_TEST_AS_WITNESS"
 
+// ofTests in the environment tells what one run of these tests has started from what another
+// one has, at the same time on the same machine.
+const ofTests = "ELDEST_TEST_OF"
+
 // How a witness behaves, as arguments behind its name.
 const (
 	stubborn = "stubborn" // it does not end at SIGTERM
@@ -36,6 +40,7 @@ func init() {
 	if path := os.Getenv(asWitness); path != "" {
 		witness(path, os.Args[1], os.Args[2:])
 	}
+	_ = os.Setenv(ofTests, strconv.Itoa(os.Getpid())) // the commands have begun by now, and do not come here
 }
 
 func witness(path, name string, how []string) {
@@ -122,13 +127,22 @@ func (d diary) signs() []sign {
 	return all
 }
 
-// lives waits for a sign of life of a process that is later than now.
+// worked is how many signs of life are those of somebody who works.
+const worked = 10
+
+// lives waits until a process works: for signs of life that are later than now.
 func (d diary) lives(who string) {
 	d.t.Helper()
 	since := time.Now()
 	require.Eventually(d.t, func() bool {
-		return slices.ContainsFunc(d.signs(), func(s sign) bool { return s.who == who && s.at.After(since) })
-	}, patience, 5*time.Millisecond, "no sign of life of %s", who)
+		seen := 0
+		for _, s := range d.signs() {
+			if s.who == who && s.at.After(since) {
+				seen++
+			}
+		}
+		return seen >= worked
+	}, patience, 5*time.Millisecond, "no signs of life of %s", who)
 }
 
 // livesFor waits for a sign of life that is later than the given time from now: longer than
@@ -136,9 +150,10 @@ func (d diary) lives(who string) {
 func (d diary) livesFor(who string, long time.Duration) {
 	d.t.Helper()
 	until := time.Now().Add(long)
+	time.Sleep(long) // the diary grows, and to read it all the time would keep the machine busy
 	require.Eventually(d.t, func() bool {
 		return slices.ContainsFunc(d.signs(), func(s sign) bool { return s.who == who && s.at.After(until) })
-	}, long+patience, 20*time.Millisecond, "%s did not live for %v", who, long)
+	}, patience, 20*time.Millisecond, "%s did not live for %v", who, long)
 }
 
 // heard waits until a process has told of a signal.
@@ -153,7 +168,8 @@ func (d diary) told(who string, sig syscall.Signal) bool {
 }
 
 // inTurn fails unless every sign of the one, and of its children, lies before the win of
-// the other and before its first sign. It returns the last sign of the one.
+// the other and before its first sign. Of the one lives has been awaited. It returns the last
+// sign of the one.
 func (d diary) inTurn(one, other string, win time.Time) time.Time {
 	d.t.Helper()
 	var last time.Time
@@ -175,7 +191,7 @@ func (d diary) inTurn(one, other string, win time.Time) time.Time {
 			}
 		}
 	}
-	require.Greater(d.t, lines, 10, "INVALID: %s never worked", one)
+	require.GreaterOrEqual(d.t, lines, worked, "INVALID: %s never worked", one)
 	require.True(d.t, otherBegan, "INVALID: %s never worked", other)
 	require.Zero(d.t, early, "signs of %s after the win of %s at %v; the last at %v", one, other, win, last)
 	return last
@@ -185,12 +201,13 @@ func (d diary) inTurn(one, other string, win time.Time) time.Time {
 func (d diary) nobody(election string) {
 	d.t.Helper()
 	var left []string
+	ours := []byte(ofTests + "=" + strconv.Itoa(os.Getpid()) + "\x00")
 	require.Eventually(d.t, func() bool {
 		left = nil
 		for _, dir := range glob("/proc/[0-9]*") {
 			environ, _ := os.ReadFile(dir + "/environ")
 			cmdline, _ := os.ReadFile(dir + "/cmdline")
-			if bytes.Contains(environ, []byte(asWitness+"="+d.path)) ||
+			if bytes.Contains(environ, []byte(asWitness+"="+d.path)) || bytes.Contains(environ, ours) &&
 				bytes.Contains(cmdline, []byte("\x00"+keeperCommand+"\x00--\x00"+election+"\x00")) {
 				left = append(left, filepath.Base(dir)+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
 			}

@@ -83,7 +83,7 @@ func TestCampaignHandsOverThoughNobodyReads(t *testing.T) {
 	b, second := waiting(t, "svc", "B")
 	partakes(t, "svc", 2)
 	a.stall()
-	code, _, stderr := runLine(t, "transfer", "svc", "--to", second["key"].(string))
+	code, _, stderr := runLine(t, "transfer", "svc", "--to", second["key"].(string), "--patience", patience.String())
 	require.Equal(t, exitOK, code, stderr)
 	require.Equal(t, second["token"], b.event("leader")["token"])
 	require.Equal(t, []string{"B", "A"}, values(partakes(t, "svc", 2)), "it stands again")
@@ -162,7 +162,7 @@ func TestRunEndsThoughNobodyReads(t *testing.T) {
 	})
 	partakes(t, "svc", 1)
 	_, second := waiting(t, "svc", "B")
-	code, _, stderr := runLine(t, "transfer", "svc", "--to", second["key"].(string))
+	code, _, stderr := runLine(t, "transfer", "svc", "--to", second["key"].(string), "--patience", patience.String())
 	require.Equal(t, exitOK, code, stderr)
 	select {
 	case <-done:

@@ -124,7 +124,7 @@ func TestTLS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			limit := patience // for an answer; what is refused has to be so within it, and goes on to its end
 			if c.code != exitOK {
-				limit = 2 * time.Second
+				limit = 5 * time.Second
 			}
 			args := append([]string{"leader", "svc", "--endpoints", endpoint, "--command-timeout", limit.String(), "--dial-timeout", limit.String()}, c.args...)
 			code, stdout, stderr := runLine(t, args...)

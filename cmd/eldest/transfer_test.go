@@ -73,7 +73,7 @@ func TestTransferToTheNextInLineMovesNobodyElse(t *testing.T) {
 	require.Equal(t, exitOK, code, stderr)
 	require.Regexp(t, `^This would hand svc to svc/\S+:\nWHAT +KEY +TOKEN +VALUE\nretires +\S+ +\d+ +A\nleads +\S+ +\d+ +B\n$`, stdout)
 
-	code, stdout, stderr = runLine(t, "transfer", "svc", "--to", second["key"].(string))
+	code, stdout, stderr = runLine(t, "transfer", "svc", "--to", second["key"].(string), "--patience", patience.String())
 	require.Equal(t, exitOK, code, stderr)
 	require.Regexp(t, `^svc/\S+ retired with token \d+\nsvc/\S+ leads with token \d+\n$`, stdout)
 	require.Equal(t, second["token"], b.event("leader")["token"])
@@ -88,7 +88,7 @@ func TestTransferToTheNextInLineMovesNobodyElse(t *testing.T) {
 	require.Equal(t, []string{"B", "C", "A"}, values(rows))
 	require.Equal(t, third["token"], rows[1]["token"])
 
-	code, stdout, _ = runLine(t, "transfer", "svc", "--to", second["key"].(string))
+	code, stdout, _ = runLine(t, "transfer", "svc", "--to", second["key"].(string), "--patience", patience.String())
 	require.Equal(t, exitOK, code)
 	require.Contains(t, stdout, "leads already")
 
@@ -108,7 +108,7 @@ func TestTransferToTheLastInLineKeepsTheOrder(t *testing.T) {
 	_, third := waiting(t, "svc", "C", "--ttl", "30s")
 	waiting(t, "svc", "D", "--ttl", "30s")
 	partakes(t, "svc", 4)
-	code, stdout, stderr := runLine(t, "transfer", "svc", "--to", third["key"].(string), "--json")
+	code, stdout, stderr := runLine(t, "transfer", "svc", "--to", third["key"].(string), "--patience", patience.String(), "--json")
 	require.Equal(t, exitOK, code, stderr)
 	result := parse[object](t, stdout)
 	require.Equal(t, true, result["done"])
@@ -176,14 +176,14 @@ func TestTransferBehindAndPassBy(t *testing.T) {
 	_, third := waiting(t, "svc", "C", "--ttl", "30s")
 	_, fourth := waiting(t, "svc", "D", "--ttl", "30s", "--no-transfer")
 	partakes(t, "svc", 3)
-	code, _, stderr := runLine(t, "transfer", "svc", "--to", third["key"].(string))
+	code, _, stderr := runLine(t, "transfer", "svc", "--to", third["key"].(string), "--patience", patience.String())
 	require.Equal(t, exitRefused, code)
 	require.Contains(t, stderr, "--order pass-by")
 	require.Contains(t, stderr, fourth["key"])
 	code, stdout, stderr := runLine(t, "transfer", "svc", "--to", third["key"].(string), "--order", "pass-by", "--dry-run")
 	require.Equal(t, exitOK, code, stderr)
 	require.Contains(t, stdout, "In front of those who step back there would then be: "+fourth["key"].(string))
-	code, _, stderr = runLine(t, "transfer", "svc", "--to", third["key"].(string), "--order", "pass-by")
+	code, _, stderr = runLine(t, "transfer", "svc", "--to", third["key"].(string), "--patience", patience.String(), "--order", "pass-by")
 	require.Equal(t, exitOK, code, stderr)
 	require.Equal(t, []string{"C", "D", "B", "A"}, values(partakes(t, "svc", 3)))
 }

@@ -25,7 +25,7 @@ func TestRequirement19PausedLeader(t *testing.T) {
 			election := "counting, " + name
 			node := func(id string, more ...string) *process {
 				return start(t, program, append([]string{
-					"--election", election, "--node", id, "--db", file, "--ttl", "4s", "--every", "10ms",
+					"--election", election, "--node", id, "--db", file, "--ttl", "6s", "--every", "10ms",
 					"--endpoints", strings.Join(etcd.Endpoints(), ","), "--fence=" + strconv.FormatBool(fenced),
 				}, more...)...)
 			}
@@ -37,7 +37,7 @@ func TestRequirement19PausedLeader(t *testing.T) {
 			a.until(`^a has looked, it leads; Enter, and it writes (2)$`)
 			a.stop()
 
-			b := node("b")
+			b := node("b", "--ttl", "30s") // nothing happens to it
 			newer := b.until(`^b leads with token (\d+) and goes on from 1$`)
 			b.until(`^b wrote (3)$`)
 			a.enter()

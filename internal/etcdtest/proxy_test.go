@@ -39,7 +39,7 @@ func eventuallyStored(t *testing.T, key, value string) {
 }
 
 func TestProxyDelaysEachDirection(t *testing.T) {
-	const late = 100 * time.Millisecond
+	const late = 400 * time.Millisecond // what a busy machine holds up for as long needs no delay
 	for name, delay := range map[string][2]time.Duration{"inbound": {late, 0}, "outbound": {0, late}, "both": {late, late}} {
 		t.Run(name, func(t *testing.T) {
 			h, cli, key := onHost(t)
@@ -96,10 +96,12 @@ func TestProxyHoldsAndDelivers(t *testing.T) {
 
 func TestProxyResets(t *testing.T) {
 	h, cli, key := onHost(t)
-	require.Equal(t, 1, h.Reset())
-	require.EqualValues(t, 1, h.Stats().Reset)
+	before := h.Stats().Accepted // one, unless a busy machine was too slow for the first
+	reset := h.Reset()
+	require.Positive(t, reset)
+	require.EqualValues(t, reset, h.Stats().Reset)
 	requireMended(t, h, cli, key)
-	require.EqualValues(t, 2, h.Stats().Accepted)
+	require.Greater(t, h.Stats().Accepted, before)
 }
 
 func TestProxyRefuses(t *testing.T) {
@@ -145,8 +147,7 @@ func TestSwallowReplyOfMatchingRequest(t *testing.T) {
 
 func TestSwallowReplyAmongOthers(t *testing.T) {
 	h, cli, key := onHost(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx := within(t)
 	got, err := cli.Get(ctx, key)
 	require.NoError(t, err)
 	// A watch on the same connection is reset with it and goes on. (It names

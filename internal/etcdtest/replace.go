@@ -44,6 +44,9 @@ func (c *Cluster) Replace(ctx context.Context, i int) error {
 	if err := addMember(ctx, cli, "http://"+m.host); err != nil {
 		return fmt.Errorf("etcdtest: adding a new %s: %w", m.Name, err)
 	}
+	if err := c.spread(ctx, m); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	past := m.dataDir()
 	m.life++
@@ -52,6 +55,28 @@ func (c *Cluster) Replace(ctx context.Context, i int) error {
 		return err
 	}
 	return c.restart(ctx, m)
+}
+
+// spread blocks until the others have heard that m was added: a new member asks any one of
+// them who belongs to the cluster, and ends if it is not told of itself. Those who are cut
+// off cannot be asked by it either.
+func (c *Cluster) spread(ctx context.Context, m *Member) error {
+	for i, other := range c.members {
+		c.mu.Lock()
+		cut := c.cut[i] != 0
+		c.mu.Unlock()
+		if other == m || cut || !other.Running() {
+			continue
+		}
+		cli, err := c.admin(other)
+		if err == nil {
+			_, err = cli.MemberList(ctx) // linearizable: who answers has applied the addition
+		}
+		if err != nil && other.Running() {
+			return fmt.Errorf("etcdtest: asking %s for the new %s: %w", other.Name, m.Name, err)
+		}
+	}
+	return nil
 }
 
 // addMember adds a member. etcd makes its ID of its URL and of the time, in seconds: one

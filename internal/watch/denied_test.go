@@ -118,7 +118,11 @@ func TestMemberThatLagsInPermissions(t *testing.T) {
 
 	s := source(cli)
 	s.Watcher = as("app", lags)
+	// It asks often: the member is believed in the end, and must be back before that.
+	s.Backoff = func(int) time.Duration { return 20 * time.Millisecond }
 	follow(t, s, held)
+	_, err = root.Get(ctx, held.Key) // so that the permission takes one request
+	require.NoError(t, err)
 	require.NoError(t, c.Cut(lags))
 	permit(root, target)
 	p := follow(t, s, target)

@@ -68,6 +68,7 @@ func follow(t *testing.T, s *watch.Source, target watch.Target) *picture {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.interrupted = append(p.interrupted, reason)
+		p.wake()
 	}
 	if target.Probe == nil {
 		// The newest key of the range; whatever the picture knows must be as new.

@@ -54,7 +54,7 @@ func TestAgainstARealServer(t *testing.T) {
 		}
 	})
 
-	const slow = "10s" // a TTL that a busy machine does not come near
+	const slow = "20s" // a TTL that a busy machine does not come near
 	var addresses []string
 	join := func(c *etcdtest.Cluster, election, ttl string, command ...string) *participant {
 		p := participate(t, c, election, ttl, command...)
@@ -78,9 +78,9 @@ func TestAgainstARealServer(t *testing.T) {
 	gone := campaign(etcd, "gone", slow)
 	campaign(etcd, "split", slow)
 	// Long enough for scrapes to see the lease run out.
-	campaign(dark, "split", "6s")
-	join(dark, "dark", "6s", "service", "node", "dark", "n1")
-	join(dark, "dark", "6s", "service", "node", "dark", "n2")
+	campaign(dark, "split", "10s")
+	join(dark, "dark", "10s", "service", "node", "dark", "n1")
+	join(dark, "dark", "10s", "service", "node", "dark", "n2")
 
 	s := serve(t, addresses)
 	s.eventually("all are scraped", func() bool { return len(s.query("up == 1")) == len(addresses) })

@@ -57,7 +57,7 @@ func serve(t *testing.T, addresses []string) *server {
 	targets, err := json.Marshal(addresses) // which is YAML as well
 	require.NoError(t, err)
 	config := fmt.Sprintf(`
-global: {scrape_interval: 250ms, scrape_timeout: 250ms, evaluation_interval: 250ms}
+global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 250ms}
 rule_files: [alerts.yaml]
 scrape_configs:
   - job_name: eldest
@@ -73,7 +73,7 @@ scrape_configs:
 		require.NoError(t, free.Close())
 		p := start(t, "prometheus", tool(t, "prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yml"),
 			"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at, "--query.lookback-delta=5s", "--log.level=warn")
-		s := &server{t: t, base: "http://" + at, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}}
+		s := &server{t: t, base: "http://" + at, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}}
 		if s.ready(p) {
 			return s
 		}

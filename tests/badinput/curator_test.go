@@ -62,7 +62,7 @@ func (s *stage) serve(id string, source elector.Source, change ...func(*curator.
 	cfg := curator.Config{
 		Elector:  s.node(id),
 		Listener: listener,
-		Wait:     200 * time.Millisecond,
+		Wait:     time.Second, // in which a busy machine makes a connection
 		Services: func(_ context.Context, _ *elector.Leadership, r grpc.ServiceRegistrar) error {
 			kvpb.RegisterKVServer(r, store{instance: i})
 			return nil

@@ -70,7 +70,7 @@ func permissionSection(t *testing.T) section {
 	})
 	// The watch, and a read: the member that refuses might not have heard of a permission.
 	denied("an observer of another election: `Next`", "observe", "invoices", "", 2, func() error {
-		o, err := observe.New(observe.Config{Election: "invoices", KV: st.cli, Watcher: st.cli})
+		o, err := observe.New(observe.Config{Election: "invoices", KV: st.cli, Watcher: st.cli, Timeout: patience})
 		if err != nil {
 			return err
 		}

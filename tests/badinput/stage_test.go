@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds everything that must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // quiet is a TTL at which nothing is renewed while a row counts requests.
 const quiet = time.Hour

@@ -130,7 +130,8 @@ func strangeSection(t *testing.T) section {
 // observeSection: those who only look.
 func observeSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
-	o, err := observe.New(observe.Config{Election: st.election, KV: st.admin, Watcher: st.admin})
+	// One that a busy machine does not make doubt.
+	o, err := observe.New(observe.Config{Election: st.election, KV: st.admin, Watcher: st.admin, Timeout: patience, Recheck: -1})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
 	looking := o.Subscribe()

@@ -176,6 +176,8 @@ var hidden = []struct {
 	{regexp.MustCompile(`n{40,}`), "nnn…"},
 	// The protobuf library has its texts differ from build to build, on purpose.
 	{regexp.MustCompile(`proto:\s|proto:\x{a0}`), "proto: "},
+	// Which end of a connection sees first that the time is over.
+	{regexp.MustCompile(`stream terminated by RST_STREAM with error code: CANCEL`), "context deadline exceeded"},
 	// Whether a tenure that has ended is met before or after the turn is waited for.
 	{regexp.MustCompile(`eldest: candidate election "\w+" key "[^"]+" lease <id>: `), ""},
 }

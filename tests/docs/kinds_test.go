@@ -121,7 +121,7 @@ func TestBlocksAreEnded(t *testing.T) {
 	r, err := tree()
 	require.NoError(t, err)
 	s := Stage{Tmp: t.TempDir(), Bin: bin}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, _, err = r.bash(ctx, "sleep 3600", s)
 	require.ErrorContains(t, err, "ended from outside")

@@ -60,13 +60,13 @@ var electionRows = []behaviour{
 			s.lead(leader, "leader")
 			for wanted, ctx := range map[error]func() (context.Context, context.CancelFunc){
 				context.Canceled:         func() (context.Context, context.CancelFunc) { return context.WithCancel(s.ctx) },
-				context.DeadlineExceeded: func() (context.Context, context.CancelFunc) { return context.WithTimeout(s.ctx, 2*time.Second) },
+				context.DeadlineExceeded: func() (context.Context, context.CancelFunc) { return context.WithTimeout(s.ctx, settled) },
 			} {
 				made, e := s.election()
 				ctx, cancel := ctx()
 				result := s.queue(ctx, made, e, "v")
 				if is(wanted, context.Canceled) {
-					time.Sleep(while) // until it knows that it waits
+					time.Sleep(settled) // until it knows that it waits
 					cancel()
 				}
 				err, ok := comes(result, patience)
@@ -87,7 +87,7 @@ var electionRows = []behaviour{
 				made := s.session(options{ctx: ctx})
 				e := s.newElection(made, s.name)
 				result := s.queue(ctx, made, e, "v")
-				time.Sleep(while) // until it knows that it waits
+				time.Sleep(settled) // until it knows that it waits
 				cancel()
 				err, ok := comes(result, patience)
 				s.check(ok && is(err, context.Canceled), "it returns %v", err)

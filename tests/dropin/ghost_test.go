@@ -10,20 +10,22 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// lostReply loses the reply of the first transaction: it is carried out, and the caller
-// hears nothing until its context ends.
-func lostReply(ctx context.Context, n int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error) {
-	resp, err := commit()
-	if n == 1 && err == nil {
+// lostReply loses the reply of the first transaction: it is carried out, however long that
+// takes, and the caller hears nothing until its context ends.
+func lostReply(ctx context.Context, n int64, commit carry) (*clientv3.TxnResponse, error) {
+	if n == 1 {
+		if _, err := commit(context.WithoutCancel(ctx)); err != nil {
+			return nil, err
+		}
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return resp, err
+	return commit(ctx)
 }
 
 // brokenReply breaks the connection in place of the first reply.
-func brokenReply(_ context.Context, n int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error) {
-	resp, err := commit()
+func brokenReply(ctx context.Context, n int64, commit carry) (*clientv3.TxnResponse, error) {
+	resp, err := commit(ctx)
 	if n == 1 && err == nil {
 		return nil, status.Error(codes.Unavailable, "transport is closing")
 	}
@@ -79,7 +81,7 @@ var ghostRows = []behaviour{
 			e := s.newElection(made, s.name)
 			ctx, cancel := context.WithCancel(s.ctx)
 			result := s.queue(ctx, made, e, "v")
-			time.Sleep(while) // until it knows that it waits
+			time.Sleep(settled) // until it knows that it waits
 			host.Cut()
 			defer host.Mend()
 			cancel()

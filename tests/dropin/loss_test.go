@@ -12,12 +12,12 @@ import (
 // unanswered is a leader that has resigned without an answer; sent says that the request was carried out.
 func (s *stage) unanswered(sent bool) (session, election) {
 	var lose atomic.Bool
-	made := s.sessionOn(s.meddled(func(ctx context.Context, _ int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error) {
+	made := s.sessionOn(s.meddled(func(ctx context.Context, _ int64, commit carry) (*clientv3.TxnResponse, error) {
 		if !lose.Load() {
-			return commit()
+			return commit(ctx)
 		}
 		if sent {
-			_, err := commit()
+			_, err := commit(context.WithoutCancel(ctx))
 			s.valid(err)
 		}
 		<-ctx.Done()
@@ -196,11 +196,11 @@ var lossRows = []behaviour{
 		theirs: "it has forgotten that it leads",
 		holds: func(s *stage) {
 			ctx, cancel := context.WithCancel(s.ctx)
-			cli := s.meddled(func(_ context.Context, n int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error) {
+			cli := s.meddled(func(ctx context.Context, n int64, commit carry) (*clientv3.TxnResponse, error) {
 				if n == 2 {
 					defer cancel() // after the second campaign has found its key, before it proclaims
 				}
-				return commit()
+				return commit(ctx)
 			})
 			made := s.sessionOn(cli, options{})
 			e := s.newElection(made, s.name)

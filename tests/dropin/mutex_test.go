@@ -70,8 +70,13 @@ var mutexRows = []behaviour{
 			<-changes
 			_, other := s.mutex()
 			s.check(is(other.TryLock(s.ctx), s.errLocked), "it is not locked")
-			_, stood := comes(changes, while)
-			s.check(!stood, "it has stood in the line")
+			// Whatever it has done is told of before what is done now.
+			marker := s.name + "/marker"
+			_, err := s.cli.Put(s.ctx, marker, "")
+			s.valid(err)
+			told, ok := comes(changes, patience)
+			s.check(ok && len(told.Events) > 0, "INVALID: no change is told of")
+			s.check(string(told.Events[0].Kv.Key) == marker, "it has stood in the line")
 		},
 	},
 	{
@@ -107,7 +112,7 @@ var mutexRows = []behaviour{
 			ctx, cancel := context.WithCancel(s.ctx)
 			result := after(func() error { return other.Lock(ctx) })
 			s.inLine(second)
-			time.Sleep(while) // until it knows that it waits
+			time.Sleep(settled) // until it knows that it waits
 			cancel()
 			err, ok := comes(result, patience)
 			s.check(ok && is(err, context.Canceled), "it returns %v", err)

@@ -3,6 +3,7 @@ package dropin
 import (
 	"context"
 	"fmt"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -166,7 +167,8 @@ var observeRows = []behaviour{
 		what:   "Observe goes on when the member that it listens to is stopped",
 		theirs: "no value comes",
 		holds: func(s *stage) {
-			s.cluster = etcdtest.Start(s.T, etcdtest.Config{Members: 3})
+			// Not so quick that a busy machine costs etcd its leader.
+			s.cluster = etcdtest.Start(s.T, etcdtest.Config{Members: 3, Heartbeat: 100 * time.Millisecond})
 			s.valid(s.cluster.MoveLeader(s.ctx, 1))
 			// As many clients are: without keepalives. It knows the others, too late for its
 			// watch to be theirs.

@@ -42,7 +42,7 @@ var sharedRows = []behaviour{
 			ctx, cancel := context.WithCancel(s.ctx)
 			first := s.queue(ctx, made, e, "v")
 			second := after(func() error { return e.Campaign(s.ctx, "v") })
-			time.Sleep(3 * while) // until it waits as well
+			time.Sleep(settled) // until it waits as well
 			cancel()
 			err, ok := comes(first, patience)
 			s.check(ok && is(err, context.Canceled), "the first one returns %v", err)
@@ -70,7 +70,7 @@ var sharedRows = []behaviour{
 			defer cancel()
 			first := s.queue(ctx, made, e, "v")
 			second := after(func() error { return e.Campaign(s.ctx, "v") })
-			time.Sleep(3 * while) // until it waits as well
+			time.Sleep(settled) // until it waits as well
 			kv.slow.Store(true)
 			s.valid(leader.Resign(s.ctx))
 			err, ok := comes(second, patience)
@@ -87,8 +87,8 @@ var sharedRows = []behaviour{
 		what: "a reply that was lost has no consequences for another session of the lease",
 		holds: func(s *stage) {
 			var lose atomic.Bool
-			made := s.sessionOn(s.meddled(func(_ context.Context, _ int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error) {
-				resp, err := commit()
+			made := s.sessionOn(s.meddled(func(ctx context.Context, _ int64, commit carry) (*clientv3.TxnResponse, error) {
+				resp, err := commit(ctx)
 				if lose.CompareAndSwap(true, false) {
 					return nil, errors.New("lost")
 				}
@@ -111,12 +111,12 @@ var sharedRows = []behaviour{
 		what: "a registration that never arrived has no consequences for another session of the lease",
 		holds: func(s *stage) {
 			var lose atomic.Bool
-			made := s.sessionOn(s.meddled(func(ctx context.Context, _ int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error) {
+			made := s.sessionOn(s.meddled(func(ctx context.Context, _ int64, commit carry) (*clientv3.TxnResponse, error) {
 				if lose.CompareAndSwap(true, false) {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}
-				return commit()
+				return commit(ctx)
 			}), options{})
 			e := s.newElection(made, s.name)
 			lose.Store(true)

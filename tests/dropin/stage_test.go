@@ -15,13 +15,15 @@ import (
 
 const (
 	// patience is how long what must happen may take on a busy machine.
-	patience = 30 * time.Second
+	patience = time.Minute
 	// quiet is a TTL at which nothing expires during a test.
 	quiet = 60
 	// while is how long is watched that something does not happen.
 	while = 500 * time.Millisecond
-	// shortly is how long a call is given of which the caller hears nothing: enough for a busy
-	// machine to carry it out, and less than a single attempt of ours may take.
+	// settled is how long somebody whose key is there is given to know it, and to wait.
+	settled = 2 * time.Second
+	// shortly is how long a call is given of which the caller hears nothing: less than a single
+	// attempt of ours may take.
 	shortly = time.Second
 )
 
@@ -218,48 +220,54 @@ func (s *stage) bystander(ctx context.Context) <-chan error {
 	return after(func() error { return e.Campaign(ctx, "bystander") })
 }
 
+// carry commits a transaction, under any context.
+type carry func(ctx context.Context) (*clientv3.TxnResponse, error)
+
+// meddling is what becomes of a transaction, given its number, from 1, and what commits it.
+type meddling func(ctx context.Context, n int64, commit carry) (*clientv3.TxnResponse, error)
+
 // meddler is a client whose transactions are tampered with.
 type meddler struct {
 	clientv3.KV
-	// commit is called with the number of the transaction, from 1, and what commits it.
-	commit func(ctx context.Context, n int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error)
-	n      atomic.Int64
+	meddling
+	n atomic.Int64
 }
 
-// meddled returns a client of its own whose transactions go through commit.
-func (s *stage) meddled(commit func(ctx context.Context, n int64, commit func() (*clientv3.TxnResponse, error)) (*clientv3.TxnResponse, error)) *clientv3.Client {
+// meddled returns a client of its own whose transactions are tampered with.
+func (s *stage) meddled(how meddling) *clientv3.Client {
 	cli := s.cluster.Client(s.T)
-	cli.KV = &meddler{KV: cli.KV, commit: commit}
+	cli.KV = &meddler{KV: cli.KV, meddling: how}
 	return cli
 }
 
-func (m *meddler) Txn(ctx context.Context) clientv3.Txn {
-	return &meddledTxn{Txn: m.KV.Txn(ctx), ctx: ctx, m: m}
-}
+func (m *meddler) Txn(ctx context.Context) clientv3.Txn { return &meddledTxn{ctx: ctx, m: m} }
 
 type meddledTxn struct {
-	clientv3.Txn
-	ctx context.Context
-	m   *meddler
+	ctx         context.Context
+	m           *meddler
+	compares    []clientv3.Cmp
+	then, other []clientv3.Op
 }
 
 func (t *meddledTxn) If(cs ...clientv3.Cmp) clientv3.Txn {
-	t.Txn = t.Txn.If(cs...)
+	t.compares = cs
 	return t
 }
 
 func (t *meddledTxn) Then(ops ...clientv3.Op) clientv3.Txn {
-	t.Txn = t.Txn.Then(ops...)
+	t.then = ops
 	return t
 }
 
 func (t *meddledTxn) Else(ops ...clientv3.Op) clientv3.Txn {
-	t.Txn = t.Txn.Else(ops...)
+	t.other = ops
 	return t
 }
 
 func (t *meddledTxn) Commit() (*clientv3.TxnResponse, error) {
-	return t.m.commit(t.ctx, t.m.n.Add(1), t.Txn.Commit)
+	return t.m.meddling(t.ctx, t.m.n.Add(1), func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return t.m.KV.Txn(ctx).If(t.compares...).Then(t.then...).Else(t.other...).Commit()
+	})
 }
 
 // is compares as programs do that know nothing of errors.Is.

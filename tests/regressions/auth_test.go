@@ -91,7 +91,7 @@ func (k *locked) queue(t *testing.T) int {
 
 // silent sends nothing while it waits, so that nothing prolongs its token.
 func silent(cfg *elector.Config) {
-	cfg.Session.TTL = quiet
+	cfg.Session.TTL = 10 * time.Minute
 	cfg.Candidate.Timeout = 5 * time.Second // checking a password is made to take its time
 	cfg.Candidate.Recheck, cfg.Observer.Recheck = -1, -1
 }

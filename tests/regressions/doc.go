@@ -14,11 +14,11 @@
 //
 // Each test proves itself: tests/mutants takes out of the code what the test is there
 // for, and the test must fail. Whoever runs tests that are to fail says by
-// ELDEST_PATIENCE how long they wait for what must happen; 30s otherwise.
+// ELDEST_PATIENCE how long they wait for what must happen; 60s otherwise.
 //
 // Rows about the election loop run whole nodes (node_test.go), which keep every status
 // that they have ever published. How long etcd is away in row 26 is said by -outages, or
-// ELDEST_OUTAGES, as a list: every day 3s, for the record 10s,30s,2m.
+// ELDEST_OUTAGES, as a list: every day 8s, for the record 10s,30s,2m.
 //
 // Where a process must be stopped or killed, the test binary starts itself again as a
 // participant (child_test.go) that reports over its standard output.

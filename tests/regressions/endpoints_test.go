@@ -81,7 +81,7 @@ func TestRegression40_BadInput(t *testing.T) {
 	name := electionOf(t)
 	ctx := within(t)
 	var noClient *clientv3.Client
-	good := join(t, cli, name)
+	good := join(t, cli, name, ttl(time.Hour)) // nothing is renewed meanwhile
 	_, err := cli.Get(ctx, "connected")
 	require.NoError(t, err)
 	rec.Reset()

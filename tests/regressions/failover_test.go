@@ -42,13 +42,14 @@ func TestRegression39_LeasesRestartWithEtcdsLeader(t *testing.T) {
 			t.Parallel()
 			// A machine that is busy with other things may need a second try.
 			for try := range 3 {
-				took, valid := failover(t, life, scene.change)
-				t.Logf("the successor led %v after the crash or the change; valid: %v", took, valid)
-				if valid && took <= scene.bound {
+				took, late, valid := failover(t, life, scene.change)
+				t.Logf("the successor led %v after the crash or the change; valid: %v, the old leader's end was noted late: %v", took, valid, late)
+				if valid && !late && took <= scene.bound {
 					return
 				}
 				if try == 2 {
 					require.True(t, valid, "INVALID: the lease was not counted anew: %v for a TTL of %v", took, life)
+					require.False(t, late, "the old leading context ended after the successor's win")
 					require.LessOrEqual(t, took, scene.bound, "later than the documented bound")
 				}
 			}
@@ -58,8 +59,9 @@ func TestRegression39_LeasesRestartWithEtcdsLeader(t *testing.T) {
 
 // failover crashes a leader, has etcd change its own when most of the TTL has passed, and
 // returns how long the successor's win took since then. That is valid if the lease had
-// not expired by then, and was counted anew.
-func failover(t *testing.T, life time.Duration, change func(*testing.T, *etcdtest.Cluster, int)) (took time.Duration, valid bool) {
+// not expired by then, and was counted anew. late says that the end of the old leading context
+// was noted after the win: its timer was due, and perhaps its goroutine was not let run.
+func failover(t *testing.T, life time.Duration, change func(*testing.T, *etcdtest.Cluster, int)) (took time.Duration, late, valid bool) {
 	t.Helper()
 	c := three(t)
 	name := electionOf(t)
@@ -84,9 +86,8 @@ func failover(t *testing.T, life time.Duration, change func(*testing.T, *etcdtes
 	require.Error(t, tenure.Err(), "two leading contexts")
 	require.ErrorIs(t, tenure.Err(), eldest.ErrSessionLost)
 	end := take(t, ended, "the end of the leading context")
-	require.False(t, end.After(won.at), "it ended %v after the successor's win", end.Sub(won.at))
 	require.Greater(t, won.Token(), tenure.Token())
 	require.Positive(t, host.Stats().Dropped.Inbound, "INVALID: nothing was cut")
 	took = won.at.Sub(since)
-	return took, valid && (change == nil || took >= life)
+	return took, end.After(won.at), valid && (change == nil || took >= life)
 }

@@ -30,7 +30,7 @@ func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 	block, release := func() { <-blocked }, sync.OnceFunc(func() { close(blocked) })
 	p := join(t, c.Client(t, rec.Attach), name, func(l *lease.Config, e *election.Config) {
 		// Long enough for a busy machine not to cost it the lease, and renewed often.
-		l.TTL, l.Renewal = 3*time.Second, eager
+		l.TTL, l.Renewal = 5*time.Second, eager
 		l.Hooks.Renewed = func(lease.RenewedEvent) { block() }
 		l.Hooks.Jeopardy = func(lease.JeopardyEvent) { block() }
 		e.Hooks.Registered = func(election.RegisteredEvent) { block() }
@@ -63,10 +63,10 @@ func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 	require.True(t, leader.Holds(0))
 	require.Empty(t, result)
 	close(long)
-	require.NoError(t, take(t, done, "a lead function"))
+	// The one that ran, and the other one, which may have been told first.
+	ended := []error{take(t, done, "a lead function"), take(t, done, "the other one")}
+	require.Contains(t, ended, error(nil), "neither ran: %v", ended)
 	wins(t, result)
-	err := take(t, done, "the other one")
-	require.True(t, err == nil || leader.Err() != nil, "%v", err)
 	require.Zero(t, overlaps.Load(), "the lead function ran beside itself")
 	require.ErrorIs(t, leader.Err(), eldest.ErrResigned)
 	release()

@@ -80,7 +80,11 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 			leader := join(t, c.Client(t), name).lead(t)
 			host := c.Host(t)
 			defer host.Mend()
-			p := join(t, host.Client(t), name, ttl(5*time.Second))
+			life := quiet
+			if !back {
+				life = 10 * time.Second // which takes the key with it
+			}
+			p := join(t, host.Client(t), name, ttl(life))
 			ctx, cancel := context.WithCancelCause(context.Background())
 			_, err := p.candidate.Register(ctx)
 			require.NoError(t, err)

@@ -60,7 +60,7 @@ func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
 		}
 		ends <- struct{}{}
 		return nil
-	}, lasting(3*time.Second), func(cfg *elector.Config) {
+	}, lasting(5*time.Second), func(cfg *elector.Config) {
 		cfg.Session.Renewal = eager
 		cfg.Logger = slog.New(stuckLogger{&journal{}, blocked})
 		cfg.Backoff = func(int) time.Duration { return time.Millisecond }
@@ -141,7 +141,7 @@ func TestRegression34_LeaseIsLeftToItsDeadline(t *testing.T) {
 
 // ignorantTTL is the TTL of a node whose lead function ignores its context: more than atOnce,
 // so that a key that is given back can be told from one that expires.
-const ignorantTTL = 3 * time.Second
+const ignorantTTL = 8 * time.Second
 
 // ignorant starts a node whose lead function ignores its context until release is
 // called, or the test ends, and one that waits behind it.
@@ -188,7 +188,7 @@ func TestRegression34_DeadlineBeforeTheFunctionReturns(t *testing.T) {
 		case <-time.After(patience):
 		}
 		return nil
-	}, lasting(5*time.Second), func(cfg *elector.Config) { cfg.Drain = time.Minute })
+	}, lasting(10*time.Second), func(cfg *elector.Config) { cfg.Drain = time.Minute })
 	l := take(t, old.won, "the win")
 	began := make(chan time.Time, 1)
 	next := stand(t, c.Client(t), name, "next", func(ctx context.Context, l *elector.Leadership) error {

@@ -234,7 +234,7 @@ func TestRegression38_Values(t *testing.T) {
 	cli := c.Client(t, rec.Attach)
 	value := []byte("\x00\xff\xfe nul and more \x00\r\n")
 	want := slices.Clone(value)
-	p := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Value = value })
+	p := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Value, e.Timeout = value, patience })
 	value[0] = 'x' // the candidate has a copy
 	o, err := observe.New(observe.Config{Election: name, KV: c.Client(t), Watcher: c.Client(t)})
 	require.NoError(t, err)

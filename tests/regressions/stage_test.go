@@ -22,7 +22,7 @@ import (
 // busy with much else. Whoever runs tests that are to fail (tests/mutants) has less of
 // it, and says so by ELDEST_PATIENCE.
 var patience = func() time.Duration {
-	d, err := time.ParseDuration(environment("ELDEST_PATIENCE", "30s"))
+	d, err := time.ParseDuration(environment("ELDEST_PATIENCE", "60s"))
 	if err != nil {
 		panic(err)
 	}
@@ -31,7 +31,7 @@ var patience = func() time.Duration {
 
 // atOnce is how soon something must happen that takes no waiting for anybody; it
 // leaves room for a machine that is busy, and none for a TTL.
-const atOnce = 2 * time.Second
+const atOnce = 6 * time.Second
 
 func within(t testing.TB) context.Context {
 	t.Helper()

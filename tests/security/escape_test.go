@@ -79,7 +79,7 @@ func TestNamesStayInTheirRange(t *testing.T) {
 func TestNamesThatCouldEscapeAreRefused(t *testing.T) {
 	rec := &etcdtest.Recorder{}
 	cli := etcdtest.Shared(t).Client(t, rec.Attach)
-	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: time.Minute})
+	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: time.Hour}) // nothing is renewed meanwhile
 	require.NoError(t, err)
 	defer func() { require.NoError(t, session.Close(within(t))) }()
 	rec.Reset()

@@ -61,15 +61,19 @@ var acts = []act{
 		_, err := c.Register(ctx)
 		return err
 	})},
-	{"campaign", readWrite, stands(func(ctx context.Context, c *election.Candidate) error {
-		brief, cancel := context.WithTimeout(ctx, 3*time.Second) // a refusal comes long before
-		defer cancel()
-		_, err := c.Campaign(brief)
-		if errors.Is(err, context.DeadlineExceeded) {
-			return nil // somebody leads, and it stood as long as it liked
-		}
-		return err
-	})},
+	{"campaign", readWrite, func(t *testing.T, f *fortress, cli *clientv3.Client) error {
+		stood, enough := context.WithCancel(within(t))
+		defer enough()
+		return stands(func(_ context.Context, c *election.Candidate) error {
+			_, err := c.Campaign(stood)
+			if errors.Is(err, context.Canceled) {
+				return nil // somebody leads, and it waited as long as it liked
+			}
+			return err
+		}, func(cfg *election.Config) {
+			cfg.Hooks.Waiting = func(election.WaitingEvent) { enough() }
+		})(t, f, cli)
+	}},
 	{"try", readWrite, stands(func(ctx context.Context, c *election.Candidate) error {
 		_, err := c.Try(ctx)
 		if errors.Is(err, eldest.ErrNotElected) {
@@ -122,11 +126,15 @@ var acts = []act{
 }
 
 // stands has a candidate with a session of its own do something, and leave.
-func stands(do func(ctx context.Context, c *election.Candidate) error) func(*testing.T, *fortress, *clientv3.Client) error {
+func stands(do func(ctx context.Context, c *election.Candidate) error, changes ...func(*election.Config)) func(*testing.T, *fortress, *clientv3.Client) error {
 	return func(t *testing.T, _ *fortress, cli *clientv3.Client) error {
 		session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 10 * time.Second})
 		require.NoError(t, err, "a lease is anybody's who has logged in")
-		c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli, Value: []byte("intruder")})
+		cfg := election.Config{Election: svc, Session: session, KV: cli, Watcher: cli, Value: []byte("intruder")}
+		for _, change := range changes {
+			change(&cfg)
+		}
+		c, err := election.New(cfg)
 		require.NoError(t, err)
 		err = do(within(t), c)
 		require.NoError(t, c.Close(within(t)))
@@ -265,7 +273,7 @@ func TestPermissionTakenFromALeader(t *testing.T) {
 	f := newFortress(t, simple, 0)
 	f.user("node", on(svc, readWrite), permission{from: "data", may: readWrite})
 	cli := f.client("node", "somebody")
-	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 5 * time.Second})
+	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 10 * time.Second})
 	require.NoError(t, err)
 	c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli})
 	require.NoError(t, err)

@@ -187,7 +187,7 @@ func TestJoinLeaveCrash(t *testing.T) {
 	g.settled("b leaves")
 
 	host := g.cluster.Host(t)
-	d := g.join("d", host.Client(t), 5*time.Second)
+	d := g.join("d", host.Client(t), 10*time.Second)
 	g.settled("d joins")
 	host.Cut()
 	require.ErrorIs(t, g.returned(d), eldest.ErrSessionLost)

@@ -51,13 +51,19 @@ func TestSparing(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return renewed.Load() >= 3 || session.Err() != nil }, time.Minute, time.Millisecond)
-	if overdue.Load() > 0 || session.Err() != nil {
+	if n, sent := renewed.Load(), rec.Calls("LeaseKeepAlive"); overdue.Load() > 0 || session.Err() != nil {
 		t.Log("this machine is too busy to count: after a renewal that failed the next one comes sooner")
 	} else {
-		sent := rec.Calls("LeaseKeepAlive")
+		attempts := int64(1)
 		for i := 1; i < len(sent); i++ {
-			require.GreaterOrEqual(t, sent[i].At.Sub(sent[i-1].At), 1700*time.Millisecond)
+			// One that is not answered soon is asked for again, in the same attempt, which
+			// may take half of the time that is left.
+			if pause := sent[i].At.Sub(sent[i-1].At); pause > time.Second {
+				require.GreaterOrEqual(t, pause, 1700*time.Millisecond)
+				attempts++
+			}
 		}
+		require.GreaterOrEqual(t, attempts, n)
 	}
 	require.NoError(t, session.Close(ctx))
 }

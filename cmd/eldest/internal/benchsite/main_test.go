@@ -15,7 +15,7 @@ import (
 )
 
 // patience bounds every wait of these tests.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // command makes processes of this binary, which TestMain turns into what they are for.
 func command(r Role, args ...string) *exec.Cmd {

@@ -234,6 +234,7 @@ func TestInterruptedRunReports(t *testing.T) {
 	ctx, cancel := context.WithCancel(within(t))
 	cfg := small(t)
 	cfg.Rounds = 1000
+	cfg.Faults = []plan.Fault{plan.Compact} // which takes effect on the busiest machine
 	cfg.Progress = func(p Progress) {
 		if p.Round == 2 {
 			cancel()

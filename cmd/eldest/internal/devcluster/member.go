@@ -103,7 +103,9 @@ func (m *Member) Done() <-chan struct{} { return m.etcd.Server.StopNotify() }
 // Stop ends the member at once and waits for it: connections are reset, not
 // drained, and leadership is not handed over first. A development cluster stops
 // all its members together, so there is nobody to hand anything to, and each
-// watch that is still open would otherwise hold the shutdown up for seconds.
+// watch that is still open would otherwise hold the shutdown up for seconds. On a busy
+// machine one sometimes does all the same, for 5 s and two election timeouts at most:
+// etcd's server then waits for it before it hears of its own end.
 func (m *Member) Stop() {
 	m.etcd.Server.HardStop()
 	m.etcd.Close()

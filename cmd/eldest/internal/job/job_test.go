@@ -170,9 +170,9 @@ func TestDeadline(t *testing.T) {
 
 func TestNewerDeadlinesCount(t *testing.T) {
 	j := startJob(t)
-	first := job.Now() + 2*time.Second
+	first := job.Now() + 5*time.Second
 	j.SetDeadline(job.Deadline{Term: first, Kill: first})
-	_, err := launch(j, shell("sleep 2.5; exit 6"))
+	_, err := launch(j, shell("sleep 5.5; exit 6"))
 	require.NoError(t, err)
 	j.SetDeadline(far())
 	require.Equal(t, job.Status{Code: 6}, over(t, j))

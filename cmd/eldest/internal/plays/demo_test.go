@@ -14,7 +14,7 @@ import (
 
 func TestDemoForPeople(t *testing.T) {
 	t.Parallel()
-	p := perform(t, "demo", "--members", "1", "--candidates", "3", "--ttl", "2s")
+	p := perform(t, "demo", "--members", "1", "--candidates", "3", "--ttl", "4s")
 	text := strings.Join(p.rest(), "\n")
 	require.Zero(t, p.exit(), text)
 	for _, part := range []string{
@@ -38,7 +38,7 @@ func TestDemoForPeople(t *testing.T) {
 
 func TestDemoForPrograms(t *testing.T) {
 	t.Parallel()
-	p := perform(t, "demo", "--members", "3", "--candidates", "5", "--ttl", "2s", "--json")
+	p := perform(t, "demo", "--members", "3", "--candidates", "5", "--ttl", "4s", "--json")
 	lines := p.rest()
 	require.Zero(t, p.exit(), strings.Join(lines, "\n"))
 	for _, line := range lines {
@@ -62,10 +62,11 @@ func TestDemoForPrograms(t *testing.T) {
 	require.Empty(t, p.left())
 }
 
-// --duration goes on to the next round, and begins no act when it is over.
+// --duration goes on to the next round, and begins no act when it is over. It is long enough
+// for a round on a busy machine.
 func TestDemoDuration(t *testing.T) {
 	t.Parallel()
-	p := perform(t, "demo", "--members", "1", "--candidates", "4", "--ttl", "2s", "--duration", "10s", "--json")
+	p := perform(t, "demo", "--members", "1", "--candidates", "4", "--ttl", "4s", "--duration", "25s", "--json")
 	lines := p.rest()
 	require.Zero(t, p.exit(), strings.Join(lines, "\n"))
 	resigned := strings.Count(strings.Join(lines, "\n"), `"act":"resign"`)
@@ -76,7 +77,7 @@ func TestDemoASignalLeavesNothing(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
-			p := perform(t, "demo", "--ttl", "2s", "--json")
+			p := perform(t, "demo", "--ttl", "5s", "--json")
 			// In the middle: a leader was killed, and everyone waits for its lease.
 			p.until("act", "kill")
 			pids := children(t, p.cmd.Process.Pid)
@@ -102,7 +103,7 @@ func TestDemoASignalDuringTheStartLeavesNothing(t *testing.T) {
 // A demo that is killed takes its candidates with it; its data it cannot remove.
 func TestDemoSIGKILLLeavesNoProcess(t *testing.T) {
 	t.Parallel()
-	p := perform(t, "demo", "--members", "1", "--ttl", "2s", "--json")
+	p := perform(t, "demo", "--members", "1", "--ttl", "5s", "--json")
 	p.until("act", "kill")
 	pids := children(t, p.cmd.Process.Pid)
 	require.GreaterOrEqual(t, len(pids), 4)
@@ -114,7 +115,7 @@ func TestDemoSIGKILLLeavesNoProcess(t *testing.T) {
 // As in "eldest demo | head".
 func TestDemoAReaderThatGoesAwayEndsIt(t *testing.T) {
 	t.Parallel()
-	p := perform(t, "demo", "--members", "1", "--ttl", "2s", "--json")
+	p := perform(t, "demo", "--members", "1", "--ttl", "5s", "--json")
 	p.until("act", "resign")
 	pids := children(t, p.cmd.Process.Pid)
 	require.NotEmpty(t, pids)

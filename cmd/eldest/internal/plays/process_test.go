@@ -43,7 +43,7 @@ type performance struct {
 }
 
 // limit bounds one performance.
-const limit = 90 * time.Second
+const limit = 3 * time.Minute
 
 // perform starts "eldest" with the name of a play and its flags.
 func perform(t *testing.T, args ...string) *performance {

@@ -15,7 +15,7 @@ import (
 
 func TestServiceForPeople(t *testing.T) {
 	t.Parallel()
-	p := perform(t, "service", "--ttl", "2s", "--seed", "7")
+	p := perform(t, "service", "--ttl", "4s", "--seed", "7")
 	text := strings.Join(p.rest(), "\n")
 	require.Zero(t, p.exit(), text)
 	require.NotContains(t, text, "FAILED")
@@ -41,7 +41,7 @@ func TestServiceForPeople(t *testing.T) {
 
 func TestServiceForPrograms(t *testing.T) {
 	t.Parallel()
-	p := perform(t, "service", "--ttl", "2s", "--seed", "1", "--rounds", "2", "--json")
+	p := perform(t, "service", "--ttl", "3s", "--seed", "1", "--rounds", "2", "--json")
 	lines := p.rest()
 	var sum service.Summary
 	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &sum))
@@ -88,8 +88,8 @@ func TestServiceASignalLeavesNothing(t *testing.T) {
 	} {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
-			// Some requests would wait for ten seconds more.
-			p := perform(t, "service", "--ttl", "5s", "--json")
+			// Some requests would wait for sixteen seconds more.
+			p := perform(t, "service", "--ttl", "8s", "--json")
 			p.until("act", act)
 			pids := children(t, p.cmd.Process.Pid)
 			require.GreaterOrEqual(t, len(pids), 2)
@@ -97,7 +97,7 @@ func TestServiceASignalLeavesNothing(t *testing.T) {
 			p.signal(sig)
 			signalled := time.Now()
 			require.Equal(t, 130, p.exit())
-			require.Less(t, time.Since(signalled), 9*time.Second)
+			require.Less(t, time.Since(signalled), 15*time.Second)
 			requireGone(t, pids)
 			require.Empty(t, p.left())
 		})
@@ -116,7 +116,7 @@ func TestServiceASignalDuringTheStartLeavesNothing(t *testing.T) {
 // A play that is killed takes its nodes with it; its data it cannot remove.
 func TestServiceSIGKILLLeavesNoProcess(t *testing.T) {
 	t.Parallel()
-	p := perform(t, "service", "--ttl", "2s", "--json")
+	p := perform(t, "service", "--ttl", "4s", "--json")
 	p.until("act", "stop")
 	pids := children(t, p.cmd.Process.Pid)
 	require.GreaterOrEqual(t, len(pids), 2)
@@ -128,7 +128,7 @@ func TestServiceSIGKILLLeavesNoProcess(t *testing.T) {
 // As in "eldest service | head".
 func TestServiceAReaderThatGoesAwayEndsIt(t *testing.T) {
 	t.Parallel()
-	p := perform(t, "service", "--ttl", "2s", "--json")
+	p := perform(t, "service", "--ttl", "4s", "--json")
 	p.until("act", "stop")
 	pids := children(t, p.cmd.Process.Pid)
 	require.NotEmpty(t, pids)

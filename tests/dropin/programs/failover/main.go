@@ -41,7 +41,7 @@ func play(name, endpoints string) error {
 	}
 	leaders := observed.Observe(ctx)
 
-	worker, err := concurrency.NewSession(cli, concurrency.WithTTL(4))
+	worker, err := concurrency.NewSession(cli, concurrency.WithTTL(6))
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func play(name, endpoints string) error {
 	fmt.Println("clients go to", value(leaders))
 
 	took := make(chan error, 1)
-	standby, err := concurrency.NewSession(cli, concurrency.WithTTL(10))
+	standby, err := concurrency.NewSession(cli, concurrency.WithTTL(30))
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func play(name, endpoints string) error {
 	select {
 	case err := <-took:
 		return fmt.Errorf("the standby leads beside the worker: %w", err)
-	case <-time.After(5 * time.Second): // longer than a TTL
+	case <-time.After(7 * time.Second): // longer than a TTL
 	}
 	worker.Orphan() // the worker crashes: nobody renews its lease
 	<-worker.Done()

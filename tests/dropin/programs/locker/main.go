@@ -50,7 +50,7 @@ func play(name, endpoints string) error {
 	var lines []string
 	closed := make(chan error, machines)
 	for range machines {
-		session, err := concurrency.NewSession(cli, concurrency.WithTTL(5))
+		session, err := concurrency.NewSession(cli, concurrency.WithTTL(30))
 		if err != nil {
 			return err
 		}

@@ -83,7 +83,15 @@ func samples(t *testing.T, s *scripted) []oracle.Event {
 func TestLastSureSampleIsTold(t *testing.T) {
 	s := &scripted{sure: 400}
 	told := samples(t, s)
-	require.Less(t, len(told), 400, "all of them are too many")
+	// One in a while is told, and on a busy machine each that comes late, with the one before.
+	late := 0
+	for i := range len(s.asked) - 3 {
+		if s.asked[i+3]-s.asked[i] > silence {
+			late++
+		}
+	}
+	while := int((s.asked[len(s.asked)-1] - s.asked[0]) / sampleTold)
+	require.LessOrEqual(t, len(told), while+2*late+sampleAfter+10, "too many")
 	n := len(told) - sampleAfter
 	require.Equal(t, oracle.Sure, told[0].Kind)
 	require.Equal(t, oracle.Sure, told[n-1].Kind)
@@ -101,7 +109,7 @@ func TestSilenceIsTold(t *testing.T) {
 	i := slices.IndexFunc(told, func(e oracle.Event) bool { return s.answered(e, 20) })
 	require.Positive(t, i)
 	require.GreaterOrEqual(t, told[i].Until-told[i].At, 5*silence)
-	require.LessOrEqual(t, s.asked[18]-told[i-1].At, sampleTold+silence, "the one before is missing")
+	require.LessOrEqual(t, s.asked[18]-told[i-1].Until, sampleTold+silence, "the one before is missing")
 }
 
 // failing is a key-value store whose transactions end in an error, or are refused.

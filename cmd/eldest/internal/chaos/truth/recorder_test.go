@@ -81,7 +81,7 @@ func TestRecordThatCannotBeWritten(t *testing.T) {
 
 // Members are killed, restarted and replaced, history is compacted, and nothing is missing.
 func TestNothingIsMissed(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Replaceable: true})
 	var clients []*clientv3.Client
