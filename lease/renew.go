@@ -119,7 +119,7 @@ func (s *Session) ask(failures int) (*clientv3.LeaseKeepAliveResponse, error) {
 	request, attempt := s.patience(failures)
 	ctx, cancel := context.WithTimeout(s.ctx, attempt)
 	defer cancel()
-	return s.cfg.keepAlive(ctx, s.id, request)
+	return s.cfg.keepAlive(ctx, s.id, request, func() bool { return s.Holds(0) && s.cfg.Pulse.Err() == nil })
 }
 
 // renewed takes in a confirmed renewal. The caller holds mu; the session lives.
@@ -166,14 +166,19 @@ func (s *Session) overdue(left time.Duration, err error) {
 	}
 }
 
-// keepAlive renews once, and has the answer confirmed; each request takes timeout at
-// most. It returns errGone when the server says that the lease does not exist: as an
-// error, or, as other clients report it, as a TTL of 0.
-func (c Config) keepAlive(ctx context.Context, id clientv3.LeaseID, timeout time.Duration) (*clientv3.LeaseKeepAliveResponse, error) {
-	resp, err := c.keepAliveOnce(ctx, id, timeout)
+// keepAlive renews once, and has the answer confirmed; each of the two takes timeout at
+// most, and is asked for twice if half of that has gone by, the renewal only if again
+// still says yes. It returns errGone when the server says that the lease does not exist:
+// as an error, or, as other clients report it, as a TTL of 0.
+func (c Config) keepAlive(ctx context.Context, id clientv3.LeaseID, timeout time.Duration, again func() bool) (*clientv3.LeaseKeepAliveResponse, error) {
+	resp, err := twice(ctx, timeout, again, func(ctx context.Context) (*clientv3.LeaseKeepAliveResponse, error) {
+		resp, err := c.Lease.KeepAliveOnce(ctx, id)
+		if rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
+			return nil, nil //nolint:nilnil // an answer, and as certain as any: no lease
+		}
+		return resp, err
+	})
 	switch {
-	case rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
-		return nil, errGone
 	case err != nil:
 		return nil, err
 	case resp == nil || resp.TTL <= 0:
@@ -183,12 +188,6 @@ func (c Config) keepAlive(ctx context.Context, id clientv3.LeaseID, timeout time
 		return nil, err
 	}
 	return resp, nil
-}
-
-func (c Config) keepAliveOnce(ctx context.Context, id clientv3.LeaseID, timeout time.Duration) (*clientv3.LeaseKeepAliveResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	return c.Lease.KeepAliveOnce(ctx, id)
 }
 
 // revoke removes the lease and with it its keys. It tries until the server

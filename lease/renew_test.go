@@ -199,7 +199,7 @@ func TestStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second / 12
 		s := newServer()
-		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10), hole, fail(errAway), ok(10), fail(errAway), hole}, []reply{ok(0)}
+		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10), hole, hole, fail(errAway), ok(10), fail(errAway), hole}, []reply{ok(0)}
 		var r record
 		cfg := s.config(10 * time.Second)
 		cfg.Hooks = r.hooks()
@@ -216,21 +216,22 @@ func TestStates(t *testing.T) {
 
 		// The first renewal's deadline is 9 s after it was sent.
 		deadline := sent[0].at + 9*time.Second
+		require.Equal(t, sent[1].at+timeout/2, sent[2].at, "once more beside the first")
 		require.Equal(t, sent[1].at+timeout, events[1].at, "jeopardy begins when the attempt has failed")
 		require.Equal(t, deadline-events[1].at, events[1].remaining)
-		require.Equal(t, events[1].at+100*time.Millisecond, sent[2].at, "tried again after the back-off")
-		require.Equal(t, sent[2].at+100*time.Millisecond, sent[3].at)
-		require.Equal(t, sent[3].at, events[2].at)
+		require.Equal(t, events[1].at+100*time.Millisecond, sent[3].at, "tried again after the back-off")
+		require.Equal(t, sent[3].at+100*time.Millisecond, sent[4].at)
+		require.Equal(t, sent[4].at, events[2].at)
 		require.Equal(t, deadline-events[2].at, events[2].renewed.Slack)
 		require.Equal(t, events[2].at, events[3].at)
 
-		require.Equal(t, sent[4].at, events[4].at)
+		require.Equal(t, sent[5].at, events[4].at)
 		require.ErrorIs(t, events[4].err, errAway)
-		require.Equal(t, sent[3].at+9*time.Second, lost)
+		require.Equal(t, sent[4].at+9*time.Second, lost)
 		require.Equal(t, lost, events[5].at)
 		require.ErrorIs(t, events[5].err, eldest.ErrSessionLost)
 		require.ErrorContains(t, events[5].err, "no renewal was confirmed before the deadline")
-		require.GreaterOrEqual(t, len(sent), 8, "tried until the deadline")
+		require.GreaterOrEqual(t, len(sent), 9, "tried until the deadline")
 	})
 }
 

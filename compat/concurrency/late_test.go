@@ -22,6 +22,8 @@ type lateKV struct {
 	held  chan struct{} // closed when it is held
 	let   chan struct{} // closed to let it go
 	sent  chan error    // how it went
+	// looked counts the reads with which watches begin that were answered.
+	looked atomic.Int64
 }
 
 func newLateKV(kv clientv3.KV) *lateKV {
@@ -30,6 +32,12 @@ func newLateKV(kv clientv3.KV) *lateKV {
 
 func (kv *lateKV) Txn(ctx context.Context) clientv3.Txn {
 	return &lateTxn{Txn: kv.KV.Txn(ctx), kv: kv, ctx: ctx}
+}
+
+func (kv *lateKV) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	resp, err := kv.KV.Do(ctx, op)
+	kv.looked.Add(1)
+	return resp, err
 }
 
 type lateTxn struct {
@@ -136,6 +144,56 @@ func TestLateRegistration(t *testing.T) {
 			require.NoError(t, s.Ctx().Err())
 		})
 	}
+}
+
+// slowWatcher delivers no change before it is let.
+type slowWatcher struct {
+	clientv3.Watcher
+	let chan struct{}
+}
+
+func (w *slowWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	from, to := w.Watcher.Watch(ctx, key, opts...), make(chan clientv3.WatchResponse)
+	go func() {
+		defer close(to)
+		for resp := range from {
+			if len(resp.Events) > 0 {
+				select {
+				case <-w.let:
+				case <-ctx.Done():
+				}
+			}
+			select {
+			case to <- resp:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return to
+}
+
+// What was registered and resigned, and its changes come so late that nobody stands on it
+// any more, is not what the sweep waits for: that is swept when it arrives.
+//
+// Broken by enter not accounting for what was not there before.
+func TestLateRegistrationBehindASlowWatch(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	cli := c.Client(t)
+	kv, watcher := newLateKV(cli.KV), &slowWatcher{Watcher: cli.Watcher, let: make(chan struct{})}
+	cli.KV, cli.Watcher = kv, watcher
+	s := session(t, cli)
+	e := concurrency.NewElection(s, t.Name())
+	given, cancel := context.WithCancel(within(t))
+	go func() { <-kv.held; cancel() }() // given up while it is under way
+	require.Equal(t, context.Canceled, e.Campaign(given, "v"))
+	eventually(t, func() bool { return kv.looked.Load() > 0 }, "the sweep does not look")
+	require.NoError(t, e.Campaign(within(t), "v"))
+	require.NoError(t, e.Resign(within(t)))
+	close(watcher.let)
+	close(kv.let)
+	require.NoError(t, take(t, kv.sent, "the late registration"))
+	eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"/") == 0 }, "a ghost is in the line")
 }
 
 // Keys that are no candidates', and one that was put by hand at the session's own place.

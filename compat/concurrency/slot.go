@@ -29,7 +29,8 @@ type slot struct {
 	// removing are the lives that are being resigned: closed when the outcome is known.
 	removing map[eldest.Token]chan struct{}
 	// owed counts, by value, the registrations that may arrive still; sweeping says that
-	// they are looked out for, until overdue; accounted is the latest life that was one.
+	// they are looked out for, until overdue; accounted is the latest life of which it is
+	// known whether it was one: what is owed still comes later.
 	owed      map[string]int
 	overdue   time.Time
 	sweeping  bool
@@ -79,13 +80,15 @@ func (k *slot) take(ctx context.Context) error {
 
 // enter counts one more who stands on a life of the key, as it was found. One that was
 // there already, and on which nobody stood, came from a registration whose outcome was
-// unknown.
+// unknown. One that was not is none of those, also when the sweep hears of it late, from a
+// slow watch, and finds nobody on it any more.
 func (k *slot) enter(place txn.Place) {
 	k.session.mu.Lock()
 	defer k.session.mu.Unlock()
 	if place.Adopted && k.stands[place.Token] == 0 {
 		k.paid(place.Token, string(place.Value))
 	}
+	k.accounted = max(k.accounted, place.Token)
 	k.stands[place.Token]++
 }
 
