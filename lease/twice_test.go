@@ -69,7 +69,7 @@ func TestOneMemberOfThreeThatSwallows(t *testing.T) {
 			}
 			s.Abandon()
 		}
-require.LessOrEqual(t, lost, 3)
+		require.LessOrEqual(t, lost, 3)
 	})
 }
 
