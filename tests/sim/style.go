@@ -12,7 +12,7 @@ type style string
 
 const (
 	// ordinary scenarios are as random as can be: half a minute, five to ten faults; in one
-	// of six a minute and up to a dozen, each of which runs its course.
+	// of ten a minute and up to a dozen, each of which runs its course.
 	ordinary style = "ordinary"
 	// dense ones are about as many tenures as can be: leaders that resign at once and
 	// come back at once, in a crowd, under the same faults.
@@ -55,7 +55,7 @@ func (p *plan) drawOrdinary(rng *rand.Rand) {
 	// Faults that come one upon the other find other mistakes than those that are left to
 	// themselves: a lease runs out, the next one is not yet disturbed.
 	faults, apart := 5+rng.IntN(6), p.ttl/2
-	if p.unhurried = rng.IntN(6) == 0; p.unhurried {
+	if p.unhurried = rng.IntN(10) == 0; p.unhurried {
 		faults, apart = 6+rng.IntN(7), p.ttl
 	}
 	at := calm
