@@ -76,7 +76,7 @@ func TestHandoverIsOnePointRead(t *testing.T) {
 	wins(t, result)
 	events := rec.Events()
 	require.Len(t, events, 1)
-	require.Len(t, questions(rec.Calls("Range", "Txn")), 1)
+	require.Len(t, etcdtest.Questions(rec.Calls("Range", "Txn")), 1)
 	require.NotContains(t, requests(&rec.Recorder), "Txn")
 	read := rec.Calls("Range")[0].Request.(*etcdserverpb.RangeRequest)
 	require.Equal(t, second.candidate.Key(), string(read.Key))

@@ -68,24 +68,6 @@ type counted struct {
 // requests whose answers are only slow.
 func still(_ *lease.Config, e *election.Config) { e.Recheck, e.Timeout = -1, 20*time.Second }
 
-// questions leaves out repetitions: etcd sends an event a moment before a read at its
-// revision is answered, so on a busy machine that is asked again, up to three times, and
-// after that without the revision.
-func questions(calls []etcdtest.Call) (all []etcdtest.Call) {
-	same := 0
-	for i, call := range calls {
-		if i > 0 && fmt.Sprint(call.Request) == fmt.Sprint(calls[i-1].Request) {
-			same++
-			continue
-		}
-		if same < 2 {
-			all = append(all, call)
-		}
-		same = 0
-	}
-	return all
-}
-
 // reads returns what was read, ranges by create revision apart from the rest:
 // those cost the server a pass over the whole queue.
 func reads(rec *wire) (all, passes int) {
@@ -94,7 +76,7 @@ func reads(rec *wire) (all, passes int) {
 			passes++
 		}
 	}
-	for _, call := range questions(rec.Calls("Range", "Txn")) {
+	for _, call := range etcdtest.Questions(rec.Calls("Range", "Txn")) {
 		all++
 		switch r := call.Request.(type) {
 		case *etcdserverpb.RangeRequest:
@@ -228,7 +210,7 @@ func TestHerdMiddle(t *testing.T) {
 		case 10, 40:
 		case 11, 41:
 			require.Len(t, p.rec.Events(), 1)
-			require.Len(t, questions(p.rec.Calls("Range", "Txn")), 2, "reads of %d", i)
+			require.Len(t, etcdtest.Questions(p.rec.Calls("Range", "Txn")), 2, "reads of %d", i)
 			if _, passes := reads(&p.rec); i == 11 {
 				require.Zero(t, passes, "it knew all its elders")
 			} else {

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // network is between the nodes: the test can swallow all that goes over it, or break it.
@@ -140,21 +141,6 @@ func TestRequirement45LeaderDiesWhileForwarding(t *testing.T) {
 	require.EqualValues(t, 4, leader.calls.Load(), "something was sent twice")
 }
 
-// nowhere is an address at which nobody listens.
-func nowhere(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	// Our own end of a connection: nobody else is given its port and listens there.
-	conn, err := net.Dial("tcp", listener.Addr().String())
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, conn.Close())
-		require.NoError(t, listener.Close())
-	})
-	return conn.LocalAddr().String()
-}
-
 // A leader that cannot be reached: nothing has left, in whatever way it would have.
 func TestUnreachableLeader(t *testing.T) {
 	// One look each, with time enough for it: a second one might come when there is none left.
@@ -167,7 +153,7 @@ func TestUnreachableLeader(t *testing.T) {
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	l := follower.as(7)
-	l.NodeID, l.Instance, l.Address = "gone", "", nowhere(t)
+	l.NodeID, l.Instance, l.Address = "gone", "", etcdtest.Nowhere(t)
 	follower.front.router.follow(l)
 	for range 2 { // as one of two pumps, and as one message each way
 		_, err := follower.unary(before(t, soon), "")
@@ -205,7 +191,7 @@ func TestUnsentCallsGoElsewhere(t *testing.T) {
 				}))
 			})
 			gone := follower.as(7)
-			gone.NodeID, gone.Instance, gone.Address = "gone", "", nowhere(t)
+			gone.NodeID, gone.Instance, gone.Address = "gone", "", etcdtest.Nowhere(t)
 			follower.front.router.follow(gone)
 			if known {
 				follower.front.router.now().peer.unary.learn(unaryMethod)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -77,7 +76,7 @@ func TestCostOfAHandOver(t *testing.T) {
 		require.NoError(t, leader.Resign(s.ctx))
 		won := get(s, waiting[i])
 		require.NoError(t, won.err)
-		calls := questions(recorded[i].rec.Calls("Range", "Txn"))
+		calls := etcdtest.Questions(recorded[i].rec.Calls("Range", "Txn"))
 		require.Len(t, calls, 1, "waiter %d: one read after the event", i)
 		for _, read := range reads(t, calls[0].Request) {
 			require.Empty(t, read.RangeEnd, "a point read")
@@ -90,18 +89,6 @@ func TestCostOfAHandOver(t *testing.T) {
 		}
 		leader = won.l
 	}
-}
-
-// questions leaves out what a busy machine adds: etcd sends an event a moment before a read at
-// its revision is answered, so that is asked again, and after three such answers the newest
-// state is asked for.
-func questions(calls []etcdtest.Call) []etcdtest.Call {
-	same := func(a, b etcdtest.Call) bool { return fmt.Sprint(a.Request) == fmt.Sprint(b.Request) }
-	distinct := slices.CompactFunc(slices.Clone(calls), same)
-	if len(distinct) == 2 && len(calls) == 4 && same(calls[0], calls[2]) {
-		return distinct[:1]
-	}
-	return distinct
 }
 
 // reads returns the ranges in a request.
@@ -134,7 +121,7 @@ func TestCostOfAHandOverFromTheLeader(t *testing.T) {
 	r.rec.Reset()
 	require.NoError(t, leader.Resign(s.ctx))
 	require.NoError(t, get(s, waiting).err)
-	calls := questions(r.rec.Calls("Range", "Txn"))
+	calls := etcdtest.Questions(r.rec.Calls("Range", "Txn"))
 	require.Len(t, calls, 1)
 	read, ok := calls[0].Request.(*etcdserverpb.RangeRequest)
 	require.True(t, ok)

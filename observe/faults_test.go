@@ -118,7 +118,7 @@ func TestMemberRestart(t *testing.T) {
 	require.Error(t, state.Reason)
 	require.NoError(t, s.cluster.Restart(s.ctx, 0))
 	s.led(sub, 1, "before")
-	s.back()
+	etcdtest.Reachable(t, s.admin)
 	s.put(1, "after")
 	s.led(sub, 1, "after")
 }

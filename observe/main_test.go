@@ -100,18 +100,6 @@ func (s *stage) remove(lease int64) int64 {
 	return resp.Header.Revision
 }
 
-// back waits until the writing client has found an etcd again that was away: of what it is
-// asked then, it repeats the reads by itself, and no write.
-func (s *stage) back() {
-	s.t.Helper()
-	require.Eventually(s.t, func() bool {
-		ctx, cancel := context.WithTimeout(s.ctx, time.Second)
-		defer cancel()
-		_, err := s.admin.Get(ctx, s.election)
-		return err == nil
-	}, patience, time.Millisecond)
-}
-
 // next reads a state.
 func (s *stage) next(sub *observe.Subscription) eldest.State {
 	s.t.Helper()

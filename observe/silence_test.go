@@ -82,7 +82,7 @@ func TestFewWatchStreamsWhileEtcdIsAway(t *testing.T) {
 
 	require.NoError(t, s.cluster.Restart(s.ctx, 0))
 	s.is(sub, eldest.Nobody)
-	s.back()
+	etcdtest.Reachable(t, s.admin)
 	s.put(1, "v")
 	s.led(sub, 1, "v")
 	require.LessOrEqual(t, streams(), 4)

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/resolver"
 )
 
@@ -48,21 +49,6 @@ func fromNodes(t testing.TB, cfg resolver.NodesConfig, nodes ...*node) grpcresol
 	b, err := resolver.FromNodes(cfg)
 	require.NoError(t, err)
 	return b
-}
-
-// dead is an address at which nobody listens.
-func dead(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	// Our own end of a connection: nobody else is given its port and listens there.
-	conn, err := net.Dial("tcp", listener.Addr().String())
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		require.NoError(t, conn.Close())
-		require.NoError(t, listener.Close())
-	})
-	return conn.LocalAddr().String()
 }
 
 // silent is an address that takes connections and says nothing.
@@ -142,7 +128,7 @@ func TestNodesThatAreOfNoUse(t *testing.T) {
 	election := newElection(t)
 	other, good, leader := newNode(t, "other"), newNode(t, "good"), newNode(t, "leader")
 	other.knows("another", other, 1)
-	for name, useless := range map[string]string{"dead": dead(t), "silent": silent(t), "of another election": other.address, "of another kind": bare(t)} {
+	for name, useless := range map[string]string{"dead": etcdtest.Nowhere(t), "silent": silent(t), "of another election": other.address, "of another kind": bare(t)} {
 		t.Run(name, func(t *testing.T) {
 			for range 4 { // it begins with any of them
 				var p pauses
@@ -272,7 +258,7 @@ func TestNodesAllDead(t *testing.T) {
 	var mu sync.Mutex
 	var dials []time.Time
 	builder, err := resolver.FromNodes(resolver.NodesConfig{
-		Addresses: []string{dead(t), dead(t), dead(t)},
+		Addresses: []string{etcdtest.Nowhere(t), etcdtest.Nowhere(t), etcdtest.Nowhere(t)},
 		DialOptions: []grpc.DialOption{
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
@@ -299,7 +285,7 @@ func TestNodesAllDead(t *testing.T) {
 // Calls that wait for a leader wait, also while no node answers at all, and those that do
 // not are Unavailable, whatever the nodes said.
 func TestCallsWaitWhileNoNodeAnswers(t *testing.T) {
-	conn := dial(t, newElection(t), fromNodes(t, resolver.NodesConfig{Addresses: []string{dead(t)}}))
+	conn := dial(t, newElection(t), fromNodes(t, resolver.NodesConfig{Addresses: []string{etcdtest.Nowhere(t)}}))
 	_, err := call(within(t, patience), conn)
 	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -337,7 +323,7 @@ func TestNodesCloseLeavesNothing(t *testing.T) {
 	knows, wonders := newNode(t, "knows"), newNode(t, "wonders")
 	knows.knows(election, knows, 1)
 	wonders.wonders(election)
-	for i, address := range []string{knows.address, wonders.address, silent(t), dead(t)} {
+	for i, address := range []string{knows.address, wonders.address, silent(t), etcdtest.Nowhere(t)} {
 		for range 10 {
 			c := newClient(t)
 			r, err := fromNodes(t, resolver.NodesConfig{Addresses: []string{address}, Timeout: never}).Build(target(t, election), c, plain)

@@ -1,6 +1,7 @@
 package etcdtest
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -59,4 +60,24 @@ func dial(endpoints []string, with []func(*clientv3.Config)) (*clientv3.Client, 
 		change(&cfg)
 	}
 	return clientv3.New(cfg)
+}
+
+// Reachable waits until a client has found an etcd again that was away: of what it is asked
+// then, it repeats the reads by itself, and no write.
+func Reachable(t testing.TB, cli *clientv3.Client) {
+	t.Helper()
+	limit, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		once, cancel := context.WithTimeout(limit, time.Second)
+		_, err := cli.Get(once, "reachable?")
+		cancel()
+		if err == nil {
+			return
+		}
+		if limit.Err() != nil {
+			t.Fatalf("etcd is not reached: %v", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
 }

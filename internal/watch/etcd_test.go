@@ -42,16 +42,6 @@ func wary(cli *clientv3.Client) *watch.Source {
 	return s
 }
 
-// reachable waits until a client has found an etcd again that was away: of what it is asked
-// then, it repeats the reads by itself, and no write.
-func reachable(t *testing.T, cli *clientv3.Client) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		_, err := cli.Get(within(t, time.Second), "k")
-		return err == nil
-	}, patience, time.Millisecond)
-}
-
 func put(t *testing.T, cli *clientv3.Client, key, value string, opts ...clientv3.OpOption) int64 {
 	t.Helper()
 	resp, err := cli.Put(within(t, patience), key, value, opts...)
@@ -165,7 +155,7 @@ func TestMemberRestartOnEtcd(t *testing.T) {
 		put(t, cli, target.Key+"before", value)
 		require.NoError(t, c.Member(0).Kill())
 		require.NoError(t, c.Restart(within(t, patience), 0))
-		reachable(t, cli)
+		etcdtest.Reachable(t, cli)
 		put(t, cli, target.Key+"after", value)
 		p.shows(t, target.Key+"after", value)
 		p.shows(t, target.Key+"before", value)

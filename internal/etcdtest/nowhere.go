@@ -1,0 +1,31 @@
+package etcdtest
+
+import (
+	"net"
+	"testing"
+)
+
+// Nowhere returns an address of loopback at which nobody listens until the test ends: our
+// own end of a connection, so that nobody else is given its port and listens there.
+func Nowhere(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listening: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := listener.Close(); err != nil {
+			t.Errorf("closing a listener: %v", err)
+		}
+	})
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatalf("connecting to oneself: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Errorf("closing a connection: %v", err)
+		}
+	})
+	return conn.LocalAddr().String()
+}
