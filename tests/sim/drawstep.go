@@ -91,7 +91,7 @@ func drawStep(rng *rand.Rand, ttl, at time.Duration) step {
 // drawFreeze stops a process, for longer than its lease can last in two of three
 // cases, and in most at a point, to which not every process comes.
 func drawFreeze(rng *rand.Rand, ttl time.Duration, s *step) {
-	if rng.IntN(5) > 1 {
+	if rng.IntN(6) > 0 {
 		s.point = points[rng.IntN(len(points))]
 		s.after = rng.IntN(2) == 0
 		s.gone = rng.IntN(3) > 0

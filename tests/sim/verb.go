@@ -40,7 +40,7 @@ const (
 // menu weighs the verbs: the faults that catch elections come most often.
 var menu = []dish{
 	{cut, 6}, {delay, 4}, {fade, 4}, {flicker, 3}, {lose, 4}, {crash, 3}, {resign, 3}, {withdraw, 2},
-	{freeze, 6}, {starve, 2}, {packets, 2}, {revoke, 2}, {remove, 2}, {overwrite, 1}, {reset, 1},
+	{freeze, 9}, {starve, 2}, {packets, 2}, {revoke, 2}, {remove, 2}, {overwrite, 1}, {reset, 1},
 	{compact, 1}, {overrun, 2}, {full, 1}, {restart, 1}, {outage, 1}, {stall, 1},
 }
 
