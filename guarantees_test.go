@@ -266,34 +266,26 @@ type lateKV struct {
 	clientv3.KV
 	mu    sync.Mutex
 	lost  bool
-	first clientv3.Txn
+	first *etcdtest.Txn
 }
 
-type lateTxn struct {
-	clientv3.Txn
-	kv *lateKV
+func newLateKV(kv clientv3.KV) *lateKV {
+	late := &lateKV{}
+	late.KV = etcdtest.WithTxns(kv, late.commit)
+	return late
 }
 
-func (kv *lateKV) Txn(ctx context.Context) clientv3.Txn {
+func (kv *lateKV) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 	kv.mu.Lock()
-	defer kv.mu.Unlock()
-	if !kv.lost {
-		return kv.KV.Txn(ctx)
+	lost := kv.lost
+	if lost && kv.first == nil {
+		kv.first = t
 	}
-	return &lateTxn{Txn: kv.KV.Txn(context.WithoutCancel(ctx)), kv: kv}
-}
-
-func (x *lateTxn) If(cs ...clientv3.Cmp) clientv3.Txn   { x.Txn = x.Txn.If(cs...); return x }
-func (x *lateTxn) Then(ops ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Then(ops...); return x }
-func (x *lateTxn) Else(ops ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Else(ops...); return x }
-
-func (x *lateTxn) Commit() (*clientv3.TxnResponse, error) {
-	x.kv.mu.Lock()
-	defer x.kv.mu.Unlock()
-	if x.kv.first == nil {
-		x.kv.first = x.Txn
+	kv.mu.Unlock()
+	if lost {
+		return nil, context.DeadlineExceeded
 	}
-	return nil, context.DeadlineExceeded
+	return t.Commit(t.Context)
 }
 
 func (kv *lateKV) lose(lost bool) {
@@ -305,7 +297,7 @@ func (kv *lateKV) lose(lost bool) {
 func (kv *lateKV) arrive() error {
 	kv.mu.Lock()
 	defer kv.mu.Unlock()
-	_, err := kv.first.Commit()
+	_, err := kv.first.Commit(context.WithoutCancel(kv.first.Context))
 	return err
 }
 
@@ -323,7 +315,7 @@ func TestG8LateRegistration(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := electionOf(t)
 	cli := c.Client(t)
-	kv := &lateKV{KV: cli}
+	kv := newLateKV(cli)
 	p := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.KV = kv })
 	kv.lose(true)
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -47,14 +48,16 @@ type denying struct {
 	n   atomic.Int64 // refused so far
 }
 
-func (r *denying) Txn(ctx context.Context) clientv3.Txn {
-	return &gatedTxn{Txn: r.KV.Txn(ctx), ctx: ctx, before: func(context.Context) error {
-		if !r.now.Load() {
-			return nil
+func newDenying(kv clientv3.KV) *denying {
+	r := &denying{}
+	r.KV = etcdtest.WithTxns(kv, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+		if r.now.Load() {
+			r.n.Add(1)
+			return nil, rpctypes.ErrPermissionDenied
 		}
-		r.n.Add(1)
-		return rpctypes.ErrPermissionDenied
-	}}
+		return t.Commit(t.Context)
+	})
+	return r
 }
 
 // resignedInVain is a candidate on kv whose tenure has ended while its key is
@@ -78,7 +81,7 @@ func (s *stage) resignedInVain(r *denying, kv clientv3.KV) (*election.Candidate,
 // Broken by register adopting whatever it finds, without a look at the last token.
 func TestKeyOfAnEndedTenureIsNotAdopted(t *testing.T) {
 	s := newStage(t)
-	r := &denying{KV: s.cli}
+	r := newDenying(s.cli)
 	c, first := s.resignedInVain(r, r)
 	second := s.lead(c)
 	require.Greater(t, second.Token(), first.Token(), "the token of an earlier life")
@@ -96,8 +99,8 @@ func TestKeyOfAnEndedTenureIsNotAdopted(t *testing.T) {
 // Broken by tending only a registration whose outcome is unknown.
 func TestKeyOfAnEndedTenureGoesThoughItsCandidateGivesUp(t *testing.T) {
 	s := newStage(t)
-	r := &denying{KV: s.cli}
-	g := &gate{KV: r}
+	r := newDenying(s.cli)
+	g := newGate(r)
 	c, _ := s.resignedInVain(r, g)
 	ctx, cancel := context.WithCancel(s.ctx)
 	g.on(nil, func(_ context.Context, err error) error { // the registration: it finds the key

@@ -32,7 +32,7 @@ func (t telling) Ctx() context.Context { return t.cli.Ctx() }
 // Broken by taking the code for the end of the client (rpcerr.ClientClosed).
 func TestRequestCanceledByAProxy(t *testing.T) {
 	s := newStage(t)
-	g := &gate{KV: s.cli}
+	g := newGate(s.cli)
 	c := s.candidate("v", func(cfg *election.Config) { cfg.KV = telling{g, s.cli} })
 	met := make(chan struct{})
 	g.on(func(context.Context) error { close(met); return errReset }, nil)

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // gate is a KV on which a test decides what happens just before a request is sent
@@ -19,6 +21,12 @@ type gate struct {
 	// delayed and done are those of delay.
 	delayed *func()
 	done    chan struct{}
+}
+
+func newGate(kv clientv3.KV) *gate {
+	g := &gate{}
+	g.KV = etcdtest.WithTxns(kv, g.commit)
+	return g
 }
 
 // on sets what happens around the next request that is a transaction, and around
@@ -37,44 +45,28 @@ func (g *gate) delay(send *func(), done chan struct{}) {
 	g.delayed, g.done = send, done
 }
 
-func (g *gate) Txn(ctx context.Context) clientv3.Txn {
+func (g *gate) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	t := &gatedTxn{Txn: g.KV.Txn(ctx), ctx: ctx, before: g.before, after: g.after}
+	before, after := g.before, g.after
 	g.before, g.after = nil, nil
 	if send := g.delayed; send != nil {
 		g.delayed = nil
-		// The request outlives the context of its sender.
-		t.Txn = g.KV.Txn(context.WithoutCancel(ctx))
-		t.before = func(context.Context) error {
-			*send = func() { _, _ = t.Txn.Commit() }
+		before = func(context.Context) error {
+			// The request outlives the context of its sender.
+			*send = func() { _, _ = t.Commit(context.WithoutCancel(t.Context)) }
 			close(g.done)
 			return context.DeadlineExceeded
 		}
 	}
-	return t
-}
-
-type gatedTxn struct {
-	clientv3.Txn
-	ctx    context.Context
-	before func(context.Context) error
-	after  func(context.Context, error) error
-}
-
-func (t *gatedTxn) If(cs ...clientv3.Cmp) clientv3.Txn   { t.Txn = t.Txn.If(cs...); return t }
-func (t *gatedTxn) Then(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Then(ops...); return t }
-func (t *gatedTxn) Else(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Else(ops...); return t }
-
-func (t *gatedTxn) Commit() (*clientv3.TxnResponse, error) {
-	if t.before != nil {
-		if err := t.before(t.ctx); err != nil {
+	g.mu.Unlock()
+	if before != nil {
+		if err := before(t.Context); err != nil {
 			return nil, err
 		}
 	}
-	resp, err := t.Txn.Commit()
-	if t.after != nil {
-		if err := t.after(t.ctx, err); err != nil {
+	resp, err := t.Commit(t.Context)
+	if after != nil {
+		if err := after(t.Context, err); err != nil {
 			return nil, err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // gated makes a candidate whose transactions pass a gate.
 func (s *stage) gated(value string, change ...func(*election.Config)) (*election.Candidate, *gate) {
 	s.t.Helper()
-	g := &gate{KV: s.cli}
+	g := newGate(s.cli)
 	change = append(change, func(cfg *election.Config) { cfg.KV = g })
 	return s.candidate(value, change...), g
 }

@@ -33,7 +33,7 @@ func (s *stage) leavesItsKey(r *denying, session *lease.Session) *election.Leade
 // Broken by register looking at the last token of its own candidate only.
 func TestKeyOfAnEndedTenureIsNotAdoptedByTheNextCandidate(t *testing.T) {
 	s := newStage(t)
-	r := &denying{KV: s.admin}
+	r := newDenying(s.admin)
 	session := s.session(s.admin)
 	ended := []*election.Leadership{s.leavesItsKey(r, session)}
 
@@ -62,7 +62,7 @@ func TestKeyOfAnEndedTenureIsNotAdoptedByTheNextCandidate(t *testing.T) {
 // Broken by keeping what was left in the process and not in the session.
 func TestResumeTakesOverAKeyThatWasLeft(t *testing.T) {
 	s := newStage(t)
-	r := &denying{KV: s.admin}
+	r := newDenying(s.admin)
 	session := s.session(s.admin)
 	before := s.leavesItsKey(r, session)
 	session.Abandon()

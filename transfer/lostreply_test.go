@@ -1,10 +1,12 @@
 package transfer_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,64 +14,31 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/transfer"
 )
 
-// meddling is a KV on which a test takes over the first transaction that is meant.
-type meddling struct {
-	clientv3.KV
-	// meant picks an operation of the transaction.
-	meant func(clientv3.Op) bool
-	// instead is what happens in place of the commit; its error is the reply.
-	instead func(commit func() error) error
-	once    sync.Once
+// meddling is kv with one transaction taken over, the first that has an operation that is
+// meant: instead happens in place of its commit, and its error, or that nothing was heard
+// in time, is the reply.
+func meddling(kv clientv3.KV, meant func(clientv3.Op) bool, instead func(commit func() error) error) clientv3.KV {
+	var taken atomic.Bool
+	return etcdtest.WithTxns(kv, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+		// What was sent arrives, whatever has become of its sender.
+		ctx := context.WithoutCancel(t.Context)
+		if !slices.ContainsFunc(t.Then, meant) || taken.Swap(true) {
+			return t.Commit(ctx)
+		}
+		err := instead(func() error { _, err := t.Commit(ctx); return err })
+		return nil, cmp.Or(err, context.DeadlineExceeded)
+	})
 }
 
 // inValue picks the operation that writes something with the text in it.
 func inValue(text string) func(clientv3.Op) bool {
 	return func(op clientv3.Op) bool { return strings.Contains(string(op.ValueBytes()), text) }
-}
-
-func (m *meddling) Txn(ctx context.Context) clientv3.Txn {
-	// What was sent arrives, whatever has become of its sender.
-	return &meddlingTxn{Txn: m.KV.Txn(context.WithoutCancel(ctx)), of: m}
-}
-
-type meddlingTxn struct {
-	clientv3.Txn
-	of    *meddling
-	meant bool
-}
-
-func (t *meddlingTxn) If(cs ...clientv3.Cmp) clientv3.Txn   { t.Txn = t.Txn.If(cs...); return t }
-func (t *meddlingTxn) Else(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Else(ops...); return t }
-
-func (t *meddlingTxn) Then(ops ...clientv3.Op) clientv3.Txn {
-	for _, op := range ops {
-		t.meant = t.meant || t.of.meant(op)
-	}
-	t.Txn = t.Txn.Then(ops...)
-	return t
-}
-
-func (t *meddlingTxn) Commit() (*clientv3.TxnResponse, error) {
-	var err error
-	done := false
-	if t.meant {
-		t.of.once.Do(func() {
-			done = true
-			err = t.of.instead(func() error { _, err := t.Txn.Commit(); return err })
-		})
-	}
-	if done && err != nil {
-		return nil, err
-	}
-	if done {
-		return nil, context.DeadlineExceeded
-	}
-	return t.Txn.Commit()
 }
 
 // The context of the one who asks ends while the request is under way: it is taken back,
@@ -88,13 +57,13 @@ func TestRequestIsTakenBackBeforeItsReply(t *testing.T) {
 			n.served <- get(s, n.served)
 			n.silent()
 			var late func() error
-			kv := &meddling{KV: s.cli, meant: inValue(`"request"`), instead: func(commit func() error) error {
+			kv := meddling(s.cli, inValue(`"request"`), func(commit func() error) error {
 				if late = commit; arrives == "in time" {
 					_ = commit()
 				}
 				cancel(why)
 				return context.Canceled
-			}}
+			})
 			_, err := transfer.To(ctx, transfer.Clients{KV: kv, Watcher: s.cli}, s.election, target.Key(), patient)
 			require.ErrorIs(t, err, why)
 			require.ErrorIs(t, err, eldest.ErrTransferRefused)
@@ -122,9 +91,9 @@ func TestTakenAndChangedWhileTheReplyIsLost(t *testing.T) {
 			s := newStage(t)
 			var target *node
 			n := s.stand(func(_ *election.Config, c *transfer.Config) {
-				c.KV = &meddling{KV: s.cli, meant: inValue(`"taken":true`), instead: func(commit func() error) error {
+				c.KV = meddling(s.cli, inValue(`"taken":true`), func(commit func() error) error {
 					return errors.Join(commit(), change(s, target))
-				}}
+				})
 			})
 			l := n.leads()
 			n.resigns()
@@ -156,10 +125,10 @@ func TestServeEndsDuringAStepBack(t *testing.T) {
 	defer func() { _ = session.Close(s.ctx) }()
 	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
-	kv := &meddling{KV: s.cli, meant: clientv3.Op.IsDelete, instead: func(commit func() error) error {
+	kv := meddling(s.cli, clientv3.Op.IsDelete, func(commit func() error) error {
 		stop()
 		return commit()
-	}}
+	})
 	c, err := election.New(election.Config{Election: s.election, Session: session, KV: kv, Watcher: s.cli})
 	require.NoError(t, err)
 	defer func() { _ = c.Close(s.ctx) }()

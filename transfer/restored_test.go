@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/transfer"
 )
 
@@ -20,6 +21,12 @@ type ahead struct {
 	clientv3.KV
 	by    atomic.Int64
 	reads atomic.Int64 // that were answered
+}
+
+func newAhead(kv clientv3.KV) *ahead {
+	a := &ahead{}
+	a.KV = etcdtest.WithTxns(kv, a.commit)
+	return a
 }
 
 func (a *ahead) shift(kvs []*mvccpb.KeyValue) {
@@ -38,24 +45,13 @@ func (a *ahead) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, er
 	return resp, err
 }
 
-func (a *ahead) Txn(ctx context.Context) clientv3.Txn { return &aheadTxn{a.KV.Txn(ctx), a} }
-
-type aheadTxn struct {
-	clientv3.Txn
-	a *ahead
-}
-
-func (t *aheadTxn) If(cs ...clientv3.Cmp) clientv3.Txn   { t.Txn = t.Txn.If(cs...); return t }
-func (t *aheadTxn) Then(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Then(ops...); return t }
-func (t *aheadTxn) Else(ops ...clientv3.Op) clientv3.Txn { t.Txn = t.Txn.Else(ops...); return t }
-
-func (t *aheadTxn) Commit() (*clientv3.TxnResponse, error) {
-	resp, err := t.Txn.Commit()
+func (a *ahead) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+	resp, err := t.Commit(t.Context)
 	if err == nil {
-		resp.Header.Revision += t.a.by.Load()
+		resp.Header.Revision += a.by.Load()
 		for _, r := range resp.Responses {
 			if get := r.GetResponseRange(); get != nil {
-				t.a.shift(get.Kvs)
+				a.shift(get.Kvs)
 			}
 		}
 	}
@@ -70,7 +66,7 @@ func (t *aheadTxn) Commit() (*clientv3.TxnResponse, error) {
 // dropping whatever is older than its own letter.
 func TestMailboxAfterARestore(t *testing.T) {
 	s := newStage(t)
-	etcd := &ahead{KV: s.cli}
+	etcd := newAhead(s.cli)
 	etcd.by.Store(1 << 40)
 	opened := make(chan struct{}, 10)
 	leader := s.stand(func(_ *election.Config, cfg *transfer.Config) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/transfer"
 )
@@ -169,11 +170,11 @@ func TestRequestIsTakenAndNotAnswered(t *testing.T) {
 			clients := transfer.Clients{KV: s.cli, Watcher: &watching{Watcher: s.cli, before: taken}}
 			if lost {
 				clients.Watcher = s.cli
-				clients.KV = &meddling{KV: s.cli, meant: inValue(`"request"`), instead: func(commit func() error) error {
+				clients.KV = meddling(s.cli, inValue(`"request"`), func(commit func() error) error {
 					err := commit()
 					taken()
 					return err
-				}}
+				})
 			}
 			_, err := transfer.To(s.ctx, clients, s.election, target.Key(), transfer.Options{Patience: 200 * time.Millisecond})
 			require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
@@ -198,37 +199,22 @@ func (w *watching) Watch(ctx context.Context, key string, opts ...clientv3.OpOpt
 }
 
 // forbidden refuses what touches mailboxes, as a role for the election's range does.
-type forbidden struct{ clientv3.KV }
-
-func (f forbidden) Txn(ctx context.Context) clientv3.Txn { return &forbiddenTxn{Txn: f.KV.Txn(ctx)} }
-
-type forbiddenTxn struct {
-	clientv3.Txn
-	refuse bool
-}
-
-func (t *forbiddenTxn) If(cs ...clientv3.Cmp) clientv3.Txn { t.Txn = t.Txn.If(cs...); return t }
-
-func (t *forbiddenTxn) Then(ops ...clientv3.Op) clientv3.Txn {
-	for _, op := range ops {
-		t.refuse = t.refuse || strings.HasPrefix(string(op.KeyBytes()), "/eldest/ask/")
-	}
-	t.Txn = t.Txn.Then(ops...)
-	return t
-}
-
-func (t *forbiddenTxn) Commit() (*clientv3.TxnResponse, error) {
-	if t.refuse {
-		return nil, rpctypes.ErrPermissionDenied
-	}
-	return t.Txn.Commit()
+func forbidden(kv clientv3.KV) clientv3.KV {
+	return etcdtest.WithTxns(kv, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+		for _, op := range t.Then {
+			if strings.HasPrefix(string(op.KeyBytes()), "/eldest/ask/") {
+				return nil, rpctypes.ErrPermissionDenied
+			}
+		}
+		return t.Commit(t.Context)
+	})
 }
 
 // Who may not have a mailbox says so, and stands as everybody else.
 func TestNoPermissionForMailboxes(t *testing.T) {
 	s := newStage(t)
 	n := s.stand(deaf)
-	err := transfer.Serve(s.ctx, transfer.Config{Candidate: n.candidate, Session: n.session, KV: forbidden{s.cli}, Watcher: s.cli})
+	err := transfer.Serve(s.ctx, transfer.Config{Candidate: n.candidate, Session: n.session, KV: forbidden(s.cli), Watcher: s.cli})
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
 	require.NoError(t, n.leads().Err())
 }

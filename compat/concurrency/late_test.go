@@ -27,11 +27,9 @@ type lateKV struct {
 }
 
 func newLateKV(kv clientv3.KV) *lateKV {
-	return &lateKV{KV: kv, held: make(chan struct{}), let: make(chan struct{}), sent: make(chan error, 1)}
-}
-
-func (kv *lateKV) Txn(ctx context.Context) clientv3.Txn {
-	return &lateTxn{Txn: kv.KV.Txn(ctx), kv: kv, ctx: ctx}
+	late := &lateKV{held: make(chan struct{}), let: make(chan struct{}), sent: make(chan error, 1)}
+	late.KV = etcdtest.WithTxns(kv, late.commit)
+	return late
 }
 
 func (kv *lateKV) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
@@ -40,46 +38,21 @@ func (kv *lateKV) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, 
 	return resp, err
 }
 
-type lateTxn struct {
-	clientv3.Txn
-	kv  *lateKV
-	ctx context.Context
-	cmp []clientv3.Cmp
-	ops []clientv3.Op
-}
-
-func (t *lateTxn) If(cs ...clientv3.Cmp) clientv3.Txn {
-	t.cmp = cs
-	t.Txn = t.Txn.If(cs...)
-	return t
-}
-
-func (t *lateTxn) Then(ops ...clientv3.Op) clientv3.Txn {
-	t.ops = ops
-	t.Txn = t.Txn.Then(ops...)
-	return t
-}
-
-func (t *lateTxn) Else(ops ...clientv3.Op) clientv3.Txn {
-	t.Txn = t.Txn.Else(ops...)
-	return t
-}
-
-func (t *lateTxn) Commit() (*clientv3.TxnResponse, error) {
-	if t.kv.after.Add(-1) != -1 {
-		return t.Txn.Commit()
+func (kv *lateKV) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+	if kv.after.Add(-1) != -1 {
+		return t.Commit(t.Context)
 	}
-	close(t.kv.held)
+	close(kv.held)
 	go func() {
-		<-t.kv.let
-		resp, err := t.kv.KV.Txn(context.Background()).If(t.cmp...).Then(t.ops...).Commit()
+		<-kv.let
+		resp, err := t.Commit(context.Background())
 		if err == nil && !resp.Succeeded {
 			err = errRefused
 		}
-		t.kv.sent <- err
+		kv.sent <- err
 	}()
-	<-t.ctx.Done()
-	return nil, t.ctx.Err()
+	<-t.Context.Done()
+	return nil, t.Context.Err()
 }
 
 // errRefused is how a transaction went whose comparison was false.

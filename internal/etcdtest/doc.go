@@ -40,7 +40,8 @@
 // Between a Host's client and each member stands a Proxy, a TCP proxy in this
 // process. It delays either direction, drops or holds either direction, resets
 // connections, refuses new ones, and swallows the reply of one request while the
-// request itself gets through. Its Stats prove that the fault was met. A Recorder
+// request itself gets through. Its Stats prove that the fault was met. WithTxns puts a
+// test between a program and its transactions, to refuse, delay or lose just one. A Recorder
 // counts and keeps the requests of a client, and the watch events it was given, so
 // that a test can assert "one round trip" instead of timing it.
 //

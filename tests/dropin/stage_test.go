@@ -226,48 +226,14 @@ type carry func(ctx context.Context) (*clientv3.TxnResponse, error)
 // meddling is what becomes of a transaction, given its number, from 1, and what commits it.
 type meddling func(ctx context.Context, n int64, commit carry) (*clientv3.TxnResponse, error)
 
-// meddler is a client whose transactions are tampered with.
-type meddler struct {
-	clientv3.KV
-	meddling
-	n atomic.Int64
-}
-
 // meddled returns a client of its own whose transactions are tampered with.
 func (s *stage) meddled(how meddling) *clientv3.Client {
+	var n atomic.Int64
 	cli := s.cluster.Client(s.T)
-	cli.KV = &meddler{KV: cli.KV, meddling: how}
-	return cli
-}
-
-func (m *meddler) Txn(ctx context.Context) clientv3.Txn { return &meddledTxn{ctx: ctx, m: m} }
-
-type meddledTxn struct {
-	ctx         context.Context
-	m           *meddler
-	compares    []clientv3.Cmp
-	then, other []clientv3.Op
-}
-
-func (t *meddledTxn) If(cs ...clientv3.Cmp) clientv3.Txn {
-	t.compares = cs
-	return t
-}
-
-func (t *meddledTxn) Then(ops ...clientv3.Op) clientv3.Txn {
-	t.then = ops
-	return t
-}
-
-func (t *meddledTxn) Else(ops ...clientv3.Op) clientv3.Txn {
-	t.other = ops
-	return t
-}
-
-func (t *meddledTxn) Commit() (*clientv3.TxnResponse, error) {
-	return t.m.meddling(t.ctx, t.m.n.Add(1), func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return t.m.KV.Txn(ctx).If(t.compares...).Then(t.then...).Else(t.other...).Commit()
+	cli.KV = etcdtest.WithTxns(cli.KV, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+		return how(t.Context, n.Add(1), t.Commit)
 	})
+	return cli
 }
 
 // is compares as programs do that know nothing of errors.Is.

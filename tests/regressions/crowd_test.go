@@ -128,22 +128,11 @@ func (kv *busyKV) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, 
 	return kv.KV.Do(ctx, op)
 }
 
-func (kv *busyKV) Txn(ctx context.Context) clientv3.Txn { return &busyTxn{Txn: kv.KV.Txn(ctx), kv: kv} }
-
-type busyTxn struct {
-	clientv3.Txn
-	kv *busyKV
-}
-
-func (x *busyTxn) If(cs ...clientv3.Cmp) clientv3.Txn   { x.Txn = x.Txn.If(cs...); return x }
-func (x *busyTxn) Then(ops ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Then(ops...); return x }
-func (x *busyTxn) Else(ops ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Else(ops...); return x }
-
-func (x *busyTxn) Commit() (*clientv3.TxnResponse, error) {
-	if x.kv.refuse() {
+func (kv *busyKV) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+	if kv.refuse() {
 		return nil, rpctypes.ErrTooManyRequests
 	}
-	return x.Txn.Commit()
+	return t.Commit(t.Context)
 }
 
 // Row 37, the overload itself: registration, proof and resignation are each refused for
@@ -155,7 +144,8 @@ func TestRegression37_TooManyRequests(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := electionOf(t)
 	cli := c.Client(t)
-	kv := &busyKV{KV: cli}
+	kv := &busyKV{}
+	kv.KV = etcdtest.WithTxns(cli, kv.commit)
 	leader := join(t, c.Client(t), name).lead(t)
 	p := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.KV = kv })
 	result := p.queue(t)

@@ -70,47 +70,30 @@ func gracefulStops(t *testing.T, stops int) (took, least []time.Duration) {
 	return took, least
 }
 
-// slowProof delays the proof of a win, which is a read at the revision of the news, until the
-// observer has told the node of that revision as well.
+// slowProof delays the proof of a win, which is a read at the revision of the news or several
+// in a transaction, until the observer has told the node of that revision as well.
 type slowProof struct {
 	clientv3.KV
 	known func() bool
 }
 
+func newSlowProof(kv clientv3.KV, known func() bool) clientv3.KV {
+	return slowProof{KV: etcdtest.WithTxns(kv, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+		if slices.ContainsFunc(t.Then, atRevision) {
+			_ = reached(t.Context, known)
+		}
+		return t.Commit(t.Context)
+	}), known: known}
+}
+
 func (kv slowProof) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
-	if op.Rev() > 0 {
+	if atRevision(op) {
 		_ = reached(ctx, kv.known)
 	}
 	return kv.KV.Do(ctx, op)
 }
 
-func (kv slowProof) Txn(ctx context.Context) clientv3.Txn {
-	return &slowTxn{Txn: kv.KV.Txn(ctx), ctx: ctx, known: kv.known}
-}
-
-// slowTxn is a proof of several reads, or any other transaction.
-type slowTxn struct {
-	clientv3.Txn
-	ctx   context.Context
-	known func() bool
-	proof bool
-}
-
-func (x *slowTxn) If(cs ...clientv3.Cmp) clientv3.Txn   { x.Txn = x.Txn.If(cs...); return x }
-func (x *slowTxn) Else(ops ...clientv3.Op) clientv3.Txn { x.Txn = x.Txn.Else(ops...); return x }
-
-func (x *slowTxn) Then(ops ...clientv3.Op) clientv3.Txn {
-	x.Txn = x.Txn.Then(ops...)
-	x.proof = slices.ContainsFunc(ops, func(op clientv3.Op) bool { return op.Rev() > 0 })
-	return x
-}
-
-func (x *slowTxn) Commit() (*clientv3.TxnResponse, error) {
-	if x.proof {
-		_ = reached(x.ctx, x.known)
-	}
-	return x.Txn.Commit()
-}
+func atRevision(op clientv3.Op) bool { return op.Rev() > 0 }
 
 // proofTakes is more than the news takes on a busy machine.
 const proofTakes = 500 * time.Millisecond
@@ -159,7 +142,7 @@ func TestRegression32_NeverFollowsItself(t *testing.T) {
 			}
 			return nil
 		}, func(cfg *elector.Config) {
-			cfg.Source = elector.Always(elector.Clients{KV: slowProof{cli, aboutToLead}, Watcher: cli, Lease: cli})
+			cfg.Source = elector.Always(elector.Clients{KV: newSlowProof(cli, aboutToLead), Watcher: cli, Lease: cli})
 			cfg.Backoff = func(int) time.Duration { return time.Millisecond }
 			cfg.Candidate.Timeout = patience
 		}))
