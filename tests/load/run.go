@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/tests/revision"
 )
 
 // The two elections.
@@ -66,7 +67,7 @@ func Run(scale Scale, progress func(string)) (*Summary, error) {
 	if _, err := cluster.Leader(ctx); err != nil {
 		return nil, err
 	}
-	summary := &Summary{Scale: scale, Revision: revision(), LoadAverage: []string{busy}, Empty: weigh(time.Now())}
+	summary := &Summary{Scale: scale, Revision: revision.Here(), LoadAverage: []string{busy}, Empty: weigh(time.Now())}
 	if r.admin, err = cluster.Dial(); err != nil {
 		return nil, err
 	}

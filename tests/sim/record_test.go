@@ -1,11 +1,11 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/tests/revision"
 )
 
 // The run on record. What is done is kept in the directory, a file for each range of
@@ -63,7 +65,7 @@ func record(t *testing.T, impl Implementation) {
 	if b, err := os.ReadFile(path); err == nil {
 		require.NoError(t, json.Unmarshal(b, l), "the summary of the run so far")
 	}
-	l.Command, l.Revision, l.Election, l.Processes = "go test ./tests/sim "+strings.Join(os.Args[1:], " "), revision(), impl.Name, *procs
+	l.Command, l.Revision, l.Election, l.Processes = "go test ./tests/sim "+strings.Join(os.Args[1:], " "), cmp.Or(*ofRevision, revision.Here()), impl.Name, *procs
 	l.Styles, l.Broken, l.Invalid, l.Complete = map[style]*sum{}, nil, nil, false
 	before, resumed := l.WallSeconds, time.Now()
 	counts := map[style]int{}
@@ -176,20 +178,4 @@ func replace(path string, v any) error {
 		return err
 	}
 	return os.Rename(path+".new", path)
-}
-
-// revision names what is tested.
-func revision() string {
-	if *ofRevision != "" {
-		return *ofRevision
-	}
-	rev, err := exec.Command("git", "rev-parse", "HEAD").Output()
-	if err != nil {
-		return "unknown"
-	}
-	changed, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no", ":/").Output()
-	if err != nil || len(changed) > 0 {
-		return strings.TrimSpace(string(rev)) + " and changes"
-	}
-	return strings.TrimSpace(string(rev))
 }

@@ -1,0 +1,2 @@
+// Package revision names what a run on record was a run of.
+package revision
