@@ -64,7 +64,8 @@ type Config struct {
 	ServerCredentials credentials.TransportCredentials
 	// PeerCredentials returns the credentials of connections to a leader. They should
 	// accept nobody but that leader: its node id is what its certificate is to say. nil
-	// means plain text.
+	// means plain text, unless PeerOptions have credentials; with ServerCredentials
+	// one of the two must say what is meant.
 	PeerCredentials func(leader elector.Leader) credentials.TransportCredentials
 	// PeerOptions are added to those of connections to leaders. What a leader answers has no
 	// limit unless one is among these (grpc.MaxCallRecvMsgSize); an answer over it ends the
@@ -111,10 +112,13 @@ func (c Config) withDefaults() (Config, error) {
 		return c, invalid("Config.Listener is nil")
 	case c.Services == nil:
 		return c, invalid("Config.Services is nil")
-	case c.ServerCredentials != nil && c.PeerCredentials == nil && len(c.PeerOptions) == 0:
-		return c, invalid("Config.ServerCredentials are set and PeerCredentials are not: followers would call leaders in plain text (insecure.NewCredentials() says that this is meant)")
 	case c.Wait < 0, c.Grace < 0:
 		return c, invalid("Config.Wait %v or Grace %v is negative", c.Wait, c.Grace)
+	}
+	if c.ServerCredentials != nil && c.PeerCredentials == nil {
+		if err := secured(c.PeerOptions); err != nil {
+			return c, invalid("Config.ServerCredentials are set, and there are no PeerCredentials, nor any in PeerOptions: followers would call leaders in plain text (insecure.NewCredentials() says that this is meant): %v", err)
+		}
 	}
 	c, err := c.limited()
 	if err != nil {

@@ -40,7 +40,7 @@ type front struct {
 // newFront makes a front that routes calls nowhere. cfg has its defaults.
 func newFront(cfg Config, beat heartbeat) *front {
 	f := &front{election: cfg.Elector.Election, node: cfg.Elector.NodeID, wait: cfg.Wait, verifyHop: cfg.VerifyHop}
-	dial := dialer(cfg.PeerCredentials, cfg.PeerOptions)
+	dial := dialer(cfg)
 	f.router = newRouter(func(l elector.Leader) *peer {
 		return &peer{leader: l, dial: dial, beat: func(l *link) { f.crew.Go(func() { beat.watch(l) }) }}
 	}, cfg.Grace)

@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
@@ -203,14 +202,26 @@ const (
 	connWindow   = 4 << 20
 )
 
+// secured returns an error unless options say how a connection is secured, be it that it is
+// not. It dials nobody.
+func secured(options []grpc.DialOption) error {
+	conn, err := grpc.NewClient("passthrough:///leader", options...)
+	if err != nil {
+		return err // gRPC wants to be told, too
+	}
+	return conn.Close()
+}
+
 // dialer returns the function that makes connections to leaders.
 //
 // The call's own limits are the caller's and the service's business, so none are set
 // here; and nothing is sent twice on our account: what may have reached the leader may
 // have been carried out.
-func dialer(creds func(elector.Leader) credentials.TransportCredentials, more []grpc.DialOption) func(elector.Leader) (*link, error) {
+//
+// Where the listener has credentials there is no plain text by default: a connection for
+// which nothing was said is not made.
+func dialer(cfg Config) func(elector.Leader) (*link, error) {
 	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()), // unless there are others
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),
@@ -223,12 +234,15 @@ func dialer(creds func(elector.Leader) credentials.TransportCredentials, more []
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt), grpc.MaxCallSendMsgSize(math.MaxInt)),
 	}
-	options = append(options, more...)
+	if cfg.ServerCredentials == nil {
+		options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials())) // unless there are others
+	}
+	options = append(options, cfg.PeerOptions...)
 	return func(to elector.Leader) (*link, error) {
 		l := &link{gone: make(chan struct{})}
 		own := options[:len(options):len(options)]
-		if creds != nil {
-			transport := creds(to)
+		if cfg.PeerCredentials != nil {
+			transport := cfg.PeerCredentials(to)
 			if transport == nil {
 				return nil, errNoCredentials
 			}

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"math/big"
+	"net"
 	"testing"
 	"time"
 
@@ -20,7 +21,9 @@ import (
 	grpcpeer "google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
 )
 
 // authority signs certificates for nodes, by their ids.
@@ -169,6 +172,37 @@ func TestPeerCredentials(t *testing.T) {
 	require.NoError(t, err)
 	close(release)
 	require.NoError(t, take(t, slow, "an answer here: that leader leads no more"))
+}
+
+// Where the listener speaks TLS, and nothing was said of the hop, no call leaves in plain text,
+// whatever options there are beside: New refuses that, and nobody would be dialled.
+//
+// Broken by any option of a connection being taken for its credentials.
+func TestNoPlainTextBesideTLS(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
+	unrelated := grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1 << 20))
+	cfg := Config{
+		Listener: listener, Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
+		ServerCredentials: credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13}),
+	}
+	for _, options := range [][]grpc.DialOption{nil, {unrelated}} {
+		require.Error(t, secured(options))
+		cfg := cfg
+		cfg.PeerOptions = options
+		_, err := cfg.withDefaults()
+		require.ErrorIs(t, err, eldest.ErrInvalid)
+		require.ErrorContains(t, err, "plain text")
+
+		_, err = dialer(cfg)(elector.Leader{Identity: identity.Identity{Address: "127.0.0.1:1"}})
+		require.Error(t, err, "a connection in plain text")
+	}
+	meant := []grpc.DialOption{unrelated, grpc.WithTransportCredentials(insecure.NewCredentials())}
+	require.NoError(t, secured(meant))
+	cfg.PeerOptions = meant
+	_, err = cfg.withDefaults()
+	require.NoError(t, err)
 }
 
 // Credentials in PeerOptions hold where there is no PeerCredentials.

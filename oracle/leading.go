@@ -109,10 +109,10 @@ func (w *watchman) judge(e Event) []Violation {
 		return out
 	}
 	if at := w.newer(e.Token); at < e.At && !w.history.underway(t, at, e.At) {
-		report("two", "%s (token %d) is sure to lead, and a newer token had won by %v", e.Who, e.Token, at)
+		report("two", "%s (token %d) is sure to lead, and a newer token had won by %v, %v before", e.Who, e.Token, at, e.At-at)
 	}
 	if at, ok := w.gone[e.Token]; ok && at < e.At && !w.history.underway(t, at, e.At) {
-		report("gone", "%s (token %d) is sure to lead, and its key was gone by %v", e.Who, e.Token, at)
+		report("gone", "%s (token %d) is sure to lead, and its key was gone by %v, %v before", e.Who, e.Token, at, e.At-at)
 	}
 	for _, s := range w.stops[e.Who] {
 		if s.till <= e.At && s.outlives(t, w.history.TTL) {

@@ -9,18 +9,18 @@ import (
 
 // Tally counts what the checkers had to judge.
 type Tally struct {
-	Struck    map[string]int // faults that took effect, by name
-	Tenures   int
-	Acked     int // guarded writes
-	Refused   int
-	Unclear   int
-	Reads     int
-	Samples   int // answers to the question whether somebody is sure to lead
-	LongStops int // stops of somebody who led, longer than its lease, with a sample after
-	Healed    int // times that all had healed, and nothing struck before somebody had to lead
-	Queues    int
-	Fenced    int // tokens that the fenced store accepted
-	FencedOff int // older tokens that it refused
+	Struck    map[string]int `json:"struck"` // faults that took effect, by name
+	Tenures   int            `json:"tenures"`
+	Acked     int            `json:"acked"` // guarded writes
+	Refused   int            `json:"refused"`
+	Unclear   int            `json:"unclear"`
+	Reads     int            `json:"reads"`
+	Samples   int            `json:"samples"`    // answers to the question whether somebody is sure to lead
+	LongStops int            `json:"long_stops"` // stops of somebody who led, longer than its lease, with a sample after
+	Healed    int            `json:"healed"`     // times that all had healed, and nothing struck before somebody had to lead
+	Queues    int            `json:"queues"`
+	Fenced    int            `json:"fenced"`     // tokens that the fenced store accepted
+	FencedOff int            `json:"fenced_off"` // older tokens that it refused
 }
 
 // Needs says what a run must have had to prove anything: the least of each, and the

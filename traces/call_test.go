@@ -12,12 +12,14 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/curator"
 	"github.com/eldest-io/eldest/curator/kv"
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
@@ -39,6 +41,23 @@ func (s seen) Get(ctx context.Context, in *kvpb.GetRequest) (*kvpb.Item, error) 
 		<-ctx.Done()
 	}
 	return s.KVServer.Get(ctx, in)
+}
+
+// What a curator refuses it refuses with traces, too: they add an option to connections to
+// leaders, which says nothing of how those are secured.
+func TestInstrumentExcusesNothing(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
+	cfg := curator.Config{
+		Elector:           elector.Config{Election: t.Name(), NodeID: "a", Source: elector.Always(elector.Client(etcdtest.Shared(t).Client(t)))},
+		Listener:          listener,
+		Services:          func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
+		ServerCredentials: insecure.NewCredentials(),
+	}
+	_, err = curator.New(traces.Instrument(cfg, noop.NewTracerProvider(), propagation.TraceContext{}))
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+	require.ErrorContains(t, err, "plain text")
 }
 
 // node runs a curator with traces until the test ends.

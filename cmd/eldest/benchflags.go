@@ -54,7 +54,7 @@ func addBenchFlags(cmd *cobra.Command, defaults bench.Options) *benchFlags {
 	fl.StringVar(&f.json, "json", "", "write the report as JSON to `FILE`, or to stdout instead of the table")
 	fl.Lookup("json").NoOptDefVal = toStdout
 	fl.StringVar(&f.html, "html", "", "write a page with pictures to `FILE`")
-	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line now and then")
+	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
 	fl.IntVar(&f.members, "members", 3, "members of our own cluster: 1, 3 or 5")
 	fl.StringVar(&f.data, "data", "", "where they keep their data: memory, disk or a directory (default: memory if there\nis such a file system, else disk)")
 	f.conn = addConnFlags(cmd)

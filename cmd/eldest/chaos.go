@@ -67,7 +67,7 @@ func newChaosCmd() *cobra.Command {
 	fl.StringVar(&f.cfg.Dir, "dir", "", "keep the histories of all series in this directory (default: those with a violation,\nin a temporary one)")
 	fl.StringVar(&f.json, "json", "", "write the report as JSON to `FILE`, or to stdout instead of the table")
 	fl.Lookup("json").NoOptDefVal = toStdout
-	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line now and then")
+	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
 	fl.StringVar(&f.cfg.Defect, "participant-defect", "", "make the participants defective: "+strings.Join(actor.Defects, ", "))
 	_ = fl.MarkHidden("participant-defect") // it is for tests of the harness
 	for _, role := range newChaosRoleCmds() {

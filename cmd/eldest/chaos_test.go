@@ -72,7 +72,7 @@ func TestChaosListsItsFaults(t *testing.T) {
 // found is a report of a run that found something in its second series.
 func found() *chaos.Report {
 	round := chaos.Round{Round: plan.Round{Number: 3, Strikes: []plan.Strike{{Fault: plan.Stop}, {Fault: plan.Skew}}}}
-	v := chaos.Violation{Seed: 8, Round: 3, Faults: []plan.Fault{plan.Stop}, Invariant: "leading", Text: "two at once\x1b[2J"}
+	v := chaos.Violation{Seed: 8, Round: 3, Faults: []plan.Fault{plan.Stop}, Invariant: "leading", At: 4250 * time.Millisecond, Text: "two at once\x1b[2J"}
 	return &chaos.Report{
 		SeriesRounds: 100,
 		Contender:    "concurrency", Seed: 7, Rounds: 28, Members: 5, Participants: 5, TTL: 2 * time.Second, Seconds: 61,
@@ -92,14 +92,27 @@ func TestTableOfChaos(t *testing.T) {
 		"concurrency: 28 rounds, seed 7, 5 members, 5 participants, TTL 2s, 1:01",
 		"stop         4            3                       1",
 		"skew         2        n/a 2                       0",
+		"n/a: cannot be done to concurrency",
 		"INVALID seed 7 round 1: nobody is leader",
-		`VIOLATION leading: seed 8 round 3 (stop): "two at once\x1b[2J"`,
+		`VIOLATION leading: seed 8 round 3 (stop), 4.250s after the series began: "two at once\x1b[2J"`,
 		"again: eldest chaos --seed 8 --rounds 3 --series 100 --contender concurrency --members 5 --ttl 2s --faults stop,skew",
 		"history: kept/concurrency-8",
 		"1 violation: 1 leading",
 	} {
 		require.Contains(t, text, want)
 	}
+}
+
+// What was asked for is told beside what there was.
+func TestCommandOfChaosIsWhatWasAsked(t *testing.T) {
+	r := found()
+	r.Wanted = 40
+	cfg := chaos.Config{Rounds: 40, Faults: []plan.Fault{plan.Stop}}
+	require.Equal(t, "eldest chaos --seed 7 --rounds 40 --series 100 --contender concurrency --members 5 --ttl 2s --faults stop", commandOf(r, cfg))
+	require.Equal(t, "28 of 40 rounds", played(r))
+	cfg.Rounds, cfg.Duration, r.Wanted = 0, time.Minute, 0
+	require.Equal(t, "eldest chaos --seed 7 --series 100 --contender concurrency --members 5 --ttl 2s --faults stop --duration 1m0s", commandOf(r, cfg))
+	require.Equal(t, "28 rounds", played(r))
 }
 
 func TestVerdictsOfChaos(t *testing.T) {

@@ -51,7 +51,7 @@ func (f *chaosFlags) write(cmd *cobra.Command, paper *paper, r *chaos.Report) er
 			Version string `json:"version"`
 			Command string `json:"command"`
 			*chaos.Report
-		}{version(), repeat(r, r.Seed, r.Rounds, f.cfg.Faults), r})
+		}{version(), commandOf(r, f.cfg), r})
 	})
 	if err != nil || paper.isStdout() {
 		return err
@@ -62,7 +62,7 @@ func (f *chaosFlags) write(cmd *cobra.Command, paper *paper, r *chaos.Report) er
 // chaosTable is the report for people.
 func chaosTable(w io.Writer, r *chaos.Report, faults []plan.Fault, style story.Style) error {
 	fmt.Fprintf(w, "%s: %s, seed %d, %d members, %d participants, TTL %v, %s\n\n",
-		r.Contender, count(r.Rounds, "round"), r.Seed, r.Members, r.Participants, r.TTL, clock(time.Duration(r.Seconds*float64(time.Second))))
+		r.Contender, played(r), r.Seed, r.Members, r.Participants, r.TTL, clock(time.Duration(r.Seconds*float64(time.Second))))
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "fault\tinjected\ttook effect\trounds with violations\t")
 	for _, l := range r.Faults {
@@ -77,6 +77,9 @@ func chaosTable(w io.Writer, r *chaos.Report, faults []plan.Fault, style story.S
 	}
 	if err := tw.Flush(); err != nil {
 		return err
+	}
+	if unsupported(r) {
+		fmt.Fprintf(w, "n/a: cannot be done to %s; such a round has its other fault, or none\n", r.Contender)
 	}
 	fmt.Fprintf(w, "\n%s; guarded writes: %d acknowledged, %d refused, %d unknown; %d reads; %d samples of who is sure to lead;\n"+
 		"%d stops of a leader for longer than its lease; %d writes to the store outside, and %d with older tokens, refused there\n",
@@ -103,7 +106,7 @@ func showViolations(w io.Writer, r *chaos.Report, faults []plan.Fault, style sto
 			if shown++; shown > mostShown {
 				continue
 			}
-			fmt.Fprintf(w, "%s %s: seed %d round %d (%s): %s\n", style.Paint(story.Red, "VIOLATION"), v.Invariant, v.Seed, v.Round, join(v.Faults), printable(v.Text))
+			fmt.Fprintf(w, "%s %s: seed %d round %d (%s), %.3fs after the series began: %s\n", style.Paint(story.Red, "VIOLATION"), v.Invariant, v.Seed, v.Round, join(v.Faults), v.At.Seconds(), printable(v.Text))
 		}
 		if len(s.Violations) > 0 && shown <= mostShown {
 			fmt.Fprintf(w, "  again: %s\n  history: %s\n", repeat(r, s.Seed, last, faults), s.Kept)
@@ -145,6 +148,31 @@ func join(faults []plan.Fault) string {
 		names = append(names, string(f))
 	}
 	return strings.Join(names, " + ")
+}
+
+// played says how many rounds there were, and how many of them were missed.
+func played(r *chaos.Report) string {
+	if r.Rounds < r.Wanted {
+		return fmt.Sprintf("%d of %s", r.Rounds, count(r.Wanted, "round"))
+	}
+	return count(r.Rounds, "round")
+}
+
+// unsupported reports whether a fault was drawn that cannot be done to the contender.
+func unsupported(r *chaos.Report) bool {
+	return slices.ContainsFunc(r.Faults, func(l chaos.FaultLine) bool { return l.Unsupported > 0 })
+}
+
+// commandOf is the command line of a run.
+func commandOf(r *chaos.Report, cfg chaos.Config) string {
+	line := repeat(r, r.Seed, cfg.Rounds, cfg.Faults)
+	if cfg.Rounds == 0 {
+		line = strings.Replace(line, " --rounds 1", "", 1)
+	}
+	if cfg.Duration > 0 {
+		line += fmt.Sprintf(" --duration %v", cfg.Duration)
+	}
+	return line
 }
 
 // repeat is the command line that runs a series again, up to a round.

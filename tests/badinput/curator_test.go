@@ -157,6 +157,9 @@ func curatorSection(t *testing.T) section {
 	refuses("`MaxMessage` −1", "new curator", func(cfg *curator.Config) { cfg.MaxMessage = -1 })
 	refuses("`MaxMetadata` −1", "new curator", func(cfg *curator.Config) { cfg.MaxMetadata = -1 })
 	refuses("TLS for the listener, and nothing said of the hop", "new curator", func(cfg *curator.Config) { cfg.ServerCredentials = insecure.NewCredentials() })
+	refuses("TLS for the listener, an option for the hop, and no credentials", "new curator", func(cfg *curator.Config) {
+		cfg.ServerCredentials, cfg.PeerOptions = insecure.NewCredentials(), []grpc.DialOption{grpc.WithDisableRetry()}
+	})
 	refuses("a local service twice", "new curator", register(&kvpb.KV_ServiceDesc, &kvpb.KV_ServiceDesc))
 	for _, bad := range badNames {
 		refuses(bad.what, "new elector", func(cfg *curator.Config) { cfg.Elector.Election = bad.name })

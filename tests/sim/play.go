@@ -176,7 +176,7 @@ func (s *show) listQueue() {
 
 // end lets everybody leave, and looks at what they left behind.
 func (s *show) end() *result {
-	r := &result{plan: s.plan, violations: s.finish(), virtual: s.world.Now()}
+	r := &result{impl: s.impl.Name, plan: s.plan, violations: s.finish(), virtual: s.world.Now()}
 	s.mu.Lock()
 	r.struck = s.struck // counting has ended
 	s.mu.Unlock()

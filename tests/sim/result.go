@@ -11,6 +11,7 @@ import (
 
 // result is what became of a scenario.
 type result struct {
+	impl       string // whose election
 	plan       *plan
 	history    *oracle.History
 	violations []oracle.Violation
@@ -65,11 +66,16 @@ func (r *result) keep() string {
 	return dir
 }
 
+// again is the command that plays the scenario once more.
+func (r *result) again() string {
+	return fmt.Sprintf("go test ./tests/sim -run '^TestScenarios$' -v -count=1 -sim.impl=%s -sim.style=%s -sim.seed=%d", r.impl, r.plan.style, r.plan.seed)
+}
+
 // String is the report of a failed run: how to see it again, what was wrong,
 // the plan, and all that happened at virtual instants.
 func (r *result) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d; to run it alone:\n\tgo test ./tests/sim -run '^TestScenarios$' -sim.style=%s -sim.seed=%d\n", r.plan.seed, r.plan.style, r.plan.seed)
+	fmt.Fprintf(&b, "seed %d; to run it alone:\n\t%s\n", r.plan.seed, r.again())
 	b.WriteString(r.found())
 	if r.kept != "" {
 		fmt.Fprintln(&b, "history, and a picture of the register:", r.kept)

@@ -156,6 +156,7 @@ func TestRunHolds(t *testing.T) {
 	require.Len(t, told, 2)
 	require.Equal(t, Progress{Series: 2, Round: 1, Text: plan.Draw(2, 1, cfg.Faults, cfg.TTL).String(), Done: 1, Total: 2}, told[1])
 	for _, s := range r.Series {
+		require.Positive(t, s.Seconds)
 		for _, name := range []string{"history.jsonl", "history.txt", "register.html"} {
 			require.FileExists(t, filepath.Join(s.Kept, name))
 		}
@@ -290,6 +291,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"faults":       func(c *Config) { c.Faults = nil },
 		"peers":        func(c *Config) { c.Members = 1 },
 		"defect":       func(c *Config) { c.Defect = "none" },
+		"no clock":     func(c *Config) { c.Contender, c.Faults = actor.Concurrency, []plan.Fault{plan.Skew} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := small(t)

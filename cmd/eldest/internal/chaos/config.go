@@ -102,6 +102,9 @@ func (c Config) Check() error {
 	case c.Defect != "" && !slices.Contains(actor.Defects, c.Defect):
 		return bad("defect %q; there are %s", c.Defect, strings.Join(actor.Defects, ", "))
 	}
+	if c.Contender != actor.Eldest && !slices.ContainsFunc(c.Faults, func(f plan.Fault) bool { return !plan.NeedsClock(f) }) {
+		return bad("%s, of %s, which cannot be given a clock: no fault would take effect", plan.Skew, c.Contender)
+	}
 	if c.Members == 1 {
 		for _, f := range c.Faults {
 			if plan.NeedsPeers(f) {

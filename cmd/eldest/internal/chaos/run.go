@@ -17,7 +17,9 @@ type Report struct {
 	SeriesRounds int           `json:"series_rounds"`
 	// Rounds counts those that were played, Invalid those that prove nothing, of
 	// which InvalidBecause says why, a line each; it also tells of whole series.
+	// Wanted is how many there were to be, 0 where the time decided.
 	Rounds         int      `json:"rounds"`
+	Wanted         int      `json:"rounds_wanted,omitempty"`
 	Invalid        int      `json:"invalid"`
 	InvalidBecause []string `json:"invalid_because"`
 	// Interrupted says that somebody ended it.
@@ -70,7 +72,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{
-		Contender: cfg.Contender, Seed: cfg.Seed, Members: cfg.Members, Participants: cfg.Participants, TTL: cfg.TTL, SeriesRounds: cfg.SeriesRounds,
+		Contender: cfg.Contender, Seed: cfg.Seed, Members: cfg.Members, Participants: cfg.Participants, TTL: cfg.TTL, SeriesRounds: cfg.SeriesRounds, Wanted: cfg.Rounds,
 		InvalidBecause: []string{}, Violations: []Violation{}, ByInvariant: map[string]int{}, Series: []Series{},
 	}
 	start := time.Now()

@@ -32,8 +32,8 @@ const partingTime = 10 * time.Second
 
 // playSeries plays rounds on a stage of their own while more says so, and judges them.
 // begun is called before each.
-func playSeries(ctx context.Context, cfg Config, seed uint64, more func(played int) bool, begun func(*Series, plan.Round)) Series {
-	out := Series{Seed: seed, Violations: []Violation{}}
+func playSeries(ctx context.Context, cfg Config, seed uint64, more func(played int) bool, begun func(*Series, plan.Round)) (out Series) {
+	out = Series{Seed: seed, Violations: []Violation{}}
 	start := time.Now()
 	defer func() { out.Seconds = time.Since(start).Seconds() }()
 	s, err := build(ctx, cfg)

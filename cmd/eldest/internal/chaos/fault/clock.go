@@ -17,7 +17,7 @@ const skewShown = 20 * time.Millisecond
 
 // skew is proven by the participant, whose clock has run at the wrong rate meanwhile.
 func skew(ctx context.Context, f *Field, s plan.Strike) (*Injury, func(context.Context) error, error) {
-	if f.Contender != actor.Eldest {
+	if f.Contender != actor.Eldest { // plan.NeedsClock
 		return nil, nil, ErrUnsupported
 	}
 	m, err := f.pick(ctx, s)

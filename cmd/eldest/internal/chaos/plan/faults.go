@@ -129,6 +129,10 @@ func NeedsPeers(f Fault) bool {
 	}
 }
 
+// NeedsClock reports whether a fault takes an election that reads a clock which can be
+// given to it, as Eldest does, and etcd's package does not.
+func NeedsClock(f Fault) bool { return f == Skew }
+
 func info(f Fault) Info {
 	i := slices.IndexFunc(all, func(i Info) bool { return i.Fault == f })
 	return all[i] // of a constant of this package
