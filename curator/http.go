@@ -2,7 +2,9 @@ package curator
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"unicode/utf16"
 
 	"github.com/eldest-io/eldest/elector"
 )
@@ -50,5 +52,22 @@ func (h roleHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		code = http.StatusOK
 	}
 	w.WriteHeader(code)
-	_, _ = w.Write(append(body, '\n')) // who hung up needs no answer
+	_, _ = w.Write(append(ascii(body), '\n')) // who hung up needs no answer
+}
+
+// ascii writes whatever else is in a text of JSON with JSON's own escapes, which mean the
+// same. What others call themselves may be read on a terminal, and encoding/json escapes
+// only the first 32 of the characters that one would obey.
+func ascii(text []byte) []byte {
+	var out []byte
+	for _, r := range string(text) {
+		if r < 0x7f { // not DEL
+			out = append(out, byte(r))
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			out = fmt.Appendf(out, `\u%04x`, unit)
+		}
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package curator
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,6 +50,26 @@ func TestRequirement53RoleHandler(t *testing.T) {
 	requireRole(t, a, elector.Neither, nobody)
 	_, token, _ = b.becomes(t, elector.Leading).Own()
 	requireRole(t, b, elector.Leading, map[string]any{"role": "leading", "node": "b", "leader": "b", "address": b.cfg.Address, "token": float64(token)})
+}
+
+// Whatever others call themselves, an answer does nothing to the terminal on which somebody
+// reads it, and still says it.
+//
+// Broken by json.Marshal alone.
+func TestRoleAnswersAreAscii(t *testing.T) {
+	election := electionOf(t)
+	a, b := newSpeaker(t, election, "x\x1b[2J\u009b31m\x7f\u202ecod\u2028\U0001f600"), newSpeaker(t, election, "b")
+	a.stand(t)
+	a.becomes(t, elector.Leading)
+	b.stand(t)
+	b.becomes(t, elector.Following)
+	body := b.role(elector.Following, http.MethodGet).Body.String()
+	for _, r := range strings.TrimSuffix(body, "\n") {
+		require.True(t, ' ' <= r && r <= '~', "%q in %q", r, body)
+	}
+	var answer roleAnswer
+	require.NoError(t, json.Unmarshal([]byte(body), &answer))
+	require.Equal(t, a.cfg.NodeID, answer.Leader)
 }
 
 func TestRoleHandlerMethods(t *testing.T) {

@@ -188,7 +188,7 @@ func TestNoPlainTextBesideTLS(t *testing.T) {
 		ServerCredentials: credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13}),
 	}
 	for _, options := range [][]grpc.DialOption{nil, {unrelated}} {
-		require.Error(t, secured(options))
+		require.Error(t, secured(options), "an option that says nothing of it")
 		cfg := cfg
 		cfg.PeerOptions = options
 		_, err := cfg.withDefaults()

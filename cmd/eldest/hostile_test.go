@@ -53,11 +53,20 @@ func TestNamesAndValuesDoNothingToATerminal(t *testing.T) {
 		require.Contains(t, line, event)
 		requireTame(t, "campaign", line)
 	}
-	second := start(t, "campaign", name, "\u202e\x9b", "--json", "--ttl", "60s")
+	second := start(t, "campaign", name, "\u202e\x9b", "--json", "--ttl", "60s", "--http", "0")
 	for _, event := range []string{"registered", "waiting"} {
 		line := second.line()
 		require.Contains(t, line, event)
 		requireTame(t, "campaign --json", line)
+	}
+	at := second.served()
+	require.Eventually(t, func() bool { // its observer has heard of the leader
+		_, o := role(t, at)
+		return o["leader"] == strings.ToValidUTF8(hostile, "\ufffd")
+	}, patience, 10*time.Millisecond, "/leader does not name the leader")
+	for _, path := range []string{"/", "/healthz", "/leader"} {
+		_, body := get(t, at+path)
+		requireTame(t, path, body)
 	}
 	// One whose value is that of a node of a service, with a name to match.
 	lease, err := etcd.client.Grant(t.Context(), 60)

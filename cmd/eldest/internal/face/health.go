@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -122,5 +124,5 @@ func answer(w http.ResponseWriter, code int, body any) {
 	line, _ := json.Marshal(body) // texts and numbers: it cannot fail
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(line, '\n')) // who hung up needs no answer
+	_, _ = io.WriteString(w, plain.JSON(string(line))+"\n") // who hung up needs no answer
 }
