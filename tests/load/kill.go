@@ -50,21 +50,31 @@ func (r *run) kill(ctx context.Context) {
 func (r *run) compact(ctx context.Context) {
 	tick := time.NewTicker(time.Duration(r.scale.KillEvery))
 	defer tick.Stop()
-	for last := int64(0); ; {
+	for last := r.revision(ctx); ; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
-		short, cancel := context.WithTimeout(ctx, 10*time.Second)
-		now, err := r.admin.Get(short, candidates, clientv3.WithCountOnly())
-		if err == nil && last > 0 {
-			_, err = r.admin.Compact(short, last)
+		now := r.revision(ctx)
+		if last > 0 && now > 0 {
+			short, cancel := context.WithTimeout(ctx, 10*time.Second)
+			if _, err := r.admin.Compact(short, last); err == nil {
+				r.book.count("compactions")
+			}
+			cancel()
 		}
-		cancel()
-		if err == nil {
-			last = now.Header.Revision
-			r.book.count("compactions")
-		}
+		last = max(last, now)
 	}
+}
+
+// revision is etcd's at this moment, 0 where it does not answer.
+func (r *run) revision(ctx context.Context) int64 {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	now, err := r.admin.Get(ctx, candidates, clientv3.WithCountOnly())
+	if err != nil {
+		return 0
+	}
+	return now.Header.Revision
 }

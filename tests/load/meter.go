@@ -107,7 +107,7 @@ func loadAverage() string {
 	return first
 }
 
-// tolerance is by how much the last third of a run may differ from the second.
+// tolerance is by how much more the last third of a run may have than the second.
 const tolerance = 0.05
 
 // fewest is how many samples a third must have to be judged.

@@ -19,11 +19,13 @@ func (s Scale) missed(book *Book) (missed []string) {
 		what string
 	}{
 		{seconds * s.PerSecond, "departures"},
-		// Half of those who depart are to lead, but for the time in which nobody does: after a
-		// crash, or where the machine is slow to hand over.
+		// There is none while nobody leads: after a crash, or where the machine is slow to
+		// hand over. Half of those who depart are to lead, if anybody does at that moment.
 		{seconds * s.PerSecond / 20, "tenures"},
 		{every(s.CallEvery), "bursts"},
+		// Those of a burst that comes while a member dies may end otherwise.
 		{every(s.CallEvery) * float64(s.Calls) / 2, "calls: OK"},
+		{every(s.KillEvery), "compactions"},
 		{every(s.KillEvery), "members killed"},
 		{every(s.KillEvery), "members that came back"},
 		{every(s.LeaderCrash), "departures: " + string(leaderCrash)},
