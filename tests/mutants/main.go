@@ -27,6 +27,10 @@ var (
 
 func main() {
 	flag.Parse()
+	if flag.NArg() > 0 { // without -run it would be all of them, for half an hour
+		fmt.Fprintf(os.Stderr, "mutants: %q: surplus; some of them are named by -run PATTERN\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := play(ctx, os.Stdout)
 	stop()
@@ -59,6 +63,7 @@ func play(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(os.Stderr, "%s; the tests of each package are built first, which takes a minute or two where nothing is in Go's cache\n", count(len(all)))
 	results, err := playAll(ctx, setting{root: root, at: *at, jobs: *jobs, timeout: *timeout}, all, func(r result) {
 		if *asJSON {
 			line(os.Stderr, r)

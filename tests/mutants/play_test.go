@@ -166,7 +166,7 @@ func TestAllKilled(t *testing.T) {
 		require.Equal(t, want, results[0].Verdict, at)
 		var out strings.Builder
 		require.Equal(t, want == killed, sum(&out, results, false) == nil)
-		require.Contains(t, out.String(), "1 mutants: 1 "+string(want))
+		require.Contains(t, out.String(), "1 mutant: 1 "+string(want))
 	}
 }
 

@@ -83,11 +83,18 @@ func line(out io.Writer, r result) {
 	fmt.Fprintln(out)
 }
 
+func count(mutants int) string {
+	if mutants == 1 {
+		return "1 mutant"
+	}
+	return fmt.Sprintf("%d mutants", mutants)
+}
+
 // sum tells what all results add up to, and is an error unless all were killed.
 func sum(out io.Writer, results []result, silent bool) error {
 	counts := countsOf(results)
 	if !silent {
-		fmt.Fprintf(out, "%d mutants:", len(results))
+		fmt.Fprintf(out, "%s:", count(len(results)))
 		for _, v := range []verdict{killed, survived, otherwise, stale, unbuilt, timedOut, absent, unhealthy, broken} {
 			if n := counts[v]; n > 0 {
 				fmt.Fprintf(out, " %d %s,", n, v)
