@@ -132,6 +132,22 @@ func TestNoEffectIsInvalid(t *testing.T) {
 	require.Contains(t, report.InvalidBecause[0], "seed 7 round 1")
 }
 
+// A clock that nobody reads runs at any rate without effect.
+func TestSkewOfAClockThatNobodyReadsIsInvalid(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	cfg := small(t)
+	cfg.Defect = actor.Perfect
+	s, err := build(ctx, cfg)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.close()) }()
+	require.NoError(t, s.begin(ctx))
+	s.field.Patience = time.Second
+	r, err := s.play(ctx, plan.Round{Number: 1, Strikes: []plan.Strike{{Fault: plan.Skew, Rate: 1.05}}})
+	require.NoError(t, err)
+	require.Contains(t, r.Invalid, "nobody has read the clock")
+}
+
 func TestRunHolds(t *testing.T) {
 	t.Parallel()
 	var told []Progress
@@ -176,6 +192,7 @@ func TestDefectsAreCaught(t *testing.T) {
 		actor.Overstay:  {"leading"},
 		actor.Unguarded: {"I2", "linear"},
 		actor.Linger:    {"healing", "left"},
+		actor.Forget:    {"left"},
 	} {
 		t.Run(defect, func(t *testing.T) {
 			t.Parallel()

@@ -34,6 +34,7 @@ func TestClock(t *testing.T) {
 		}
 		require.InDelta(t, rate, c.run(rate), 0.01)
 	}
+	require.Zero(t, c.run(1), "nobody has read it")
 }
 
 // scripted is a tenure that is sure for so many questions.

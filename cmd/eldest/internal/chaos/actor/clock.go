@@ -14,6 +14,7 @@ type clock struct {
 	mu           sync.Mutex
 	rate         float64
 	since, shown time.Duration // what the real one and this one showed when the rate was set
+	read         bool          // since then, by whoever stands by it
 }
 
 func newClock(machine instant.Clock) *clock {
@@ -25,6 +26,7 @@ func newClock(machine instant.Clock) *clock {
 func (c *clock) Now() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.read = true
 	return c.at(c.real.Now())
 }
 
@@ -32,15 +34,16 @@ func (c *clock) at(machine time.Duration) time.Duration {
 	return c.shown + time.Duration(float64(machine-c.since)*c.rate)
 }
 
-// run sets the rate. It reports how fast the clock ran since the last time.
+// run sets the rate. It reports how fast the clock ran since the last time, or 0 where
+// nobody has read it since: a rate that nobody has seen has done nothing.
 func (c *clock) run(rate float64) (ran float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.real.Now()
 	shows := c.at(now)
-	if passed := now - c.since; passed > 0 {
+	if passed := now - c.since; passed > 0 && c.read {
 		ran = float64(shows-c.shown) / float64(passed)
 	}
-	c.since, c.shown, c.rate = now, shows, rate
+	c.since, c.shown, c.rate, c.read = now, shows, rate, false
 	return ran
 }

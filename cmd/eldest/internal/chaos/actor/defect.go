@@ -18,10 +18,14 @@ const (
 	Unguarded = "unguarded"
 	// Linger is to leave a key in the queue after a tenure, which nobody stands for.
 	Linger = "linger"
+	// Forget is to leave a watch open after a tenure.
+	Forget = "forget"
+	// Perfect is to stand with a perfect clock, whichever one it was given.
+	Perfect = "perfect"
 )
 
 // Defects lists them.
-var Defects = []string{Overstay, Unguarded, Linger}
+var Defects = []string{Overstay, Unguarded, Linger, Forget, Perfect}
 
 // defective makes a tenure defective.
 func defective(t tenure, defect string, client *clientv3.Client, ttl time.Duration) tenure {
@@ -73,6 +77,15 @@ func (b *broken) Late(ctx context.Context, op clientv3.Op) (*clientv3.TxnRespons
 	case <-ctx.Done():
 	}
 	return b.client.Txn(ctx).Then(op).Commit()
+}
+
+// forget leaves a watch, which nothing but the client's end will end.
+func forget(client *clientv3.Client, election string) {
+	events := client.Watch(context.Background(), keys.Prefix(election))
+	go func() {
+		for range events { // nobody wants to know
+		}
+	}()
 }
 
 // linger leaves a candidate's key that nobody stands for, on a lease that lives on for a

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/chaos/fence"
+	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/oracle"
 )
 
@@ -78,8 +79,9 @@ func Run(in io.Reader, out io.Writer) error {
 	a.kill()
 	all.Wait()
 	a.patient.Wait()
+	watches := watching()
 	err = a.client.Close()
-	a.speak.say(Line{Answer: &Answer{Seq: seq, Left: before.left()}})
+	a.speak.say(Line{Answer: &Answer{Seq: seq, Left: append(watches, before.left()...)}})
 	return err
 }
 
@@ -156,8 +158,12 @@ func (a *actor) run() {
 func (a *actor) session() (contender, error) {
 	ctx, cancel := context.WithTimeout(a.life, 2*a.cfg.TTL)
 	defer cancel()
+	var clock lease.Clock = a.clock
+	if a.cfg.Defect == Perfect {
+		clock = nil // the machine's
+	}
 	return a.open(ctx, seat{
-		Client: a.client, Election: a.cfg.Election, TTL: a.cfg.TTL, Value: a.cfg.Who, Clock: a.clock, Tight: a.cfg.Tight,
+		Client: a.client, Election: a.cfg.Election, TTL: a.cfg.TTL, Value: a.cfg.Who, Clock: clock, Tight: a.cfg.Tight,
 		Proven: func(token, revision int64) {
 			a.tell(oracle.Event{Kind: oracle.Proven, Token: token, Proof: revision})
 		},
@@ -185,6 +191,9 @@ func (a *actor) campaign(c contender) {
 	a.set(func() { a.withdraw, a.giveUp = nil, giveUp })
 	a.speak.say(Line{Notice: &Notice{Standing: Leading, Lease: c.Lease(), Token: t.Token(), Key: t.Key()}})
 	a.lead(c, defective(t, a.cfg.Defect, a.client, a.cfg.TTL), giveUp)
+	if a.cfg.Defect == Forget {
+		forget(a.client, a.cfg.Election)
+	}
 	if a.cfg.Defect == Linger {
 		linger(a.client, a.cfg.Election)
 	}

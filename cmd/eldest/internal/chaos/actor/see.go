@@ -50,11 +50,35 @@ const mostText = 16 << 10
 func (before headcount) left() []string {
 	for deadline := time.Now().Add(partingTime); census() > before; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			var stacks strings.Builder
-			_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1) // a Builder takes everything
-			text := stacks.String()
-			return []string{"goroutines: " + text[:min(len(text), mostText)]}
+			return []string{"goroutines: " + told(stacks())}
 		}
 	}
 	return nil
+}
+
+// stacks are those of all goroutines.
+func stacks() string {
+	var text strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&text, 1) // a Builder takes everything
+	return text.String()
+}
+
+// told is as much of a text as is told.
+func told(text string) string { return text[:min(len(text), mostText)] }
+
+// watcher is the goroutine that etcd's client has for as long as it has a watch.
+const watcher = "client/v3.(*watchGRPCStream).run"
+
+// watching says whether there are watches still, after everybody who could want one has
+// left. It is asked while the client is open: a client that ends takes all its watches with
+// it, those too that somebody has forgotten.
+func watching() []string {
+	for deadline := time.Now().Add(partingTime); ; time.Sleep(10 * time.Millisecond) {
+		switch text := stacks(); {
+		case !strings.Contains(text, watcher):
+			return nil
+		case time.Now().After(deadline):
+			return []string{"a watch: " + told(text[strings.LastIndex(text[:strings.Index(text, watcher)], "\n\n")+1:])}
+		}
+	}
 }

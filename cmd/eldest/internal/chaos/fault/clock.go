@@ -15,7 +15,8 @@ func init() { strikers[plan.Skew] = skew }
 // skewShown is how long a clock runs before its rate is measured.
 const skewShown = 20 * time.Millisecond
 
-// skew is proven by the participant, whose clock has run at the wrong rate meanwhile.
+// skew is proven by the participant: the election has read its clock, and that has run at
+// the wrong rate.
 func skew(ctx context.Context, f *Field, s plan.Strike) (*Injury, func(context.Context) error, error) {
 	if f.Contender != actor.Eldest { // plan.NeedsClock
 		return nil, nil, ErrUnsupported
@@ -41,14 +42,21 @@ func skew(ctx context.Context, f *Field, s plan.Strike) (*Injury, func(context.C
 		return err
 	}
 	return &Injury{Text: who, Heal: heal}, func(ctx context.Context) error {
-		select {
-		case <-time.After(skewShown):
-		case <-ctx.Done():
+		for { // it is read with each renewal at the latest
+			select {
+			case <-time.After(skewShown):
+			case <-ctx.Done():
+				return fmt.Errorf("%w: nobody has read the clock", ErrNoEffect)
+			}
+			switch ran, err := set(ctx, s.Rate); {
+			case err != nil:
+				return err
+			case ran == 0:
+			case math.Abs(ran-s.Rate) > 0.001:
+				return fmt.Errorf("%w: the clock ran at %.3f", ErrNoEffect, ran)
+			default:
+				return nil
+			}
 		}
-		ran, err := set(ctx, s.Rate)
-		if err == nil && math.Abs(ran-s.Rate) > 0.001 {
-			err = fmt.Errorf("%w: the clock ran at %.3f", ErrNoEffect, ran)
-		}
-		return err
 	}, err
 }
