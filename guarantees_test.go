@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"runtime/pprof"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -337,4 +339,39 @@ func TestG8LateRegistration(t *testing.T) {
 func awaitWatch(t *testing.T, rec *etcdtest.Recorder, key string) {
 	t.Helper()
 	eventually(t, func() bool { return len(watchesOf(rec, key)) > 0 }, "a watch of %q", key)
+}
+
+// G8 for watches: whoever has left has none open, whichever way he left, and though his
+// client goes on. (A client that ends takes all its watches with it.) Not parallel: watches
+// of other tests cannot be told from these.
+//
+// Broken by a watch whose context does not end with what it is for.
+func TestG8NoWatchIsLeft(t *testing.T) {
+	c := etcdtest.Start(t, etcdtest.Config{})
+	name := electionOf(t)
+	cli := c.Client(t)
+	open := func() bool {
+		var stacks strings.Builder
+		require.NoError(t, pprof.Lookup("goroutine").WriteTo(&stacks, 1))
+		return strings.Contains(stacks.String(), "client/v3.(*watchGRPCStream).run")
+	}
+	leader, waiter, heir := join(t, cli, name), join(t, cli, name), join(t, cli, name)
+	tenure := leader.lead(t)
+	gone := waiter.queue(t, within(t))
+	take(t, waiter.waiting, "its wait")
+	next := heir.queue(t, within(t))
+	take(t, heir.waiting, "its wait")
+	require.True(t, open(), "INVALID: watches are not seen")
+
+	require.NoError(t, waiter.candidate.Withdraw(within(t)))
+	fails(t, gone, eldest.ErrWithdrawn)
+	require.NoError(t, tenure.Resign(within(t)))
+	won := wins(t, next)
+	_, err := c.Client(t).Delete(within(t), won.Key())
+	require.NoError(t, err)
+	take(t, won.Done(), "the end of the tenure")
+	for _, p := range []*participant{leader, waiter, heir} {
+		p.leave()
+	}
+	eventually(t, func() bool { return !open() }, "no watch is open any more")
 }

@@ -1,8 +1,10 @@
 package eldest_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,8 +19,15 @@ import (
 )
 
 // patience is how long a test waits for what must happen, on a machine that is
-// busy with much else. Nothing that works takes a tenth of it.
-const patience = time.Minute
+// busy with much else. Nothing that works takes a tenth of it. Whoever runs tests that are
+// to fail (tests/mutants) has less of it, and says so by ELDEST_PATIENCE.
+var patience = func() time.Duration {
+	d, err := time.ParseDuration(cmp.Or(os.Getenv("ELDEST_PATIENCE"), "1m"))
+	if err != nil {
+		panic(err)
+	}
+	return d
+}()
 
 // within is a context for what must happen.
 func within(t testing.TB) context.Context {

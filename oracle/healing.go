@@ -63,10 +63,17 @@ func (h *History) alive(at time.Duration) bool {
 }
 
 // led reports whether anybody is known to have led at some instant between two: won,
-// was sure, or wrote.
+// was sure, or wrote in a tenure of which it has not told the end. (The answer to a write may
+// come when its tenure is long over.)
 func (h *History) led(from, till time.Duration) bool {
+	over := map[claim]bool{}
 	for _, e := range h.Events {
-		if leads[e.Kind] && e.At >= from && e.At <= till {
+		switch {
+		case e.At > till:
+			return false
+		case e.Kind == Ended:
+			over[claim{e.Who, e.Token}] = true
+		case leads[e.Kind] && e.At >= from && !over[claim{e.Who, e.Token}]:
 			return true
 		}
 	}

@@ -19,7 +19,7 @@ var (
 	list    = flag.Bool("list", false, "list the mutants and run none")
 	dry     = flag.Bool("check", false, "see whether every patch applies, every test is there and every expectation is specific, and run none")
 	asJSON  = flag.Bool("json", false, "write a report with revision, date and all results, and what goes on to standard error")
-	timeout = flag.Duration("timeout", time.Minute, "how long a test may take, building it not counted")
+	timeout = flag.Duration("timeout", 2*time.Minute, "how long a test may take, building it not counted")
 	jobs    = flag.Int("jobs", 1, "how many mutants at a time, each in a copy of its own")
 	at      = flag.String("at", "", "take this `commit` instead of the working tree")
 	keep    = flag.String("logs", "", "keep what the tests wrote in this `directory`")

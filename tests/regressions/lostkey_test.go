@@ -241,3 +241,50 @@ func TestRegression02And03_TheFaultOfEtcdsPackage(t *testing.T) {
 		})
 	}
 }
+
+// Rows 2 and 3: who loses its key or its lease hears of it in milliseconds, as a leader and
+// in the queue.
+//
+// Fails when anything is waited for between the news and its telling.
+func TestRegression02And03_ToldInMilliseconds(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	admin := c.Client(t)
+	for name, rob := range map[string]func(t *testing.T, p *participant) error{
+		"the key": func(t *testing.T, p *participant) error {
+			_, err := admin.Delete(within(t), p.candidate.Key())
+			return err
+		},
+		"the lease": func(t *testing.T, p *participant) error {
+			_, err := admin.Revoke(within(t), p.session.ID())
+			return err
+		},
+	} {
+		t.Run(name+" of a leader", func(t *testing.T) {
+			t.Parallel()
+			cli := c.Client(t)
+			inMilliseconds(t, func() time.Duration {
+				p := join(t, cli, electionOf(t))
+				leader := p.lead(t)
+				require.NoError(t, rob(t, p))
+				begin := time.Now()
+				take(t, leader.Done(), "the end of the tenure")
+				require.ErrorIs(t, leader.Err(), eldest.ErrDeposed)
+				return time.Since(begin)
+			})
+		})
+		t.Run(name+" of a waiter", func(t *testing.T) {
+			t.Parallel()
+			cli, election := c.Client(t), electionOf(t)
+			join(t, c.Client(t), election).lead(t)
+			inMilliseconds(t, func() time.Duration {
+				p := join(t, cli, election)
+				result := p.queue(t)
+				require.NoError(t, rob(t, p))
+				begin := time.Now()
+				require.ErrorIs(t, fails(t, result).err, eldest.ErrDeposed)
+				return time.Since(begin)
+			})
+		})
+	}
+}

@@ -14,6 +14,7 @@ type clock struct {
 	rate  float64
 
 	mu    sync.Mutex
+	read  bool // by whoever stands by it
 	still bool
 	at    time.Duration // the reading while it stands still
 }
@@ -29,10 +30,22 @@ func newClock(rate float64) *clock {
 func (c *clock) Now() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.read = true
 	if c.still {
 		return c.at
 	}
 	return c.reading()
+}
+
+// ran is how fast it has run so far, as whoever read it has seen: 1 where nobody has.
+func (c *clock) ran() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	passed := time.Since(c.start)
+	if !c.read || c.still || passed <= 0 {
+		return 1
+	}
+	return float64(c.reading()) / float64(passed)
 }
 
 func (c *clock) reading() time.Duration {

@@ -26,19 +26,19 @@ func kinds() []kind {
 		{name: "crash, power lost"}, {name: "crash, process only"},
 		{name: "cut both"}, {name: "cut out"}, {name: "cut in"},
 		{name: "delay below"}, {name: "delay about"}, {name: "delay above"},
-		{name: string(packets)}, {name: string(fade)}, {name: string(reset)}, {name: string(starve)},
+		{name: string(packets)}, {name: string(fade)}, {name: string(flicker)}, {name: string(reset)}, {name: string(starve)},
 		{name: string(revoke)}, {name: string(remove)}, {name: string(overwrite)},
 		{name: string(compact)}, {name: "compaction behind a cut"},
 		{name: string(full)}, {name: string(restart)}, {name: string(outage)}, {name: string(stall)},
 		{name: "leader stopped past its lease"}, {name: "leader stopped, lease kept"}, {name: "stopped anywhere"},
 		{name: "bytes held", effect: true}, {name: "bytes late", effect: true},
-		{name: "packets sent again", effect: true}, {name: "waits for a processor", effect: true},
+		{name: "packets sent again", effect: true}, {name: "broken in a flicker", effect: true}, {name: "waits for a processor", effect: true},
 		{name: "first use after a stop: not sure", effect: true, ours: true},
 		{name: "refused: " + string(rig.NoSpace), effect: true},
 		{name: "refused: " + string(rig.Compacted), effect: true, rare: true},
 		{name: "refused: " + string(rig.InvalidToken), effect: true, rare: true},
-		{name: "session lost under a slow clock", effect: true, rare: true},
-		{name: "session lost under a fast clock", effect: true, rare: true},
+		{name: "session lost under a slow clock", effect: true, rare: true, ours: true},
+		{name: "session lost under a fast clock", effect: true, rare: true, ours: true},
 		{name: "older token refused outside", effect: true},
 	}
 	out = append(out,
@@ -52,8 +52,9 @@ func kinds() []kind {
 	for _, reply := range replies {
 		out = append(out, kind{name: "reply lost: " + reply, ours: reply == confirmation})
 	}
-	for _, point := range points {
-		ours := point == confirmation
+	out = append(out, kind{name: "reply lost: " + mailbox, ours: true})
+	for _, point := range append([]string{mailbox}, points...) {
+		ours := point == confirmation || point == mailbox
 		out = append(out, kind{name: "stopped before the " + point, rare: true, ours: ours},
 			kind{name: "stopped at the reply of the " + point, rare: true, ours: ours})
 	}
@@ -74,7 +75,7 @@ func (s *show) tally() {
 		sum["bytes late"] += late
 		sum["waits for a processor"] += starved
 		sum["packets sent again"] += resent
-		rates[a.name] = a.clock.rate
+		rates[a.name] = a.clock.ran()
 	}
 	for why, n := range s.world.Server.Refusals() {
 		sum["refused: "+string(why)] += n
@@ -91,10 +92,16 @@ func (s *show) tally() {
 			sum["first use after a stop: not sure"]++
 		case e.Kind == oracle.Sure:
 			sum["first use after a stop: sure"]++
-		case e.Kind == oracle.Ended && e.Lost && rates[e.Who] < 0.97:
+		case byDeadline(e) && rates[e.Who] < 0.97:
 			sum["session lost under a slow clock"]++
-		case e.Kind == oracle.Ended && e.Lost && rates[e.Who] > 1.03:
+		case byDeadline(e) && rates[e.Who] > 1.03:
 			sum["session lost under a fast clock"]++
 		}
 	}
+}
+
+// byDeadline reports whether a tenure was ended by the clock, and not because etcd or
+// anybody else had ended its lease before.
+func byDeadline(e oracle.Event) bool {
+	return e.Kind == oracle.Ended && e.Lost && strings.Contains(e.Text, "before the deadline")
 }

@@ -50,7 +50,8 @@ func (s *show) flicker(a *actor, st step) {
 	s.later(st.lasts, func() {
 		a.quitWaiting()
 		if st.reset {
-			a.host.Drop() // its last requests arrive when it has long gone on
+			broken := a.host.Drop() // its last requests arrive when it has long gone on
+			s.count("broken in a flicker", broken > 0)
 		}
 		a.host.Heal()
 	})

@@ -75,8 +75,8 @@ const afterglow = 50 * time.Millisecond
 
 // Drop breaks every connection of the host at its own end only: what is under
 // way still arrives at the server, late, and is done there, while the client has
-// dialled again and gone on.
-func (h *Host) Drop() {
+// dialled again and gone on. It returns how many there were.
+func (h *Host) Drop() int {
 	h.mu.Lock()
 	var open []*conn
 	for c := range h.conns {
@@ -87,6 +87,7 @@ func (h *Host) Drop() {
 		c.in.tear()
 		c.out.endAfter(afterglow)
 	}
+	return len(open)
 }
 
 // Unplug takes the host off the network for ever without a word to the server,
