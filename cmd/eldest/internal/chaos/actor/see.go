@@ -78,7 +78,7 @@ func watching() []string {
 		case !strings.Contains(text, watcher):
 			return nil
 		case time.Now().After(deadline):
-			return []string{"a watch: " + told(text[strings.LastIndex(text[:strings.Index(text, watcher)], "\n\n")+1:])}
+			return []string{"a watch: " + told(text)}
 		}
 	}
 }
