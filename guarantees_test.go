@@ -353,7 +353,7 @@ func TestG8NoWatchIsLeft(t *testing.T) {
 	open := func() bool {
 		var stacks strings.Builder
 		require.NoError(t, pprof.Lookup("goroutine").WriteTo(&stacks, 1))
-		return strings.Contains(stacks.String(), "client/v3.(*watchGRPCStream).run")
+		return strings.Contains(stacks.String(), "client/v3.(*watchGRPCStream).serveSubstream")
 	}
 	leader, waiter, heir := join(t, cli, name), join(t, cli, name), join(t, cli, name)
 	tenure := leader.lead(t)
