@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -60,11 +61,13 @@ func newDenying(kv clientv3.KV) *denying {
 	return r
 }
 
-// resignedInVain is a candidate on kv whose tenure has ended while its key is
-// still there: etcd refused both removals, the caller's and that in the background.
+// resignedInVain is a candidate on kv whose tenure has ended while its key is still there,
+// because etcd refused to remove it, and whose background waits before it asks again.
 func (s *stage) resignedInVain(r *denying, kv clientv3.KV) (*election.Candidate, *election.Leadership) {
 	s.t.Helper()
-	c := s.candidate("v", on(s.session(s.admin)), func(cfg *election.Config) { cfg.KV = kv })
+	c := s.candidate("v", on(s.session(s.admin)), func(cfg *election.Config) {
+		cfg.KV, cfg.Backoff = kv, func(int) time.Duration { return time.Hour }
+	})
 	l := s.lead(c)
 	r.now.Store(true)
 	require.ErrorIs(s.t, l.Resign(s.ctx), rpctypes.ErrPermissionDenied)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/claims"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/txn"
@@ -38,9 +39,10 @@ type Place struct {
 //   - with the session: the session's cause;
 //   - when etcd refuses for good (no permission, no space, a closed client): that.
 //
-// StepBack and Config.GiveWay do not end it: it goes on from another place. While etcd is away it waits. A second call on the same candidate returns
-// eldest.ErrCampaigning, or eldest.ErrLeading during a tenure, and changes
-// nothing.
+// StepBack and Config.GiveWay do not end it: it goes on from another place. While etcd is
+// away it waits. A second call on the same candidate returns eldest.ErrCampaigning, or
+// eldest.ErrLeading during a tenure, and changes nothing. A tenure that was retired is
+// resigned first, unless a function still runs in it under Lead, which then resigns.
 func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 	l, err := c.during(ctx, true, func(ctx context.Context) (*Leadership, error) {
 		s, err := c.register(ctx, c.cfg.Queue.Enter)
@@ -139,8 +141,7 @@ func (c *Candidate) during(ctx context.Context, register bool, f func(context.Co
 
 // register enters the queue and stands. On error nothing stands.
 func (c *Candidate) register(ctx context.Context, enter entering) (*standing, error) {
-	// What the last standing left is disposed of first: its key must not be
-	// mistaken for ours.
+	// The last standing gives its claim up first.
 	c.mu.Lock()
 	last := c.last
 	c.mu.Unlock()
@@ -149,44 +150,53 @@ func (c *Candidate) register(ctx context.Context, enter entering) (*standing, er
 			return nil, err
 		}
 	}
-	inherited, err := c.cfg.Session.Claim(ctx, c.key)
+	claim, err := c.cfg.Session.Claims().Claim(c.name())
 	if err != nil {
 		return nil, err
 	}
-	place, unsure, err := c.enter(ctx, enter)
-	// Invariant: what is adopted was never given up here, by this candidate or by one before
-	// it on the same session. It is a registration of now whose reply was lost, or what
-	// lease.Resume is to take over.
-	ended := c.cfg.Session.Left(c.key)
-	if last != nil {
-		ended = max(ended, last.token)
-	}
-	stale := err == nil && place.Adopted && place.Token <= ended
-	if stale {
-		// The key of an earlier standing, whose removal etcd refused. Its token
-		// must not come back to life: the key goes, and we enter anew (G2).
-		if err = c.remove(ctx, place.Token); err == nil {
-			var again bool
-			place, again, err = c.enter(ctx, enter)
-			unsure = unsure || again
-		}
-	}
-	unsure = unsure || inherited
+	place, left, err := c.hold(ctx, claim, enter)
+	left.unsure = left.unsure || claim.Owed()
 	if err != nil {
-		if unsure || stale {
-			c.tendKey(0, unsure, nil)
+		if left.unsure || left.key {
+			c.cleanUp(claim, context.Background(), func() {}, 0, left.unsure)
 		} else {
-			c.cfg.Session.Release(c.key)
+			claim.Release()
 		}
 		return nil, err
 	}
-	s := c.stand(place, unsure)
+	s := c.stand(claim, place, left.unsure)
 	if place.Adopted {
 		if err := c.adopt(ctx, s); err != nil {
 			return nil, c.drop(ctx, s, err)
 		}
 	}
 	return s, nil
+}
+
+// leftover is what a registration may leave behind: a key that is to be removed, or a
+// request of unknown outcome.
+type leftover struct{ key, unsure bool }
+
+// hold enters the queue and holds the key that it finds. Invariant: what is adopted was
+// never given up here, by this candidate or by one before it on the same lease; it is a
+// registration of now whose reply was lost, or what lease.Resume is to take over. A key
+// that was given up, and is there still, is removed, and the queue entered anew (G2).
+func (c *Candidate) hold(ctx context.Context, claim *claims.Claim, enter entering) (place txn.Place, left leftover, err error) {
+	for {
+		var unsure bool
+		place, unsure, err = c.enter(ctx, enter)
+		left.unsure = left.unsure || unsure
+		if err == nil {
+			err = claim.Hold(place.Token)
+		}
+		if !errors.Is(err, claims.ErrDoomed) {
+			return place, left, err
+		}
+		if err = c.remove(ctx, claim, place.Token); err != nil {
+			left.key = true
+			return place, left, err
+		}
+	}
 }
 
 // entering is Queue.Enter or Queue.EnterAlone.

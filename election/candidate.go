@@ -95,10 +95,10 @@ func (c *Candidate) Close(ctx context.Context) error {
 		c.mu.Unlock()
 	}
 	if err == nil && last != nil {
-		err = last.departed(ctx)
+		err = c.depart(ctx, last)
 	}
 	if err == nil {
-		err = c.cfg.Session.Settled(ctx, c.key)
+		err = c.settle(ctx)
 	}
 	if err == nil {
 		c.watches.Wait() // their contexts have ended
@@ -158,6 +158,11 @@ func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.C
 		}
 	}
 	c.reap()
+	if register && !c.closed && c.call == nil {
+		if err := c.endDrained(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
 	s := c.standing
 	switch {
 	case c.closed:

@@ -61,6 +61,9 @@ type Config struct {
 	// Turn is shared by candidates whose lead functions must not overlap; see
 	// Leadership.Lead. nil means one of the candidate's own.
 	Turn *Turn
+	// Drain is how long Leadership.Lead waits for a lead function of an earlier tenure to
+	// return before it resigns. 0 means DefaultDrain.
+	Drain time.Duration
 	// Hooks are told what happens. See Hooks for the calling rules.
 	Hooks Hooks
 }
@@ -69,6 +72,10 @@ type Config struct {
 // etcd itself gives a request 5 s plus two election timeouts; a healthy cluster
 // answers in milliseconds.
 const DefaultTimeout = 2 * time.Second
+
+// DefaultDrain is how long a tenure waits for the lead function of an earlier one unless
+// Config.Drain says otherwise.
+const DefaultDrain = 10 * time.Second
 
 // Check refuses what New would refuse, other than a missing Session, KV or Watcher:
 // for whoever fills those in later. The error wraps eldest.ErrInvalid.
@@ -81,6 +88,8 @@ func (c Config) Check() error {
 		return fmt.Errorf("%w: Config.Turn was not made by NewTurn", eldest.ErrInvalid)
 	case c.Timeout < 0:
 		return fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
+	case c.Drain < 0:
+		return fmt.Errorf("%w: Config.Drain %v is negative", eldest.ErrInvalid, c.Drain)
 	}
 	return checkValue(c.Value)
 }
@@ -106,6 +115,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
+	}
+	if c.Drain == 0 {
+		c.Drain = DefaultDrain
 	}
 	if c.Recheck == 0 {
 		c.Recheck = min(c.Session.TTL()/2, 5*time.Second)

@@ -21,6 +21,8 @@ type gate struct {
 	// delayed and done are those of delay.
 	delayed *func()
 	done    chan struct{}
+	// held is that of hold.
+	held chan<- func()
 }
 
 func newGate(kv clientv3.KV) *gate {
@@ -45,6 +47,15 @@ func (g *gate) delay(send *func(), done chan struct{}) {
 	g.delayed, g.done = send, done
 }
 
+// hold has the next transaction stay on its way until what held delivers is called. Its
+// sender waits for an answer until its context ends, and what it sends after that is not
+// held.
+func (g *gate) hold(held chan<- func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held = held
+}
+
 func (g *gate) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 	g.mu.Lock()
 	before, after := g.before, g.after
@@ -58,7 +69,14 @@ func (g *gate) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 			return context.DeadlineExceeded
 		}
 	}
+	held := g.held
+	g.held = nil
 	g.mu.Unlock()
+	if held != nil {
+		held <- func() { _, _ = t.Commit(context.WithoutCancel(t.Context)) }
+		<-t.Context.Done()
+		return nil, t.Context.Err()
+	}
 	if before != nil {
 		if err := before(t.Context); err != nil {
 			return nil, err

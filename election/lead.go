@@ -21,19 +21,28 @@ import (
 //
 // Two calls for one candidate, or for candidates that share a Config.Turn, never
 // overlap, not even over different tenures (G7): Lead first waits for an f of an
-// earlier tenure to return, or for this tenure to end, and then returns its cause
-// without calling f.
+// earlier tenure to return. If this tenure ends before that, Lead returns the cause of its
+// end without calling f; and after Config.Drain it resigns, so that another candidate can
+// lead, and returns an error that wraps eldest.ErrStuck.
 func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	if ctx == nil || f == nil {
 		return l.c.failed("lead", fmt.Errorf("%w: the context or the function is nil", eldest.ErrInvalid))
 	}
+	l.counted(+1)
+	defer l.counted(-1) // after the resignation
 	leading, end := l.leading(ctx)
 	defer end()
+	patience := time.NewTimer(l.c.cfg.Drain)
+	defer patience.Stop()
 	select {
 	case l.c.cfg.Turn.taken <- struct{}{}:
 	case <-leading.Done():
 		return errors.Join(l.c.failed("lead", context.Cause(leading)), l.resignAfter(ctx))
+	case <-patience.C:
+		stuck := fmt.Errorf("%w: that of an earlier tenure, waited for %v", eldest.ErrStuck, l.c.cfg.Drain)
+		return errors.Join(l.c.failed("lead", stuck), l.resignAfter(ctx))
 	}
+	patience.Stop()
 	// Both may have been so: select draws. And of ctx leading learns a moment
 	// later.
 	if ended := errors.Join(context.Cause(ctx), reason(l.Err())); ended != nil {
@@ -46,6 +55,13 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 		err = errors.Join(err, l.resignAfter(ctx))
 	}()
 	return f(leading)
+}
+
+// counted notes that a call of Lead begins, or has ended.
+func (l *Leadership) counted(change int) {
+	l.c.mu.Lock()
+	defer l.c.mu.Unlock()
+	l.leads += change
 }
 
 // resignAfter resigns. The caller's context has often ended; then it does so under

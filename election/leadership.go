@@ -26,9 +26,10 @@ type Leadership struct {
 	s   *standing
 	ctx context.Context
 	end context.CancelCauseFunc
-	// retired is when Retire ended ctx; zero if something else did. The candidate's mu
-	// guards it.
+	// retired is when Retire ended ctx; zero if something else did. leads counts the calls
+	// of Lead that have not resigned yet. The candidate's mu guards both.
 	retired time.Time
+	leads   int
 }
 
 // win makes a standing a tenure whose place is the proof. That is a fact about etcd;
@@ -82,8 +83,9 @@ func (l *Leadership) Token() eldest.Token { return l.s.token }
 // Context returns the leading context: it ends with the tenure, and before the
 // server can expire the lease (G3). context.Cause says why; it wraps
 // eldest.ErrDeposed (the key was removed or overwritten), eldest.ErrSessionLost,
-// eldest.ErrResigned, eldest.ErrRetired, or eldest.ErrClosed (the candidate or the
-// session was closed).
+// eldest.ErrResigned, eldest.ErrRetired, or eldest.ErrClosed (the candidate, the session
+// or the etcd client was closed; after the end of the client alone the key may be there
+// until the lease expires).
 func (l *Leadership) Context() context.Context { return l.ctx }
 
 // Done returns a channel that is closed when the tenure ends.
@@ -145,10 +147,12 @@ func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 
 // Resign ends the tenure: the leading context first, then the key is deleted, and
 // the successor leads. It blocks until the server has confirmed that, the session
-// has ended, or ctx has; in the last case it returns ctx's cause, the key is
-// removed in the background while the session lives, and Resign may be called
-// again to wait for it. Resigning again, or after the candidate's Close, is
-// harmless. After a tenure that ended otherwise it returns an error that wraps eldest.ErrNotLeading and the cause.
+// has ended, ctx has, or etcd refuses; it returns nil, the session's cause, ctx's cause or
+// the refusal. Where the key may be there still, it is removed in the background while
+// the session lives, however often etcd refuses, and Resign may be called again: it asks
+// etcd again. Resigning again, or after the candidate's Close, is harmless. After a
+// tenure that ended otherwise it returns an error that wraps eldest.ErrNotLeading and the
+// cause.
 //
 // Code that leads should have returned before: what it does after this call may
 // overlap with the successor.

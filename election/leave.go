@@ -9,6 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/claims"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/txn"
@@ -44,124 +46,171 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 		return c.failed("withdraw", err)
 	case call != nil:
 	case last != nil && errors.Is(context.Cause(last.ctx), eldest.ErrWithdrawn):
-		return c.failed("withdraw", last.departed(ctx))
+		return c.failed("withdraw", c.depart(ctx, last))
 	case again: // a registration that never stood
-		return c.failed("withdraw", c.cfg.Session.Settled(ctx, c.key))
+		return c.failed("withdraw", c.settle(ctx))
 	default:
 		return c.failed("withdraw", c.notRegistered(last))
 	}
 	// The call that registers tidies up after itself.
 	err := retry.Wait(ctx, call.done)
 	if err == nil {
-		err = c.cfg.Session.Settled(ctx, c.key)
+		err = c.settle(ctx)
 	}
 	return c.failed("withdraw", err)
 }
 
 // leave ends a standing by our own will, the context first, the key after that,
-// and waits until the key is gone. Whoever calls it again waits for the same. It
-// returns nil, ctx's cause, or why there was nothing to leave.
+// and waits until the key is gone. Whoever calls it again has the key removed again, if it
+// may be there still. It returns nil, ctx's cause, what etcd refused, or why there was
+// nothing to leave.
 func (c *Candidate) leave(ctx context.Context, s *standing, cause error) error {
 	finished := c.finish(s, cause)
-	switch ended := context.Cause(s.ctx); {
-	case errors.Is(ended, eldest.ErrResigned) && !finished, errors.Is(ended, eldest.ErrWithdrawn) && !finished:
-		// Left already, whatever became of the session since.
-		return s.departed(ctx)
-	case errors.Is(ended, eldest.ErrDeposed), c.cfg.Session.Err() != nil:
+	ended := context.Cause(s.ctx)
+	if left := errors.Is(ended, eldest.ErrResigned) || errors.Is(ended, eldest.ErrWithdrawn); left && !finished {
+		return c.depart(ctx, s) // whatever became of the session since
+	}
+	if errors.Is(ended, eldest.ErrDeposed) || c.cfg.Session.Err() != nil {
 		// It ended by itself, or did so just now; the key went, or goes with its
 		// lease.
 		if finished {
-			c.tend(s)
+			c.clean(s)
 		}
 		if finished && errors.Is(ended, cause) {
 			return nil // we were first, and the session ended in the same moment
 		}
 		return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(ended))
-	case !finished:
-		return s.departed(ctx)
 	}
 	return c.depart(ctx, s)
 }
 
-// depart removes the key of a standing that the caller has finished, and waits until it
-// is gone. It returns nil, ctx's cause, the session's, or what etcd refused; then the
-// key is removed in the background.
+// depart removes the key of a standing that has been finished, and waits until it is
+// gone. It returns nil, also where the session has ended before, ctx's cause, the
+// session's, or what etcd refused; then the key is removed in the background, and depart
+// may be called again.
 func (c *Candidate) depart(ctx context.Context, s *standing) error {
+	select {
+	case s.departing <- struct{}{}:
+	default: // another call is at it
+		select {
+		case s.departing <- struct{}{}:
+		case <-s.present.Done():
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	defer func() { <-s.departing }()
 	// The end of the standing ends the watch of the own key. Etcd hears of that before it
 	// has agreed on the deletion, nearly always; where it does not, we are told of our
 	// own deletion, and nobody listens. To wait for the end of the watch would keep the
 	// successor waiting.
-	live, done := c.withSession(ctx)
-	err := c.remove(live, s.token)
-	done()
-	if err != nil {
-		c.tend(s)
-		return err
+	if s.present.Err() == nil && c.cfg.Session.Err() == nil {
+		if err := c.remove(ctx, s.claim, s.token); err != nil {
+			c.clean(s)
+			return err
+		}
 	}
-	s.gone(nil)
-	if s.unsure {
-		c.tendKey(0, true, nil)
+	c.left(s)
+	return nil
+}
+
+// left disposes of the claim of a standing whose key is gone, or goes with its lease.
+func (c *Candidate) left(s *standing) {
+	s.gone()
+	c.clean(s)
+}
+
+// clean disposes of the claim of a standing: in the background its key is removed, until
+// that is certain, and a registration of unknown outcome is looked out for.
+func (c *Candidate) clean(s *standing) {
+	s.disposing.Do(func() {
+		if s.present.Err() == nil || s.unsure {
+			c.cleanUp(s.claim, s.present, s.gone, s.token, s.unsure)
+		} else {
+			s.claim.Release()
+		}
 		close(s.disposed)
-	} else {
-		c.release(s)
+	})
+}
+
+// cleanUp gives up a claim of which something may be left. In the background the life of
+// the key that token names is removed (0: any), however often etcd refuses, unless present
+// ends before; then gone is called. If unsure, a late registration that turns up under the
+// key is removed, too. All of it ends with the session, which takes the key along, and
+// when the key is claimed again: by then its token is doomed.
+func (c *Candidate) cleanUp(claim *claims.Claim, present context.Context, gone func(), token eldest.Token, unsure bool) {
+	cleaning := claim.Clean(unsure, func(ctx context.Context) {
+		removing, done := context.WithCancel(ctx)
+		detach := context.AfterFunc(present, done)
+		err := c.policy().Insist(removing, func(once context.Context) error { return c.removeOnce(once, claim, token) })
+		detach()
+		done()
+		if err == nil || present.Err() != nil || c.cfg.Session.Err() != nil {
+			claim.Clear()
+			gone()
+		}
+		if unsure {
+			c.sweep(ctx, claim)
+		}
+	})
+	if !cleaning {
+		gone()
+	}
+}
+
+// settle removes what a registration of unknown outcome has left, if the background has
+// not done so yet.
+func (c *Candidate) settle(ctx context.Context) error {
+	if claim := c.cfg.Session.Claims().Cleaning(c.name()); claim != nil {
+		return c.remove(ctx, claim, 0)
 	}
 	return nil
 }
 
-// release gives up the claim on a key of which nothing is left.
-func (c *Candidate) release(s *standing) {
-	c.cfg.Session.Release(c.key)
-	close(s.disposed)
+// name is the key as this candidate's client sees it: in another namespace it is another
+// key.
+func (c *Candidate) name() claims.Name {
+	return claims.Name{Client: claims.Comparable(c.cfg.KV), Key: c.key}
 }
 
-// tend gives up the claim on a key of which something may be left.
-func (c *Candidate) tend(s *standing) {
-	c.tendKey(s.token, s.unsure, s.gone)
-	close(s.disposed)
+// remove deletes the key as removeOnce does, until that is confirmed, ctx or the session
+// ends (the cause), or etcd refuses.
+func (c *Candidate) remove(ctx context.Context, claim *claims.Claim, token eldest.Token) error {
+	live, done := c.withSession(ctx)
+	defer done()
+	return c.policy().Until(live, func(once context.Context) error { return c.removeOnce(once, claim, token) })
 }
 
-// tendKey leaves the claim on the key to the session's background: there the life
-// of the key that token names is removed (0: any), and gone called after that, if
-// not nil. If unsure, a late registration that turns up under the key is swept. A
-// session that has ended takes the key with it.
-func (c *Candidate) tendKey(token eldest.Token, unsure bool, gone func(error)) {
-	if gone == nil {
-		gone = func(error) {}
-	}
-	remove := func(ctx context.Context) {
-		err := c.remove(ctx, token)
-		if ctx.Err() != nil {
-			err = nil
+// removeOnce deletes the key in the life that token names, or, for 0, in whatever life is
+// bound to our lease and not another candidate's. The life is doomed before the request is
+// sent.
+func (c *Candidate) removeOnce(ctx context.Context, claim *claims.Claim, token eldest.Token) error {
+	if token == 0 {
+		resp, err := c.cfg.KV.Get(ctx, c.key)
+		if err != nil || len(resp.Kvs) == 0 || !c.ours(claim, resp.Kvs[0]) {
+			return err
 		}
-		if err != nil {
-			c.cfg.Session.Leave(c.key, token) // before anybody can claim the key
-		}
-		gone(err)
+		token = eldest.Token(resp.Kvs[0].CreateRevision)
 	}
-	sweep := c.sweep
-	if !unsure {
-		sweep = nil
+	if err := claim.Doom(token); err != nil {
+		return ask.Final(err)
 	}
-	if !c.cfg.Session.Tend(c.key, remove, sweep) {
-		gone(nil)
+	err := txn.Leave(ctx, c.cfg.KV, c.key, token)
+	if err == nil {
+		claim.Gone(token)
 	}
+	return err
 }
 
-// remove deletes the own key in the life that token names, or, for 0, in
-// whatever life bound to our lease, and retries until that is confirmed, ctx ends
-// (its cause) or etcd refuses for good.
-func (c *Candidate) remove(ctx context.Context, token eldest.Token) error {
-	return c.policy().Until(ctx, func(once context.Context) error {
-		if token > 0 {
-			return txn.Leave(once, c.cfg.KV, c.key, token)
-		}
-		return txn.Sweep(once, c.cfg.KV, c.cfg.entry())
-	})
+// ours reports whether a key is bound to our lease, and not held by another candidate.
+func (c *Candidate) ours(claim *claims.Claim, kv *mvccpb.KeyValue) bool {
+	return kv.Lease == int64(c.cfg.Session.ID()) && claim.Free(eldest.Token(kv.CreateRevision))
 }
 
 // sweep removes the own key whenever it turns up, until ctx ends.
-func (c *Candidate) sweep(ctx context.Context) {
-	ours := func(kv *mvccpb.KeyValue) bool { return kv.Lease == int64(c.cfg.Session.ID()) }
+func (c *Candidate) sweep(ctx context.Context, claim *claims.Claim) {
+	ours := func(kv *mvccpb.KeyValue) bool { return c.ours(claim, kv) }
 	absent := func(answer clientv3.OpResponse) bool {
 		kvs := answer.Get().Kvs
 		return len(kvs) == 0 || !ours(kvs[0])
@@ -179,8 +228,16 @@ func (c *Candidate) sweep(ctx context.Context) {
 			Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) { return clientv3.OpGet(c.key), absent },
 		})
 	}
-	for ctx.Err() == nil {
-		if late() != nil || c.remove(ctx, 0) != nil {
+	for attempt := 0; ctx.Err() == nil; attempt++ {
+		err := late()
+		if err == nil {
+			attempt = 0
+			err = c.policy().Insist(ctx, func(once context.Context) error { return c.removeOnce(once, claim, 0) })
+		}
+		if errors.Is(err, eldest.ErrClosed) {
+			return
+		}
+		if err != nil && retry.Sleep(ctx, c.cfg.Backoff(attempt)) != nil {
 			return
 		}
 	}

@@ -93,22 +93,6 @@ func TestRefusalsAreFinal(t *testing.T) {
 		require.ErrorIs(t, err, denied)
 		s.queued(1)
 	})
-	t.Run("resignation", func(t *testing.T) {
-		s := newStage(t)
-		session := s.session(s.cli)
-		c, g := s.gated("v", on(session))
-		l := s.lead(c)
-		g.on(func(context.Context) error {
-			g.on(refuse, nil) // and once more, in the background
-			return denied
-		}, nil)
-		require.ErrorIs(t, l.Resign(s.ctx), denied)
-		require.ErrorIs(t, l.Resign(s.ctx), denied, "it is not gone, and will not be")
-		require.ErrorIs(t, l.Err(), eldest.ErrResigned)
-		require.Len(t, s.queue(), 1)
-		require.NoError(t, session.Close(s.ctx))
-		require.Empty(t, s.queue(), "but with its lease")
-	})
 	t.Run("watch", func(t *testing.T) {
 		s := newStage(t)
 		c := s.candidate("v", func(cfg *election.Config) { cfg.Watcher = forbidden{cfg.Watcher} })

@@ -2,6 +2,7 @@ package election
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 // Retire gives leadership up and keeps the key: the leading context ends now, with
 // eldest.ErrRetired, which wraps cause if that is not nil, and Holds, the guard and
 // Proclaim refuse from now on. Nobody leads until the key goes: by Resign, by Close, by
-// Lead when its function has returned, or with the session. So code that leads has time
+// Lead when its function has returned, by the candidate's next Campaign, or with the
+// session. So code that leads has time
 // to return while no successor runs beside it, and a guarded write that it still sends
 // is refused on this side. (One that is under way already may still be applied, as no
 // other tenure has begun: G4.)
@@ -64,8 +66,29 @@ func (c *Candidate) Retire(token eldest.Token, cause error) error {
 func (c *Candidate) retired(s *standing) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.tenure == nil || s.tenure.retired.IsZero() {
+	if !s.drained() {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(context.Cause(s.tenure.ctx)))
+}
+
+// drained reports whether s is a tenure that was retired. The caller holds the candidate's
+// mu.
+func (s *standing) drained() bool {
+	return s != nil && s.tenure != nil && !s.tenure.retired.IsZero()
+}
+
+// endDrained resigns a retired tenure in which no function runs under Lead: nothing else
+// would. It returns ctx's cause, or why its key could not be removed. The caller holds mu.
+func (c *Candidate) endDrained(ctx context.Context) error {
+	s := c.standing
+	if !s.drained() || s.tenure.leads > 0 {
+		return nil
+	}
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	if err := c.leave(ctx, s, eldest.ErrResigned); err != nil && !errors.Is(err, eldest.ErrNotLeading) {
+		return err
+	}
+	return nil
 }

@@ -35,9 +35,7 @@ func TestRetire(t *testing.T) {
 		require.ErrorIs(t, err, eldest.ErrNotLeading)
 		require.ErrorIs(t, err, eldest.ErrRetired)
 	}
-	_, err = c.Campaign(s.ctx)
-	require.ErrorIs(t, err, eldest.ErrLeading, "the key stands")
-	require.ErrorIs(t, c.Withdraw(s.ctx), eldest.ErrLeading)
+	require.ErrorIs(t, c.Withdraw(s.ctx), eldest.ErrLeading, "the key stands")
 	_, err = c.StepBack(s.ctx)
 	require.ErrorIs(t, err, eldest.ErrLeading)
 	require.Equal(t, l.Key(), s.queue()[0], "nobody leads until the key goes")
@@ -144,4 +142,47 @@ func TestEndsAfterARetirement(t *testing.T) {
 	require.ErrorIs(t, l.Err(), eldest.ErrClosed, "what has passed counts")
 	_, err := s.admin.Revoke(s.ctx, session.ID())
 	require.NoError(t, err)
+}
+
+// Regression 49: a program that campaigns again whenever a tenure is over, and whose tenure
+// is retired from outside: the next campaign ends it, and enters the queue anew.
+//
+// Broken by a campaign that takes a retired tenure for a present one.
+func TestCampaignAfterARetirement(t *testing.T) {
+	s := newStage(t)
+	c := s.candidate("v")
+	first := s.lead(c)
+	_, next, waits := s.waitingFor("next")
+	get(s, waits)
+	first.Retire(nil)
+	<-first.Done()
+	again := s.campaigning(s.ctx, c)
+	won := get(s, next)
+	require.NoError(t, won.err, "somebody leads")
+	require.NoError(t, won.l.Resign(s.ctx))
+	got := get(s, again)
+	require.NoError(t, got.err)
+	require.Greater(t, got.l.Token(), won.l.Token())
+
+	// While its function runs the key is kept; the function's end gives it up.
+	running, stop, led := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		led <- got.l.Lead(s.ctx, func(context.Context) error { close(running); <-stop; return nil })
+	}()
+	get(s, running)
+	got.l.Retire(nil)
+	_, err := c.Campaign(s.ctx)
+	require.ErrorIs(t, err, eldest.ErrLeading)
+	require.Equal(t, []string{c.Key()}, s.queue())
+	close(stop)
+	require.NoError(t, get(s, led))
+	s.lead(c)
+
+	// With a context that has ended the campaign does not begin; the tenure ends all the same.
+	require.NoError(t, c.Retire(c.Status().Token, nil))
+	dead, end := context.WithCancel(s.ctx)
+	end()
+	_, err = c.Campaign(dead)
+	require.ErrorIs(t, err, context.Canceled)
+	s.queued(0)
 }

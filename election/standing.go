@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/claims"
+	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -37,12 +39,15 @@ type standing struct {
 	// unsure says that a registration was sent whose outcome is unknown, and
 	// that may therefore arrive late.
 	unsure bool
-	// removed is closed when the key is certainly gone, or goes with its lease,
-	// or, with removal saying why, when etcd refused to remove it.
-	removed chan struct{}
-	removal error
-	// disposed is closed when the claim on the key has been given up.
-	disposed chan struct{}
+	// claim holds the key; given up once, by disposing, which closes disposed.
+	claim     *claims.Claim
+	disposing sync.Once
+	disposed  chan struct{}
+	// present ends, by gone, when the key is certainly gone, or goes with its lease.
+	present context.Context
+	gone    context.CancelFunc
+	// departing has room for the one call that removes the key and waits for that.
+	departing chan struct{}
 }
 
 func (s *standing) won() bool { return s.led.Load() }
@@ -50,26 +55,13 @@ func (s *standing) won() bool { return s.led.Load() }
 // ended reports whether the standing has ended, tidied up after or not.
 func (s *standing) ended() bool { return s.ctx.Err() != nil }
 
-// gone notes how the removal of the key came out.
-func (s *standing) gone(err error) {
-	s.removal = err
-	close(s.removed)
-}
-
-// departed waits until the key is gone, or ctx ends.
-func (s *standing) departed(ctx context.Context) error {
-	if err := retry.Wait(ctx, s.removed); err != nil {
-		return err
-	}
-	return s.removal
-}
-
-// stand starts the life of a key that the queue has confirmed.
-func (c *Candidate) stand(p txn.Place, unsure bool) *standing {
+// stand starts the life of a key that the queue has confirmed and claim holds.
+func (c *Candidate) stand(claim *claims.Claim, p txn.Place, unsure bool) *standing {
 	s := &standing{
-		token: p.Token, place: p, unsure: unsure, since: time.Now(),
-		removed: make(chan struct{}), disposed: make(chan struct{}),
+		token: p.Token, place: p, unsure: unsure, since: time.Now(), claim: claim,
+		disposed: make(chan struct{}), departing: make(chan struct{}, 1),
 	}
+	s.present, s.gone = context.WithCancel(context.Background())
 	s.ctx, s.end = context.WithCancelCause(c.cfg.Session.Context())
 	c.mu.Lock()
 	c.turned()
@@ -92,6 +84,9 @@ func (c *Candidate) watchOwn(s *standing, known int64) {
 		c.lost(s, context.Cause(s.ctx))
 	case err == nil:
 		c.deposed(s, eldest.ErrDeposed)
+	case errors.Is(err, eldest.ErrClosed), rpcerr.Closed(c.cfg.KV), rpcerr.Closed(c.cfg.Watcher):
+		// Its key may be there still; without the client nothing can be known of it.
+		c.lost(s, fmt.Errorf("%w: the etcd client", eldest.ErrClosed))
 	case errors.Is(err, watch.ErrOverwritten):
 		c.lost(s, fmt.Errorf("%w: %w", eldest.ErrDeposed, err))
 	default:
@@ -105,25 +100,22 @@ func (c *Candidate) watchOwn(s *standing, known int64) {
 // whatever is left of the key, in the background.
 func (c *Candidate) lost(s *standing, cause error) {
 	if c.finish(s, cause) {
-		c.tend(s)
+		c.clean(s)
 	}
 }
 
 // deposed ends a standing whose key is certainly gone.
 func (c *Candidate) deposed(s *standing, cause error) {
-	switch {
-	case !c.finish(s, cause):
-	case s.unsure:
-		c.tend(s)
-	default:
-		s.gone(nil)
-		c.release(s)
+	if c.finish(s, cause) {
+		s.claim.Gone(s.token)
+		c.left(s)
 	}
 }
 
 // finish ends the standing's context, and with it that of the call that waits, and
 // makes the candidate idle. It reports whether this call did so: whoever finishes a
-// standing disposes of its claim.
+// standing disposes of its claim. From here on no candidate of the session adopts the key:
+// what was given up does not come back (G2).
 func (c *Candidate) finish(s *standing, cause error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,6 +123,7 @@ func (c *Candidate) finish(s *standing, cause error) bool {
 		return false
 	}
 	c.standing = nil
+	_ = s.claim.Doom(s.token) // of a session that has ended, the keys are left to Resume
 	s.end(c.failed("candidate", cause))
 	if s.waiter != nil {
 		s.waiter(context.Cause(s.ctx))

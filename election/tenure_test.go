@@ -10,6 +10,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -213,4 +214,26 @@ func TestGuardKeepsTheQueueClean(t *testing.T) {
 	_, err = l.Txn(s.ctx).Else(clientv3.OpPut(s.election+"/1", "")).Commit()
 	require.ErrorIs(t, err, eldest.ErrInvalid)
 	require.Zero(t, s.rec.Count())
+}
+
+// Regression 46: the etcd client is closed while the candidate leads. The session has
+// another one and lives, and so does the key: nobody was deposed.
+//
+// Broken by taking each end of the watch for the key's.
+func TestClientClosedWhileLeading(t *testing.T) {
+	s := newStage(t)
+	session := s.session(s.admin)
+	cli := etcdtest.Shared(t).Client(t)
+	c := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV, cfg.Watcher = cli, cli })
+	l := s.lead(c)
+	require.NoError(t, cli.Close())
+	err := s.over(l)
+	require.ErrorIs(t, err, eldest.ErrClosed)
+	require.ErrorContains(t, err, "the etcd client")
+	require.NotErrorIs(t, err, eldest.ErrDeposed)
+	require.ErrorIs(t, l.Proclaim(s.ctx, nil), eldest.ErrNotLeading)
+	require.Equal(t, []string{c.Key()}, s.queue())
+	require.NoError(t, session.Err())
+	require.NoError(t, session.Close(s.ctx))
+	require.Empty(t, s.queue())
 }

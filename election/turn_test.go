@@ -141,3 +141,33 @@ func TestLeadResignsThoughARequestIsLost(t *testing.T) {
 	}))
 	require.Empty(t, s.queue())
 }
+
+// Regression 49: a lead function of an earlier tenure never returns. The new tenure gives
+// up after a while, so that another candidate leads.
+//
+// Broken by a Lead that waits for its turn without a limit.
+func TestStuckFunctionDoesNotKeepTheNextTenure(t *testing.T) {
+	s := newStage(t)
+	turn := election.NewTurn()
+	shared := func(cfg *election.Config) { cfg.Turn, cfg.Drain = turn, 50*time.Millisecond }
+	session := s.session(s.admin)
+	lost := s.lead(s.candidate("v", on(session), shared))
+	running, stop, first := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		first <- lost.Lead(s.ctx, func(context.Context) error { close(running); <-stop; return nil })
+	}()
+	get(s, running)
+	_, err := s.admin.Revoke(s.ctx, session.ID())
+	require.NoError(t, err)
+	s.remaining(session)
+
+	l := s.lead(s.candidate("v", shared))
+	_, next, waits := s.waitingFor("next")
+	get(s, waits)
+	err = l.Lead(s.ctx, func(context.Context) error { t.Error("two at once"); return nil })
+	require.ErrorIs(t, err, eldest.ErrStuck)
+	require.ErrorIs(t, l.Err(), eldest.ErrResigned)
+	require.NoError(t, get(s, next).err, "a healthy candidate leads")
+	close(stop)
+	require.NoError(t, get(s, first))
+}

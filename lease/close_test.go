@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/claims"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -197,6 +198,41 @@ func TestLossRevokes(t *testing.T) {
 	})
 }
 
+// Regression 45: a lease whose revocation is on its way, or may be, is not resumed in this
+// process: the revocation would end the resumed session. A refusal is an answer.
+//
+// Broken by forgetting with the session what was sent.
+func TestLeaseThatMayBeRevokedIsNotResumed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		revoke  reply
+		resumed bool
+	}{
+		"no answer": {hole, false},
+		"doubtful":  {fail(errAway), false},
+		"refused":   {fail(rpctypes.ErrPermissionDenied), true},
+		"too late":  {late(time.Second, ok(0)), false}, // and not waited for
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{tc.revoke}
+				session := open(t, s.config(0))
+				require.Error(t, session.Close(within(t, 500*time.Millisecond)))
+				session.Abandon()
+				resumed, err := lease.Resume(t.Context(), s.config(0), session.ID())
+				if tc.resumed {
+					require.NoError(t, err)
+					resumed.Abandon()
+					return
+				}
+				require.ErrorIs(t, err, eldest.ErrSessionLost)
+				require.ErrorContains(t, err, "revoke")
+				require.Empty(t, s.requests("renew"), "it was asked for")
+			})
+		})
+	}
+}
+
 // TestSharedLeaseIsLeftAlone: what one of several sessions on a lease has lost may be kept
 // by another; only Close revokes it.
 func TestSharedLeaseIsLeftAlone(t *testing.T) {
@@ -265,8 +301,8 @@ func TestSessionConcurrentSafe(t *testing.T) {
 						t.Error("held after it was lost")
 					}
 					session.TTL()
-					if _, err := session.Claim(context.Background(), "x"); err == nil {
-						session.Release("x")
+					if c, err := session.Claims().Claim(claims.Name{Key: "x"}); err == nil {
+						c.Release()
 					}
 					time.Sleep(time.Duration(i+1) * time.Millisecond)
 				}

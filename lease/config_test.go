@@ -68,12 +68,6 @@ func TestBadArguments(t *testing.T) {
 		require.ErrorContains(t, err, "is not positive")
 	}
 	require.Empty(t, s.sent)
-	s.grant, s.renew = []reply{ok(10)}, []reply{ok(10)}
-	session := open(t, cfg)
-	defer session.Abandon()
-	_, err = session.Claim(nil, "name") //nolint:staticcheck // the nil context is what is tested
-	require.ErrorIs(t, err, eldest.ErrInvalid)
-	require.ErrorIs(t, session.Settled(nil, "name"), eldest.ErrInvalid) //nolint:staticcheck // as above
 }
 
 // TestAskedTTL: what is asked for is what was wanted, rounded up; what counts is

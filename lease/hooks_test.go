@@ -1,13 +1,13 @@
 package lease_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/eldest-io/eldest/internal/claims"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -46,8 +46,8 @@ func TestHookUsesTheSession(t *testing.T) {
 		use := func() {
 			session.Holds(time.Second)
 			session.TTL()
-			if _, err := session.Claim(context.Background(), "x"); err == nil {
-				session.Release("x")
+			if c, err := session.Claims().Claim(claims.Name{Key: "x"}); err == nil {
+				c.Release()
 			}
 			seen = append(seen, session.Status().State)
 		}

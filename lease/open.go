@@ -10,6 +10,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/claims"
 )
 
 // attemptTimeout bounds one attempt to grant or to resume: a member that
@@ -40,6 +41,7 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 		if err != nil {
 			return 0, 0, err
 		}
+		claims.Forget(int64(resp.ID))
 		return resp.ID, resp.TTL, nil
 	})
 	if err != nil {
@@ -53,12 +55,17 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 // keys, their tokens and leadership are kept. Config.TTL is ignored: the lease
 // has one. It blocks like Open.
 //
-// A lease that is gone is an error that wraps eldest.ErrSessionLost; open a new
-// session then. The caller must know that no other process renews the lease.
+// A lease that is gone, or that this process has asked etcd to revoke without an answer,
+// is an error that wraps eldest.ErrSessionLost; open a new session then. The caller must
+// know that no other process renews the lease, or has requests on their way that revoke
+// it or delete its keys.
 func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, error) {
 	cfg, err := checked(ctx, cfg)
 	if err == nil && id <= 0 {
 		err = fmt.Errorf("%w: the lease ID %d is not positive", eldest.ErrInvalid, id)
+	}
+	if err == nil && claims.Revoked(int64(id)) {
+		err = fmt.Errorf("%w: this process has asked etcd to revoke the lease, and the request may still arrive", eldest.ErrSessionLost)
 	}
 	if err != nil {
 		return nil, opening("resume session", id, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/claims"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
@@ -99,6 +100,7 @@ func (s *Session) renew(failures int) error {
 	switch {
 	case errors.Is(err, errGone):
 		s.cleanup = false // nothing is left to revoke
+		claims.Forget(int64(s.id))
 		s.loseLocked(fmt.Errorf("%w: %w", eldest.ErrSessionLost, err))
 		return nil
 	case err != nil:
@@ -200,15 +202,22 @@ func (s *Session) revoke() error {
 	ctx, cancel := context.WithTimeout(s.revoking, ttl)
 	defer cancel()
 	policy := ask.Policy{Client: s.cfg.Lease, Timeout: max(timeout, time.Second), Backoff: s.cfg.Backoff}
+	refused := true // each attempt so far
 	err := policy.Until(ctx, func(ctx context.Context) error {
+		claims.Revoking(int64(s.id))
 		_, err := s.cfg.Lease.Revoke(ctx, s.id)
 		if rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
 			return nil
 		}
+		refused = refused && rpcerr.Definite(err)
 		return err
 	})
+	if err != nil && refused {
+		claims.Refused(int64(s.id))
+	}
 	switch {
 	case err == nil:
+		claims.Forget(int64(s.id))
 		return nil
 	case s.revoking.Err() != nil:
 		return nil // given up by Abandon: the lease is to live on

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/claims"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/serial"
 )
@@ -65,9 +66,7 @@ type Session struct {
 	state    State
 	timer    *time.Timer // fires at the deadline, or just before and is set again
 	cleanup  bool        // whether the lease is to be revoked when the session ends
-	uses     map[string]*use
-	swept    map[string]bool         // names that were ever tended with a sweep
-	left     map[string]eldest.Token // see Leave
+	claims   *claims.Claims
 
 	hooks serial.Queue
 	done  chan struct{} // closed when the renewing goroutine has ended
@@ -85,8 +84,8 @@ func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration) *
 		cfg: cfg, id: id, ctx: ctx, end: end,
 		rhythm: r, deadline: deadlineAfter(sent, r.ttl, r.margin),
 		cleanup: !cfg.Shared,
-		uses:    make(map[string]*use), swept: make(map[string]bool), left: make(map[string]eldest.Token),
-		done: make(chan struct{}),
+		claims:  claims.New(ctx, int64(id)),
+		done:    make(chan struct{}),
 	}
 	s.revoking, s.noRevoke = context.WithCancel(context.Background())
 	s.mu.Lock()
@@ -103,6 +102,9 @@ func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration) *
 
 // ID returns the lease's ID.
 func (s *Session) ID() clientv3.LeaseID { return s.id }
+
+// Claims is for package election: which candidate of the session has which key.
+func (s *Session) Claims() *claims.Claims { return s.claims }
 
 // TTL returns the TTL that the server granted last.
 func (s *Session) TTL() time.Duration {
@@ -169,8 +171,8 @@ func (s *Session) Close(ctx context.Context) error {
 	if err := retry.Wait(ctx, s.done); err != nil {
 		return s.failed("close session", err)
 	}
-	// The tenders' context has ended; they are only waited for.
-	if err := s.waitTenders(ctx); err != nil {
+	// The context of what removes keys has ended; it is only waited for.
+	if err := s.claims.Wait(ctx); err != nil {
 		return s.failed("close session", err)
 	}
 	_ = s.hooks.Wait(ctx)
@@ -181,17 +183,19 @@ func (s *Session) Close(ctx context.Context) error {
 }
 
 // Abandon ends the session on this side only: renewing stops, nothing is sent,
-// and the lease lives on until it expires, for Resume or for nobody. A revocation
-// that is under way, after a loss or a Close, is given up, and so is the removal of
-// a key whose candidate or leader has left without etcd's confirmation: if Resume
-// brings that session back, the key, and its token, is still there. Abandon waits for the
-// session's goroutines, which end at once, but not for hooks. Closing an abandoned
-// session is harmless and sends nothing.
+// and the lease lives on until it expires, for Resume or for nobody. The key of a
+// candidate that waits or leads, and its token, is there for Resume. A revocation that is
+// under way, after a loss or a Close, is given up, and so is the removal of a key whose
+// candidate or leader has left; requests that were sent may still arrive. So in this
+// process Resume refuses a lease whose revocation was sent, and a candidate of a resumed
+// session does not take over a key whose removal was: it enters the queue anew. Abandon
+// waits for the session's goroutines, which end at once, but not for hooks. Closing an
+// abandoned session is harmless and sends nothing.
 func (s *Session) Abandon() {
 	s.lose(fmt.Errorf("%w: the session was abandoned", eldest.ErrClosed), false)
 	s.noRevoke()
 	<-s.done
-	_ = s.waitTenders(context.Background())
+	_ = s.claims.Wait(context.Background())
 }
 
 // Forfeit ends the session as lost, before its deadline: for an owner whose work takes

@@ -38,21 +38,6 @@ func Leave(ctx context.Context, kv clientv3.KV, key string, token eldest.Token) 
 	return outcome(err)
 }
 
-// Sweep deletes a candidate's key, whatever its token, if it is bound to the
-// given lease: for the holder of the lease who does not know whether an attempt
-// to enter went through. A key that is not there is a success. Two requests, one
-// if there is nothing to sweep.
-//
-// It finds out which life to end first: one request that took whatever the lease
-// holds could arrive late and take a later life of the key.
-func Sweep(ctx context.Context, kv clientv3.KV, e Entry) error {
-	resp, err := kv.Get(ctx, e.Key())
-	if err != nil || len(resp.Kvs) == 0 || resp.Kvs[0].Lease != e.Lease {
-		return err
-	}
-	return Leave(ctx, kv, e.Key(), eldest.Token(resp.Kvs[0].CreateRevision))
-}
-
 // inLife compares a key with one life of it.
 func inLife(key string, token eldest.Token) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", int64(token))

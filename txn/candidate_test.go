@@ -70,29 +70,6 @@ func TestLeaveEndsOneLifeOnly(t *testing.T) {
 	require.NotEqual(t, p.Token, again.Token)
 }
 
-func TestSweepTakesWhateverIsBoundToTheLease(t *testing.T) {
-	s := newStage(t)
-	e, _ := s.enter("v")
-	other, _ := s.enter("other")
-	s.methods()
-	require.NoError(t, txn.Sweep(s.ctx, s.kv, e))
-	require.Equal(t, []string{"Range", "Txn"}, s.methods())
-	_, absent := s.value(e.Key())
-	require.True(t, absent)
-	_, absent = s.value(other.Key())
-	require.False(t, absent)
-	require.NoError(t, txn.Sweep(s.ctx, s.kv, e), "nothing there is a success")
-	require.Equal(t, []string{"Range"}, s.methods())
-
-	// A key of that name under another lease, or none, is not ours.
-	s.put(e.Key(), "by hand")
-	require.NoError(t, txn.Sweep(s.ctx, s.kv, e))
-	require.Equal(t, int64(1), s.count(e.Key()))
-	s.put(e.Key(), "by hand", clientv3.WithLease(clientv3.LeaseID(other.Lease)))
-	require.NoError(t, txn.Sweep(s.ctx, s.kv, e))
-	require.Equal(t, int64(1), s.count(e.Key()))
-}
-
 func (s *stage) count(key string) int64 {
 	s.t.Helper()
 	resp, err := s.admin.Get(s.ctx, key, clientv3.WithCountOnly())

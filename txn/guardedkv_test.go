@@ -168,7 +168,7 @@ func TestNamespacedClient(t *testing.T) {
 	next, err := queue.Ahead(s.ctx, kv, b, pb, 0)
 	require.NoError(t, err)
 	require.True(t, next.First())
-	require.NoError(t, txn.Sweep(s.ctx, kv, b))
+	require.NoError(t, txn.Leave(s.ctx, kv, b.Key(), pb.Token))
 	_, absent = s.value(space + b.Key())
 	require.True(t, absent)
 }

@@ -1,7 +1,6 @@
 package txn_test
 
 import (
-	"bytes"
 	"context"
 	"testing"
 	"time"
@@ -55,14 +54,6 @@ func TestLostReplyIsAnUnknownOutcomeAndCanBeRepeated(t *testing.T) {
 	p, err = queue.EnterAlone(s.ctx, kv, e)
 	require.NoError(t, err)
 	require.True(t, p.Adopted)
-
-	// Of the two requests of a sweep only the second one writes.
-	deletes := func(message []byte) bool { return bytes.Count(message, []byte(e.Key())) > 1 }
-	swallow := host.SwallowNextReply(deletes)
-	require.ErrorIs(t, txn.Sweep(s.ctx, kv, e), eldest.ErrOutcomeUnknown)
-	require.NoError(t, swallow.Wait(s.ctx))
-	require.Zero(t, s.count(e.Key()))
-	require.NoError(t, txn.Sweep(s.ctx, kv, e))
 }
 
 // Row 18: the third of the three outcomes of a guarded operation.

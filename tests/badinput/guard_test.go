@@ -212,7 +212,6 @@ func txnSection(t *testing.T) section {
 		row{tried: "`Leave` with a token that is not the key's", sent: 1, try: func() error {
 			return txn.Leave(st.ctx, st.cli, entry.Key(), place.Token+1)
 		}},
-		row{tried: "`Sweep` with a lease that is not the key's", sent: 1, try: func() error { return txn.Sweep(st.ctx, st.cli, other) }},
 	)
 	return s
 }

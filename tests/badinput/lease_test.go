@@ -19,10 +19,9 @@ func leaseSection(t *testing.T) section {
 	c := etcdtest.Start(t, etcdtest.Config{Heartbeat: 100 * time.Millisecond, Election: time.Second}) // etcd's own timeouts
 	st := newStage(t, c, "orders")
 	session := st.session()
-	closed, abandoned, claimed := st.session(), st.session(), st.session()
+	closed, abandoned := st.session(), st.session()
 	require.NoError(t, closed.Close(st.ctx))
 	abandoned.Abandon()
-	require.NoError(t, second(claimed.Claim(st.ctx, st.election)))
 	gone, err := st.admin.Grant(st.ctx, 60)
 	require.NoError(t, err)
 	_, err = st.admin.Revoke(st.ctx, gone.ID)
@@ -108,13 +107,6 @@ func leaseSection(t *testing.T) section {
 		row{tried: "margin 1 s and TTL 1 s, of which the server makes 2 s", op: "open session", want: errInvalid, try: func() error {
 			return second(lease.Open(st.ctx, lease.Config{Lease: st.cli, TTL: time.Second, Margin: time.Second}))
 		}},
-		row{tried: "`Claim`: a name that is held", want: []error{eldest.ErrCampaigning}, try: func() error {
-			return second(claimed.Claim(st.ctx, st.election))
-		}},
-		row{tried: "`Claim`: no context", op: "claim", want: errInvalid, try: func() error { return second(session.Claim(absent, "name")) }},
-		row{tried: "`Settled`: no context", op: "settle", want: errInvalid, try: func() error { return session.Settled(absent, "name") }},
-		row{tried: "`Claim` after `Close`", want: []error{eldest.ErrClosed}, try: func() error { return second(closed.Claim(st.ctx, st.election)) }},
-		row{tried: "`Release`: a name that nobody holds", try: func() error { session.Release("nobody's"); return nil }},
 		row{tried: "`Close`: no context", op: "close session", want: errInvalid, try: func() error { return session.Close(absent) }},
 		row{tried: "`Close` twice", try: func() error { return closed.Close(st.ctx) }},
 		row{tried: "`Close` after `Abandon`", try: func() error { return abandoned.Close(st.ctx) }},

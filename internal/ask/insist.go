@@ -1,0 +1,24 @@
+package ask
+
+import (
+	"context"
+	"errors"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
+)
+
+// Insist is Until for what must be done sooner or later, such as the removal of a key: a
+// refusal of etcd is one failed attempt, and not the end. It returns nil, an error that
+// wraps eldest.ErrClosed where the client was closed, or the cause of ctx's end.
+func (p Policy) Insist(ctx context.Context, f func(ctx context.Context) error) error {
+	for attempt := 0; ; attempt++ {
+		err := p.Until(ctx, f)
+		if err == nil || ctx.Err() != nil || errors.Is(err, eldest.ErrClosed) {
+			return err
+		}
+		if err := retry.Sleep(ctx, p.Backoff(attempt)); err != nil {
+			return err
+		}
+	}
+}
