@@ -1,7 +1,9 @@
 package election_test
 
 import (
+	"cmp"
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,8 +19,15 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// patience is how long a test may take, on a machine that is busy with much else.
-const patience = 2 * time.Minute
+// patience is how long a test may take, on a machine that is busy with much else. Who runs
+// tests that are to fail (tests/mutants) has less of it, and says so by ELDEST_PATIENCE.
+var patience = func() time.Duration {
+	d, err := time.ParseDuration(cmp.Or(os.Getenv("ELDEST_PATIENCE"), "2m"))
+	if err != nil {
+		panic(err)
+	}
+	return d
+}()
 
 // stage is what most tests stand on: an election of their own on the shared etcd,
 // a client that is recorded, and one that is not.
@@ -145,6 +154,14 @@ func (s *stage) until(what string, condition func() bool) {
 func (s *stage) queued(n int) {
 	s.t.Helper()
 	s.until("the queue's length", func() bool { return len(s.queue()) == n })
+}
+
+// clean waits until the background has removed all that was left, under a session that
+// lives.
+func (s *stage) clean(session *lease.Session) {
+	s.t.Helper()
+	s.until("what was left is removed", func() bool { return len(s.queue()) == 0 })
+	require.NoError(s.t, session.Err(), "not with its lease")
 }
 
 // queue returns the keys in the election's range, oldest first.

@@ -225,7 +225,7 @@ func TestLeaseThatMayBeRevokedIsNotResumed(t *testing.T) {
 					resumed.Abandon()
 					return
 				}
-				require.ErrorIs(t, err, eldest.ErrSessionLost)
+				require.ErrorIs(t, err, eldest.ErrSessionLost, "resumed, and about to be revoked")
 				require.ErrorContains(t, err, "revoke")
 				require.Empty(t, s.requests("renew"), "it was asked for")
 			})
