@@ -46,7 +46,7 @@ func TestKeyOfAnEndedTenureIsNotAdoptedByTheNextCandidate(t *testing.T) {
 	// One that may not remove it does not lead with it either, nor does it make the
 	// session forget.
 	_, err := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = r }).Campaign(s.ctx)
-	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied, "a key that was given up is adopted")
 
 	for range 2 {
 		r.now.Store(false)
