@@ -208,7 +208,8 @@ func (c *Candidate) ours(claim *claims.Claim, kv *mvccpb.KeyValue) bool {
 	return kv.Lease == int64(c.cfg.Session.ID()) && claim.Free(eldest.Token(kv.CreateRevision))
 }
 
-// sweep removes the own key whenever it turns up, until ctx ends.
+// sweep removes the own key whenever it turns up, until ctx ends or the client is closed.
+// What etcd refuses meanwhile is tried again.
 func (c *Candidate) sweep(ctx context.Context, claim *claims.Claim) {
 	ours := func(kv *mvccpb.KeyValue) bool { return c.ours(claim, kv) }
 	absent := func(answer clientv3.OpResponse) bool {
@@ -231,13 +232,16 @@ func (c *Candidate) sweep(ctx context.Context, claim *claims.Claim) {
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		err := late()
 		if err == nil {
+			err = c.remove(ctx, claim, 0)
+		}
+		if err == nil {
 			attempt = 0
-			err = c.policy().Insist(ctx, func(once context.Context) error { return c.removeOnce(once, claim, 0) })
+			continue
 		}
 		if errors.Is(err, eldest.ErrClosed) {
 			return
 		}
-		if err != nil && retry.Sleep(ctx, c.cfg.Backoff(attempt)) != nil {
+		if retry.Sleep(ctx, c.cfg.Backoff(attempt)) != nil {
 			return
 		}
 	}

@@ -141,10 +141,11 @@ func (s *stage) until(what string, condition func() bool) {
 	s.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
+	late := time.After(patience * 3 / 4) // while conditions can still be asked
 	for !condition() {
 		select {
 		case <-tick.C:
-		case <-s.ctx.Done():
+		case <-late:
 			require.FailNow(s.t, "not before the test's deadline: "+what)
 		}
 	}
