@@ -229,19 +229,19 @@ func (c *Candidate) sweep(ctx context.Context, claim *claims.Claim) {
 			Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) { return clientv3.OpGet(c.key), absent },
 		})
 	}
-	for attempt := 0; ctx.Err() == nil; attempt++ {
+	for failures := 0; ctx.Err() == nil; failures++ {
 		err := late()
 		if err == nil {
 			err = c.remove(ctx, claim, 0)
 		}
 		if err == nil {
-			attempt = 0
+			failures = -1
 			continue
 		}
 		if errors.Is(err, eldest.ErrClosed) {
 			return
 		}
-		if retry.Sleep(ctx, c.cfg.Backoff(attempt)) != nil {
+		if retry.Sleep(ctx, c.cfg.Backoff(failures)) != nil {
 			return
 		}
 	}
