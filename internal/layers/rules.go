@@ -61,6 +61,7 @@ var (
 	cell  = "state goes out through a latest-value cell"
 	sight = "watches that go on"
 	left  = "whether a client was left out"
+	owns  = "which candidate of a session has which key, and what is to be removed"
 )
 
 // Rooms is the plan of the house.
@@ -87,7 +88,7 @@ var Rooms = map[string]Room{
 		Still: "the key layout is arithmetic on strings",
 	},
 	"lease": {
-		May:       map[string]string{".": nouns, "internal/absent": left, "internal/ask": asks, "internal/retry": pause, "internal/rpcerr": reads, "internal/serial": hooks},
+		May:       map[string]string{".": nouns, "internal/absent": left, "internal/ask": asks, "internal/claims": owns, "internal/retry": pause, "internal/rpcerr": reads, "internal/serial": hooks},
 		Otherwise: "it knows time, not elections: a session serves any number of them",
 	},
 	"txn": {
@@ -103,7 +104,7 @@ var Rooms = map[string]Room{
 	"election": {
 		May: map[string]string{
 			".": nouns, "keys": "the own key", "lease": "the session", "txn": "every compare-and-commit",
-			"internal/watch": "the predecessor, and the own key", "internal/absent": left, "internal/ask": asks, "internal/retry": pause, "internal/rpcerr": reads, "internal/serial": hooks,
+			"internal/watch": "the predecessor, and the own key", "internal/absent": left, "internal/ask": asks, "internal/claims": owns, "internal/retry": pause, "internal/rpcerr": reads, "internal/serial": hooks,
 		},
 		Otherwise: "one campaign knows nothing of observers, of the next campaign, or of services",
 		MustNot:   map[string]string{grpc: "one campaign is not a service"},
@@ -236,6 +237,14 @@ var Rooms = map[string]Room{
 	"internal/ask": {
 		May:       map[string]string{".": nouns, "internal/retry": pause, "internal/rpcerr": reads},
 		Otherwise: "it repeats a question, whatever is asked",
+	},
+	"internal/claims": {
+		May:       map[string]string{".": nouns, "internal/retry": pause},
+		Otherwise: "it decides who has which key, and sends nothing",
+		MustNot: map[string]string{
+			"go.etcd.io/...": "it decides who has which key, and sends nothing",
+			grpc:             "it decides who has which key, and sends nothing",
+		},
 	},
 	"internal/absent": {
 		Otherwise: "whether something is there can be asked without anybody",
