@@ -67,16 +67,25 @@ func (l line) enter(ctx context.Context, slot *slot, value string, how entering)
 	rec := &recorder{KV: s.client}
 	var place txn.Place
 	unsure := 0
-	err := policy(s.client).Until(live, func(once context.Context) (err error) {
-		place, err = how(once, rec, l.entry(value))
-		if errors.Is(err, eldest.ErrOutcomeUnknown) {
-			unsure++
+	enter := func() error {
+		return policy(s.client).Until(live, func(once context.Context) (err error) {
+			place, err = how(once, rec, l.entry(value))
+			if errors.Is(err, eldest.ErrOutcomeUnknown) {
+				unsure++
+			}
+			if rpcerr.Is(err, rpctypes.ErrLeaseNotFound) || settled(err) {
+				return ask.Final(err)
+			}
+			return err
+		})
+	}
+	err := enter()
+	for err == nil && slot.dooms(place.Token) {
+		// The request that removes it may be on its way: it goes first.
+		if err = slot.removeDoomed(live, place.Token); err == nil {
+			err = enter()
 		}
-		if rpcerr.Is(err, rpctypes.ErrLeaseNotFound) || settled(err) {
-			return ask.Final(err)
-		}
-		return err
-	})
+	}
 	slot.owe(value, unsure)
 	if err != nil {
 		if unsure > 0 {

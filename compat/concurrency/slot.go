@@ -28,6 +28,10 @@ type slot struct {
 	watched map[eldest.Token]context.CancelFunc
 	// removing are the lives that are being resigned: closed when the outcome is known.
 	removing map[eldest.Token]chan struct{}
+	// doomed are the lives that were to be removed when nobody stood on them, and of which
+	// etcd has not confirmed that they are gone. Nobody adopts one: the request may be on
+	// its way.
+	doomed map[eldest.Token]bool
 	// owed counts, by value, the registrations that may arrive still; sweeping says that
 	// they are looked out for, until overdue; accounted is the latest life of which it is
 	// known whether it was one: what is owed still comes later.
@@ -46,7 +50,7 @@ func (s *Session) slot(key string) *slot {
 		k = &slot{
 			session: s, key: key, turn: make(chan struct{}, 1),
 			stands: make(map[eldest.Token]int), watched: make(map[eldest.Token]context.CancelFunc),
-			removing: make(map[eldest.Token]chan struct{}), owed: make(map[string]int),
+			removing: make(map[eldest.Token]chan struct{}), doomed: make(map[eldest.Token]bool), owed: make(map[string]int),
 		}
 		s.slots[key] = k
 	}
@@ -60,7 +64,7 @@ func (k *slot) put() {
 	k.session.mu.Lock()
 	defer k.session.mu.Unlock()
 	k.refs--
-	if k.refs == 0 && len(k.stands) == 0 && len(k.watched) == 0 && !k.sweeping {
+	if k.refs == 0 && len(k.stands) == 0 && len(k.watched) == 0 && len(k.doomed) == 0 && !k.sweeping {
 		delete(k.session.slots, k.key)
 	}
 }
@@ -163,12 +167,15 @@ func (k *slot) remove(ctx context.Context, rec *recorder, token eldest.Token) er
 }
 
 // forsake takes a life of the key away on which nobody stands any more. It waits for that
-// until patience ends; after that it goes on in the background.
+// until patience ends; after that it goes on in the background, however often etcd refuses.
 func (k *slot) forsake(patience context.Context, token eldest.Token) {
 	gone := make(chan struct{})
 	k.background(false, func(ctx context.Context) {
 		defer close(gone)
-		_, _ = k.clear(ctx, token) // what etcd refuses to remove goes with the lease
+		_ = policy(k.session.client).Insist(ctx, func(once context.Context) error {
+			_, err := k.clear(once, token)
+			return err
+		})
 	})
 	_ = retry.Wait(patience, gone)
 }
@@ -182,8 +189,34 @@ func (k *slot) clear(ctx context.Context, token eldest.Token) (removed bool, err
 	if !k.free(token) {
 		return false, nil
 	}
-	err = k.remove(ctx, &recorder{KV: k.session.client}, token)
+	err = k.removeDoomed(ctx, token)
 	return err == nil, err
+}
+
+// removeDoomed removes a life of the key on which nobody stands. The caller has the turn.
+func (k *slot) removeDoomed(ctx context.Context, token eldest.Token) error {
+	k.doom(token, true)
+	err := k.remove(ctx, &recorder{KV: k.session.client}, token)
+	if err == nil {
+		k.doom(token, false)
+	}
+	return err
+}
+
+func (k *slot) doom(token eldest.Token, doomed bool) {
+	k.session.mu.Lock()
+	defer k.session.mu.Unlock()
+	if doomed {
+		k.doomed[token] = true
+	} else {
+		delete(k.doomed, token)
+	}
+}
+
+func (k *slot) dooms(token eldest.Token) bool {
+	k.session.mu.Lock()
+	defer k.session.mu.Unlock()
+	return k.doomed[token]
 }
 
 // background is the session's, with the slot kept.

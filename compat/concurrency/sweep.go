@@ -8,8 +8,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/watch"
-	"github.com/eldest-io/eldest/txn"
 )
 
 // underWay is how long a request whose sender has given up may be on its way: longer than
@@ -53,10 +53,10 @@ func (k *slot) paid(life eldest.Token, value string) {
 	}
 }
 
-// sweep removes what is owed as it turns up.
+// sweep removes what is owed as it turns up. What etcd refuses meanwhile is tried again.
 func (k *slot) sweep(ctx context.Context) {
 	s := k.session
-	for {
+	for failures := 0; ; failures++ {
 		s.mu.Lock()
 		left := time.Until(k.overdue)
 		if ctx.Err() != nil || len(k.owed) == 0 || left <= 0 {
@@ -77,14 +77,16 @@ func (k *slot) sweep(ctx context.Context) {
 		if err == nil {
 			removed, err = k.clear(ctx, eldest.Token(ghost.CreateRevision))
 		}
-		s.mu.Lock()
-		switch {
-		case err != nil: // etcd refuses to say, or to remove
-			clear(k.owed)
-		case removed:
-			k.paid(eldest.Token(ghost.CreateRevision), string(ghost.Value))
+		if err != nil {
+			_ = retry.Sleep(ctx, policy(s.client).Backoff(failures))
+			continue
 		}
-		s.mu.Unlock()
+		failures = -1
+		if removed {
+			s.mu.Lock()
+			k.paid(eldest.Token(ghost.CreateRevision), string(ghost.Value))
+			s.mu.Unlock()
+		}
 	}
 }
 
@@ -111,7 +113,7 @@ func (k *slot) purge(value string) {
 			return err
 		}
 		life := eldest.Token(resp.Kvs[0].CreateRevision)
-		if err := txn.Leave(once, s.client, k.key, life); err != nil {
+		if err := k.removeDoomed(once, life); err != nil {
 			return err
 		}
 		s.mu.Lock()
