@@ -151,7 +151,7 @@ func (c *Candidate) tendKey(token eldest.Token, unsure bool, gone func(error)) {
 // whatever life bound to our lease, and retries until that is confirmed, ctx ends
 // (its cause) or etcd refuses for good.
 func (c *Candidate) remove(ctx context.Context, token eldest.Token) error {
-	return c.policy().Until(ctx, func(once context.Context) error {
+	return c.policy("remove key").Until(ctx, func(once context.Context) error {
 		if token > 0 {
 			return txn.Leave(once, c.cfg.KV, c.key, token)
 		}

@@ -199,8 +199,7 @@ func (s *Session) revoke() error {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.revoking, ttl)
 	defer cancel()
-	policy := ask.Policy{Client: s.cfg.Lease, Timeout: max(timeout, time.Second), Backoff: s.cfg.Backoff}
-	err := policy.Until(ctx, func(ctx context.Context) error {
+	err := s.cfg.policy("revoke", max(timeout, time.Second), s.hooks).Until(ctx, func(ctx context.Context) error {
 		_, err := s.cfg.Lease.Revoke(ctx, s.id)
 		if rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
 			return nil

@@ -69,7 +69,7 @@ type Session struct {
 	swept    map[string]bool         // names that were ever tended with a sweep
 	left     map[string]eldest.Token // see Leave
 
-	hooks serial.Queue
+	hooks *serial.Queue
 	done  chan struct{} // closed when the renewing goroutine has ended
 	// revoking bounds the clean-up; noRevoke ends it early.
 	revoking context.Context
@@ -79,14 +79,14 @@ type Session struct {
 
 // newSession starts the session of a lease that was granted or renewed by a
 // request sent at the reading sent.
-func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration) *Session {
+func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration, hooks *serial.Queue) *Session {
 	ctx, end := context.WithCancelCause(context.Background())
 	s := &Session{
 		cfg: cfg, id: id, ctx: ctx, end: end,
 		rhythm: r, deadline: deadlineAfter(sent, r.ttl, r.margin),
 		cleanup: !cfg.Shared,
 		uses:    make(map[string]*use), swept: make(map[string]bool), left: make(map[string]eldest.Token),
-		done: make(chan struct{}),
+		hooks: hooks, done: make(chan struct{}),
 	}
 	s.revoking, s.noRevoke = context.WithCancel(context.Background())
 	s.mu.Lock()

@@ -120,6 +120,13 @@ func New(cfg Config) (*Observer, error) {
 		stop:   stop,
 		done:   make(chan struct{}),
 	}
+	if cfg.Hooks.Retrying != nil {
+		o.source.Failed = func(attempt int, err error, pause time.Duration) {
+			tell(o, cfg.Hooks.Retrying, RetryingEvent{
+				Election: cfg.Election, Op: "watch", Attempt: attempt, Err: err, Pause: pause, At: time.Now(),
+			})
+		}
+	}
 	o.picture = picture{election: cfg.Election, foreign: o.foreign}
 	o.queue.Store(-1)
 	tell(o, cfg.Hooks.Started, StartedEvent{Observer: o})

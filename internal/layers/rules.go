@@ -169,7 +169,8 @@ var Rooms = map[string]Room{
 	"elector": {
 		May: map[string]string{
 			".": nouns, "election": "one campaign after another", "transfer": "a mailbox for each", "lease": "a new session for each", "observe": "whom to follow",
-			"identity": "who is followed", "internal/latest": cell, "internal/retry": pause, "internal/serial": hooks,
+			"identity": "who is followed", "hooks": "lines for attempts that fail",
+			"internal/latest": cell, "internal/retry": pause, "internal/serial": hooks,
 		},
 		Otherwise: "the loop is made of campaigns and sessions, not of keys and transactions, and serves nobody",
 		MustNot:   map[string]string{grpc: "standing again and again is not a service"},
