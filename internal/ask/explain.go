@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,18 +19,15 @@ const (
 	// broken is gRPC's name for the state of a client none of whose endpoints can be
 	// connected to. (Its constant is in a package that is not needed otherwise.)
 	broken = "TRANSIENT_FAILURE"
-	// beforeCause is what gRPC writes before the error of a connection, in the status of a
-	// request that waited for one in vain.
-	beforeCause = "latest balancer error: "
-	// explaining is how long such a request waits.
+	// explaining bounds the request that is asked for the reason.
 	explaining = 10 * time.Millisecond
 )
 
 // explained adds to the error of a request why the client has no connection, such as a
-// certificate that was not accepted: requests wait for a connection until their time is up,
-// and etcd's client then returns nothing but that. It asks gRPC itself, with a request that
-// changes nothing if there is a connection by now. Errors of an etcd that answered, and
-// those of other clients, are returned as they are.
+// certificate that was not accepted: requests of etcd's client wait for a connection until
+// their time is up, and then return nothing but that. A request on gRPC's own connection does
+// not wait, and fails with the reason; if there is a connection by now, it changes nothing.
+// Errors of an etcd that answered, and those of other clients, are returned as they are.
 func explained(ctx context.Context, client any, err error) error {
 	c, ok := client.(*clientv3.Client)
 	if code := rpcerr.Code(err); !ok || c == nil || code != codes.DeadlineExceeded && code != codes.Unavailable {
@@ -41,9 +39,13 @@ func explained(ctx context.Context, client any, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, explaining)
 	defer cancel()
-	_, waited := etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
-	if _, cause, found := strings.Cut(status.Convert(waited).Message(), beforeCause); found {
-		return fmt.Errorf("%w: %s", err, cause)
+	_, failure := etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
+	if status.Code(failure) != codes.Unavailable {
+		return err
 	}
-	return err
+	cause, _ := strings.CutPrefix(status.Convert(failure).Message(), "connection error: desc = ")
+	if text, unquoted := strconv.Unquote(cause); unquoted == nil {
+		cause = text
+	}
+	return fmt.Errorf("%w: %s", err, cause)
 }

@@ -41,6 +41,15 @@ func TestAskedUntilAnswered(t *testing.T) {
 			attempts = append(attempts, attempt)
 			return 100 * time.Millisecond
 		}
+		type failure struct {
+			attempt int
+			err     error
+			pause   time.Duration
+		}
+		var failures []failure
+		p.Failed = func(attempt int, err error, pause time.Duration) {
+			failures = append(failures, failure{attempt, err, pause})
+		}
 		n := 0
 		err := p.Until(t.Context(), func(ctx context.Context) error {
 			n++
@@ -57,6 +66,10 @@ func TestAskedUntilAnswered(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 1, 2}, attempts)
 		require.Equal(t, 1300*time.Millisecond, time.Since(begun))
+		const pause = 100 * time.Millisecond
+		require.Equal(t, []failure{
+			{1, context.DeadlineExceeded, pause}, {2, rpctypes.ErrLeaderChanged, pause}, {3, errAway, pause},
+		}, failures)
 	})
 }
 
@@ -100,7 +113,9 @@ func TestEndsWithItsContext(t *testing.T) {
 		during, stop := context.WithTimeoutCause(t.Context(), 500*time.Millisecond, cause)
 		defer stop()
 		begun = time.Now()
-		require.ErrorIs(t, policy().Until(during, hole), cause)
+		p := policy()
+		p.Failed = func(int, error, time.Duration) { t.Error("another attempt follows?") }
+		require.ErrorIs(t, p.Until(during, hole), cause)
 		require.Equal(t, 500*time.Millisecond, time.Since(begun))
 	})
 }
