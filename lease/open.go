@@ -97,7 +97,8 @@ var errLate = errors.New("the answer took longer than the lease is certain")
 // means something when it arrives.
 func acquire(ctx context.Context, cfg Config, op string, grant func(context.Context) (clientv3.LeaseID, int64, error)) (s *Session, err error) {
 	hooks := new(serial.Queue)
-	err = cfg.policy(op, attemptTimeout, hooks).Until(ctx, func(ctx context.Context) error {
+	policy := cfg.policy(op, attemptTimeout, hooks)
+	err = policy.Until(ctx, func(ctx context.Context) error {
 		sent := cfg.Clock.Now()
 		id, ttl, err := grant(ctx)
 		switch {

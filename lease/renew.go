@@ -199,7 +199,8 @@ func (s *Session) revoke() error {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.revoking, ttl)
 	defer cancel()
-	err := s.cfg.policy("revoke", max(timeout, time.Second), s.hooks).Until(ctx, func(ctx context.Context) error {
+	policy := s.cfg.policy("revoke", max(timeout, time.Second), s.hooks)
+	err := policy.Until(ctx, func(ctx context.Context) error {
 		_, err := s.cfg.Lease.Revoke(ctx, s.id)
 		if rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
 			return nil
