@@ -80,9 +80,13 @@ func TestRegression60CampaignWithoutEtcdIsReported(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	waiter, late := s.candidate("waiter", lossy), s.candidate("late", lossy)
+	waits := make(chan election.WaitingEvent, 100)
+	waiter := s.candidate("waiter", lossy, func(cfg *election.Config) {
+		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
+	})
+	late := s.candidate("late", lossy)
 	waiting := s.campaigning(ctx, waiter)
-	s.queued(2)
+	get(s, waits) // so its registration was answered
 	host.Cut()
 	reported("watch", waiter.Key())
 	entering := s.campaigning(ctx, late)
