@@ -23,7 +23,8 @@ type Candidate struct {
 	// 0 where the reply did not carry it.
 	ModRevision int64
 	// Value is what the candidate proclaimed: opaque bytes, binary safe. nil
-	// where the reply did not carry it (keys-only reads).
+	// where the reply did not carry it (keys-only reads). Whoever was given the
+	// Candidate owns the bytes: no function of Eldest gives the same ones out twice.
 	Value []byte
 }
 

@@ -209,7 +209,7 @@ func (c *Candidate) enter(ctx context.Context, enter entering) (p txn.Place, uns
 	c.mu.Lock()
 	entry := c.entry
 	c.mu.Unlock()
-	err = c.policy().Until(ctx, func(once context.Context) (err error) {
+	err = c.policy("register").Until(ctx, func(once context.Context) (err error) {
 		p, err = enter(once, c.cfg.KV, entry)
 		unsure = unsure || errors.Is(err, eldest.ErrOutcomeUnknown)
 		switch {
@@ -223,9 +223,9 @@ func (c *Candidate) enter(ctx context.Context, enter entering) (p txn.Place, uns
 	return p, unsure, err
 }
 
-// policy is how a candidate asks etcd.
-func (c *Candidate) policy() ask.Policy {
-	return ask.Policy{Client: c.cfg.KV, Timeout: c.cfg.Timeout, Backoff: c.cfg.Backoff}
+// policy is how a candidate asks etcd for op.
+func (c *Candidate) policy(op string) ask.Policy {
+	return ask.Policy{Client: c.cfg.KV, Timeout: c.cfg.Timeout, Backoff: c.cfg.Backoff, Failed: c.retrying(op)}
 }
 
 // settles reports whether an answer of the queue is one that asking again would
@@ -241,7 +241,7 @@ func (c *Candidate) adopt(ctx context.Context, s *standing) error {
 	entry := c.entry
 	c.mu.Unlock()
 	if !bytes.Equal(s.place.Value, entry.Value) {
-		err := c.policy().Until(ctx, func(once context.Context) error {
+		err := c.policy("proclaim").Until(ctx, func(once context.Context) error {
 			err := c.proclaim(once, s, entry.Value)
 			if settles(err) {
 				return ask.Final(err)

@@ -56,6 +56,7 @@ func New(cfg Config) (*Candidate, error) {
 			call(c, cfg.Hooks.Interrupted, InterruptedEvent{Election: cfg.Election, Key: key, Reason: reason, At: time.Now()})
 		}
 	}
+	c.source.Failed = c.retrying("watch")
 	return c, nil
 }
 

@@ -62,7 +62,7 @@ func (c *Candidate) givesWay(ctx context.Context, s *standing, steps *steps) err
 // outranked asks whether somebody is to lead instead of the candidate.
 func (c *Candidate) outranked(ctx context.Context, s *standing) (bool, error) {
 	var line txn.Line
-	err := c.policy().Until(ctx, func(once context.Context) (err error) {
+	err := c.policy("read queue").Until(ctx, func(once context.Context) (err error) {
 		line, err = txn.ReadLine(once, c.cfg.KV, c.cfg.Election)
 		return err
 	})

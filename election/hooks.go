@@ -28,6 +28,9 @@ type Hooks struct {
 	// Interrupted: the watch of the own key or of a predecessor broke, or was found to
 	// be deaf, and is opened again. Until it is, the news of that key may be late.
 	Interrupted func(InterruptedEvent)
+	// Retrying: an attempt to ask etcd for something failed, and another one follows. It may
+	// be called before Registered.
+	Retrying func(RetryingEvent)
 }
 
 // RegisteredEvent tells of a place in the queue.
@@ -103,6 +106,36 @@ type InterruptedEvent struct {
 	Reason error
 	// At is when that was known; the hook runs later.
 	At time.Time
+}
+
+// RetryingEvent tells of an attempt that failed and is repeated.
+type RetryingEvent struct {
+	Election, Key string
+	// Op is what is attempted: "register", "proclaim" (the value, under a key that was
+	// adopted), "find predecessor", "read queue" (for Config.GiveWay), "remove key", or
+	// "watch" (a read with which a watch begins or is checked).
+	Op string
+	// Attempt counts the attempts in a row, from 1.
+	Attempt int
+	// Err is why it failed. Where Config.KV is a *clientv3.Client without a connection, it
+	// also says why there is none, such as a certificate that was not accepted.
+	Err error
+	// Pause is the time from At to the next attempt.
+	Pause time.Duration
+	// At is when the attempt had failed; the hook runs later.
+	At time.Time
+}
+
+// retrying returns what is called for each failed attempt at op; nil where there is no hook.
+func (c *Candidate) retrying(op string) func(attempt int, err error, pause time.Duration) {
+	if c.cfg.Hooks.Retrying == nil {
+		return nil
+	}
+	return func(attempt int, err error, pause time.Duration) {
+		call(c, c.cfg.Hooks.Retrying, RetryingEvent{
+			Election: c.cfg.Election, Key: c.key, Op: op, Attempt: attempt, Err: err, Pause: pause, At: time.Now(),
+		})
+	}
 }
 
 // call hands an event to a hook, if there is one.

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -49,6 +51,51 @@ func (j *journal) hooks(cfg *election.Config) {
 		},
 		Foreign: func(e election.ForeignEvent) { j.add("foreign %q", e.Key) },
 	}
+}
+
+// A campaign under a context without an end whose client has lost etcd says so again and
+// again, at each step: a candidate that is to enter the queue, and one that waits in it.
+func TestRegression60CampaignWithoutEtcdIsReported(t *testing.T) {
+	s := newStage(t)
+	host := etcdtest.Shared(t).Host(t)
+	cli := host.Client(t)
+	s.lead(s.candidate("leader"))
+	failed := make(chan election.RetryingEvent, 1000)
+	lossy := func(cfg *election.Config) {
+		cfg.KV, cfg.Watcher, cfg.Timeout, cfg.Recheck = cli, cli, 200*time.Millisecond, 200*time.Millisecond
+		cfg.Hooks.Retrying = func(e election.RetryingEvent) { failed <- e }
+	}
+	reported := func(op, key string) {
+		t.Helper()
+		for attempt := 0; attempt < 2; {
+			e := get(s, failed)
+			if e.Op == op && e.Key == key && e.Attempt > attempt {
+				require.Equal(t, s.election, e.Election)
+				require.Error(t, e.Err)
+				require.Positive(t, e.Pause)
+				require.False(t, e.At.IsZero())
+				attempt = e.Attempt
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	waits := make(chan election.WaitingEvent, 100)
+	waiter := s.candidate("waiter", lossy, func(cfg *election.Config) {
+		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
+	})
+	late := s.candidate("late", lossy)
+	waiting := s.campaigning(ctx, waiter)
+	get(s, waits) // so its registration was answered
+	host.Cut()
+	reported("watch", waiter.Key())
+	entering := s.campaigning(ctx, late)
+	reported("register", late.Key())
+	cancel()
+	require.ErrorIs(t, get(s, waiting).err, context.Canceled)
+	require.ErrorIs(t, get(s, entering).err, context.Canceled)
+	reported("remove key", waiter.Key())
+	host.Mend()
 }
 
 // Row 31: what is told, in which order.

@@ -143,7 +143,7 @@ func (c *Candidate) cleanUp(claim *claims.Claim, present context.Context, gone f
 	cleaning := claim.Clean(unsure, func(ctx context.Context) {
 		removing, done := context.WithCancel(ctx)
 		detach := context.AfterFunc(present, done)
-		err := c.policy().Insist(removing, func(once context.Context) error { return c.removeOnce(once, claim, token) })
+		err := c.policy("remove key").Insist(removing, func(once context.Context) error { return c.removeOnce(once, claim, token) })
 		detach()
 		done()
 		if err == nil || present.Err() != nil || c.cfg.Session.Err() != nil {
@@ -179,7 +179,7 @@ func (c *Candidate) name() claims.Name {
 func (c *Candidate) remove(ctx context.Context, claim *claims.Claim, token eldest.Token) error {
 	live, done := c.withSession(ctx)
 	defer done()
-	return c.policy().Until(live, func(once context.Context) error { return c.removeOnce(once, claim, token) })
+	return c.policy("remove key").Until(live, func(once context.Context) error { return c.removeOnce(once, claim, token) })
 }
 
 // removeOnce deletes the key in the life that token names, or, for 0, in whatever life is

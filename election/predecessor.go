@@ -131,7 +131,7 @@ const behind = 2
 // which takes longer than a second question to a single member.
 func (c *Candidate) ahead(ctx context.Context, place txn.Place, at int64) (next txn.Place, err error) {
 	future := 0
-	err = c.policy().Until(ctx, func(once context.Context) (err error) {
+	err = c.policy("find predecessor").Until(ctx, func(once context.Context) (err error) {
 		next, err = c.cfg.Queue.Ahead(once, c.cfg.KV, c.cfg.entry(), place, at)
 		for at > 0 && txn.Repeatable(err) {
 			if future++; future > behind || !rpcerr.Future(err) {

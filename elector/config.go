@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/hooks"
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/lease"
@@ -114,8 +115,9 @@ type Config struct {
 	// Stable is how long a round must have led, or, if it never led, stood, for the
 	// back-off to start anew. 0 means twice the granted TTL.
 	Stable time.Duration
-	// Logger is told of each transition, off the elector's own goroutines. nil means
-	// nobody.
+	// Logger is told of each transition, and of requests to etcd that failed and are
+	// repeated: the 1st, 2nd, 4th, 8th and so on of a row. Lines are written off the
+	// elector's own goroutines. nil means nobody.
 	Logger *slog.Logger
 }
 
@@ -169,6 +171,11 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	} else {
+		log := hooks.Log(c.Logger.With("node", c.NodeID), c.Election)
+		c.Session.Hooks = hooks.Tee(lease.Hooks{Retrying: log.Session.Retrying}, c.Session.Hooks)
+		c.Candidate.Hooks = hooks.Tee(election.Hooks{Retrying: log.Candidate.Retrying}, c.Candidate.Hooks)
+		c.Observer.Hooks = hooks.Tee(observe.Hooks{Retrying: log.Observer.Retrying}, c.Observer.Hooks)
 	}
 	return c, nil
 }

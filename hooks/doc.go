@@ -30,7 +30,8 @@
 // # A log
 //
 // Log writes a line for each event, with the election, and key, token, lease and reason
-// where they apply; reason is a word (see Cause and Trouble), error the whole text. What is worth waking up for is a warning: a renewal that failed,
+// where they apply; reason is a word (see Cause and Trouble), error the whole text. What is worth waking up for is a warning: a request that failed and is repeated
+// (attempts 1, 2, 4, 8 and so on of a row), a renewal that failed,
 // leadership or a place in the queue that was lost, a watch that broke, a foreign key.
 // What happens every few seconds is at debug level. The attributes are the same for all
 // lines, so that a search for a token finds a tenure from its beginning to its end.

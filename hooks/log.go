@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
@@ -13,7 +14,9 @@ import (
 
 // Log returns hooks that write a line to logger for each event, with the name of the
 // election. Lines come where the hooks are called: off the protocol's goroutine, so a
-// slow logger costs lines, not leadership. nil writes nothing.
+// slow logger costs lines, not leadership. nil writes nothing. Of the attempts that fail in
+// a row the 1st, 2nd, 4th, 8th and so on have a line, so that an etcd that is away does not
+// fill the log.
 func Log(logger *slog.Logger, election string) Set {
 	if logger == nil {
 		return Set{}
@@ -26,6 +29,7 @@ type log struct{ to *slog.Logger }
 
 func (l log) session() lease.Hooks {
 	return lease.Hooks{
+		Retrying: func(e lease.RetryingEvent) { l.retrying(e.Op, e.Attempt, e.Err, e.Pause) },
 		Opened: func(e lease.OpenedEvent) {
 			l.write(slog.LevelInfo, "session opened", "lease", hex(int64(e.Session.ID())), "ttl", e.Session.TTL())
 		},
@@ -73,6 +77,7 @@ func (l log) candidate() election.Hooks {
 		Interrupted: func(e election.InterruptedEvent) {
 			l.write(slog.LevelWarn, "candidate's watch interrupted", "key", e.Key, "reason", Trouble(e.Reason), "error", e.Reason)
 		},
+		Retrying: func(e election.RetryingEvent) { l.retrying(e.Op, e.Attempt, e.Err, e.Pause, "key", e.Key) },
 	}
 }
 
@@ -82,10 +87,20 @@ func (l log) observer() observe.Hooks {
 		Interrupted: func(e observe.InterruptedEvent) {
 			l.write(slog.LevelWarn, "observer's watch interrupted", "reason", Trouble(e.Reason), "error", e.Reason)
 		},
+		Retrying: func(e observe.RetryingEvent) { l.retrying(e.Op, e.Attempt, e.Err, e.Pause) },
 		Ended: func(e observe.EndedEvent) {
 			l.write(slog.LevelDebug, "observer ended", "reason", Cause(e.Cause), "error", e.Cause)
 		},
 	}
+}
+
+// retrying writes a line for attempts 1, 2, 4, 8 and so on.
+func (l log) retrying(op string, attempt int, err error, pause time.Duration, attrs ...any) {
+	if attempt&(attempt-1) != 0 {
+		return
+	}
+	attrs = append(attrs, "op", op, "attempt", attempt, "pause", pause, "reason", Trouble(err), "error", err)
+	l.write(slog.LevelWarn, "etcd request failed, retrying", attrs...)
 }
 
 func (l log) write(level slog.Level, what string, attrs ...any) {

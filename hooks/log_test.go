@@ -156,6 +156,44 @@ func TestLogOfTrouble(t *testing.T) {
 	require.Zero(t, hooks.Log(nil, "e"), "without a logger nothing is called")
 }
 
+// Of the attempts that fail in a row those with a line are fewer and fewer.
+func TestLogOfAttempts(t *testing.T) {
+	const key = "e/1"
+	refused := fmt.Errorf("away: %w", context.DeadlineExceeded)
+	for name, report := range map[string]func(told hooks.Set, attempt int){
+		"session": func(told hooks.Set, attempt int) {
+			told.Session.Retrying(lease.RetryingEvent{Op: "do", Attempt: attempt, Err: refused, Pause: time.Second})
+		},
+		"candidate": func(told hooks.Set, attempt int) {
+			told.Candidate.Retrying(election.RetryingEvent{Op: "do", Attempt: attempt, Err: refused, Pause: time.Second, Key: key})
+		},
+		"observer": func(told hooks.Set, attempt int) {
+			told.Observer.Retrying(observe.RetryingEvent{Op: "do", Attempt: attempt, Err: refused, Pause: time.Second})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p paper
+			told := hooks.Log(logger(&p), "e")
+			for i := range 100 {
+				report(told, i+1)
+			}
+			var attempts []float64
+			for _, line := range p.lines(t) {
+				require.Equal(t, "WARN", line["level"])
+				require.Equal(t, "etcd request failed, retrying", line["msg"])
+				require.Equal(t, "e", line["election"])
+				require.Equal(t, "do", line["op"])
+				require.Equal(t, "no_answer", line["reason"])
+				require.Equal(t, refused.Error(), line["error"])
+				require.Equal(t, float64(time.Second), line["pause"])
+				require.Equal(t, name == "candidate", line["key"] == key)
+				attempts = append(attempts, line["attempt"].(float64))
+			}
+			require.Equal(t, []float64{1, 2, 4, 8, 16, 32, 64}, attempts)
+		})
+	}
+}
+
 // A logger that hangs costs lines, not leadership: renewals go on, and what was dropped
 // is counted.
 func TestLoggerThatHangsCostsNoLeadership(t *testing.T) {

@@ -34,6 +34,7 @@ func teeSet(all []Set) Set {
 
 func teeSession(all []lease.Hooks) lease.Hooks {
 	return lease.Hooks{
+		Retrying:  tee(all, func(h lease.Hooks) func(lease.RetryingEvent) { return h.Retrying }),
 		Opened:    tee(all, func(h lease.Hooks) func(lease.OpenedEvent) { return h.Opened }),
 		Renewed:   tee(all, func(h lease.Hooks) func(lease.RenewedEvent) { return h.Renewed }),
 		Jeopardy:  tee(all, func(h lease.Hooks) func(lease.JeopardyEvent) { return h.Jeopardy }),
@@ -50,6 +51,7 @@ func teeCandidate(all []election.Hooks) election.Hooks {
 		Ended:       tee(all, func(h election.Hooks) func(election.EndedEvent) { return h.Ended }),
 		Foreign:     tee(all, func(h election.Hooks) func(election.ForeignEvent) { return h.Foreign }),
 		Interrupted: tee(all, func(h election.Hooks) func(election.InterruptedEvent) { return h.Interrupted }),
+		Retrying:    tee(all, func(h election.Hooks) func(election.RetryingEvent) { return h.Retrying }),
 	}
 }
 
@@ -57,6 +59,7 @@ func teeObserver(all []observe.Hooks) observe.Hooks {
 	return observe.Hooks{
 		Started:     tee(all, func(h observe.Hooks) func(observe.StartedEvent) { return h.Started }),
 		Interrupted: tee(all, func(h observe.Hooks) func(observe.InterruptedEvent) { return h.Interrupted }),
+		Retrying:    tee(all, func(h observe.Hooks) func(observe.RetryingEvent) { return h.Retrying }),
 		Ended:       tee(all, func(h observe.Hooks) func(observe.EndedEvent) { return h.Ended }),
 	}
 }

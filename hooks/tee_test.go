@@ -69,10 +69,10 @@ func everyHookInOrder[H hooks.Kind](t *testing.T, least int) {
 }
 
 func TestTeeTellsEachOfEachInOrder(t *testing.T) {
-	t.Run("session", func(t *testing.T) { everyHookInOrder[lease.Hooks](t, 5) })
-	t.Run("candidate", func(t *testing.T) { everyHookInOrder[election.Hooks](t, 6) })
-	t.Run("observer", func(t *testing.T) { everyHookInOrder[observe.Hooks](t, 3) })
-	t.Run("set", func(t *testing.T) { everyHookInOrder[hooks.Set](t, 14) })
+	t.Run("session", func(t *testing.T) { everyHookInOrder[lease.Hooks](t, 6) })
+	t.Run("candidate", func(t *testing.T) { everyHookInOrder[election.Hooks](t, 7) })
+	t.Run("observer", func(t *testing.T) { everyHookInOrder[observe.Hooks](t, 4) })
+	t.Run("set", func(t *testing.T) { everyHookInOrder[hooks.Set](t, 17) })
 }
 
 // What nobody wants to hear costs nothing: the rooms skip hooks that are nil.

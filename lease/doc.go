@@ -70,6 +70,13 @@
 // former). The session copes without them, for it bounds each attempt; but attempts are
 // then all it has.
 //
+// Set Logger to one that writes errors only. By default the client writes a warning to stderr
+// for each request that is refused, and in an ordinary hand-over a candidate may be refused: it
+// asks a single member for a revision that this one has not reached, and then the next one.
+// What fails and is repeated is reported by hooks instead.
+//
+//	Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
+//
 // After failures gRPC waits up to 120 s before it connects again, longer than most
 // leases live. So after each attempt of its own that failed, a session has a
 // *clientv3.Client connect at once; the pauses are then those of Config.Backoff. For

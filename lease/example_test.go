@@ -6,6 +6,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
@@ -21,7 +22,11 @@ func Example() {
 		return
 	}
 	defer func() { _ = cluster.Close() }()
-	client, err := clientv3.New(clientv3.Config{Endpoints: cluster.Endpoints()})
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:         cluster.Endpoints(),
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+		Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
+	})
 	if err != nil {
 		fmt.Println(err)
 		return

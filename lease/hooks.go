@@ -8,7 +8,11 @@ import "time"
 // ones they are dropped, which Session.Dropped counts. A hook must not call Close or
 // wait for it. Package hooks has several told at once, and a logger.
 type Hooks struct {
-	// Opened is called first, once, when the session has its lease.
+	// Retrying is called after each failed attempt to open, to resume or to revoke that
+	// another one follows: before Opened, and after Lost. Open and Resume do not wait for
+	// it when they return an error. Of renewals, Jeopardy is called.
+	Retrying func(RetryingEvent)
+	// Opened is called once, when the session has its lease, before all that follow here.
 	Opened func(OpenedEvent)
 	// Renewed is called after each renewal that the server confirmed in time.
 	Renewed func(RenewedEvent)
@@ -18,6 +22,21 @@ type Hooks struct {
 	Recovered func(RenewedEvent)
 	// Lost is called once, when the session ends, Close and Abandon included.
 	Lost func(LostEvent)
+}
+
+// RetryingEvent tells of an attempt that failed and is repeated.
+type RetryingEvent struct {
+	// Op is what is attempted: "open session", "resume session" or "revoke".
+	Op string
+	// Attempt counts the attempts of one call, from 1.
+	Attempt int
+	// Err is why it failed. Where Config.Lease is a *clientv3.Client without a connection,
+	// it also says why there is none, such as a certificate that was not accepted.
+	Err error
+	// Pause is the time from At to the next attempt.
+	Pause time.Duration
+	// At is when the attempt had failed; the hook runs later.
+	At time.Time
 }
 
 // OpenedEvent tells of a session that has its lease.

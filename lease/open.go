@@ -11,6 +11,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/claims"
+	"github.com/eldest-io/eldest/internal/serial"
 )
 
 // attemptTimeout bounds one attempt to grant or to resume: a member that
@@ -19,7 +20,9 @@ const attemptTimeout = 2 * time.Second
 
 // Open has a lease granted and starts its session. It blocks until a server
 // grants one, ctx ends, or the answer cannot change: while etcd is away it keeps
-// trying with back-off. ctx bounds the grant alone; the session lives on.
+// trying with back-off, and Hooks.Retrying is called for each failed attempt: with a ctx that
+// never ends nothing else shows that the address or the certificate is wrong. ctx bounds the
+// grant alone; the session lives on.
 //
 // On failure there is no session, and the error is an *eldest.OpError: of
 // eldest.ErrInvalid for a bad Config and eldest.ErrUnresponsive for a silent
@@ -36,7 +39,7 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	if err != nil {
 		return nil, opening("open session", 0, err)
 	}
-	s, err := acquire(ctx, cfg, func(ctx context.Context) (clientv3.LeaseID, int64, error) {
+	s, err := acquire(ctx, cfg, "open session", func(ctx context.Context) (clientv3.LeaseID, int64, error) {
 		resp, err := cfg.Lease.Grant(ctx, ttl)
 		if err != nil {
 			return 0, 0, err
@@ -70,7 +73,7 @@ func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, err
 	if err != nil {
 		return nil, opening("resume session", id, err)
 	}
-	s, err := acquire(ctx, cfg, func(ctx context.Context) (clientv3.LeaseID, int64, error) {
+	s, err := acquire(ctx, cfg, "resume session", func(ctx context.Context) (clientv3.LeaseID, int64, error) {
 		resp, err := cfg.keepAlive(ctx, id, attemptTimeout, never)
 		if err != nil {
 			return 0, 0, err
@@ -83,12 +86,25 @@ func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, err
 	return s, nil
 }
 
+// policy is how a session asks etcd for op, with the hook told of attempts that fail.
+func (c Config) policy(op string, timeout time.Duration, hooks *serial.Queue) ask.Policy {
+	p := ask.Policy{Client: c.Lease, Timeout: timeout, Backoff: c.Backoff}
+	if retrying := c.Hooks.Retrying; retrying != nil {
+		p.Failed = func(attempt int, err error, pause time.Duration) {
+			event := RetryingEvent{Op: op, Attempt: attempt, Err: err, Pause: pause, At: time.Now()}
+			hooks.Do(func() { retrying(event) })
+		}
+	}
+	return p
+}
+
 var errLate = errors.New("the answer took longer than the lease is certain")
 
 // acquire calls grant, which grants or renews, until it has an answer that still
 // means something when it arrives.
-func acquire(ctx context.Context, cfg Config, grant func(context.Context) (clientv3.LeaseID, int64, error)) (s *Session, err error) {
-	policy := ask.Policy{Client: cfg.Lease, Timeout: attemptTimeout, Backoff: cfg.Backoff}
+func acquire(ctx context.Context, cfg Config, op string, grant func(context.Context) (clientv3.LeaseID, int64, error)) (s *Session, err error) {
+	hooks := new(serial.Queue)
+	policy := cfg.policy(op, attemptTimeout, hooks)
 	err = policy.Until(ctx, func(ctx context.Context) error {
 		sent := cfg.Clock.Now()
 		id, ttl, err := grant(ctx)
@@ -105,7 +121,7 @@ func acquire(ctx context.Context, cfg Config, grant func(context.Context) (clien
 		if deadlineAfter(sent, r.ttl, r.margin).passed(cfg.Clock.Now()) {
 			return errLate
 		}
-		s = newSession(cfg, id, r, sent)
+		s = newSession(cfg, id, r, sent, hooks)
 		return nil
 	})
 	return s, err

@@ -201,8 +201,8 @@ func (s *Session) revoke() error {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.revoking, ttl)
 	defer cancel()
-	policy := ask.Policy{Client: s.cfg.Lease, Timeout: max(timeout, time.Second), Backoff: s.cfg.Backoff}
 	refused := true // each attempt so far
+	policy := s.cfg.policy("revoke", max(timeout, time.Second), s.hooks)
 	err := policy.Until(ctx, func(ctx context.Context) error {
 		claims.Revoking(int64(s.id))
 		_, err := s.cfg.Lease.Revoke(ctx, s.id)

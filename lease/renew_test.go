@@ -193,6 +193,29 @@ func TestLeaseGone(t *testing.T) {
 	}
 }
 
+// TestRegression28NormalRhythmAfterAFailure: one success ends the pauses of the back-off.
+// (A session that went on counting its failures would renew at the pace of the back-off for
+// the rest of its life.)
+func TestRegression28NormalRhythmAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl, ttls = 10 * time.Second, 5
+		s := newServer()
+		s.grant, s.renew = []reply{ok(10)}, []reply{fail(errAway), ok(10)}
+		session := open(t, s.config(ttl))
+		defer session.Abandon()
+		time.Sleep(ttls * ttl)
+		synctest.Wait()
+		require.Equal(t, lease.Alive, session.Status().State)
+
+		renewals := s.requests("renew")
+		require.Equal(t, renewals[0].at+100*time.Millisecond, renewals[1].at, "tried again after the back-off")
+		require.InDelta(t, 4*ttls, len(renewals), 3, "renewals in %d TTLs", ttls)
+		for i, r := range renewals[2:] {
+			require.InDelta(t, ttl.Seconds()/4*0.95, (r.at - renewals[i+1].at).Seconds(), ttl.Seconds()/4*0.051)
+		}
+	})
+}
+
 // TestStates walks through alive, jeopardy, alive, jeopardy, lost, with the hooks'
 // times, and what is certain at each step.
 func TestStates(t *testing.T) {

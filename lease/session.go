@@ -68,7 +68,7 @@ type Session struct {
 	cleanup  bool        // whether the lease is to be revoked when the session ends
 	claims   *claims.Claims
 
-	hooks serial.Queue
+	hooks *serial.Queue
 	done  chan struct{} // closed when the renewing goroutine has ended
 	// revoking bounds the clean-up; noRevoke ends it early.
 	revoking context.Context
@@ -78,14 +78,14 @@ type Session struct {
 
 // newSession starts the session of a lease that was granted or renewed by a
 // request sent at the reading sent.
-func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration) *Session {
+func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration, hooks *serial.Queue) *Session {
 	ctx, end := context.WithCancelCause(context.Background())
 	s := &Session{
 		cfg: cfg, id: id, ctx: ctx, end: end,
 		rhythm: r, deadline: deadlineAfter(sent, r.ttl, r.margin),
 		cleanup: !cfg.Shared,
 		claims:  claims.New(ctx, int64(id)),
-		done:    make(chan struct{}),
+		hooks:   hooks, done: make(chan struct{}),
 	}
 	s.revoking, s.noRevoke = context.WithCancel(context.Background())
 	s.mu.Lock()

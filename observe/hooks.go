@@ -14,6 +14,9 @@ type Hooks struct {
 	// Interrupted: the watch broke, or was not to be had, and is tried again. Until
 	// etcd answers, the state is Unknown.
 	Interrupted func(InterruptedEvent)
+	// Retrying: a read with which a watch begins or is checked failed, and another one
+	// follows. Interrupted is called for the watch as a whole, when several have failed.
+	Retrying func(RetryingEvent)
 	// Ended: the observer was closed, or etcd refused for good. Last, and once.
 	Ended func(EndedEvent)
 }
@@ -31,6 +34,22 @@ type InterruptedEvent struct {
 	// Reason is why the old one ended.
 	Reason error
 	// At is when that was known; the hook runs later.
+	At time.Time
+}
+
+// RetryingEvent tells of an attempt that failed and is repeated.
+type RetryingEvent struct {
+	Election string
+	// Op is what is attempted: "watch".
+	Op string
+	// Attempt counts the attempts in a row, from 1.
+	Attempt int
+	// Err is why it failed. Where Config.KV is a *clientv3.Client without a connection, it
+	// also says why there is none, such as a certificate that was not accepted.
+	Err error
+	// Pause is the time from At to the next attempt.
+	Pause time.Duration
+	// At is when the attempt had failed; the hook runs later.
 	At time.Time
 }
 

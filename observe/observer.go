@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -119,6 +120,13 @@ func New(cfg Config) (*Observer, error) {
 		stop:   stop,
 		done:   make(chan struct{}),
 	}
+	if cfg.Hooks.Retrying != nil {
+		o.source.Failed = func(attempt int, err error, pause time.Duration) {
+			tell(o, cfg.Hooks.Retrying, RetryingEvent{
+				Election: cfg.Election, Op: "watch", Attempt: attempt, Err: err, Pause: pause, At: time.Now(),
+			})
+		}
+	}
 	o.picture = picture{election: cfg.Election, foreign: o.foreign}
 	o.queue.Store(-1)
 	tell(o, cfg.Hooks.Started, StartedEvent{Observer: o})
@@ -127,13 +135,14 @@ func New(cfg Config) (*Observer, error) {
 }
 
 // State returns the newest state: Unknown, with a reason, before the first answer
-// of etcd and after the observer's end. It never blocks and sends nothing.
+// of etcd and after the observer's end. It never blocks and sends nothing. The bytes of
+// the leader's value are the caller's own.
 func (o *Observer) State() eldest.State {
 	if err := o.cell.Err(); err != nil {
 		return eldest.State{Reason: err}
 	}
 	if state, ok := o.cell.Get(); ok {
-		return state
+		return unshared(state)
 	}
 	return eldest.State{Reason: failed("observe", o.cfg.Election, errNotYet)}
 }
@@ -168,12 +177,20 @@ type Subscription struct {
 // else blocks for a newer one; the first call returns the present state. States
 // that came and went in between are skipped. It ends with ctx (its cause; nothing
 // is lost, and Next may be called again) and after the observer's end with an
-// error: eldest.ErrClosed, or why etcd refused for good.
+// error: eldest.ErrClosed, or why etcd refused for good. The bytes of the leader's value are
+// the caller's own: changing them changes nothing for other readers.
 func (s *Subscription) Next(ctx context.Context) (eldest.State, error) {
 	if ctx == nil {
 		return eldest.State{}, failed("observe", s.election, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
 	}
-	return s.reader.Next(ctx)
+	state, err := s.reader.Next(ctx)
+	return unshared(state), err
+}
+
+// unshared returns a state with a copy of the value, which all readers of the cell share.
+func unshared(state eldest.State) eldest.State {
+	state.Leader.Value = bytes.Clone(state.Leader.Value)
+	return state
 }
 
 func (o *Observer) run(ctx context.Context) {

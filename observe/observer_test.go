@@ -64,6 +64,30 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, 2, s.rec.Count())
 }
 
+// A reader may change the bytes of a value: neither another reader of the same state nor
+// one that comes later sees that.
+func TestRegression59ValueIsTheReadersOwn(t *testing.T) {
+	s := newStage(t)
+	s.put(0xa, "mine")
+	o := s.observer()
+	one, other := o.Subscribe(), o.Subscribe()
+	var readers sync.WaitGroup
+	for _, value := range [][]byte{s.led(one, 0xa, "mine").Leader.Value, o.State().Leader.Value} {
+		readers.Go(func() { copy(value, "gone") }) // beside the reads below: a race, were they shared
+	}
+	require.Equal(t, "mine", string(s.led(other, 0xa, "mine").Leader.Value), "another subscriber's")
+	require.Equal(t, "mine", string(o.State().Leader.Value), "the observer's")
+	readers.Wait()
+	require.Equal(t, "mine", string(s.next(o.Subscribe()).Leader.Value), "a later subscriber's")
+	require.Equal(t, "mine", string(o.State().Leader.Value), "the observer's, later")
+
+	// The picture has it still, from which the next leader's value comes.
+	s.put(0xb, "next")
+	s.remove(0xa)
+	copy(s.led(one, 0xb, "next").Leader.Value, "gone")
+	s.led(other, 0xb, "next")
+}
+
 // The first state of an observer that comes late is the present leader.
 func TestLateObserverAndLateSubscriber(t *testing.T) {
 	s := newStage(t)

@@ -169,6 +169,50 @@ func TestLateRegistrationBehindASlowWatch(t *testing.T) {
 	eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"/") == 0 }, "a ghost is in the line")
 }
 
+// Regression 41: a campaign is given up, and the request that removes its key is held back on
+// its way. The next campaign of the session must not lead with that key.
+//
+// Broken by adopting a key that is to be removed.
+func TestLateRemovalEndsNoLaterTenure(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	elder := concurrency.NewElection(session(t, c.Client(t)), t.Name())
+	require.NoError(t, elder.Campaign(within(t), "elder"))
+	cli := c.Client(t)
+	kv := newLateKV(cli.KV)
+	kv.after.Store(1) // the registration
+	cli.KV = kv
+	s := session(t, cli)
+	e := concurrency.NewElection(s, t.Name())
+	given, cancel := context.WithCancel(within(t))
+	waiting := make(chan error, 1)
+	go func() { waiting <- e.Campaign(given, "v") }()
+	eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"/") == 2 }, "it is not in the line")
+	before := revision(t, c.Client(t), keyOf(s, t.Name()))
+	cancel()
+	<-kv.held
+	require.Equal(t, context.Canceled, take(t, waiting, "the campaign that is given up"))
+	go func() { waiting <- e.Campaign(within(t), "v") }()
+	eventually(t, func() bool { return revision(t, c.Client(t), keyOf(s, t.Name())) > before }, "it adopts what is being removed")
+	require.NoError(t, elder.Resign(within(t)))
+	require.NoError(t, take(t, waiting, "the win"))
+	close(kv.let)
+	require.Equal(t, errRefused, take(t, kv.sent, "the late removal"))
+	require.NoError(t, e.Proclaim(within(t), "w"))
+	require.NoError(t, s.Ctx().Err())
+}
+
+// revision returns the create revision of a key, 0 if there is none.
+func revision(t *testing.T, cli *clientv3.Client, key string) int64 {
+	t.Helper()
+	resp, err := cli.Get(within(t), key)
+	require.NoError(t, err)
+	if len(resp.Kvs) == 0 {
+		return 0
+	}
+	return resp.Kvs[0].CreateRevision
+}
+
 // Keys that are no candidates', and one that was put by hand at the session's own place.
 func TestForeignKeys(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/keys"
@@ -123,7 +124,9 @@ func (f *feed) follow(ctx context.Context, source *watch.Source, name string) {
 			return
 		}
 		last = leader
-		f.add(&clientv3.GetResponse{Header: at(header, revision), Kvs: []*mvccpb.KeyValue{leader}, Count: 1})
+		// A copy: the reader may change what it was given, and the picture needs its own.
+		copied := proto.Clone(leader).(*mvccpb.KeyValue)
+		f.add(&clientv3.GetResponse{Header: at(header, revision), Kvs: []*mvccpb.KeyValue{copied}, Count: 1})
 	}
 	begin, end := keys.Range(name)
 	_ = source.Follow(ctx, watch.Target{

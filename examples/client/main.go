@@ -19,6 +19,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
@@ -105,6 +106,8 @@ func (o options) builder() (b grpcresolver.Builder, done func(), err error) {
 	etcd, err := clientv3.New(clientv3.Config{
 		Endpoints:         strings.Split(o.endpoints, ","),
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+		// By default it warns on stderr of each refused request, also of those that are repeated.
+		Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
 	})
 	if err != nil {
 		return nil, nil, err

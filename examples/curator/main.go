@@ -25,6 +25,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
 	"github.com/eldest-io/eldest"
@@ -79,6 +80,8 @@ func run(ctx context.Context, o options) error {
 		Endpoints: strings.Split(o.endpoints, ","),
 		// Without these a dead connection is noticed too late for a lease.
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+		// By default it warns on stderr of each refused request, also of those that are repeated.
+		Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
 	})
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
@@ -52,6 +53,8 @@ func run(ctx context.Context, election, node string, endpoints []string, ttl tim
 		Endpoints: endpoints,
 		// Without these a dead connection is noticed too late for a lease.
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+		// By default it warns on stderr of each refused request, also of those that are repeated.
+		Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
 	})
 	if err != nil {
 		return err

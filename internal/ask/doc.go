@@ -9,7 +9,9 @@
 //   - between attempts there is a pause that grows and carries jitter
 //     (internal/retry), and gRPC's own, which is far longer, is cut short;
 //   - the caller's context ends it, with its cause and the last answer in the
-//     error.
+//     error;
+//   - each failed attempt can be reported, with what is wrong with the connection: under
+//     a context without an end nothing else would show that etcd is not reached.
 //
 // Whether a question may be asked twice is for the caller to know: everything sent
 // through here must be harmless when repeated.

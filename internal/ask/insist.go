@@ -17,7 +17,11 @@ func (p Policy) Insist(ctx context.Context, f func(ctx context.Context) error) e
 		if err == nil || ctx.Err() != nil || errors.Is(err, eldest.ErrClosed) {
 			return err
 		}
-		if err := retry.Sleep(ctx, p.Backoff(attempt)); err != nil {
+		pause := p.Backoff(attempt)
+		if p.Failed != nil {
+			p.Failed(attempt+1, err, pause)
+		}
+		if err := retry.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}

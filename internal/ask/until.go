@@ -19,6 +19,10 @@ type Policy struct {
 	Timeout time.Duration
 	// Backoff gives the pause after the n-th failed attempt in a row, from 0.
 	Backoff retry.Backoff
+	// Failed, if set, is called after each failed attempt that another one follows, on the
+	// asker's goroutine: it must not block. attempt counts from 1, pause is the time until
+	// the next one. err says what is wrong with the connection, where that can be found out.
+	Failed func(attempt int, err error, pause time.Duration)
 }
 
 // Until calls f, with a context for one attempt, until it returns nil (so does
@@ -55,8 +59,12 @@ func (p Policy) Until(ctx context.Context, f func(ctx context.Context) error) er
 		case permanent:
 			return err
 		}
+		pause := p.Backoff(attempt)
+		if p.Failed != nil && ctx.Err() == nil {
+			p.Failed(attempt+1, explained(ctx, p.Client, err), pause)
+		}
 		Reconnect(p.Client)
-		if cause := retry.Sleep(ctx, p.Backoff(attempt)); cause != nil {
+		if cause := retry.Sleep(ctx, pause); cause != nil {
 			return fmt.Errorf("%w (last answer: %w)", cause, err)
 		}
 	}

@@ -41,6 +41,15 @@ func TestAskedUntilAnswered(t *testing.T) {
 			attempts = append(attempts, attempt)
 			return 100 * time.Millisecond
 		}
+		type failure struct {
+			attempt int
+			err     error
+			pause   time.Duration
+		}
+		var failures []failure
+		p.Failed = func(attempt int, err error, pause time.Duration) {
+			failures = append(failures, failure{attempt, err, pause})
+		}
 		n := 0
 		err := p.Until(t.Context(), func(ctx context.Context) error {
 			n++
@@ -57,6 +66,10 @@ func TestAskedUntilAnswered(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 1, 2}, attempts)
 		require.Equal(t, 1300*time.Millisecond, time.Since(begun))
+		const pause = 100 * time.Millisecond
+		require.Equal(t, []failure{
+			{1, context.DeadlineExceeded, pause}, {2, rpctypes.ErrLeaderChanged, pause}, {3, errAway, pause},
+		}, failures)
 	})
 }
 
@@ -100,7 +113,9 @@ func TestEndsWithItsContext(t *testing.T) {
 		during, stop := context.WithTimeoutCause(t.Context(), 500*time.Millisecond, cause)
 		defer stop()
 		begun = time.Now()
-		require.ErrorIs(t, policy().Until(during, hole), cause)
+		p := policy()
+		p.Failed = func(int, error, time.Duration) { t.Error("another attempt follows?") }
+		require.ErrorIs(t, p.Until(during, hole), cause)
 		require.Equal(t, 500*time.Millisecond, time.Since(begun))
 	})
 }
@@ -118,5 +133,41 @@ func TestClosedClientIsNotAsked(t *testing.T) {
 		require.Equal(t, 1, n)
 		require.ErrorIs(t, p.Until(t.Context(), func(context.Context) error { n++; return nil }), eldest.ErrClosed)
 		require.Equal(t, 1, n)
+	})
+}
+
+// TestInsists: what etcd refuses is asked again, until it is granted, the client is closed
+// or the context ends.
+func TestInsists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, reported := policy(), 0
+		p.Failed = func(attempt int, err error, pause time.Duration) {
+			reported++
+			require.Equal(t, reported, attempt)
+			require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+			require.Equal(t, 100*time.Millisecond, pause)
+		}
+		begun, n := time.Now(), 0
+		err := p.Insist(t.Context(), func(context.Context) error {
+			if n++; n < 4 {
+				return rpctypes.ErrPermissionDenied
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, 3, reported)
+		require.Equal(t, 300*time.Millisecond, time.Since(begun))
+
+		closing := status.Error(codes.Canceled, "grpc: the client connection is closing")
+		require.ErrorIs(t, p.Insist(t.Context(), func(context.Context) error { return closing }), eldest.ErrClosed)
+
+		cause := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second+50*time.Millisecond, cause)
+		defer cancel()
+		p.Failed = nil
+		n = 0
+		err = p.Insist(ctx, func(context.Context) error { n++; return rpctypes.ErrPermissionDenied })
+		require.ErrorIs(t, err, cause)
+		require.Equal(t, 11, n)
 	})
 }

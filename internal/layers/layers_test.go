@@ -126,7 +126,7 @@ func TestViolationsAreFound(t *testing.T) {
 		"command, the server":                {"cmd/eldest/internal/devcluster", "go.etcd.io/etcd/server/v3/embed", ""},
 		"example, an internal room":          {"examples/curator", ours("internal/retry"), "in a module of the reader's own"},
 		"example, a public room":             {"examples/curator", ours("curator"), ""},
-		"example, zap":                       {"examples/curator", "go.uber.org/zap", "nothing else"},
+		"example, cobra":                     {"examples/curator", "github.com/spf13/cobra", "nothing else"},
 		"tests, an internal room":            {"tests/sim", ours("internal/watch"), "has tests of its own"},
 		"tests, real etcd":                   {"tests/chaos", ours("internal/etcdtest"), ""},
 		"lease, the server":                  {"lease", "go.etcd.io/etcd/server/v3/embed", "must not build etcd"},

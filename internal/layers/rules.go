@@ -35,7 +35,7 @@ var Light = map[string]string{
 	client + "/namespace":             "elections in directories",
 	"go.etcd.io/etcd/api/v3/...":      "etcd's messages and errors",
 	"golang.org/x/sys/unix":           "the clock that goes on in suspend",
-	"go.uber.org/zap":                 "an option of the drop-in's sessions is handed the client's logger; etcd's client builds it anyway",
+	"go.uber.org/zap":                 "the logger of etcd's client, which builds it anyway",
 	"google.golang.org/grpc/codes":    "the codes of etcd's errors",
 	"google.golang.org/grpc/status":   "etcd's errors before the client has converted them",
 	"google.golang.org/grpc/metadata": "a watch stream is chosen by the metadata of its request",
@@ -170,7 +170,8 @@ var Rooms = map[string]Room{
 	"elector": {
 		May: map[string]string{
 			".": nouns, "election": "one campaign after another", "transfer": "a mailbox for each", "lease": "a new session for each", "observe": "whom to follow",
-			"identity": "who is followed", "internal/latest": cell, "internal/retry": pause, "internal/serial": hooks,
+			"identity": "who is followed", "hooks": "lines for attempts that fail",
+			"internal/latest": cell, "internal/retry": pause, "internal/serial": hooks,
 		},
 		Otherwise: "the loop is made of campaigns and sessions, not of keys and transactions, and serves nobody",
 		MustNot:   map[string]string{grpc: "standing again and again is not a service"},
@@ -294,8 +295,7 @@ var Rooms = map[string]Room{
 		},
 		Otherwise: "an example builds in a module of the reader's own, where nothing internal can be imported",
 		MustNot: map[string]string{
-			"go.uber.org/...":      "whoever copies it needs etcd's client and gRPC, and nothing else",
-			"github.com/spf13/...": "whoever copies it needs etcd's client and gRPC, and nothing else",
+			"github.com/spf13/...": "whoever copies it needs etcd's client, its logger and gRPC, and nothing else",
 		},
 		Heavy: true,
 	},
@@ -306,8 +306,7 @@ var Rooms = map[string]Room{
 		},
 		Otherwise: "a chapter shows what any user can use",
 		MustNot: map[string]string{
-			"go.uber.org/...":      "a chapter needs etcd's client and gRPC, and nothing else",
-			"github.com/spf13/...": "a chapter needs etcd's client and gRPC, and nothing else",
+			"github.com/spf13/...": "a chapter needs etcd's client, its logger and gRPC, and nothing else",
 		},
 		Heavy: true,
 	},

@@ -31,6 +31,8 @@ type Source struct {
 	// Interrupted, if set, is told of each watch that ended or was not to be had, and
 	// is tried again: its key, and why. It must not block.
 	Interrupted func(key string, reason error)
+	// Failed, if set, is told of each read that failed and is repeated; see ask.Policy.
+	Failed func(attempt int, err error, pause time.Duration)
 
 	// silent counts the streams that fell silent, and expired those whose token did;
 	// see distrust.
@@ -166,7 +168,7 @@ func (s *Source) patience() time.Duration { return 4 * s.Timeout }
 func (s *Source) ask(ctx context.Context, patience time.Duration, read clientv3.Op) (resp clientv3.OpResponse, err error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	policy := ask.Policy{Client: s.KV, Timeout: s.Timeout, Backoff: s.Backoff}
+	policy := ask.Policy{Client: s.KV, Timeout: s.Timeout, Backoff: s.Backoff, Failed: s.Failed}
 	err = policy.Until(limited, func(once context.Context) (err error) {
 		resp, err = s.KV.Do(once, read)
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 )
 
@@ -35,6 +36,8 @@ func Connect(name string) (*Client, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:         strings.Split(cmp.Or(os.Getenv("ELDEST_ENDPOINTS"), Default), ","),
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+		// By default it warns on stderr of each refused request, also of those that are repeated.
+		Logger:      zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
 		DialOptions: []grpc.DialOption{grpc.WithUserAgent(name), grpc.WithChainUnaryInterceptor(c.unary), grpc.WithChainStreamInterceptor(c.stream)},
 	})
 	if err != nil {
