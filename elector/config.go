@@ -64,9 +64,10 @@ const (
 type Config struct {
 	// Election is the name: any bytes but '/', up to keys.MaxName of them.
 	Election string
-	// NodeID names this node. It must be that of one living process: a node that
-	// starts evicts whoever stands under its ID, as an earlier life of its own that
-	// left its key behind (see Run).
+	// NodeID names this node: one living process for each ID. Where two have the same one
+	// by mistake, each is a candidate of its own and neither removes the other's key, but
+	// neither follows the other: while one leads, the other's status is Neither. Logger is
+	// warned by the one that starts while the other's key is in the queue.
 	NodeID string
 	// Address is where others forward requests to; empty: nothing is forwarded here.
 	Address string
@@ -101,6 +102,19 @@ type Config struct {
 	// Serve says how it takes part: what it accepts, and who is told. Candidate, Session,
 	// KV and Watcher are filled in for each round and must be left out.
 	Serve transfer.Config
+
+	// TakeOver has the first round that reaches etcd remove the keys of other instances with
+	// this NodeID, so that a node that crashed and starts again does not wait until the
+	// lease of the instance that crashed expires, as it does without. The key of a leader is
+	// removed at once, and the next candidate leads.
+	//
+	// It is safe where an instance is started only when the one before has ended: by a
+	// supervisor on the same machine, or with an ID that the platform gives to one process
+	// at a time. Where the other instance runs, its tenure ends with eldest.ErrDeposed in
+	// milliseconds; while it is partitioned from etcd two lead, until its deadline (see
+	// election.Evict). Of two processes that run with one ID each evicts the other once,
+	// when it starts, and never in a later round.
+	TakeOver bool
 
 	// Drain is how long, after the end of its context, the lead function may take to
 	// return while this node keeps its key. 0 means DefaultDrain.
