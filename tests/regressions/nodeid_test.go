@@ -55,8 +55,8 @@ func TestRegression50_TwoProcessesWithOneNodeID(t *testing.T) {
 	l := take(t, first.won, "the first one's win")
 	second := startTwin(t, c, name)
 	eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "both are in the queue")
-	require.Equal(t, l.Key(), queueOf(t, c, name)[0])
-	require.NoError(t, l.Err(), "its key was removed by the other one")
+	require.Equal(t, l.Key(), queueOf(t, c, name)[0], "its key was removed by the other one")
+	require.NoError(t, l.Err())
 	eventually(t, func() bool { return second.log.says(sameID) }, "the one that starts later is warned")
 	for _, pair := range [][2]*twin{{first, second}, {second, first}} {
 		leads, waits := pair[0], pair[1]
@@ -67,8 +67,8 @@ func TestRegression50_TwoProcessesWithOneNodeID(t *testing.T) {
 		next := take(t, waits.won, "the other one's win")
 		require.Equal(t, left[1], next.Key())
 		eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "both are in the queue")
-		require.Equal(t, next.Key(), queueOf(t, c, name)[0])
-		require.NoError(t, next.Err(), "its key was removed by the other one")
+		require.Equal(t, next.Key(), queueOf(t, c, name)[0], "its key was removed by the other one")
+		require.NoError(t, next.Err())
 	}
 	require.True(t, first.log.says(sameID))
 }
@@ -96,7 +96,7 @@ func TestRegression50_TakenOverOnce(t *testing.T) {
 	first.giveUp(t)
 	first.host.Mend()
 	eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the first one is in the queue again")
-	require.Equal(t, l.Key(), queueOf(t, c, name)[0])
-	require.NoError(t, l.Err(), "the first one removed its successor's key")
+	require.Equal(t, l.Key(), queueOf(t, c, name)[0], "its predecessor removed its key")
+	require.NoError(t, l.Err())
 	eventually(t, func() bool { return first.log.says(sameID) }, "the first one is warned")
 }
