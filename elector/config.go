@@ -21,19 +21,22 @@ import (
 // Leadership is the tenure that a lead function is given.
 type Leadership = election.Leadership
 
-// Clients is what a round asks etcd through. All three must see the same etcd.
+// Clients is what a round asks etcd through. All must see the same etcd.
 type Clients struct {
 	KV      clientv3.KV
 	Watcher clientv3.Watcher
 	Lease   clientv3.Lease
+	// Majority is lease.Config.Majority: nil means Lease, if it lists etcd's members. A
+	// namespaced lease does not.
+	Majority lease.Majority
 }
 
-// Client returns all three of one client; none of nil.
+// Client returns all of one client; none of nil.
 func Client(c *clientv3.Client) Clients {
 	if c == nil {
 		return Clients{}
 	}
-	return Clients{KV: c, Watcher: c, Lease: c}
+	return Clients{KV: c, Watcher: c, Lease: c, Majority: c}
 }
 
 // Source hands out the clients of the next round. It is called when nothing of the
@@ -76,8 +79,8 @@ type Config struct {
 
 	// Codec writes and reads the values of candidates. nil means identity.Protobuf.
 	Codec identity.Codec
-	// Session says how sessions are opened; Session.Lease comes from Source and must
-	// be nil.
+	// Session says how sessions are opened; Session.Lease and Session.Majority come from
+	// Source and must be nil.
 	Session lease.Config
 	// Candidate says how the node stands. Election, Session, KV, Watcher, Value and
 	// Turn are filled in for each round and must be left out. Hooks that block cost
@@ -147,6 +150,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, invalid("Config.Source is nil")
 	case c.Session.Lease != nil:
 		return c, invalid("Config.Session.Lease is not nil: it comes from Config.Source")
+	case c.Session.Majority != nil:
+		return c, invalid("Config.Session.Majority is not nil: it comes from Config.Source")
 	case c.Candidate.Session != nil, c.Candidate.KV != nil, c.Candidate.Watcher != nil, c.Candidate.Value != nil, c.Candidate.Turn != nil:
 		return c, invalid("Config.Candidate has a Session, KV, Watcher, Value or Turn: those are filled in for each round")
 	case c.Observer.Election != "", c.Observer.KV != nil, c.Observer.Watcher != nil:

@@ -91,6 +91,9 @@ func acquire(client *clientv3.Client, o *sessionOptions) (*lease.Session, error)
 	// Shared: a lease may have been handed to another session, or process, whose keys
 	// must not go because this one has lost it.
 	cfg := lease.Config{Lease: client, TTL: time.Duration(o.ttl) * time.Second, Shared: true}
+	if client.Cluster == nil { // put together from parts: nobody to ask
+		cfg.Majority = lease.Unconfirmed{}
+	}
 	switch {
 	case o.leaseID == clientv3.NoLease && o.ttl <= int(lease.MaxTTL/time.Second):
 		return lease.Open(o.ctx, cfg)
