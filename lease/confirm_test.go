@@ -137,7 +137,7 @@ func TestConfirmationIsRequired(t *testing.T) {
 			for _, err := range []error{opened, resumed} {
 				require.ErrorIs(t, err, eldest.ErrInvalid)
 				require.ErrorContains(t, err, fmt.Sprintf("%T", cfg.Lease))
-				require.ErrorContains(t, err, "set Config.Majority to the *clientv3.Client behind Config.Lease, or to lease.Unconfirmed{}")
+				require.ErrorContains(t, err, "set Config.Majority to the client that clientv3.New returned, or to lease.Unconfirmed{}")
 			}
 			require.Empty(t, s.sent)
 		})
