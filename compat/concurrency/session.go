@@ -48,7 +48,8 @@ var errReleased = fmt.Errorf("%w: the session was orphaned, or its context has e
 
 // NewSession grants a lease, or takes one up (WithLease), and keeps it alive. It blocks
 // until etcd has answered, or the context of WithContext ends, or that of the client, whose
-// error it returns; else it returns what etcd refused.
+// error it returns; else it returns what etcd refused. Of a client that was put together
+// without a Cluster no majority confirms the renewals (lease.Unconfirmed).
 func NewSession(client *clientv3.Client, opts ...SessionOption) (*Session, error) {
 	if client == nil {
 		return nil, fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
