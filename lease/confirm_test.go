@@ -121,21 +121,27 @@ func TestResumeNeedsAMajority(t *testing.T) {
 // caller says who confirms its renewals, or that nobody does.
 func TestConfirmationIsRequired(t *testing.T) {
 	s := newServer()
+	s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
 	parts := clientv3.NewCtxClient(t.Context())
 	parts.Lease = s
 	namespaced := namespace.NewLease(s, "teams/a/")
 	for name, cfg := range map[string]lease.Config{
-		"a namespaced lease":                    {Lease: namespaced},
-		"a client put together from parts":      {Lease: parts},
-		"a majority put together from parts":    {Lease: namespaced, Majority: parts},
-		"a majority that is no client at all":   {Lease: namespaced, Majority: (*clientv3.Client)(nil)},
-		"a majority for a client, put the same": {Lease: parts, Majority: parts},
+		"a namespaced lease":                  {Lease: namespaced},
+		"a client put together from parts":    {Lease: parts},
+		"a majority put together from parts":  {Lease: namespaced, Majority: parts},
+		"a majority that is no client at all": {Lease: namespaced, Majority: (*clientv3.Client)(nil)},
+		"a majority that is the same client":  {Lease: parts, Majority: parts},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, opened := lease.Open(t.Context(), cfg)
-			_, resumed := lease.Resume(t.Context(), cfg, leaseID)
-			for _, err := range []error{opened, resumed} {
-				require.ErrorIs(t, err, eldest.ErrInvalid)
+			for _, begin := range []func() (*lease.Session, error){
+				func() (*lease.Session, error) { return lease.Open(t.Context(), cfg) },
+				func() (*lease.Session, error) { return lease.Resume(t.Context(), cfg, leaseID) },
+			} {
+				session, err := begin()
+				if err == nil {
+					session.Abandon()
+				}
+				require.ErrorIs(t, err, eldest.ErrInvalid, "nobody confirms its renewals")
 				require.ErrorContains(t, err, fmt.Sprintf("%T", cfg.Lease))
 				require.ErrorContains(t, err, "set Config.Majority to the client that clientv3.New returned, or to lease.Unconfirmed{}")
 			}
