@@ -151,7 +151,7 @@ func TestTenureEndsByTheDeadline(t *testing.T) {
 	s := newStage(t)
 	granted := time.Now()
 	session := s.session(s.admin, func(cfg *lease.Config) {
-		cfg.Lease, cfg.TTL, cfg.Margin = mute{s.admin}, 30*time.Second, 25*time.Second
+		cfg.Lease, cfg.Majority, cfg.TTL, cfg.Margin = mute{s.admin}, s.admin, 30*time.Second, 25*time.Second
 		cfg.Renewal = func(time.Duration) lease.Renewal {
 			return lease.Renewal{Every: time.Second, Timeout: time.Second}
 		}

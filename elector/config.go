@@ -22,19 +22,22 @@ import (
 // Leadership is the tenure that a lead function is given.
 type Leadership = election.Leadership
 
-// Clients is what a round asks etcd through. All three must see the same etcd.
+// Clients is what a round asks etcd through. All must see the same etcd.
 type Clients struct {
 	KV      clientv3.KV
 	Watcher clientv3.Watcher
 	Lease   clientv3.Lease
+	// Majority is lease.Config.Majority: nil means Lease, if it lists etcd's members. A
+	// namespaced lease does not.
+	Majority lease.Majority
 }
 
-// Client returns all three of one client; none of nil.
+// Client returns all of one client; none of nil.
 func Client(c *clientv3.Client) Clients {
 	if c == nil {
 		return Clients{}
 	}
-	return Clients{KV: c, Watcher: c, Lease: c}
+	return Clients{KV: c, Watcher: c, Lease: c, Majority: c}
 }
 
 // Source hands out the clients of the next round. It is called when nothing of the
@@ -65,9 +68,10 @@ const (
 type Config struct {
 	// Election is the name: any bytes but '/', up to keys.MaxName of them.
 	Election string
-	// NodeID names this node. It must be that of one living process: a node that
-	// starts evicts whoever stands under its ID, as an earlier life of its own that
-	// left its key behind (see Run).
+	// NodeID names this node: one living process for each ID. Where two have the same one
+	// by mistake, each is a candidate of its own and neither removes the other's key, but
+	// neither follows the other: while one leads, the other's status is Neither. Logger is
+	// warned by the one that starts while the other's key is in the queue.
 	NodeID string
 	// Address is where others forward requests to; empty: nothing is forwarded here.
 	Address string
@@ -76,8 +80,8 @@ type Config struct {
 
 	// Codec writes and reads the values of candidates. nil means identity.Protobuf.
 	Codec identity.Codec
-	// Session says how sessions are opened; Session.Lease comes from Source and must
-	// be nil.
+	// Session says how sessions are opened; Session.Lease and Session.Majority come from
+	// Source and must be nil.
 	Session lease.Config
 	// Candidate says how the node stands. Election, Session, KV, Watcher, Value and
 	// Turn are filled in for each round and must be left out. Hooks that block cost
@@ -102,6 +106,19 @@ type Config struct {
 	// Serve says how it takes part: what it accepts, and who is told. Candidate, Session,
 	// KV and Watcher are filled in for each round and must be left out.
 	Serve transfer.Config
+
+	// TakeOver has the first round that reaches etcd remove the keys of other instances with
+	// this NodeID, so that a node that crashed and starts again does not wait until the
+	// lease of the instance that crashed expires, as it does without. The key of a leader is
+	// removed at once, and the next candidate leads.
+	//
+	// It is safe where an instance is started only when the one before has ended: by a
+	// supervisor on the same machine, or with an ID that the platform gives to one process
+	// at a time. Where the other instance runs, its tenure ends with eldest.ErrDeposed in
+	// milliseconds; while it is partitioned from etcd two lead, until its deadline (see
+	// election.Evict). Of two processes that run with one ID each evicts the other once,
+	// when it starts, and never in a later round.
+	TakeOver bool
 
 	// Drain is how long, after the end of its context, the lead function may take to
 	// return while this node keeps its key. 0 means DefaultDrain.
@@ -135,6 +152,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, invalid("Config.Source is nil")
 	case c.Session.Lease != nil:
 		return c, invalid("Config.Session.Lease is not nil: it comes from Config.Source")
+	case c.Session.Majority != nil:
+		return c, invalid("Config.Session.Majority is not nil: it comes from Config.Source")
 	case c.Candidate.Session != nil, c.Candidate.KV != nil, c.Candidate.Watcher != nil, c.Candidate.Value != nil, c.Candidate.Turn != nil:
 		return c, invalid("Config.Candidate has a Session, KV, Watcher, Value or Turn: those are filled in for each round")
 	case c.Observer.Election != "", c.Observer.KV != nil, c.Observer.Watcher != nil:

@@ -40,8 +40,9 @@
 //
 // # Earlier lives
 //
-// A process that was killed leaves its key until the lease expires, and the next life
-// of the same node would wait behind it. So the first round evicts what stands under
-// its NodeID, each key in the life that was seen. Two living processes must not share a
-// NodeID: each would evict the other when it starts, and Evict says what that costs.
+// Each elector is an instance, with an ID of its own beside its NodeID. It removes the keys
+// that its own earlier rounds left. A process that crashed leaves its key until the lease
+// expires, and by default the next instance of the same node waits for that as all other
+// candidates do: from the key it cannot tell an instance that crashed from one that runs.
+// Where only one runs at a time, Config.TakeOver has the next instance remove the key.
 package elector

@@ -27,8 +27,8 @@ type Elector struct {
 	// stuck is closed when the lead function that an earlier Run had to leave behind has
 	// returned; nil if there is none. It belongs to Run, as do the next two:
 	stuck <-chan struct{}
-	// earlier says that keys of an earlier life of the node may stand in the queue,
-	// and ghosts that keys of an earlier round may.
+	// earlier says that no round has looked for keys of other instances with this NodeID
+	// yet, and ghosts that keys of an earlier round may be in the queue.
 	earlier, ghosts bool
 }
 
@@ -73,9 +73,10 @@ func (e *Elector) Instance() string { return e.instance }
 // once ctx has ended Run returns without it, with an error that wraps eldest.ErrStuck. A
 // later Run waits for it before anything else.
 //
-// The first round that reaches etcd evicts the keys of earlier lives of this node,
-// found by Config.NodeID, each in the life that was seen. A second call while one is
-// going on returns eldest.ErrCampaigning. When Run has returned, nothing of it is left
+// A key that an earlier round of this elector left is removed. Keys of other instances
+// with the same Config.NodeID are removed with Config.TakeOver only; without it, after a
+// crash, the key of the instance that crashed stays until its lease expires. A second call
+// while one is going on returns eldest.ErrCampaigning. When Run has returned, nothing of it is left
 // running, and the status is neither.
 func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, l *Leadership) error) error {
 	if ctx == nil || lead == nil {

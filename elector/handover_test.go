@@ -152,12 +152,12 @@ func revokeLease(c *etcdtest.Cluster) func(*testing.T, *runner, *elector.Leaders
 	}
 }
 
-// evict starts a second node under the leader's node ID, for long enough to evict.
+// evict starts a second node under the leader's node ID, for long enough to take over.
 func evict(c *etcdtest.Cluster) func(*testing.T, *runner, *elector.Leadership) {
 	return func(t *testing.T, r *runner, l *elector.Leadership) {
 		ctx, stop := context.WithCancelCause(within(t))
 		defer context.AfterFunc(l.Context(), func() { stop(errEnough) })()
-		e, err := elector.New(config(l.Election(), r.id, c.Client(t)))
+		e, err := elector.New(config(l.Election(), r.id, c.Client(t), takeOver))
 		require.NoError(t, err)
 		err = e.Run(ctx, func(context.Context, *elector.Leadership) error { return nil })
 		require.True(t, errors.Is(err, errEnough), "%v", err)

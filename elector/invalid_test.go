@@ -27,6 +27,7 @@ func TestInvalid(t *testing.T) {
 		"no node id, whatever the codec": func(c *elector.Config) { c.NodeID, c.Codec = "", nameless{} },
 		"no source":                      func(c *elector.Config) { c.Source = nil },
 		"lease given":                    func(c *elector.Config) { c.Session.Lease = cli },
+		"majority given":                 func(c *elector.Config) { c.Session.Majority = cli },
 		"negative TTL":                   func(c *elector.Config) { c.Session.TTL = -1 },
 		"margin over the TTL":            func(c *elector.Config) { c.Session.Margin = time.Hour },
 		"candidate of another election":  func(c *elector.Config) { c.Candidate.Election = "another" },

@@ -67,7 +67,7 @@ func (r *round) open(ctx context.Context) (err error) {
 		return e.failed("run", invalid("Config.Source returned Clients without a KV, a Watcher or a Lease"))
 	}
 	cfg := e.cfg.Session
-	cfg.Lease = r.clients.Lease
+	cfg.Lease, cfg.Majority = r.clients.Lease, r.clients.Majority
 	bounded, cancel := context.WithTimeoutCause(ctx, opening, fmt.Errorf("%w: no lease within %v", eldest.ErrSilent, opening))
 	defer cancel()
 	if r.session, err = lease.Open(bounded, cfg); err != nil {

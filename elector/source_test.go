@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/client/v3/namespace"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
@@ -74,4 +75,22 @@ func TestSourceEndsWithRun(t *testing.T) {
 	take(t, asked, "a question")
 	require.ErrorIs(t, n.Status().Reason(), eldest.ErrNotRegistered, "it runs, and has no session yet")
 	require.ErrorIs(t, n.end(t), context.Canceled)
+}
+
+// In a namespace a node leads as elsewhere; the client behind the namespaced lease confirms
+// its renewals, and is asked for where it is missing.
+func TestNamespacedClients(t *testing.T) {
+	const space = "teams/a/"
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	clients := elector.Clients{KV: namespace.NewKV(cli, space), Watcher: namespace.NewWatcher(cli, space), Lease: namespace.NewLease(cli, space)}
+	refused := run(t, config(name, "n", nil, func(cfg *elector.Config) { cfg.Source = elector.Always(clients) }))
+	s, err := refused.Watch().NextWhere(within(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrInvalid) })
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Reason(), "Majority")
+	clients.Majority = cli
+	n := run(t, config(name, "n", nil, func(cfg *elector.Config) { cfg.Source = elector.Always(clients) }))
+	l := take(t, n.won, "the win")
+	found, err := cli.Get(within(t), space+l.Key())
+	require.NoError(t, err)
+	require.Len(t, found.Kvs, 1)
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/eldest-io/eldest/observe"
 )
 
-// evict removes the keys that this node left in the queue and that would be waited for
-// until their leases expire: those of earlier lives before the first round, and those
-// of earlier rounds after one that could not say good-bye. Each is removed in the life
-// that was seen, so a key that came back meanwhile is left alone.
+// evict removes keys of this node that would be waited for until their leases expire:
+// those of its earlier rounds, after a round whose key may be left, and, before the first
+// round and with Config.TakeOver, those of other instances with its NodeID. Each is removed
+// by its create revision, so a key that was created again meanwhile is left alone.
 func (r *round) evict(ctx context.Context) error {
 	e := r.e
 	if !e.earlier && !e.ghosts {
@@ -25,11 +25,17 @@ func (r *round) evict(ctx context.Context) error {
 	}
 	for _, entry := range queue {
 		id, err := e.cfg.Codec.Decode(entry.Value)
-		switch {
-		case err != nil, id.NodeID != e.cfg.NodeID, entry.Lease == int64(r.session.ID()):
-			continue // somebody else's, or of this very round
-		case id.Instance != e.instance && !e.earlier:
-			continue // a later life: it evicted us, and not the other way round
+		if err != nil || id.NodeID != e.cfg.NodeID || entry.Lease == int64(r.session.ID()) {
+			continue // another node's, or of this round
+		}
+		// One that is found after the first round started later: with TakeOver it evicted
+		// this one, and is not evicted in return.
+		if id.Instance != e.instance && !(e.cfg.TakeOver && e.earlier) {
+			e.log(func() {
+				e.cfg.Logger.Warn("another process, or an earlier life of this one, has this node ID: its key is not removed",
+					"election", e.cfg.Election, "node", e.cfg.NodeID, "key", entry.Key, "token", int64(entry.Token), "instance", id.Instance)
+			})
+			continue
 		}
 		if err := election.Evict(ctx, r.clients.KV, e.cfg.Election, entry.Candidate); err != nil {
 			return err

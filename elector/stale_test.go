@@ -30,15 +30,17 @@ func ghost(t *testing.T, cli *clientv3.Client, name string, id identity.Identity
 	return eldest.Token(resp.Header.Revision), key
 }
 
-// Requirement 39: what an earlier life of the node left is removed, whether it led or
-// waited; what others left is not.
+func takeOver(cfg *elector.Config) { cfg.TakeOver = true }
+
+// Requirement 39: what an earlier life of the node left is removed where that is asked
+// for, whether it led or waited; what others left is not.
 func TestRequirement39EarlierLife(t *testing.T) {
 	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
 	ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
 	ghost(t, cli, name, identity.Identity{NodeID: "n"})
 	_, others := ghost(t, cli, name, identity.Identity{NodeID: "other", Instance: "o"})
 	ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "even earlier"})
-	n := run(t, config(name, "n", cli))
+	n := run(t, config(name, "n", cli, takeOver))
 	n.follows(t, "other")
 	require.Eventually(t, func() bool {
 		queue := queueOf(t, cli, name)
@@ -57,7 +59,7 @@ func TestEarlierLifeAmongForeigners(t *testing.T) {
 	_, err = cli.Put(within(t), keys.Candidate(name, int64(granted.ID)), "\xff\xff", clientv3.WithLease(granted.ID))
 	require.NoError(t, err)
 	ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
-	n := run(t, config(name, "n", cli))
+	n := run(t, config(name, "n", cli, takeOver))
 	_, err = n.Watch().NextWhere(within(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrForeignValue) })
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
@@ -69,12 +71,30 @@ func TestEarlierLifeAmongForeigners(t *testing.T) {
 	take(t, n.won, "the win")
 }
 
-// A later life evicts an earlier one that still runs, once, and is not evicted back.
+// By default a node waits for what an earlier life of it left, as all others do: it may
+// be of a process that runs.
+func TestEarlierLifeIsWaitedFor(t *testing.T) {
+	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	_, key := ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
+	n := run(t, config(name, "n", cli))
+	s, err := n.Watch().NextWhere(within(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrNoLeader) })
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Reason(), "of another life")
+	queue := queueOf(t, cli, name)
+	require.Len(t, queue, 2)
+	require.Equal(t, key, queue[0].Key)
+	_, err = cli.Revoke(within(t), clientv3.LeaseID(queue[0].Lease)) // it expires
+	require.NoError(t, err)
+	require.Equal(t, queue[1].Key, take(t, n.won, "the win").Key())
+}
+
+// A later life that takes over evicts an earlier one that still runs, once, and is not
+// evicted in return.
 func TestTwoLives(t *testing.T) {
 	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
-	earlier := run(t, config(name, "n", cli))
+	earlier := run(t, config(name, "n", cli, takeOver))
 	l := take(t, earlier.won, "the win")
-	later := run(t, config(name, "n", cli))
+	later := run(t, config(name, "n", cli, takeOver))
 	second := take(t, later.won, "the later life's win")
 	take(t, l.Done(), "the end of the earlier life's tenure")
 	require.ErrorIs(t, l.Err(), eldest.ErrDeposed)

@@ -123,6 +123,7 @@ func (s *storm) sit(id string) *seat {
 func (p *seat) live() {
 	e, err := elector.New(config(p.storm.name, p.id, p.cli, ttl(gust), func(cfg *elector.Config) {
 		cfg.Drain, cfg.Observer = 2*slow, observe.Config{}
+		cfg.TakeOver = true // the life before has ended
 	}))
 	require.NoError(p.storm.t, err)
 	p.life.Store(e)

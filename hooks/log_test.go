@@ -204,7 +204,7 @@ func TestLoggerThatHangsCostsNoLeadership(t *testing.T) {
 	release := make(chan struct{})
 	told := hooks.Log(slog.New(slog.NewTextHandler(hung(release), nil)), t.Name())
 	renewed := make(chan time.Duration, 1000)
-	session, err := lease.Open(ctx, lease.Config{Lease: counting{cli, renewed}, TTL: ttl, Hooks: told.Session})
+	session, err := lease.Open(ctx, lease.Config{Lease: counting{cli, renewed}, Majority: cli, TTL: ttl, Hooks: told.Session})
 	require.NoError(t, err)
 	candidate, err := election.New(election.Config{Election: t.Name(), Session: session, KV: cli, Watcher: cli, Hooks: told.Candidate})
 	require.NoError(t, err)

@@ -20,8 +20,10 @@ type Config struct {
 
 	// Majority confirms that a renewal was answered by etcd's leader and not by one
 	// that had been replaced without knowing (see the package comment). nil means
-	// Lease, if it can, as a *clientv3.Client does; else, and where replies carry no
-	// Raft term (gRPC proxies), renewals are believed as they are.
+	// Lease, if it lists etcd's members as a *clientv3.Client does. One that does not, such
+	// as a namespaced one or a client put together without a Cluster, is refused without a
+	// Majority: give the client that it is made of, or Unconfirmed{}. Renewals
+	// whose replies carry no Raft term (gRPC proxies) count as they are.
 	Majority Majority
 
 	// TTL is the wanted time to live: 0 means DefaultTTL; parts of a second round
@@ -68,8 +70,8 @@ type Renewal struct {
 	// pause is shortened by up to a tenth of it, at random.
 	// Invariant: 0 < Every < TTL - margin.
 	Every time.Duration
-	// Timeout bounds a single attempt, and each of the two in which the majority may
-	// confirm it. When half of it has gone by without an answer, the same is asked once
+	// Timeout bounds a single attempt, and the question to the majority that confirms
+	// it. When half of it has gone by without an answer, the same is asked once
 	// more beside. After an attempt that failed it is doubled, up to a quarter of the
 	// time left.
 	// Invariant: 0 < Timeout.
@@ -97,12 +99,17 @@ func (c Config) withDefaults() (Config, error) {
 	if absent.Client(c.Lease) {
 		return c, fmt.Errorf("%w: Config.Lease is nil", eldest.ErrInvalid)
 	}
-	return c.filled(), nil
+	c = c.filled()
+	if !answers(c.Majority) {
+		return c, fmt.Errorf("%w: neither Config.Majority nor Config.Lease, of type %T, can list etcd's members to confirm renewals: "+
+			"set Config.Majority to the client that clientv3.New returned, or to lease.Unconfirmed{} to do without", eldest.ErrInvalid, c.Lease)
+	}
+	return c, nil
 }
 
 func (c Config) filled() Config {
 	if c.Majority == nil {
-		c.Majority = majority(c.Lease)
+		c.Majority, _ = c.Lease.(Majority)
 	}
 	if c.Clock == nil {
 		c.Clock = Boot()

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/namespace"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -116,21 +117,90 @@ func TestResumeNeedsAMajority(t *testing.T) {
 	})
 }
 
-// A client put together from parts may have nobody to ask.
-func TestClientWithoutMembers(t *testing.T) {
+// A lease that cannot list etcd's members is refused before anything is sent, unless the
+// caller says who confirms its renewals, or that nobody does.
+func TestConfirmationIsRequired(t *testing.T) {
+	s := newServer()
+	s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
+	parts := clientv3.NewCtxClient(t.Context())
+	parts.Lease = s
+	namespaced := namespace.NewLease(s, "teams/a/")
+	for name, cfg := range map[string]lease.Config{
+		"a namespaced lease":                  {Lease: namespaced},
+		"a client put together from parts":    {Lease: parts},
+		"a majority put together from parts":  {Lease: namespaced, Majority: parts},
+		"a majority that is no client at all": {Lease: namespaced, Majority: (*clientv3.Client)(nil)},
+		"a majority that is the same client":  {Lease: parts, Majority: parts},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, begin := range []func() (*lease.Session, error){
+				func() (*lease.Session, error) { return lease.Open(t.Context(), cfg) },
+				func() (*lease.Session, error) { return lease.Resume(t.Context(), cfg, leaseID) },
+			} {
+				session, err := begin()
+				if err == nil {
+					session.Abandon()
+				}
+				require.ErrorIs(t, err, eldest.ErrInvalid, "nobody confirms its renewals")
+				require.ErrorContains(t, err, fmt.Sprintf("%T", cfg.Lease))
+				require.ErrorContains(t, err, "set Config.Majority to the client that clientv3.New returned, or to lease.Unconfirmed{}")
+			}
+			require.Empty(t, s.sent)
+		})
+	}
+}
+
+// Renewals count without a majority where that is what the caller says, whatever the
+// Raft term of a reply.
+func TestUnconfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &members{server: newServer(), term: 7}
 		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
 		cfg := s.config(10 * time.Second)
-		client := clientv3.NewCtxClient(t.Context())
-		client.Lease = s
-		cfg.Lease = client
+		cfg.Lease, cfg.Majority = s, lease.Unconfirmed{}
 		session := open(t, cfg)
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		require.True(t, session.Holds(0))
+		require.Zero(t, s.asked.Load())
 		require.NoError(t, session.Close(t.Context()))
 	})
+}
+
+// listing counts how often etcd's members are listed.
+type listing struct {
+	lease.Majority
+	asked atomic.Int32
+}
+
+func (l *listing) MemberList(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.MemberListResponse, error) {
+	l.asked.Add(1)
+	return l.Majority.MemberList(ctx, opts...)
+}
+
+// Each renewal of a namespaced lease is confirmed by the client behind it.
+func TestNamespacedLeaseIsConfirmed(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	members := &listing{Majority: cli}
+	type renewal struct{ renewed, asked int32 }
+	renewals, n := make(chan renewal, 100), int32(0)
+	cfg := lease.Config{Lease: namespace.NewLease(cli, "teams/a/"), Majority: members, TTL: 4 * time.Second}
+	cfg.Hooks.Renewed = func(lease.RenewedEvent) {
+		n++
+		renewals <- renewal{n, members.asked.Load()}
+	}
+	s, err := lease.Open(within(t, patience), cfg)
+	require.NoError(t, err)
+	for range 3 {
+		select {
+		case r := <-renewals:
+			require.GreaterOrEqual(t, r.asked, r.renewed, "a renewal counts that no majority has confirmed")
+		case <-time.After(patience):
+			t.Fatal("it is not renewed")
+		}
+	}
+	require.NoError(t, s.Close(within(t, patience)))
 }
 
 // overtaken is a client that notes the replies to renewals which came from before an

@@ -28,8 +28,8 @@
 // replaced and does not know it yet; its successor then expires the lease earlier than
 // the answer says. So after each answer the session asks for the list of members, which
 // only a majority can give, and counts the renewal if that is of no later Raft term
-// (confirm.go). Through a gRPC proxy there is no such question, and the answer is
-// believed.
+// (confirm.go). The answers of a gRPC proxy carry no Raft term and count as they are.
+// Where Config.Lease cannot ask, Config.Majority does, or is Unconfirmed.
 //
 // # The clock
 //

@@ -11,7 +11,10 @@ import (
 )
 
 // granting answers everything at once, for so long that nothing is renewed.
-type granting struct{ clientv3.Lease }
+type granting struct {
+	clientv3.Lease
+	lease.Unconfirmed
+}
 
 func (granting) Grant(context.Context, int64) (*clientv3.LeaseGrantResponse, error) {
 	return &clientv3.LeaseGrantResponse{ID: 7, TTL: 3600}, nil

@@ -20,6 +20,7 @@ const leaseID clientv3.LeaseID = 0x2a
 // business with panics.
 type server struct {
 	clientv3.Lease
+	lease.Unconfirmed
 
 	grant, renew, revoke []reply
 

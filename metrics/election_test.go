@@ -166,7 +166,7 @@ func TestDroppedHooksAreCounted(t *testing.T) {
 	release := make(chan struct{})
 	p := join(ctx, t, cli, t.Name(), func(cfg *lease.Config) {
 		cfg.Hooks = hooks.Tee(cfg.Hooks, lease.Hooks{Opened: func(lease.OpenedEvent) { <-release }})
-		cfg.Lease = prompt{cli}
+		cfg.Lease, cfg.Majority = prompt{cli}, lease.Unconfirmed{}
 		cfg.Renewal = func(time.Duration) lease.Renewal {
 			return lease.Renewal{Every: 100 * time.Microsecond, Timeout: 500 * time.Millisecond}
 		}

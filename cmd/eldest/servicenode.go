@@ -35,6 +35,7 @@ type nodeFlags struct {
 	// same.
 	listen, advertise string
 	ttl               time.Duration
+	takeOver          bool
 	// deaf is to take no part in transfers.
 	deaf *bool
 }
@@ -48,6 +49,11 @@ func newServiceNodeCmd() *cobra.Command {
 in ELECTION under the name NODE, which no other living process may have. Whichever
 node is asked, the leader answers: the others pass requests on to it. SIGINT or SIGTERM
 ends it: it gives up leadership, if it leads, and finishes what it has begun.
+
+A node that crashed leaves its key in the queue until its lease expires. With --take-over
+the next process that is started as NODE removes that key at once. Use it where a
+supervisor starts a node only when it has ended: a process that still runs as NODE loses
+leadership to it.
 
 While etcd is away at the start it waits. It prints one line when it listens, and one
 for each change of what it is: leading, following, neither. With --json each is an
@@ -90,6 +96,7 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT where to take requests, also from the other nodes; port 0 is a free one")
 	fl.StringVar(&f.advertise, "advertise", "", "the address that the other nodes dial (default: that of --listen, which must name a host then)")
+	fl.BoolVar(&f.takeOver, "take-over", false, "remove the key that an earlier process of this NODE left, instead of waiting until its lease expires")
 	fl.DurationVar(&f.ttl, "ttl", lease.DefaultTTL, "time to live of the lease: how long etcd waits before a crashed node is out; rounded up to seconds")
 	return cmd
 }
@@ -150,6 +157,7 @@ func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.F
 			Candidate: candidacy.Config{Hooks: feeds.Candidate},
 			Observer:  observe.Config{Hooks: feeds.Observer},
 			Transfer:  !*f.deaf,
+			TakeOver:  f.takeOver,
 		},
 		Listener: listener,
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {

@@ -160,3 +160,16 @@ func TestServiceNodesHandOver(t *testing.T) {
 		require.True(t, time.Now().Before(end), "c does not stand")
 	}
 }
+
+// The key of a node that was killed is waited for, but by one that is asked to take over.
+func TestServiceNodeTakesOver(t *testing.T) {
+	startEtcdProcess(t, "0")
+	killed, _ := serviceNode(t, "a")
+	led := killed.becomes("leading")
+	killed.signal(syscall.SIGKILL)
+	killed.over()
+	serviceNode(t, "a")
+	require.Equal(t, led["key"], partakes(t, "shop", 2)[0]["key"])
+	next, _ := serviceNode(t, "a", "--take-over")
+	require.Greater(t, next.becomes("leading")["token"], led["token"])
+}

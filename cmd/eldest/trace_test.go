@@ -105,7 +105,7 @@ func TestTraceUsage(t *testing.T) {
 // hide who can be asked (decision 0015).
 func TestCampaignAsksTheMajority(t *testing.T) {
 	t.Setenv(asCommand, "1")
-	for _, command := range []string{"campaign jobs me --ttl 4s", "run jobs --ttl 4s --grace 100ms -- sleep 60"} {
+	for _, command := range []string{"campaign jobs me --ttl 4s", "campaign jobs me --ttl 4s --namespace teams/a/", "run jobs --ttl 4s --grace 100ms -- sleep 60"} {
 		stays := filepath.Join(t.TempDir(), "stays")
 		require.NoError(t, os.WriteFile(stays, nil, 0o600))
 		var errs sheet

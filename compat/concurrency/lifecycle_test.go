@@ -284,3 +284,18 @@ func TestBadInput(t *testing.T) {
 	_, err = concurrency.NewSession(closed)
 	require.True(t, errors.Is(err, context.Canceled), "%v", err)
 }
+
+// A client that was put together from parts may have nobody to confirm renewals. It works
+// as with etcd's package: opening a session, taking up its lease, and leading.
+func TestClientWithoutACluster(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	parts := clientv3.NewCtxClient(t.Context())
+	parts.KV, parts.Watcher, parts.Lease = cli.KV, cli.Watcher, cli.Lease
+	first := session(t, parts, concurrency.WithTTL(60))
+	first.Orphan()
+	s := session(t, parts, concurrency.WithTTL(60), concurrency.WithLease(first.Lease()))
+	require.NoError(t, s.Ctx().Err(), "the lease was not taken up")
+	e := concurrency.NewElection(s, t.Name())
+	require.NoError(t, e.Campaign(within(t), "v"))
+	require.NoError(t, e.Resign(within(t)))
+}

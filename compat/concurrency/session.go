@@ -48,7 +48,8 @@ var errReleased = fmt.Errorf("%w: the session was orphaned, or its context has e
 
 // NewSession grants a lease, or takes one up (WithLease), and keeps it alive. It blocks
 // until etcd has answered, or the context of WithContext ends, or that of the client, whose
-// error it returns; else it returns what etcd refused.
+// error it returns; else it returns what etcd refused. Of a client that was put together
+// without a Cluster no majority confirms the renewals (lease.Unconfirmed).
 func NewSession(client *clientv3.Client, opts ...SessionOption) (*Session, error) {
 	if client == nil {
 		return nil, fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
@@ -91,6 +92,9 @@ func acquire(client *clientv3.Client, o *sessionOptions) (*lease.Session, error)
 	// Shared: a lease may have been handed to another session, or process, whose keys
 	// must not go because this one has lost it.
 	cfg := lease.Config{Lease: client, TTL: time.Duration(o.ttl) * time.Second, Shared: true}
+	if client.Cluster == nil { // put together from parts: nobody to ask
+		cfg.Majority = lease.Unconfirmed{}
+	}
 	switch {
 	case o.leaseID == clientv3.NoLease && o.ttl <= int(lease.MaxTTL/time.Second):
 		return lease.Open(o.ctx, cfg)

@@ -104,7 +104,7 @@ func TestRegression10_StatusOfAStoppedLeader(t *testing.T) {
 
 // Row 19, in the loop: a node is killed and starts again, with a TTL of a minute.
 // Elsewhere its new life waits a minute for its old one, and so does everybody else.
-// Here it removes what the old one has left, and nothing else.
+// Here it is asked to take over: it removes what the old one has left, and nothing else.
 //
 // Fails when the first round does not evict, or evicts by position.
 func TestRegression19_KilledNodeStartsAgain(t *testing.T) {
@@ -116,7 +116,7 @@ func TestRegression19_KilledNodeStartsAgain(t *testing.T) {
 	waits.becomes(t, elector.Following)
 	require.NoError(t, child.cmd.Process.Kill())
 	begin := time.Now()
-	again := stand(t, c.Client(t), name, "killed", untilTheEnd, lasting(time.Minute))
+	again := stand(t, c.Client(t), name, "killed", untilTheEnd, lasting(time.Minute), func(cfg *elector.Config) { cfg.TakeOver = true })
 	l := take(t, waits.won, "the waiter's win")
 	again.follows(t, waits, l.Token())
 	require.Less(t, time.Since(begin), 30*time.Second, "it waited for the old life's lease")

@@ -147,7 +147,7 @@ func TestRegression36_StuckApplication(t *testing.T) {
 	var stuck atomic.Bool
 	cli := c.Client(t)
 	n := stand(t, cli, name, "n", untilTheEnd, lasting(life), func(cfg *elector.Config) {
-		cfg.Source = elector.Always(elector.Clients{KV: cli, Watcher: cli, Lease: gated{cli, &stuck}})
+		cfg.Source = elector.Always(elector.Clients{KV: cli, Watcher: cli, Lease: gated{cli, &stuck}, Majority: cli})
 	})
 	l := take(t, n.won, "the win")
 	next := stand(t, c.Client(t), name, "next", untilTheEnd)
@@ -173,7 +173,7 @@ func TestRegression36_StuckSession(t *testing.T) {
 	cli := c.Client(t, rec.Attach)
 	jeopardy := make(chan lease.JeopardyEvent, 16)
 	p := join(t, cli, name, func(l *lease.Config, _ *election.Config) {
-		l.TTL, l.Renewal, l.Lease = 4*time.Second, eager, gated{cli, &stuck}
+		l.TTL, l.Renewal, l.Lease, l.Majority = 4*time.Second, eager, gated{cli, &stuck}, cli
 		l.Hooks.Jeopardy = func(ev lease.JeopardyEvent) { jeopardy <- ev }
 	})
 	leader := p.lead(t)

@@ -52,6 +52,8 @@ func (s *stage) start(id string, life int) *node {
 		Election: electionName, NodeID: id, Address: id, Source: elector.Always(elector.Client(host.Client)),
 		// The clock of the bubble; CLOCK_BOOTTIME knows nothing of virtual time.
 		Session: lease.Config{TTL: s.ttl, Clock: lease.Monotonic()},
+		// The life before has ended. Every second one waits for what it left all the same.
+		TakeOver: life%2 == 0,
 	}
 	e, err := elector.New(cfg)
 	require.NoError(s.world.T, err)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/oracle"
 	"github.com/eldest-io/eldest/tests/sim/rig"
 )
 
@@ -185,12 +186,13 @@ func (p *troupe) leader() int {
 	return leader
 }
 
-// settle waits until one node leads and all others follow it: for as long as the key of
-// one that crashed stands, and a little.
+// settle waits until one node leads, all others follow it, and nobody else is in the queue:
+// for as long as the key of one that crashed stands, and a little.
 func (p *troupe) settle() {
+	queue := func() map[string]oracle.Change { return p.world.Server.Tap.Live(electionName+"/", electionName+"0") }
 	settled := func() bool {
 		leader := p.leader()
-		if leader < 0 {
+		if leader < 0 || len(queue()) != len(p.nodes) {
 			return false
 		}
 		_, token, _ := p.nodes[leader].Status().Own()
@@ -202,12 +204,10 @@ func (p *troupe) settle() {
 		return true
 	}
 	for end := p.world.Now() + p.ttl + 15*time.Second; !settled(); {
-		require.Less(p.world.T, p.world.Now(), end, "not one leader and its followers: %v, %v, %v",
-			p.nodes[0].Status(), p.nodes[1].Status(), p.nodes[2].Status())
+		require.Less(p.world.T, p.world.Now(), end, "not one leader and its followers: %v, %v, %v; in the queue: %v",
+			p.nodes[0].Status(), p.nodes[1].Status(), p.nodes[2].Status(), queue())
 		time.Sleep(10 * time.Millisecond)
 	}
-	queue := p.world.Server.Tap.Live(electionName+"/", electionName+"0")
-	require.Len(p.world.T, queue, len(p.nodes), "the queue holds the living, and nobody else")
 }
 
 // nothingLeft judges that neither keys nor leases are left, once those of the crashed
