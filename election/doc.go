@@ -31,7 +31,7 @@
 // Leadership exists only after the proof, and says why it ended.
 //
 // A retired tenure is over for whoever leads, while the key still stands: nobody else
-// leads before it goes. Package transfer hands leadership over with these two, the step
+// leads before it goes. The next Campaign ends it. Package transfer hands leadership over with these two, the step
 // back and the retirement.
 //
 // # What a context bounds
@@ -46,6 +46,13 @@
 //
 // A registration whose reply was lost may have happened, or may yet happen. It is
 // sent again: the transaction finds the own key and adopts it. If the campaign is
-// given up meanwhile, the own key is watched and swept until the session ends, so
-// that a request that arrives late leaves no ghost.
+// given up meanwhile, its key is watched, and removed whenever it turns up, until the
+// session ends, so that a request that arrives late leaves no ghost.
+//
+// # Keys that are removed
+//
+// A key that the candidate gives up is removed until etcd has confirmed that, in the
+// background if need be; a refusal is one failed attempt. Its token is doomed before the
+// first request is sent: no candidate of the lease adopts it again, so that a late request
+// cannot end a later tenure (package internal/claims; decision 0022).
 package election
