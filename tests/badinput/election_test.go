@@ -52,6 +52,7 @@ func electionSection(t *testing.T) section {
 		st.refuses("`New`: a nil `*clientv3.Client` as watcher", func(cfg *election.Config) { cfg.Watcher = none }),
 		st.refuses("`New`: a value of 1 MiB and 1 byte", func(cfg *election.Config) { cfg.Value = make([]byte, election.MaxValue+1) }),
 		st.refuses("`New`: a negative time-out", func(cfg *election.Config) { cfg.Timeout = -time.Second }),
+		st.refuses("`New`: a negative drain time", func(cfg *election.Config) { cfg.Drain = -time.Second }),
 		st.refuses("`New`: a `Turn` that `NewTurn` has not made", func(cfg *election.Config) { cfg.Turn = &election.Turn{} }),
 	)
 	return st.calls(s, elsewhere, l, leading, waiting)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/namespace"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -46,6 +47,7 @@ func leaseSection(t *testing.T) section {
 	}
 	open("no client", func(cfg *lease.Config) { cfg.Lease = nil })
 	open("a nil `*clientv3.Client`", func(cfg *lease.Config) { cfg.Lease = none })
+	open("a namespaced `Lease`, which cannot list etcd's members", func(cfg *lease.Config) { cfg.Lease = namespace.NewLease(st.cli, "x/") })
 	open("TTL −1 s", func(cfg *lease.Config) { cfg.TTL = -time.Second })
 	open("TTL −1 ns", func(cfg *lease.Config) { cfg.TTL = -1 })
 	open("TTL 24 h and 1 ns", func(cfg *lease.Config) { cfg.TTL = lease.MaxTTL + 1 })
