@@ -57,10 +57,11 @@ func (s *Session) pause(failures int) time.Duration {
 	return retry.Spread(every, every/10)
 }
 
-// patience returns the time-outs of a request and of an attempt, which is two of them. That of a request grows after failures, for the replies may not be lost but
-// slow; but no attempt may take more than half of the time that is left, so that
-// there is always another one, and no request more than half of that, so that one that
-// is swallowed does not cost the attempt.
+// patience returns the time-outs of a request and of an attempt, which is two of them. That
+// of a request grows after failures, for the replies may not be lost but slow; but no
+// attempt may take more than half of the time that is left, so that there is always another
+// one, and no request more than half of that, so that one that is swallowed does not cost
+// the attempt.
 func (s *Session) patience(failures int) (request, attempt time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
