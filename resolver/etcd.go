@@ -49,9 +49,7 @@ func FromEtcd(cfg EtcdConfig) (grpcresolver.Builder, error) {
 	if cfg.Codec == nil {
 		cfg.Codec = identity.Protobuf{}
 	}
-	if cfg.Observer.Backoff == nil {
-		cfg.Observer.Backoff = retry.Default()
-	}
+	cfg.Observer.Backoff = retry.Or(cfg.Observer.Backoff, retry.Default())
 	return fromEtcd{cfg}, nil
 }
 
