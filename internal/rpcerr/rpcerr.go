@@ -119,7 +119,7 @@ func unsent(err error) bool { return strings.Contains(err.Error(), "trying to se
 // cancellation that ctx does not explain is taken for it. (A server or a proxy may
 // cancel as well.)
 func ClientClosed(ctx context.Context, client any, err error) bool {
-	if _, tells := client.(interface{ Ctx() context.Context }); tells {
+	if life(client) != nil {
 		return err != nil && Closed(client)
 	}
 	return err != nil && ctx.Err() == nil && Code(err) == codes.Canceled
@@ -130,8 +130,18 @@ func ClientClosed(ctx context.Context, client any, err error) bool {
 // tell: etcd's client repeats what may be repeated, and takes the end of its own
 // connection for one more reason to do so, until the request's context ends.
 func Closed(client any) bool {
-	c, ok := client.(interface{ Ctx() context.Context })
-	return ok && c.Ctx().Err() != nil
+	ends := life(client)
+	return ends != nil && ends.Err() != nil
+}
+
+// life returns the context that ends when the client is closed; nil where the client has
+// none. A *clientv3.Client has none if the program has put it together from a KV, a Watcher
+// and a Lease.
+func life(client any) context.Context {
+	if c, ok := client.(interface{ Ctx() context.Context }); ok {
+		return c.Ctx()
+	}
+	return nil
 }
 
 // Compacted reports whether err says that the wanted history is gone.
