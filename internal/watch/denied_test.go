@@ -29,7 +29,7 @@ func TestDeniedByOneMember(t *testing.T) {
 		(<-s.reads).answer(10, kv("k/1", 9, 9))
 		require.Equal(t, []string{
 			"snapshot 10 with 1",
-			"interrupted: one member says: etcdserver: permission denied",
+			"interrupted: etcdserver: permission denied",
 		}, s.told())
 		s.place(t, 11).send(putEvent(kv("k/1", 9, 12)))
 		require.Equal(t, []string{"snapshot 11 with 0", "change 12 with 1"}, s.told())
