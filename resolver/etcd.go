@@ -11,7 +11,6 @@ import (
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/absent"
 	"github.com/eldest-io/eldest/internal/retry"
-	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/observe"
 )
 
@@ -99,7 +98,7 @@ func (e *etcdSource) run(ctx context.Context, observer *observe.Observer) {
 			return
 		}
 		e.to.unknown(err)
-		if rpcerr.Closed(e.cfg.KV) {
+		if client, ok := e.cfg.KV.(*clientv3.Client); ok && client.Ctx() != nil && client.Ctx().Err() != nil {
 			return // nothing comes of asking again
 		}
 		if learned {

@@ -78,8 +78,9 @@ type Queue interface {
 	// or a newer one, else the newest. A candidate that is itself no longer there, in the life
 	// that p.Token names, is an error that wraps eldest.ErrDeposed: an answer
 	// without anybody ahead is therefore the proof of a win (G1). One request of the
-	// default queue, unless foreign keys get in the way; all of the answer is true at its
-	// Revision.
+	// default queue, unless foreign keys get in the way, or the server allows fewer
+	// operations in a transaction than there are known elders; all of the answer is true at
+	// its Revision.
 	Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Place, at int64) (Place, error)
 }
 

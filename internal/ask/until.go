@@ -28,9 +28,9 @@ const Insistent = 3 * time.Second
 
 // Until calls f, with a context for one attempt, until it returns nil (so does
 // Until), an error of Final (Until returns what is in it), or a refusal that will not
-// change: etcd's own, or one that was repeated for Insistent (that). A closed client is an error that wraps
-// eldest.ErrClosed; the end of ctx one that wraps its cause. All on the caller's
-// goroutine.
+// change: etcd's own, or one that was repeated for Insistent (that). A closed client is
+// an error that wraps eldest.ErrClosed; the end of ctx one that wraps its cause. All on
+// the caller's goroutine.
 func (p Policy) Until(ctx context.Context, f func(ctx context.Context) error) error {
 	var refused time.Time // since when nothing else has come; zero if something else has
 	for attempt := 0; ; attempt++ {

@@ -128,8 +128,8 @@ type following struct {
 	target   Target
 	revision int64
 	inPlace  time.Time
-	// refused is since when no watch was to be had, although reads are allowed; zero if the
-	// last one was not refused.
+	// refused is since when each watch was refused, although reads are answered; zero if the
+	// last one was not.
 	refused time.Time
 }
 
@@ -152,6 +152,8 @@ func (f *following) start(ctx context.Context) (*opened, error) {
 	o, err := f.source.open(ctx, f.target.Key, start...)
 	var none *noWatchError
 	var ended *endedError
+	refused := f.refused
+	f.refused = time.Time{}
 	switch {
 	case errors.As(err, &none):
 		// Is the stream at fault, or all of etcd away? Only in the first case does
@@ -167,20 +169,20 @@ func (f *following) start(ctx context.Context) (*opened, error) {
 		// lag: permission was granted just now, or the member was cut off. All of etcd is
 		// asked, by a read for which the same permission is needed, and the target knows the
 		// answer meanwhile.
-		if refused := f.snapshot(ctx, read); refused != nil {
-			return nil, refused
+		if unanswered := f.snapshot(ctx, read); unanswered != nil {
+			return nil, unanswered
 		}
-		if f.refused.IsZero() {
-			f.refused = time.Now()
+		if refused.IsZero() {
+			refused = time.Now()
 		}
-		if time.Since(f.refused) > ask.Insistent {
+		if time.Since(refused) > ask.Insistent {
 			return nil, ended.error
 		}
+		f.refused = refused
 	}
 	if err != nil {
 		return nil, err
 	}
-	f.refused = time.Time{}
 	if f.target.Known == 0 {
 		// Linearizable, so not older than the revision at which the watch was
 		// put in place: nothing can fall between the two.
