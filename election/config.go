@@ -43,7 +43,8 @@ type Config struct {
 	// one key. 0 means half the session's TTL, at most 5 s; negative means none.
 	Recheck time.Duration
 	// Backoff gives the pause after the n-th failed attempt in a row, from 0.
-	// nil means doubling from 25 ms to 1 s with jitter.
+	// nil means doubling from 25 ms to 1 s with jitter. A pause is 5 ms at least,
+	// whatever the function returns.
 	Backoff func(attempt int) time.Duration
 	// GiveWay, if not nil, is asked before a win, once the candidate is proven to be the
 	// oldest and while others stand; true has it step back, to the end of the queue,
@@ -122,9 +123,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Recheck == 0 {
 		c.Recheck = min(c.Session.TTL()/2, 5*time.Second)
 	}
-	if c.Backoff == nil {
-		c.Backoff = retry.Default()
-	}
+	c.Backoff = retry.Or(c.Backoff, retry.Default())
 	return c, nil
 }
 

@@ -127,7 +127,7 @@ type Config struct {
 	// is left to expire. 0 means DefaultLeave.
 	Leave time.Duration
 	// Backoff gives the pause after the n-th round in a row that was not stable, from
-	// 0. nil means doubling from 100 ms to 5 s with jitter.
+	// 0. nil means doubling from 100 ms to 5 s with jitter; a pause is 5 ms at least.
 	Backoff func(attempt int) time.Duration
 	// Stable is how long a round must have led, or, if it never led, stood, for the
 	// back-off to start anew. 0 means twice the granted TTL.
@@ -185,9 +185,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Leave == 0 {
 		c.Leave = DefaultLeave
 	}
-	if c.Backoff == nil {
-		c.Backoff = retry.Jittered(100*time.Millisecond, 5*time.Second)
-	}
+	c.Backoff = retry.Or(c.Backoff, retry.Jittered(100*time.Millisecond, 5*time.Second))
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	} else {

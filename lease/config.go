@@ -57,7 +57,7 @@ type Config struct {
 
 	// Backoff gives the pause after the n-th failed attempt in a row, from 0, of
 	// granting, renewing and revoking. nil means doubling from 25 ms to 1 s with
-	// jitter.
+	// jitter. A pause is 5 ms at least, whatever the function returns.
 	Backoff func(attempt int) time.Duration
 
 	// Hooks are told what happens. See Hooks for the calling rules.
@@ -117,9 +117,7 @@ func (c Config) filled() Config {
 	if c.Renewal == nil {
 		c.Renewal = DefaultRenewal
 	}
-	if c.Backoff == nil {
-		c.Backoff = retry.Default()
-	}
+	c.Backoff = retry.Or(c.Backoff, retry.Default())
 	return c
 }
 

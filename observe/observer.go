@@ -44,7 +44,8 @@ type Config struct {
 	// DefaultRecheck; negative means none.
 	Recheck time.Duration
 	// Backoff gives the pause after the n-th failed attempt in a row, from 0. nil
-	// means doubling from 25 ms to 1 s with jitter.
+	// means doubling from 25 ms to 1 s with jitter. A pause is 5 ms at least, whatever
+	// the function returns.
 	Backoff func(attempt int) time.Duration
 	// Foreign, if set, is called for each change of a key in the election's range
 	// that is not a candidate's; in order, on a goroutine of its own.
@@ -81,9 +82,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Recheck == 0 {
 		c.Recheck = DefaultRecheck
 	}
-	if c.Backoff == nil {
-		c.Backoff = retry.Default()
-	}
+	c.Backoff = retry.Or(c.Backoff, retry.Default())
 	return c, nil
 }
 

@@ -49,9 +49,7 @@ func FromEtcd(cfg EtcdConfig) (grpcresolver.Builder, error) {
 	if cfg.Codec == nil {
 		cfg.Codec = identity.Protobuf{}
 	}
-	if cfg.Observer.Backoff == nil {
-		cfg.Observer.Backoff = retry.Default()
-	}
+	cfg.Observer.Backoff = retry.Or(cfg.Observer.Backoff, retry.Default())
 	return fromEtcd{cfg}, nil
 }
 
@@ -100,7 +98,7 @@ func (e *etcdSource) run(ctx context.Context, observer *observe.Observer) {
 			return
 		}
 		e.to.unknown(err)
-		if client, ok := e.cfg.KV.(*clientv3.Client); ok && client.Ctx().Err() != nil {
+		if client, ok := e.cfg.KV.(*clientv3.Client); ok && client.Ctx() != nil && client.Ctx().Err() != nil {
 			return // nothing comes of asking again
 		}
 		if learned {

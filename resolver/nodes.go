@@ -42,7 +42,7 @@ type NodesConfig struct {
 	// dialled, before the next one is asked. 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Backoff gives the pause after the n-th node in a row that did not know, from 0.
-	// nil means doubling from 25 ms to 1 s with jitter.
+	// nil means doubling from 25 ms to 1 s with jitter; a pause is 5 ms at least.
 	Backoff func(attempt int) time.Duration
 }
 
@@ -61,9 +61,7 @@ func FromNodes(cfg NodesConfig) (grpcresolver.Builder, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = DefaultTimeout
 	}
-	if cfg.Backoff == nil {
-		cfg.Backoff = retry.Default()
-	}
+	cfg.Backoff = retry.Or(cfg.Backoff, retry.Default())
 	return fromNodes{cfg}, nil
 }
 

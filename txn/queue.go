@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -77,8 +78,9 @@ type Queue interface {
 	// or a newer one, else the newest. A candidate that is itself no longer there, in the life
 	// that p.Token names, is an error that wraps eldest.ErrDeposed: an answer
 	// without anybody ahead is therefore the proof of a win (G1). One request of the
-	// default queue, unless foreign keys get in the way; all of the answer is true at its
-	// Revision.
+	// default queue, unless foreign keys get in the way, or the server allows fewer
+	// operations in a transaction than there are known elders; all of the answer is true at
+	// its Revision.
 	Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Place, at int64) (Place, error)
 }
 
@@ -86,11 +88,12 @@ type Queue interface {
 // served. The zero value is ready.
 type ByCreateRevision struct{}
 
-// nearest is how many older candidates a request asks for. One would do to find
-// the predecessor. Knowing all of them saves the expensive question when the
-// predecessor goes: whoever was older than it can be checked by reading single
-// keys. Ranges with a create-revision order cost the server a pass over the whole
-// queue (1.2 ms at 1,000 candidates) whatever the limit; a single key 0.1 ms.
+// nearest is how many older candidates a request asks for, and how many a place has at
+// most. One would do to find the predecessor. Knowing all of them saves the expensive
+// question when the predecessor is deleted: those older than it can be checked by reading
+// single keys, in one transaction, which has one operation for each (etcd allows 128).
+// Ranges with a create-revision order cost the server a pass over the whole queue (1.2 ms
+// at 1,000 candidates) whatever the limit; a single key 0.1 ms.
 const nearest = 16
 
 // Enter implements Queue.
@@ -117,8 +120,7 @@ func (ByCreateRevision) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Pla
 	}
 	line := resp.Responses[1].GetResponseRange()
 	p := Place{Token: eldest.Token(resp.Header.Revision), Revision: resp.Header.Revision, Queue: line.Count}
-	p.older(e, line.Kvs)
-	p.Complete = !line.More
+	p.older(e, line.Kvs, !line.More)
 	return p, nil
 }
 
@@ -159,8 +161,10 @@ func adopted(e Entry, own *mvccpb.KeyValue, revision int64) (Place, error) {
 	return Place{Token: eldest.Token(own.CreateRevision), Revision: revision, Adopted: true, Value: own.Value}, nil
 }
 
-// Ahead implements Queue. Where all older candidates are known it reads their
-// keys and the own one; else it asks for the older ones by create revision.
+// Ahead implements Queue. Where all older candidates are known, and the server allows a
+// transaction of that size, it reads their keys and the candidate's own; else it asks for
+// the older ones by create revision. Foreign keys that fill an answer cost more requests,
+// each for twice as many keys.
 func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Place, at int64) (Place, error) {
 	read := []clientv3.OpOption{clientv3.WithKeysOnly()}
 	if at > 0 {
@@ -169,10 +173,13 @@ func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Pl
 		read = append(read, clientv3.WithRev(at), clientv3.WithSerializable())
 	}
 	if p.Complete {
-		return aheadOfKnown(ctx, kv, e, p, read)
+		next, err := aheadOfKnown(ctx, kv, e, p, read)
+		if !rpcerr.Is(err, rpctypes.ErrTooManyOps) {
+			return next, err
+		}
 	}
 	begin, end := keys.Range(e.Election)
-	for limit := int64(nearest); ; limit = 0 {
+	for limit := int64(nearest); ; limit *= 2 {
 		older := slices.Concat(read, []clientv3.OpOption{
 			clientv3.WithRange(end), clientv3.WithMaxCreateRev(int64(p.Token) - 1), clientv3.WithLimit(limit),
 			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend),
@@ -186,11 +193,9 @@ func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Pl
 		}
 		next := Place{Token: p.Token, Revision: revision}
 		found := answers[1].Kvs
-		next.older(e, found)
-		next.Complete = limit == 0 || int64(len(found)) < limit
+		next.older(e, found, int64(len(found)) < limit)
 		if next.Unknown() {
-			// Foreign keys filled the whole answer: then everything is read.
-			continue
+			continue // foreign keys filled the whole answer
 		}
 		return next, nil
 	}
@@ -254,9 +259,9 @@ func atRevision(op clientv3.Op, header int64) int64 {
 	return header
 }
 
-// older takes what is older than the candidate into Ahead, and what is no
-// candidate at all into Foreign.
-func (p *Place) older(e Entry, newestFirst []*mvccpb.KeyValue) {
+// older takes the nearest of what is older than the candidate into Ahead, and what is no
+// candidate at all into Foreign. all says that the answer holds everything older.
+func (p *Place) older(e Entry, newestFirst []*mvccpb.KeyValue, all bool) {
 	for _, kv := range newestFirst {
 		key := string(kv.Key)
 		lease, err := keys.Parse(e.Election, key)
@@ -271,6 +276,8 @@ func (p *Place) older(e Entry, newestFirst []*mvccpb.KeyValue) {
 			})
 		}
 	}
+	p.Complete = all && len(p.Ahead) <= nearest
+	p.Ahead = p.Ahead[:min(len(p.Ahead), nearest)]
 }
 
 // Repeatable reports whether a read pinned at a revision failed only because the

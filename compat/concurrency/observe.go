@@ -27,7 +27,7 @@ func (e *Election) Observe(ctx context.Context) <-chan *clientv3.GetResponse {
 	f := &feed{more: make(chan struct{}, 1)}
 	s := e.line.session
 	watching, stop := context.WithCancel(ctx)
-	detach := context.AfterFunc(s.client.Ctx(), stop)
+	detach := context.AfterFunc(life(s.client), stop)
 	go func() {
 		defer f.end()
 		f.follow(watching, s.source, e.line.name)

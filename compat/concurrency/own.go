@@ -34,7 +34,7 @@ func (k *slot) lead(token eldest.Token, proof int64) {
 		s.mu.Unlock()
 		return
 	}
-	watching, unwatch := context.WithCancel(s.client.Ctx())
+	watching, unwatch := context.WithCancel(life(s.client))
 	k.watched[token] = unwatch
 	s.mu.Unlock()
 	k.background(true, func(ctx context.Context) {

@@ -26,6 +26,15 @@ func policy(client *clientv3.Client) ask.Policy {
 	return ask.Policy{Client: client, Timeout: requestTimeout, Backoff: retry.Default()}
 }
 
+// life returns the context that ends when the client is closed; never, if the program has
+// put the client together from parts.
+func life(client *clientv3.Client) context.Context {
+	if ctx := client.Ctx(); ctx != nil {
+		return ctx
+	}
+	return context.Background()
+}
+
 // newSource returns where the session's watches come from.
 func (s *Session) newSource() *watch.Source {
 	recheck := 5 * time.Second
@@ -52,8 +61,8 @@ func plain(ctx context.Context, client *clientv3.Client, err error) error {
 		return ctx.Err()
 	case errors.As(err, &etcd):
 		return etcd
-	case client.Ctx().Err() != nil:
-		return client.Ctx().Err()
+	case life(client).Err() != nil:
+		return life(client).Err()
 	}
 	return fmt.Errorf("concurrency: %w", err)
 }

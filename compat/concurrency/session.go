@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/rpcerr"
@@ -55,8 +56,12 @@ func NewSession(client *clientv3.Client, opts ...SessionOption) (*Session, error
 		return nil, fmt.Errorf("%w: the client is nil", eldest.ErrInvalid)
 	}
 	o := &sessionOptions{ttl: defaultTTL, ctx: client.Ctx()}
+	logger := client.GetLogger()
+	if logger == nil { // of a client put together from parts
+		logger = zap.NewNop()
+	}
 	for _, option := range opts {
-		option(o, client.GetLogger())
+		option(o, logger)
 	}
 	if o.ctx == nil {
 		return nil, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
@@ -113,8 +118,8 @@ func acquire(client *clientv3.Client, o *sessionOptions) (*lease.Session, error)
 	defer cancel()
 	kept, err := lease.Resume(ctx, cfg, o.leaseID)
 	switch {
-	case err != nil && client.Ctx().Err() != nil:
-		return nil, clientv3.ErrKeepAliveHalted{Reason: client.Ctx().Err()}
+	case err != nil && life(client).Err() != nil:
+		return nil, clientv3.ErrKeepAliveHalted{Reason: life(client).Err()}
 	case err != nil && (errors.Is(err, eldest.ErrSessionLost) || ctx.Err() != nil):
 		return nil, nil // as documented: a session that is done, and no error
 	}
@@ -138,7 +143,7 @@ func (s *Session) run() {
 	select {
 	case <-s.done:
 	case <-s.ctx.Done():
-	case <-s.client.Ctx().Done():
+	case <-life(s.client).Done():
 	}
 	s.release()
 }

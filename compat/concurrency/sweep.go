@@ -105,7 +105,7 @@ func (k *slot) haunts(kv *mvccpb.KeyValue) bool {
 // when the campaign returns. What comes later is the sweep's. The caller has the turn.
 func (k *slot) purge(value string) {
 	s := k.session
-	ctx, cancel := context.WithTimeout(s.client.Ctx(), farewell)
+	ctx, cancel := context.WithTimeout(life(s.client), farewell)
 	defer cancel()
 	_ = policy(s.client).Until(ctx, func(once context.Context) error { // else the sweep does
 		resp, err := s.client.Get(once, k.key)

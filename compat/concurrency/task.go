@@ -21,7 +21,7 @@ func (s *Session) background(bound bool, f func(ctx context.Context)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := &task{done: make(chan struct{}), bound: bound}
-	ctx, cancel := context.WithCancel(s.client.Ctx())
+	ctx, cancel := context.WithCancel(life(s.client))
 	t.cancel = cancel
 	s.tasks[t] = struct{}{}
 	renewed := s.ctx // ends when the lease is no longer renewed

@@ -4,8 +4,9 @@
 //
 //   - each attempt has a time-out of its own, because a member that swallows
 //     requests must cost an attempt and not the caller's patience;
-//   - a refusal that will not change ends it (internal/rpcerr), as does a client
-//     that was closed, which etcd's client does not always admit;
+//   - a refusal that will not change ends it (internal/rpcerr), as does one that is
+//     repeated for a while, and a client that was closed, which etcd's client does not
+//     always admit;
 //   - between attempts there is a pause that grows and carries jitter
 //     (internal/retry), and gRPC's own, which is far longer, is cut short;
 //   - the caller's context ends it, with its cause and the last answer in the

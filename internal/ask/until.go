@@ -25,12 +25,18 @@ type Policy struct {
 	Failed func(attempt int, err error, pause time.Duration)
 }
 
+// Insistent is how long nothing but refusals must come, in a row, before one that is not
+// etcd's own is final: longer than a balancer refuses while it is changed or restarted, and
+// short enough that a program which must not ask learns it soon.
+const Insistent = 3 * time.Second
+
 // Until calls f, with a context for one attempt, until it returns nil (so does
-// Until), an error of Final (Until returns what is in it), or a refusal of etcd
-// that will not change (that). A closed client is an error that wraps
-// eldest.ErrClosed; the end of ctx one that wraps its cause. All on the caller's
-// goroutine.
+// Until), an error of Final (Until returns what is in it), or a refusal that will not
+// change: etcd's own, or one that was repeated for Insistent (that). A closed client is
+// an error that wraps eldest.ErrClosed; the end of ctx one that wraps its cause. All on
+// the caller's goroutine.
 func (p Policy) Until(ctx context.Context, f func(ctx context.Context) error) error {
+	var refused time.Time // since when nothing else has come; zero if something else has
 	for attempt := 0; ; attempt++ {
 		switch {
 		case ctx.Err() != nil:
@@ -57,6 +63,12 @@ func (p Policy) Until(ctx context.Context, f func(ctx context.Context) error) er
 			}
 			return fmt.Errorf("%w: %w", errClientClosed, err)
 		case permanent:
+			return err
+		case !rpcerr.Refused(err):
+			refused = time.Time{}
+		case refused.IsZero():
+			refused = time.Now()
+		case time.Since(refused) > Insistent:
 			return err
 		}
 		pause := p.Backoff(attempt)

@@ -94,6 +94,29 @@ func TestWhatEndsIt(t *testing.T) {
 	}
 }
 
+// TestRefusalsOfOthers: what is not etcd's own is final when nothing else has come for a
+// while.
+func TestRefusalsOfOthers(t *testing.T) {
+	forbidden := status.Error(codes.PermissionDenied, "unexpected HTTP status code received from server: 403 (Forbidden)")
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		require.ErrorIs(t, policy().Until(t.Context(), func(context.Context) error { return forbidden }), forbidden)
+		require.Greater(t, time.Since(begun), ask.Insistent)
+		require.Less(t, time.Since(begun), ask.Insistent+time.Second)
+
+		begun, last := time.Now(), time.Time{}
+		err := policy().Until(t.Context(), func(context.Context) error {
+			if time.Since(begun) < time.Minute && time.Since(last) > ask.Insistent-time.Second {
+				last = time.Now()
+				return errAway
+			}
+			return forbidden
+		})
+		require.ErrorIs(t, err, forbidden)
+		require.Greater(t, time.Since(begun), time.Minute, "other answers came between")
+	})
+}
+
 // TestEndsWithItsContext: with its cause and the last answer, or, if it had ended
 // before, with nothing sent.
 func TestEndsWithItsContext(t *testing.T) {

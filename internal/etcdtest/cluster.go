@@ -29,6 +29,9 @@ type Config struct {
 	// TokenTTL is the life of a token where authentication is on, in whole
 	// seconds, prolonged by each use; 0 is etcd's default of five minutes.
 	TokenTTL time.Duration
+	// MaxTxnOps is how many operations a transaction may have; 0 is etcd's default of
+	// 128.
+	MaxTxnOps int
 	// Debug has the members log at debug level.
 	Debug bool
 	// Command is the command line that runs a member, to which its flags are

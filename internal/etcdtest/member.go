@@ -171,6 +171,7 @@ func (m *Member) arguments() []string {
 		"--election", strconv.FormatInt(c.cfg.Election.Milliseconds(), 10),
 		"--quota", strconv.FormatInt(c.cfg.Quota, 10),
 		"--token-ttl", strconv.FormatInt(int64(c.cfg.TokenTTL/time.Second), 10),
+		"--max-txn-ops", strconv.Itoa(c.cfg.MaxTxnOps),
 		"--unsafe-no-fsync",
 	}
 	if m.life > 0 {

@@ -40,6 +40,20 @@ func Spread(d, span time.Duration) time.Duration {
 // second from each client of a server that is away.
 func Default() Backoff { return Jittered(25*time.Millisecond, time.Second) }
 
+// Least is the shortest pause that a back-off of the user's may give. 200 attempts a second
+// do no harm to an etcd that is overloaded, and nothing is gained by more: a request that
+// fails on an idle machine takes a millisecond.
+const Least = 5 * time.Millisecond
+
+// Or returns the back-off for a config whose field holds custom: fallback if that is nil,
+// else custom, of which each pause is Least or longer.
+func Or(custom, fallback Backoff) Backoff {
+	if custom == nil {
+		return fallback
+	}
+	return func(attempt int) time.Duration { return max(custom(attempt), Least) }
+}
+
 // Sleep pauses for d, or until ctx ends; then it returns the context's cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

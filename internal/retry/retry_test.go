@@ -96,3 +96,14 @@ func TestSleepWithADeadContext(t *testing.T) {
 		require.ErrorIs(t, retry.Sleep(dead, -1), context.Canceled)
 	}
 }
+
+// A function of the user's is held to the shortest pause.
+func TestOr(t *testing.T) {
+	fixed := func(d time.Duration) retry.Backoff { return func(int) time.Duration { return d } }
+	for given, want := range map[time.Duration]time.Duration{
+		-time.Hour: retry.Least, 0: retry.Least, retry.Least: retry.Least, time.Minute: time.Minute,
+	} {
+		require.Equal(t, want, retry.Or(fixed(given), fixed(time.Hour))(3), "%v", given)
+	}
+	require.Equal(t, time.Hour, retry.Or(nil, fixed(time.Hour))(3))
+}

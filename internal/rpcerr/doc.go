@@ -2,7 +2,8 @@
 // a failed request, and the answers must not differ from room to room:
 //
 //   - Permanent: would asking again give the same answer? Then the caller is told
-//     at once. Anything else is retried with back-off until the context ends.
+//     at once. Anything else is retried with back-off until the context ends; a refusal
+//     that is not etcd's own (Refused) for a few seconds.
 //   - Definite: is it certain that the request was not carried out? Then a write
 //     failed. Anything else is an unknown outcome, the most dangerous answer in a
 //     distributed system, and must be treated as such (G4).

@@ -38,10 +38,21 @@ func Is(err, target error) bool {
 	if errors.Is(err, target) {
 		return true
 	}
+	known, ok := etcds(err)
+	return ok && errors.Is(known, target)
+}
+
+// etcds returns the error of rpctypes that err is; ok is false if it is none of them, and
+// may come from a proxy, a balancer or gRPC itself.
+func etcds(err error) (known rpctypes.EtcdError, ok bool) {
+	if errors.As(err, &known) {
+		return known, true
+	}
 	// Converted from the status itself: that of a wrapped error has the whole
 	// text as its message, by which nothing is recognised.
 	var s interface{ GRPCStatus() *status.Status }
-	return errors.As(err, &s) && errors.Is(rpctypes.Error(s.GRPCStatus().Err()), target)
+	ok = errors.As(err, &s) && errors.As(rpctypes.Error(s.GRPCStatus().Err()), &known)
+	return known, ok
 }
 
 // Restore returns the error that a text stands for, or err itself: the reason for
@@ -59,13 +70,22 @@ func Restore(err error) error {
 	return err
 }
 
-// Permanent reports whether asking again cannot help, because a server has refused
-// for good. A nil error is not permanent; a closed client is another matter (see
-// ClientClosed).
-//
-// Invariant: what only this member refuses, and others would not, is not permanent. The
-// next attempt goes to the next endpoint.
+// Permanent reports whether asking again cannot help, because etcd has refused for good, or
+// this client would not send the request. A nil error is not permanent; a closed client is
+// another matter (see ClientClosed).
 func Permanent(err error) bool {
+	_, known := etcds(err)
+	return Refused(err) && (known || unsent(err))
+}
+
+// Refused reports whether err is a refusal for good by its code. It need not be etcd's: a
+// balancer may answer 403 or 404 while it is being changed, which gRPC turns into
+// PermissionDenied and Unimplemented. So it is final only if it is Permanent, or repeated
+// (see package ask).
+//
+// Invariant: what only this member refuses, and others would not, is no such refusal. The
+// next attempt goes to the next endpoint.
+func Refused(err error) bool {
 	switch Code(err) {
 	case codes.InvalidArgument:
 		// The server says so when its auth store has changed since the client's
@@ -89,16 +109,19 @@ func Permanent(err error) bool {
 // errLearner is the one refusal that rpctypes has in its raw form only.
 var errLearner = rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)
 
-// Definite reports whether the request was certainly not carried out: a server
-// looked at it and refused. Time-outs, resets, a change of the etcd leader and a
-// stopping server leave that open.
+// Definite reports whether the request was certainly not carried out: etcd looked at it and
+// refused, or it was not sent. Time-outs, resets, a change of the etcd leader, a stopping
+// server and refusals that are not etcd's leave that open.
 func Definite(err error) bool {
-	switch Code(err) {
+	known, ok := etcds(err)
+	if !ok {
+		return unsent(err)
+	}
+	switch known.Code() {
 	case codes.ResourceExhausted:
-		// Two others have this code and may come after the request was carried out:
-		// a reply too large for the client, and ErrNoSpace: the request that
-		// oversteps the quota is applied and then refused.
-		return Is(err, rpctypes.ErrTooManyRequests) || unsent(err)
+		// Not ErrNoSpace: the request that oversteps the quota is applied and then
+		// refused.
+		return Is(err, rpctypes.ErrTooManyRequests)
 	case codes.InvalidArgument, codes.Unauthenticated, codes.PermissionDenied,
 		codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
 		return true
@@ -112,14 +135,16 @@ func Definite(err error) bool {
 
 // unsent reports whether the client's own gRPC refused to send a message for its
 // size. gRPC has no other mark for that than the text.
-func unsent(err error) bool { return strings.Contains(err.Error(), "trying to send message larger") }
+func unsent(err error) bool {
+	return Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "trying to send message larger")
+}
 
 // ClientClosed reports whether err, of a request through client under ctx, comes
 // from a client that was closed. A client that can tell is believed; of others, a
 // cancellation that ctx does not explain is taken for it. (A server or a proxy may
 // cancel as well.)
 func ClientClosed(ctx context.Context, client any, err error) bool {
-	if _, tells := client.(interface{ Ctx() context.Context }); tells {
+	if life(client) != nil {
 		return err != nil && Closed(client)
 	}
 	return err != nil && ctx.Err() == nil && Code(err) == codes.Canceled
@@ -130,8 +155,18 @@ func ClientClosed(ctx context.Context, client any, err error) bool {
 // tell: etcd's client repeats what may be repeated, and takes the end of its own
 // connection for one more reason to do so, until the request's context ends.
 func Closed(client any) bool {
-	c, ok := client.(interface{ Ctx() context.Context })
-	return ok && c.Ctx().Err() != nil
+	ends := life(client)
+	return ends != nil && ends.Err() != nil
+}
+
+// life returns the context that ends when the client is closed; nil where the client has
+// none. A *clientv3.Client has none if the program has put it together from a KV, a Watcher
+// and a Lease.
+func life(client any) context.Context {
+	if c, ok := client.(interface{ Ctx() context.Context }); ok {
+		return c.Ctx()
+	}
+	return nil
 }
 
 // Compacted reports whether err says that the wanted history is gone.

@@ -59,9 +59,12 @@ var verdicts = map[string]struct {
 	"too many operations":                 {rpctypes.ErrTooManyOps, true, true},
 	"duplicate key":                       {rpctypes.ErrDuplicateKey, true, true},
 	"request too large for the client":    {status.Error(codes.ResourceExhausted, "trying to send message larger than max (3000000 vs. 2097152)"), true, true},
-	"reply too large for the client":      {status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)"), true, false},
-	"a proxy that limits":                 {status.Error(codes.ResourceExhausted, "slow down"), true, false},
-	"a method that the server lacks":      {status.Error(codes.Unimplemented, "unknown service"), true, true},
+	"reply too large for the client":      {status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)"), false, false},
+	"a proxy that limits":                 {status.Error(codes.ResourceExhausted, "slow down"), false, false},
+	"a method that the server lacks":      {status.Error(codes.Unimplemented, "unknown service"), false, false},
+	"a balancer's 403":                    {status.Error(codes.PermissionDenied, "unexpected HTTP status code received from server: 403 (Forbidden)"), false, false},
+	"a balancer's 401":                    {status.Error(codes.Unauthenticated, "unexpected HTTP status code received from server: 401 (Unauthorized)"), false, false},
+	"permission, not converted":           {rpctypes.ErrGRPCPermissionDenied, true, true},
 	"a status that is OK is not an error": {status.Error(codes.OK, ""), false, false},
 }
 
@@ -78,6 +81,19 @@ func TestVerdicts(t *testing.T) {
 			assert.Equal(t, v.definite, rpcerr.Definite(wrapped), "definite when wrapped")
 			assert.Equal(t, rpcerr.Code(v.err), rpcerr.Code(wrapped))
 		})
+	}
+}
+
+// TestRefused: whoever it comes from.
+func TestRefused(t *testing.T) {
+	for _, code := range []codes.Code{codes.PermissionDenied, codes.Unimplemented, codes.Unauthenticated, codes.InvalidArgument, codes.ResourceExhausted} {
+		require.True(t, rpcerr.Refused(status.Error(code, "by something")), "%v", code)
+	}
+	for _, code := range []codes.Code{codes.Unavailable, codes.Internal, codes.Unknown, codes.DeadlineExceeded, codes.Canceled} {
+		require.False(t, rpcerr.Refused(status.Error(code, "by something")), "%v", code)
+	}
+	for name, v := range verdicts {
+		require.True(t, rpcerr.Refused(v.err) || !v.permanent, name)
 	}
 }
 

@@ -8,7 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/internal/watch"
 )
@@ -29,7 +32,7 @@ func TestDeniedByOneMember(t *testing.T) {
 		(<-s.reads).answer(10, kv("k/1", 9, 9))
 		require.Equal(t, []string{
 			"snapshot 10 with 1",
-			"interrupted: one member says: etcdserver: permission denied",
+			"interrupted: etcdserver: permission denied",
 		}, s.told())
 		s.place(t, 11).send(putEvent(kv("k/1", 9, 12)))
 		require.Equal(t, []string{"snapshot 11 with 0", "change 12 with 1"}, s.told())
@@ -79,6 +82,42 @@ func TestDeniedForTooLong(t *testing.T) {
 			require.NoError(t, denied(result, 2*time.Second))
 		}
 		require.ErrorIs(t, denied(result, time.Minute), rpctypes.ErrPermissionDenied)
+	})
+}
+
+// What ends a stream for all who share it is not etcd's last word: it may be a balancer's.
+// That a read is refused as well is, if it is repeated, and for however short a time the source
+// waits for a silent member.
+//
+// Broken by believing what ends a watch.
+func TestRefusedOnTheWay(t *testing.T) {
+	forbidden := status.Error(codes.PermissionDenied, "unexpected HTTP status code received from server: 403 (Forbidden)")
+	play(t, func(t *testing.T, s *stage) {
+		s.Timeout = 200 * time.Millisecond
+		result, _ := s.follow(t, s.target(0))
+		o := s.place(t, 10)
+		o.ch <- clientv3.WatchResponse{Canceled: true, CancelReason: forbidden.Error()}
+		(<-s.watches).ch <- clientv3.WatchResponse{Canceled: true, CancelReason: forbidden.Error()}
+		(<-s.reads).fail(forbidden)
+		(<-s.reads).answer(11)
+		s.place(t, 12).deny()
+		<-s.watches // nor is it the last word of etcd's
+		require.Len(t, s.told(), 6)
+		begun := time.Now()
+		for {
+			select {
+			case o := <-s.watches:
+				o.deny()
+			case r := <-s.reads:
+				r.fail(forbidden)
+				continue
+			case err := <-result:
+				require.ErrorIs(t, err, forbidden)
+				require.Greater(t, time.Since(begun), ask.Insistent)
+				require.Less(t, time.Since(begun), 2*ask.Insistent)
+				return
+			}
+		}
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
@@ -50,8 +51,9 @@ type Target struct {
 }
 
 // Follow keeps a target informed until ctx ends (it returns the cause), the
-// target has seen enough (nil), or etcd refuses for good, for want of permission
-// or because the client was closed (that error).
+// target has seen enough (nil), etcd refuses for good, for want of permission, say, or the
+// client was closed (that error). The last word is that of a read: why a watch ended, or
+// was refused, is no more than a reason to ask.
 //
 // When the target has seen enough, its watch stays open until ctx ends, which the
 // caller sees to. Taking leave of etcd would delay the request with which most callers
@@ -85,7 +87,7 @@ func (f *following) follow(ctx context.Context) (release context.CancelFunc, err
 		switch {
 		case ctx.Err() != nil:
 			return release, context.Cause(ctx)
-		case s.permanent(ctx, err):
+		case s.final(ctx, err):
 			return release, err
 		}
 		f.target.Known = 0
@@ -108,15 +110,12 @@ func (f *following) follow(ctx context.Context) (release context.CancelFunc, err
 // for a longer pause: a server that ends each watch at once is not to be hammered.
 const steady = time.Second
 
-// lag is how long a member may refuse a watch for which etcd gives permission, before that
-// is taken for the last word: of something on the way that lets no watch pass, say.
-const lag = 3 * time.Second
-
-// permanent reports whether following again cannot help. Compaction can be
-// helped: the next snapshot starts behind it.
-func (s *Source) permanent(ctx context.Context, err error) bool {
+// final reports whether following again cannot help. A refusal to a read is final, for ask
+// has asked often enough. That to a watch is not.
+func (s *Source) final(ctx context.Context, err error) bool {
+	var ended *endedError
 	return errors.Is(err, eldest.ErrClosed) || rpcerr.ClientClosed(ctx, s.KV, err) ||
-		rpcerr.Permanent(err) && !rpcerr.Compacted(err)
+		rpcerr.Refused(err) && !errors.As(err, &ended)
 }
 
 // following is the work of one Follow: one watch after the other, each from its
@@ -129,9 +128,9 @@ type following struct {
 	target   Target
 	revision int64
 	inPlace  time.Time
-	// denied is when watches began to be refused that etcd permits; zero if the last one
-	// was not.
-	denied time.Time
+	// refused is since when each watch was refused, although reads are answered; zero if the
+	// last one was not.
+	refused time.Time
 }
 
 // start opens the watch and hands the first picture over. The caller closes what is
@@ -152,7 +151,9 @@ func (f *following) start(ctx context.Context) (*opened, error) {
 	}
 	o, err := f.source.open(ctx, f.target.Key, start...)
 	var none *noWatchError
-	var denied *deniedError
+	var ended *endedError
+	refused := f.refused
+	f.refused = time.Time{}
 	switch {
 	case errors.As(err, &none):
 		// Is the stream at fault, or all of etcd away? Only in the first case does
@@ -163,24 +164,25 @@ func (f *following) start(ctx context.Context) (*opened, error) {
 			return nil, unanswered
 		}
 		f.source.distrust(none.lane)
-	case errors.As(err, &denied):
-		// By the member's own copy of who may what, which may lag: permission was granted
-		// just now, or the member was cut off. All of etcd is asked, by a read for which the
-		// same permission is needed, and the target knows the answer meanwhile.
-		if refused := f.snapshot(ctx, read); refused != nil {
-			return nil, refused
+	case errors.As(err, &ended) && rpcerr.Refused(err) && !rpcerr.Compacted(err):
+		// By a balancer on the way, or by the member's own copy of who may what, which may
+		// lag: permission was granted just now, or the member was cut off. All of etcd is
+		// asked, by a read for which the same permission is needed, and the target knows the
+		// answer meanwhile.
+		if unanswered := f.snapshot(ctx, read); unanswered != nil {
+			return nil, unanswered
 		}
-		if f.denied.IsZero() {
-			f.denied = time.Now()
+		if refused.IsZero() {
+			refused = time.Now()
 		}
-		if time.Since(f.denied) > lag {
-			return nil, denied.refusal
+		if time.Since(refused) > ask.Insistent {
+			return nil, ended.error
 		}
+		f.refused = refused
 	}
 	if err != nil {
 		return nil, err
 	}
-	f.denied = time.Time{}
 	if f.target.Known == 0 {
 		// Linearizable, so not older than the revision at which the watch was
 		// put in place: nothing can fall between the two.
@@ -252,7 +254,7 @@ func (f *following) received(o *opened, resp *clientv3.WatchResponse, ok bool) e
 		return errEnded
 	}
 	if err := resp.Err(); err != nil {
-		return f.source.refused(o.lane, err)
+		return f.source.ended(o.lane, err)
 	}
 	if f.target.Header != nil {
 		f.target.Header(resp.Header)

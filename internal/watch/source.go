@@ -78,16 +78,22 @@ func (l lane) on(ctx context.Context) context.Context {
 // fell silent. Many watches on one stream move together.
 func (s *Source) distrust(l lane) { s.silent.CompareAndSwap(l.silent, l.silent+1) }
 
-// refused is told why a watch on the given lane was ended by the server. A stream keeps
-// the token with which it was opened, and once that has expired nothing can be added to
-// it; a new one gets a new token.
-func (s *Source) refused(l lane, err error) error {
+// ended returns the error of a watch on the given lane that the server, or something on the
+// way, has ended or refused. A stream keeps the token with which it was opened, and once that
+// has expired nothing can be added to it; a new one gets a new token.
+func (s *Source) ended(l lane, err error) error {
 	err = rpcerr.Restore(err)
 	if rpcerr.Is(err, rpctypes.ErrInvalidAuthToken) || rpcerr.Is(err, rpctypes.ErrAuthOldRevision) {
 		s.expired.CompareAndSwap(l.expired, l.expired+1)
 	}
-	return err
+	return &endedError{err}
 }
+
+// endedError is why a watch was ended or refused, by one member or something on the way to
+// it. All of etcd may answer otherwise.
+type endedError struct{ error }
+
+func (e *endedError) Unwrap() error { return e.error }
 
 // opened is a watch that the server has confirmed.
 type opened struct {
@@ -131,20 +137,10 @@ func (s *Source) open(ctx context.Context, key string, opts ...clientv3.OpOption
 		return nil, errEnded
 	case resp.Err() != nil:
 		o.close()
-		err := s.refused(o.lane, resp.Err())
-		if rpcerr.Is(err, rpctypes.ErrPermissionDenied) {
-			err = &deniedError{err}
-		}
-		return nil, err
+		return nil, s.ended(o.lane, resp.Err())
 	}
 	return o, nil
 }
-
-// deniedError is returned when a member refused a watch for want of permission. It does not
-// unwrap to that refusal, which would be permanent: the member may not know better.
-type deniedError struct{ refusal error }
-
-func (e *deniedError) Error() string { return "one member says: " + e.refusal.Error() }
 
 // noWatchError is returned when a watch was not confirmed in time.
 type noWatchError struct {
@@ -164,13 +160,18 @@ func (s *Source) patience() time.Duration { return 4 * s.Timeout }
 
 // ask sends a read until it is answered, for at most patience, each attempt with
 // a time-out of its own: a member that swallows requests costs one attempt. It
-// returns a permanent refusal as it is, ctx's cause, or eldest.ErrSilent.
+// returns a refusal that is final as it is, ctx's cause, or eldest.ErrSilent.
 func (s *Source) ask(ctx context.Context, patience time.Duration, read clientv3.Op) (resp clientv3.OpResponse, err error) {
-	limited, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(patience, func() { cancel(context.DeadlineExceeded) })
+	defer silence.Stop()
 	policy := ask.Policy{Client: s.KV, Timeout: s.Timeout, Backoff: s.Backoff, Failed: s.Failed}
 	err = policy.Until(limited, func(once context.Context) (err error) {
 		resp, err = s.KV.Do(once, read)
+		if rpcerr.Refused(err) {
+			silence.Reset(patience) // it was answered
+		}
 		return err
 	})
 	switch {

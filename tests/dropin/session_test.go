@@ -131,6 +131,34 @@ var sessionRows = []behaviour{
 		},
 	},
 	{
+		what: "with WithContext, a client will do that is put together from a KV, a Watcher and a Lease",
+		holds: func(s *stage) {
+			parts := &clientv3.Client{KV: s.cli.KV, Watcher: s.cli.Watcher, Lease: s.cli.Lease}
+			ctx, cancel := context.WithCancel(s.ctx)
+			defer cancel()
+			one, other := s.sessionOn(parts, options{ctx: ctx}), s.sessionOn(parts, options{ctx: ctx})
+			first, second := s.newElection(one, s.name), s.newElection(other, s.name)
+			s.lead(first, "one")
+			campaign := s.queue(s.ctx, other, second, "two")
+			values := second.Observe(ctx)
+			s.check(s.value(values) == "one", "another value is observed")
+			s.valid(first.Proclaim(s.ctx, "three"))
+			leader, err := second.Leader(s.ctx)
+			s.check(err == nil && string(leader.Kvs[0].Value) == "three", "the leader is %v, %v", leader, err)
+			s.valid(first.Resign(s.ctx))
+			s.check(<-campaign == nil, "the second one does not lead")
+			s.until(values, "two")
+
+			m := s.newMutex(one, s.name+"-mutex")
+			s.valid(m.Lock(s.ctx))
+			s.check(is(s.newMutex(other, s.name+"-mutex").TryLock(s.ctx), s.errLocked), "two have the mutex")
+			s.valid(m.Unlock(s.ctx))
+			s.check(other.Close() == nil && ended(other.Done(), s.soon), "it does not close")
+			cancel()
+			s.check(ended(one.Done(), s.soon), "it lives on")
+		},
+	},
+	{
 		what: "a session ends with its client",
 		holds: func(s *stage) {
 			cli, err := s.cluster.Dial()

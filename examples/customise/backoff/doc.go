@@ -16,6 +16,7 @@
 // The default doubles from 25 ms to 1 s, each pause drawn from the upper half of its step:
 // at most a request a second from each client of an etcd that is away. Where ten thousand
 // candidates meet one etcd that has just come back, Full spreads them over half a minute.
+// A pause is 5 ms at least, whatever the function returns.
 //
 // # What stays guaranteed
 //

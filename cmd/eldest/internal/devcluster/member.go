@@ -46,6 +46,8 @@ type MemberConfig struct {
 	// TokenTTL is the life of a token where authentication is on, in whole
 	// seconds; 0 is etcd's default.
 	TokenTTL time.Duration
+	// MaxTxnOps is how many operations a transaction may have; 0 is etcd's default.
+	MaxTxnOps uint
 	// Replaceable has the cluster change its members whenever it is told to; etcd's
 	// default is to refuse until all have been in touch for five seconds.
 	Replaceable bool
@@ -150,6 +152,9 @@ func (cfg MemberConfig) embed() (*embed.Config, error) {
 		ec.AuthTokenTTL = uint(max(1, cfg.TokenTTL/time.Second))
 	}
 	ec.UnsafeNoFsync = cfg.NoFsync
+	if cfg.MaxTxnOps > 0 {
+		ec.MaxTxnOps = cfg.MaxTxnOps
+	}
 	ec.QuotaBackendBytes = cfg.Quota
 	ec.StrictReconfigCheck = !cfg.Replaceable
 	ec.EnableGRPCGateway = false

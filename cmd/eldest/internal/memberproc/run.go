@@ -148,6 +148,7 @@ func parse(args []string, logs io.Writer) (devcluster.MemberConfig, []Route, err
 	fs.IntVar(&election, "election", 0, "election timeout in ms")
 	fs.BoolVar(&cfg.NoFsync, "unsafe-no-fsync", false, "do not wait for the disk")
 	fs.Int64Var(&cfg.Quota, "quota", 0, "bytes at which writes are refused")
+	fs.UintVar(&cfg.MaxTxnOps, "max-txn-ops", 0, "operations in a transaction")
 	fs.IntVar(&tokenTTL, "token-ttl", 0, "life of an authentication token in s")
 	fs.BoolVar(&cfg.Debug, "debug", false, "log at debug level")
 	fs.Func("route", "name,host:port,real-host:port of a peer behind the fabric; repeat for each peer", func(s string) error {
