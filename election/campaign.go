@@ -141,6 +141,9 @@ func (c *Candidate) during(ctx context.Context, register bool, f func(context.Co
 
 // register enters the queue and stands. On error nothing stands.
 func (c *Candidate) register(ctx context.Context, enter entering) (*standing, error) {
+	if err := c.endDrained(ctx); err != nil {
+		return nil, err
+	}
 	// The last standing gives its claim up first.
 	c.mu.Lock()
 	last := c.last

@@ -159,17 +159,13 @@ func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.C
 		}
 	}
 	c.reap()
-	if register && !c.closed && c.call == nil {
-		if err := c.endDrained(ctx); err != nil {
-			return nil, nil, err
-		}
-	}
 	s := c.standing
 	switch {
 	case c.closed:
 		return nil, nil, eldest.ErrClosed
 	case c.call != nil:
 		return nil, nil, eldest.ErrCampaigning
+	case register && s.drained() && s.tenure.leads == 0: // register ends it
 	case s != nil && s.won():
 		return nil, nil, eldest.ErrLeading
 	case s != nil && register:

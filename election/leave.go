@@ -31,12 +31,16 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 	c.reap()
 	s, last, call := c.standing, c.last, c.call
 	again := c.previous != nil && errors.Is(c.previous.told, eldest.ErrWithdrawn)
-	if s == nil || !s.won() {
+	if s.drained() && call != nil {
+		s = nil // a campaign is about to resign it
+	}
+	leads := s != nil && s.won()
+	if !leads {
 		call.interrupt(eldest.ErrWithdrawn)
 	}
 	c.mu.Unlock()
 	switch {
-	case s != nil && s.won():
+	case leads:
 		return c.failed("withdraw", eldest.ErrLeading)
 	case s != nil:
 		err := c.leave(ctx, s, eldest.ErrWithdrawn)
@@ -54,6 +58,9 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 	}
 	// The call that registers tidies up after itself.
 	err := retry.Wait(ctx, call.done)
+	if err == nil && last != nil && last.ended() {
+		err = c.depart(ctx, last)
+	}
 	if err == nil {
 		err = c.settle(ctx)
 	}

@@ -32,6 +32,7 @@ func (l *Leadership) Retire(cause error) {
 		why = fmt.Errorf("%w: %w", eldest.ErrRetired, cause)
 	}
 	l.retired = time.Now()
+	l.s.claim.Spend(l.s.token) // it does not come back, not even by lease.Resume
 	l.end(l.c.failed("candidate", why))
 	l.c.turned()
 }
@@ -78,15 +79,17 @@ func (s *standing) drained() bool {
 	return s != nil && s.tenure != nil && !s.tenure.retired.IsZero()
 }
 
-// endDrained resigns a retired tenure in which no function runs under Lead: nothing else
-// would. It returns ctx's cause, or why its key could not be removed. The caller holds mu.
+// endDrained resigns a retired tenure, if there is one: nothing else would, where no
+// function runs in it under Lead. It returns ctx's cause, or why its key could not be
+// removed.
 func (c *Candidate) endDrained(ctx context.Context) error {
+	c.mu.Lock()
 	s := c.standing
-	if !s.drained() || s.tenure.leads > 0 {
+	drained := s.drained()
+	c.mu.Unlock()
+	if !drained {
 		return nil
 	}
-	c.mu.Unlock()
-	defer c.mu.Lock()
 	if err := c.leave(ctx, s, eldest.ErrResigned); err != nil && !errors.Is(err, eldest.ErrNotLeading) {
 		return err
 	}

@@ -100,8 +100,8 @@ func (s *Session) renew(failures int) error {
 	switch {
 	case errors.Is(err, errGone):
 		s.cleanup = false // nothing is left to revoke
-		claims.Forget(int64(s.id))
 		s.loseLocked(fmt.Errorf("%w: %w", eldest.ErrSessionLost, err))
+		claims.Forget(int64(s.id))
 		return nil
 	case err != nil:
 		s.overdue(left, err)
@@ -201,10 +201,9 @@ func (s *Session) revoke() error {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(s.revoking, ttl)
 	defer cancel()
-	refused := true // each attempt so far
+	refused := true // each attempt, or none was made
 	policy := s.cfg.policy("revoke", max(timeout, time.Second), s.hooks)
 	err := policy.Until(ctx, func(ctx context.Context) error {
-		claims.Revoking(int64(s.id))
 		_, err := s.cfg.Lease.Revoke(ctx, s.id)
 		if rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
 			return nil

@@ -267,7 +267,11 @@ func (s *Session) lose(cause error, cleanup bool) {
 func (s *Session) loseLocked(cause error) {
 	s.state = Lost
 	s.timer.Stop()
+	if s.cleanup {
+		claims.Revoking(int64(s.id)) // before anybody can resume the lease
+	}
 	s.end(s.failed("session", cause))
+	s.claims.End()
 	if lost := s.cfg.Hooks.Lost; lost != nil {
 		event := LostEvent{Cause: context.Cause(s.ctx)}
 		s.hooks.Do(func() { lost(event) })

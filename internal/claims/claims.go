@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/eldest-io/eldest"
@@ -29,38 +30,35 @@ type Name struct {
 // use.
 type Claims struct {
 	session context.Context
-	past    *unconfirmed
+	lease   *Lease
 
 	mu sync.Mutex
 	// named is the claim on each name: held, or cleaned up after.
 	named map[Name]*Claim
-	// owed are the names under which a registration of unknown outcome may yet arrive.
-	owed map[Name]bool
-	// holders are the claims of the candidates, by the tokens of their keys.
-	// Invariant: no token in it is doomed.
-	holders map[eldest.Token]*Claim
 }
 
-// New makes the claims of a session, whose context ends with it.
+// New makes the claims of a session, whose context ends with it; End must be called then.
 func New(session context.Context, lease int64) *Claims {
-	past.Lock()
-	defer past.Unlock()
-	return &Claims{
-		session: session, past: pastOf(lease),
-		named: make(map[Name]*Claim), owed: make(map[Name]bool), holders: make(map[eldest.Token]*Claim),
-	}
+	return &Claims{session: session, lease: Of(lease), named: make(map[Name]*Claim)}
 }
+
+// End notes the end of the session. It is called once, when the context has ended.
+func (cs *Claims) End() { cs.lease.Done() }
 
 // Claim is the right of one candidate to a name, or the clean-up after it.
 type Claim struct {
 	of   *Claims
 	name Name
 	// stop ends the clean-up, and done is closed when it has ended; nil while the claim
-	// is held.
-	stop context.CancelFunc
-	done chan struct{}
-	// clear says that nothing is left that is known of.
+	// is held. clear says that nothing is left that is known of. The mutex of Claims guards
+	// these.
+	stop  context.CancelFunc
+	done  chan struct{}
 	clear bool
+	// entering says that the key is not known yet; doomed are the tokens that were doomed
+	// under this name and are not confirmed to be gone. The mutex of Lease guards these.
+	entering bool
+	doomed   []eldest.Token
 }
 
 // Claim takes a name for one candidate, until Release or Clean. A clean-up under the name
@@ -76,17 +74,34 @@ func (cs *Claims) Claim(name Name) (*Claim, error) {
 		}
 		last := cs.named[name]
 		switch {
-		case last == nil:
-			c := &Claim{of: cs, name: name}
-			cs.named[name] = c
-			return c, nil
-		case last.stop == nil:
+		case last != nil && last.stop == nil:
 			return nil, fmt.Errorf("%w: the session already has a candidate there", eldest.ErrCampaigning)
+		case last != nil && !last.ended():
+			last.stop()
+			cs.mu.Unlock()
+			<-last.done
+			cs.mu.Lock()
+			continue
 		}
-		last.stop()
-		cs.mu.Unlock()
-		<-last.done
-		cs.mu.Lock()
+		c := &Claim{of: cs, name: name, entering: true}
+		cs.named[name] = c
+		cs.lease.mu.Lock()
+		defer cs.lease.mu.Unlock()
+		cs.lease.entering++
+		if last != nil {
+			c.doomed = slices.Clone(last.doomed)
+		}
+		return c, nil
+	}
+}
+
+// ended reports whether the clean-up has ended. The caller holds the mutex of Claims.
+func (c *Claim) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -94,7 +109,7 @@ func (cs *Claims) Claim(name Name) (*Claim, error) {
 func (cs *Claims) Cleaning(name Name) *Claim {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if c := cs.named[name]; c != nil && c.stop != nil && !c.clear && cs.session.Err() == nil {
+	if c := cs.named[name]; c != nil && c.stop != nil && !c.ended() && !c.clear && cs.session.Err() == nil {
 		return c
 	}
 	return nil
@@ -119,25 +134,33 @@ func (cs *Claims) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Owed reports whether a registration of unknown outcome was ever sent under the name: it
-// may arrive for as long as the session lives.
+// Owed reports whether a registration of unknown outcome was ever sent under this key, by a
+// session of this lease: it may arrive for as long as the lease lives.
 func (c *Claim) Owed() bool {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	return c.of.owed[c.name]
+	l := c.of.lease
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.owed[c.name.Key]
 }
 
 // Release gives the claim up; nothing of it is left at etcd.
 func (c *Claim) Release() {
+	c.known()
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	c.forget()
-}
-
-// forget drops the claim. The caller holds mu.
-func (c *Claim) forget() {
 	if c.of.named[c.name] == c {
 		delete(c.of.named, c.name)
+	}
+}
+
+// known notes that the claim waits for no answer about its key any more.
+func (c *Claim) known() {
+	l := c.of.lease
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.entering {
+		c.entering = false
+		l.entered()
 	}
 }
 
@@ -146,25 +169,39 @@ func (c *Claim) forget() {
 // then. owed says that a registration of unknown outcome was sent. Clean returns false,
 // and does not call f, if the session has ended.
 func (c *Claim) Clean(owed bool, f func(ctx context.Context)) bool {
+	c.known()
+	if owed {
+		c.of.lease.mu.Lock()
+		c.of.lease.owed[c.name.Key] = true
+		c.of.lease.mu.Unlock()
+	}
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	if c.of.session.Err() != nil {
-		c.forget()
 		return false
-	}
-	if owed {
-		c.of.owed[c.name] = true
 	}
 	var ctx context.Context
 	ctx, c.stop = context.WithCancel(c.of.session)
 	c.done = make(chan struct{})
 	go func() {
 		defer close(c.done)
-		defer c.Release()
+		defer c.settled()
 		defer c.stop()
 		f(ctx)
 	}()
 	return true
+}
+
+// settled forgets a clean-up that has left nothing for the next claim to know.
+func (c *Claim) settled() {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	l := c.of.lease
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(c.doomed) == 0 && c.of.named[c.name] == c {
+		delete(c.of.named, c.name)
+	}
 }
 
 // Clear notes that nothing is left that is known of: what Clean goes on with is looking
@@ -178,15 +215,25 @@ func (c *Claim) Clear() {
 // Hold makes the claim the holder of the token with which its key was found. Errors:
 // ErrDoomed, ErrHeld.
 func (c *Claim) Hold(token eldest.Token) error {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	switch holder := c.of.holders[token]; {
+	l := c.of.lease
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch holder := l.holders[token]; {
 	case holder != nil && holder != c:
 		return ErrHeld
-	case c.of.past.dooms(token):
+	case l.doomed[token]:
 		return ErrDoomed
 	}
-	c.of.holders[token] = c
+	l.holders[token] = c
+	// The key has one life at a time: earlier ones are over, whoever was told.
+	for _, earlier := range c.doomed {
+		l.over(earlier)
+	}
+	c.doomed = nil
+	if c.entering {
+		c.entering = false
+		l.entered()
+	}
 	return nil
 }
 
@@ -195,34 +242,55 @@ func (c *Claim) Hold(token eldest.Token) error {
 // session's cause once it has ended, for then its keys are no longer ours to remove:
 // Abandon leaves them to lease.Resume.
 func (c *Claim) Doom(token eldest.Token) error {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
+	l := c.of.lease
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if c.of.session.Err() != nil {
 		return context.Cause(c.of.session)
 	}
-	if holder := c.of.holders[token]; holder != nil && holder != c {
+	if holder := l.holders[token]; holder != nil && holder != c {
 		return ErrHeld
 	}
-	delete(c.of.holders, token)
-	c.of.past.doom(token)
+	delete(l.holders, token)
+	c.doom(token)
 	return nil
 }
 
-// Free reports whether the token is not that of another candidate of the session.
+// Spend notes that the tenure with this token is over although its key stays for a while.
+// The claim holds it still.
+func (c *Claim) Spend(token eldest.Token) {
+	l := c.of.lease
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.of.session.Err() == nil {
+		c.doom(token)
+	}
+}
+
+// doom adds to what is doomed. The caller holds the mutex of Lease.
+func (c *Claim) doom(token eldest.Token) {
+	c.of.lease.doomed[token] = true
+	if !slices.Contains(c.doomed, token) {
+		c.doomed = append(c.doomed, token)
+	}
+}
+
+// Free reports whether the token is not that of another candidate of the lease.
 func (c *Claim) Free(token eldest.Token) bool {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	holder := c.of.holders[token]
+	l := c.of.lease
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	holder := l.holders[token]
 	return holder == nil || holder == c
 }
 
-// Gone notes that etcd has confirmed that the life with this token is over. No later one
-// has the same token, so nothing more needs to be known of it.
+// Gone notes that etcd has confirmed that the life with this token is over.
 func (c *Claim) Gone(token eldest.Token) {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	delete(c.of.holders, token)
-	c.of.past.spare(token)
+	l := c.of.lease
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.doomed = slices.DeleteFunc(c.doomed, func(doomed eldest.Token) bool { return doomed == token })
+	l.over(token)
 }
 
 // Comparable returns a client as Name takes it. One whose type cannot be compared is like

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -74,7 +75,7 @@ func TestClaimIsExclusive(t *testing.T) {
 func TestCleanUpEndsWithTheNextClaim(t *testing.T) {
 	cs, _, end := session(t)
 	for round := range 1000 {
-		name := claims.Name{Client: round, Key: "a"}
+		name := key(strconv.Itoa(round))
 		c := take(t, cs, name)
 		require.False(t, c.Owed())
 		require.True(t, c.Clean(true, untilStopped))

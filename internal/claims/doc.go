@@ -13,11 +13,13 @@
 //     etcd share, so a token has one holder, whichever name it was reached by.
 //   - A token is doomed before the request that deletes it is sent (Claim.Doom). A doomed
 //     token is never held again (Claim.Hold), so a late delete cannot end a tenure. It is
-//     forgotten when etcd has confirmed that it is gone.
-//   - What is doomed, and which leases this process has asked etcd to revoke, is
-//     remembered for the process and not for the session (past.go): a session that is
-//     abandoned leaves requests on their way, and lease.Resume can make another session of
-//     the same lease.
+//     forgotten when etcd has confirmed that it is gone, and no candidate waits for an
+//     older answer.
+//   - What is doomed, what may yet arrive, and whether the lease is being revoked is
+//     remembered for the lease and not for the session (Lease): a session that is abandoned
+//     leaves requests on their way, and lease.Resume can make another session of its lease.
 //   - A claim that is given up with a clean-up (Claim.Clean) is cleaned up after until the
 //     session ends or the name is claimed again.
+//
+// Locks are taken in this order: that of a Claims, that of all leases, that of a Lease.
 package claims
