@@ -139,3 +139,19 @@ func TestBrokenDoomedTokensGrow(t *testing.T) {
 	require.Less(t, n, 10, "of %d rounds", rounds)
 }
 
+
+// Wrong: a retired tenure has ended, but its token is not doomed: after Abandon and Resume
+// the key is adopted, and the token comes back with a new tenure. A write under the guard of
+// the retired tenure that is on its way, or one that bears its token elsewhere, counts in
+// the new one (G2, G4).
+//
+// Proposed: Retire dooms the token, or Resume's candidates are given only what waits or
+// leads, as Abandon's docstring says.
+func TestBrokenRetiredTokenComesBack(t *testing.T) {
+	s := newStage(t)
+	session := s.session(s.admin)
+	l := s.lead(s.candidate("v", on(session)))
+	l.Retire(nil)
+	session.Abandon()
+	require.Greater(t, s.lead(s.candidate("v", on(s.resume(session)))).Token(), l.Token())
+}

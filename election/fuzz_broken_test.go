@@ -1,0 +1,186 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// lossy is a KV whose transactions are lost, late, answered to nobody, or refused.
+func lossy(kv clientv3.KV, late *sync.WaitGroup, quiet func() bool) clientv3.KV {
+	return etcdtest.WithTxns(kv, func(txn *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+		if quiet() {
+			return txn.Commit(txn.Context)
+		}
+		writes := len(txn.Then) > 0 && !txn.Then[0].IsGet()
+		switch n := rand.IntN(100); {
+		case n < 8:
+			return nil, context.DeadlineExceeded
+		case n < 16:
+			if _, err := txn.Commit(context.WithoutCancel(txn.Context)); err != nil {
+				return nil, err
+			}
+			return nil, context.DeadlineExceeded
+		case n < 28 && writes:
+			late.Go(func() {
+				time.Sleep(rand.N(60 * time.Millisecond))
+				_, _ = txn.Commit(context.WithoutCancel(txn.Context))
+			})
+			if rand.IntN(2) == 0 {
+				return nil, context.DeadlineExceeded
+			}
+			<-txn.Context.Done()
+			return nil, txn.Context.Err()
+		case n < 33 && writes && txn.Then[0].IsDelete():
+			return nil, rpctypes.ErrPermissionDenied
+		case n < 60:
+			time.Sleep(rand.N(5 * time.Millisecond))
+		}
+		return txn.Commit(txn.Context)
+	})
+}
+
+func TestBrokenStorm(t *testing.T) {
+	seconds, _ := strconv.Atoi(os.Getenv("STORM"))
+	if seconds == 0 {
+		t.Skip("STORM=seconds")
+	}
+	s := newStage(t)
+	end := time.Now().Add(time.Duration(seconds) * time.Second)
+	for round := 0; time.Now().Before(end); round++ {
+		s.election = fmt.Sprintf("storm-%d", round)
+		s.storm(round)
+	}
+}
+
+func (s *stage) storm(round int) {
+	t := s.t
+	var late sync.WaitGroup
+	var mu sync.Mutex
+	calm := false
+	quiet := func() bool { mu.Lock(); defer mu.Unlock(); return calm }
+	wins := map[int64][]eldest.Token{}
+	deposed := 0
+	var bad []string
+	note := func(format string, args ...any) { mu.Lock(); defer mu.Unlock(); bad = append(bad, fmt.Sprintf(format, args...)) }
+	session := s.session(s.admin)
+	sessions := []*lease.Session{session, s.session(s.admin)}
+	var cands []*election.Candidate
+	kvs := []clientv3.KV{lossy(s.admin, &late, quiet), lossy(s.admin, &late, quiet)}
+	for i := range 4 {
+		owner := sessions[i/3]
+		cands = append(cands, s.candidate(fmt.Sprint(i), on(owner), func(cfg *election.Config) {
+			cfg.KV = kvs[i%2]
+			cfg.Timeout = 40 * time.Millisecond
+			cfg.Backoff = func(int) time.Duration { return rand.N(5*time.Millisecond) + time.Millisecond }
+			cfg.Hooks.Won = func(e election.WonEvent) { mu.Lock(); wins[int64(owner.ID())] = append(wins[int64(owner.ID())], e.Token); mu.Unlock() }
+			cfg.Hooks.Ended = func(e election.EndedEvent) {
+				if errors.Is(e.Cause, eldest.ErrDeposed) {
+					mu.Lock()
+					deposed++
+					mu.Unlock()
+					note("deposed token %d: %v", e.Token, e.Cause)
+				}
+			}
+		}))
+	}
+	stop := time.Now().Add(1500 * time.Millisecond)
+	var all sync.WaitGroup
+	for _, c := range cands {
+		all.Go(func() {
+			for time.Now().Before(stop) {
+				ctx, cancel := context.WithTimeout(s.ctx, rand.N(80*time.Millisecond)+time.Millisecond)
+				var l *election.Leadership
+				var err error
+				switch rand.IntN(4) {
+				case 0:
+					l, err = c.Try(ctx)
+				case 1:
+					if _, err = c.Register(ctx); err == nil {
+						l, err = c.Await(ctx)
+					}
+				default:
+					l, err = c.Campaign(ctx)
+				}
+				if err == nil {
+					switch rand.IntN(4) {
+					case 0:
+						_ = l.Resign(ctx)
+					case 1:
+						l.Retire(nil)
+					case 2:
+						_ = l.Lead(ctx, func(ctx context.Context) error { time.Sleep(rand.N(3 * time.Millisecond)); return nil })
+					case 3:
+						_ = l.Proclaim(ctx, []byte("p"))
+						_ = l.Resign(ctx)
+						go func() { _ = l.Resign(s.ctx) }()
+					}
+				}
+				cancel()
+			}
+		})
+		all.Go(func() {
+			for time.Now().Before(stop) {
+				time.Sleep(rand.N(40 * time.Millisecond))
+				ctx, cancel := context.WithTimeout(s.ctx, rand.N(60*time.Millisecond)+time.Millisecond)
+				switch rand.IntN(3) {
+				case 0:
+					_ = c.Withdraw(ctx)
+				case 1:
+					_, _ = c.StepBack(ctx)
+				case 2:
+					_ = c.Retire(c.Status().Token, nil)
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	late.Wait()
+	mu.Lock()
+	calm = true
+	mu.Unlock()
+	for i, c := range cands {
+		ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second)
+		require.NoError(t, c.Close(ctx), "round %d close %d", round, i)
+		cancel()
+	}
+	for i := 0; len(s.queue()) > 0; i++ {
+		if i > 1000 {
+			require.Empty(t, s.queue(), "round %d: a key stays", round)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	require.Empty(t, bad, "round %d", round)
+	n := 0
+	for _, tokens := range wins {
+		n += len(tokens)
+		seen := map[eldest.Token]bool{}
+		for _, token := range tokens {
+			require.False(t, seen[token], "round %d: token %d twice", round, token)
+			seen[token] = true
+		}
+	}
+	t.Logf("round %d: %d wins, doomed %d", round, n, doomed(t, session.Claims()))
+	for _, x := range sessions {
+		require.NoError(t, x.Err())
+		require.NoError(t, x.Close(s.ctx))
+	}
+}
