@@ -155,3 +155,36 @@ func TestBrokenRetiredTokenComesBack(t *testing.T) {
 	session.Abandon()
 	require.Greater(t, s.lead(s.candidate("v", on(s.resume(session)))).Token(), l.Token())
 }
+
+// Wrong: Gone forgets that a token was doomed as soon as etcd has confirmed that it is over.
+// But the answer to a registration that was given before the deletion may be on its way:
+// it shows the key, Hold lets it pass, and the candidate stands with a token that is dead.
+// What comes next notices (look, the watch), so nobody leads; but the campaign ends with
+// ErrDeposed although nobody has removed the key by hand, and the hooks are told of it. So it
+// is with Resign, Withdraw or Close beside a Campaign, and with the sweep of a candidate with
+// another wrapper of the client.
+//
+// Proposed: Gone keeps the token while a claim of the session is between Claim and Hold, and
+// the last of them drops it; then Hold returns ErrDoomed, and the queue is entered anew.
+func TestBrokenDeadTokenIsHeld(t *testing.T) {
+	s := newStage(t)
+	r := newDenying(s.admin)
+	g := newGate(r)
+	c, first := s.resignedInVain(r, g)
+
+	removing, remove := make(chan struct{}), make(chan struct{})
+	g.on(func(context.Context) error { close(removing); <-remove; return nil }, nil)
+	resigned := make(chan error, 1)
+	go func() { resigned <- first.Resign(s.ctx) }() // again
+	get(s, removing)
+	entered, answer := make(chan struct{}), make(chan struct{})
+	g.on(nil, func(_ context.Context, err error) error { close(entered); <-answer; return err })
+	campaign := s.campaigning(s.ctx, c)
+	get(s, entered) // it has found the key
+	close(remove)
+	require.NoError(t, get(s, resigned))
+	close(answer)
+	got := get(s, campaign)
+	require.NoError(t, got.err, "nobody has removed its key")
+	require.Greater(t, got.l.Token(), first.Token())
+}

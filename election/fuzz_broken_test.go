@@ -7,11 +7,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -22,24 +24,48 @@ import (
 )
 
 // lossy is a KV whose transactions are lost, late, answered to nobody, or refused.
-func lossy(kv clientv3.KV, late *sync.WaitGroup, quiet func() bool) clientv3.KV {
+func lossy(kv clientv3.KV, late *sync.WaitGroup, quiet func() bool, log func(string, ...any)) clientv3.KV {
+	commit := func(txn *etcdtest.Txn, ctx context.Context, how string) (*clientv3.TxnResponse, error) {
+		resp, err := txn.Commit(ctx)
+		kind := "get"
+		if txn.Then[0].IsPut() {
+			kind = "put"
+		} else if txn.Then[0].IsDelete() {
+			kind = "delete"
+		}
+		if kind != "get" {
+			cmp := int64(-1)
+			if len(txn.If) > 0 {
+				if x, ok := txn.If[0].GetCompare().TargetUnion.(*pb.Compare_CreateRevision); ok {
+					cmp = x.CreateRevision
+				}
+			}
+			var rev int64
+			okk := false
+			if err == nil {
+				rev, okk = resp.Header.Revision, resp.Succeeded
+			}
+			log("%s %s %s if create=%d -> %v rev %d %v", string(txn.Then[0].KeyBytes()), how, kind, cmp, okk, rev, err)
+		}
+		return resp, err
+	}
 	return etcdtest.WithTxns(kv, func(txn *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 		if quiet() {
-			return txn.Commit(txn.Context)
+			return commit(txn, txn.Context, "now")
 		}
 		writes := len(txn.Then) > 0 && !txn.Then[0].IsGet()
 		switch n := rand.IntN(100); {
 		case n < 8:
 			return nil, context.DeadlineExceeded
 		case n < 16:
-			if _, err := txn.Commit(context.WithoutCancel(txn.Context)); err != nil {
+			if _, err := commit(txn, context.WithoutCancel(txn.Context), "unanswered"); err != nil {
 				return nil, err
 			}
 			return nil, context.DeadlineExceeded
 		case n < 28 && writes:
 			late.Go(func() {
 				time.Sleep(rand.N(60 * time.Millisecond))
-				_, _ = txn.Commit(context.WithoutCancel(txn.Context))
+				_, _ = commit(txn, context.WithoutCancel(txn.Context), "late")
 			})
 			if rand.IntN(2) == 0 {
 				return nil, context.DeadlineExceeded
@@ -51,7 +77,7 @@ func lossy(kv clientv3.KV, late *sync.WaitGroup, quiet func() bool) clientv3.KV 
 		case n < 60:
 			time.Sleep(rand.N(5 * time.Millisecond))
 		}
-		return txn.Commit(txn.Context)
+		return commit(txn, txn.Context, "now")
 	})
 }
 
@@ -77,19 +103,37 @@ func (s *stage) storm(round int) {
 	wins := map[int64][]eldest.Token{}
 	deposed := 0
 	var bad []string
-	note := func(format string, args ...any) { mu.Lock(); defer mu.Unlock(); bad = append(bad, fmt.Sprintf(format, args...)) }
+	note := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		bad = append(bad, fmt.Sprintf(format, args...))
+	}
+	var lines []string
+	trace := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, time.Now().Format("05.000000 ")+fmt.Sprintf(format, args...))
+	}
 	session := s.session(s.admin)
 	sessions := []*lease.Session{session, s.session(s.admin)}
 	var cands []*election.Candidate
-	kvs := []clientv3.KV{lossy(s.admin, &late, quiet), lossy(s.admin, &late, quiet)}
+	kvs := []clientv3.KV{lossy(s.admin, &late, quiet, trace), lossy(s.admin, &late, quiet, trace)}
 	for i := range 4 {
 		owner := sessions[i/3]
 		cands = append(cands, s.candidate(fmt.Sprint(i), on(owner), func(cfg *election.Config) {
 			cfg.KV = kvs[i%2]
 			cfg.Timeout = 40 * time.Millisecond
 			cfg.Backoff = func(int) time.Duration { return rand.N(5*time.Millisecond) + time.Millisecond }
-			cfg.Hooks.Won = func(e election.WonEvent) { mu.Lock(); wins[int64(owner.ID())] = append(wins[int64(owner.ID())], e.Token); mu.Unlock() }
+			cfg.Hooks.Won = func(e election.WonEvent) {
+				mu.Lock()
+				wins[int64(owner.ID())] = append(wins[int64(owner.ID())], e.Token)
+				mu.Unlock()
+			}
+			cfg.Hooks.Registered = func(e election.RegisteredEvent) {
+				trace("  c%d %s registered %d adopted %v at %s", i, e.Key, e.Token, e.Adopted, e.At.Format("05.000000"))
+			}
 			cfg.Hooks.Ended = func(e election.EndedEvent) {
+				trace("  c%d %s ended %d: %v at %s", i, e.Key, e.Token, e.Cause, e.At.Format("05.000000"))
 				if errors.Is(e.Cause, eldest.ErrDeposed) {
 					mu.Lock()
 					deposed++
@@ -168,6 +212,9 @@ func (s *stage) storm(round int) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
+	if len(bad) > 0 {
+		os.WriteFile("/tmp/hd-storm.log", []byte(strings.Join(lines, "\n")), 0o644)
+	}
 	require.Empty(t, bad, "round %d", round)
 	n := 0
 	for _, tokens := range wins {
