@@ -139,7 +139,6 @@ func TestBrokenDoomedTokensGrow(t *testing.T) {
 	require.Less(t, n, 10, "of %d rounds", rounds)
 }
 
-
 // Wrong: a retired tenure has ended, but its token is not doomed: after Abandon and Resume
 // the key is adopted, and the token comes back with a new tenure. A write under the guard of
 // the retired tenure that is on its way, or one that bears its token elsewhere, counts in

@@ -231,3 +231,83 @@ func (s *stage) storm(round int) {
 		require.NoError(t, x.Close(s.ctx))
 	}
 }
+
+// TestBrokenStormResumed is the same with sessions that are abandoned and resumed.
+func TestBrokenStormResumed(t *testing.T) {
+	seconds, _ := strconv.Atoi(os.Getenv("STORM"))
+	if seconds == 0 {
+		t.Skip("STORM=seconds")
+	}
+	s := newStage(t)
+	end := time.Now().Add(time.Duration(seconds) * time.Second)
+	for round := 0; time.Now().Before(end); round++ {
+		s.election = fmt.Sprintf("resumed-%d", round)
+		var late sync.WaitGroup
+		var mu sync.Mutex
+		var lines, bad []string
+		trace := func(format string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			lines = append(lines, time.Now().Format("05.000000 ")+fmt.Sprintf(format, args...))
+		}
+		kv := lossy(s.admin, &late, func() bool { return false }, trace)
+		session, err := lease.Open(s.ctx, lease.Config{Lease: s.admin, TTL: time.Minute})
+		require.NoError(t, err)
+		n := 0
+		for phase := range 6 {
+			var all sync.WaitGroup
+			mine := session
+			c, err := election.New(election.Config{
+				Election: s.election, Session: session, KV: kv, Watcher: s.admin, Timeout: 40 * time.Millisecond,
+				Backoff: func(int) time.Duration { return rand.N(5*time.Millisecond) + time.Millisecond },
+				Hooks: election.Hooks{
+					Registered: func(e election.RegisteredEvent) { trace("  p%d registered %d %v", phase, e.Token, e.Adopted) },
+					Won:        func(e election.WonEvent) { mu.Lock(); n++; mu.Unlock() },
+					Ended: func(e election.EndedEvent) {
+						trace("  p%d ended %d: %v", phase, e.Token, e.Cause)
+						if errors.Is(e.Cause, eldest.ErrDeposed) {
+							mu.Lock()
+							bad = append(bad, e.Cause.Error())
+							mu.Unlock()
+						}
+					},
+				},
+			})
+			require.NoError(t, err)
+			for range 2 {
+				all.Go(func() {
+					for mine.Context().Err() == nil {
+						ctx, cancel := context.WithTimeout(s.ctx, rand.N(80*time.Millisecond)+time.Millisecond)
+						if l, err := c.Campaign(ctx); err == nil {
+							time.Sleep(rand.N(10 * time.Millisecond))
+							_ = l.Resign(ctx)
+						} else {
+							_, _ = c.StepBack(ctx)
+						}
+						cancel()
+					}
+				})
+			}
+			time.Sleep(rand.N(150 * time.Millisecond))
+			trace("abandon")
+			session.Abandon()
+			if session, err = lease.Resume(s.ctx, lease.Config{Lease: s.admin}, session.ID()); err != nil {
+				require.NoError(t, err)
+			}
+			if rand.IntN(2) == 0 {
+				all.Wait()
+			} else {
+				defer all.Wait()
+			}
+		}
+		late.Wait()
+		require.NoError(t, session.Close(s.ctx))
+		mu.Lock()
+		if len(bad) > 0 {
+			os.WriteFile("/tmp/hd-resumed.log", []byte(strings.Join(lines, "\n")), 0o644)
+		}
+		require.Empty(t, bad, "round %d", round)
+		t.Logf("round %d: %d wins", round, n)
+		mu.Unlock()
+	}
+}
