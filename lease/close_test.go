@@ -233,6 +233,36 @@ func TestLeaseThatMayBeRevokedIsNotResumed(t *testing.T) {
 	}
 }
 
+// Regression 45: a session that is lost revokes its lease a moment later. A Resume between
+// the two is refused as well.
+//
+// Broken by noting the revocation when it is sent.
+func TestResumeJustBeforeTheRevocation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		renewing, let := make(chan struct{}), make(chan struct{})
+		s.grant, s.revoke = []reply{ok(10)}, []reply{ok(0)}
+		s.renew = []reply{func(context.Context) (int64, error) {
+			close(renewing)
+			<-let // the goroutine was stopped here
+			return 10, nil
+		}, ok(10)}
+		session := open(t, s.config(0))
+		<-renewing
+		session.Forfeit(nil)
+		<-session.Done()
+		resumed, err := lease.Resume(t.Context(), s.config(0), session.ID())
+		close(let)
+		defer session.Abandon()
+		if err == nil {
+			defer resumed.Abandon()
+			synctest.Wait()
+			require.Empty(t, s.requests("revoke"), "the resumed session's lease is revoked by the one before it")
+		}
+		require.ErrorIs(t, err, eldest.ErrSessionLost)
+	})
+}
+
 // TestSharedLeaseIsLeftAlone: what one of several sessions on a lease has lost may be kept
 // by another; only Close revokes it.
 func TestSharedLeaseIsLeftAlone(t *testing.T) {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -248,4 +250,171 @@ func TestForeignKeys(t *testing.T) {
 	require.ErrorIs(t, err, concurrency.ErrElectionNotLeader)
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 	require.Empty(t, byHand.Key())
+}
+
+// Regression 41: a resignation has failed, and its delete is on the way. The next campaign of
+// the session enters the queue anew.
+//
+// Broken by a resignation that dooms nothing.
+func TestLateResignationEndsNoLaterTenure(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	cli := c.Client(t)
+	kv := newLateKV(cli.KV)
+	kv.after.Store(1) // the registration
+	cli.KV = kv
+	s := session(t, cli)
+	e := concurrency.NewElection(s, t.Name())
+	require.NoError(t, e.Campaign(within(t), "v"))
+	giving, cancel := context.WithCancel(within(t))
+	go func() { <-kv.held; cancel() }()
+	require.Equal(t, context.Canceled, e.Resign(giving))
+	require.NoError(t, e.Campaign(within(t), "v"))
+	close(kv.let)
+	<-kv.sent
+	require.EqualValues(t, 1, count(t, c.Client(t), t.Name()+"/"), "its own past has ended the tenure")
+	require.NoError(t, e.Proclaim(within(t), "w"))
+	require.NoError(t, s.Ctx().Err())
+}
+
+// Regression 41: the same of a mutex, where nobody would notice that two sessions hold it.
+func TestLateUnlockUnlocksNoLaterLock(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	cli := c.Client(t)
+	kv := newLateKV(cli.KV)
+	kv.after.Store(1) // the registration
+	cli.KV = kv
+	m := concurrency.NewMutex(session(t, cli), t.Name())
+	require.NoError(t, m.Lock(within(t)))
+	giving, cancel := context.WithCancel(within(t))
+	go func() { <-kv.held; cancel() }()
+	require.Equal(t, context.Canceled, m.Unlock(giving))
+	require.NoError(t, m.Lock(within(t)))
+	close(kv.let)
+	<-kv.sent
+	other := concurrency.NewMutex(session(t, c.Client(t)), t.Name())
+	require.Equal(t, concurrency.ErrLocked, other.TryLock(within(t)), "two sessions hold the mutex")
+}
+
+// Regression 45: another session takes the lease up while the removal of a key of it is on
+// its way.
+//
+// Broken by remembering for the session what is doomed.
+func TestLateRemovalEndsNoTenureOfTheLease(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	elder := concurrency.NewElection(session(t, c.Client(t)), t.Name())
+	require.NoError(t, elder.Campaign(within(t), "elder"))
+	cli := c.Client(t)
+	kv := newLateKV(cli.KV)
+	kv.after.Store(1) // the registration
+	cli.KV = kv
+	s := session(t, cli)
+	e := concurrency.NewElection(s, t.Name())
+	given, cancel := context.WithCancel(within(t))
+	waiting := make(chan error, 1)
+	go func() { waiting <- e.Campaign(given, "v") }()
+	eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"/") == 2 }, "it is not in the line")
+	cancel()
+	<-kv.held
+	require.Equal(t, context.Canceled, take(t, waiting, "the campaign that is given up"))
+	s.Orphan()
+	require.NoError(t, elder.Resign(within(t)))
+	other, err := concurrency.NewSession(c.Client(t), concurrency.WithLease(s.Lease()))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = other.Close() })
+	f := concurrency.NewElection(other, t.Name())
+	require.NoError(t, f.Campaign(within(t), "v"))
+	close(kv.let)
+	<-kv.sent
+	require.EqualValues(t, 1, count(t, c.Client(t), t.Name()+"/"), "the past of the lease has ended the tenure")
+}
+
+// A registration of unknown outcome is removed by the campaign after it, which accounts for
+// it: the sweep does not take the key of another session of the lease for it.
+//
+// Broken by not accounting for it.
+func TestSweepLeavesTheKeyOfAnotherSession(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	cli := c.Client(t)
+	var n, refused atomic.Int64
+	var deny atomic.Bool
+	lost := make(chan struct{})
+	cli.KV = etcdtest.WithTxns(cli.KV, func(txn *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+		registration := len(txn.Then) > 0 && txn.Then[0].IsPut()
+		switch {
+		case registration && n.Add(1) == 1: // arrives, and its reply is lost
+			_, _ = txn.Commit(context.Background())
+			close(lost)
+			<-txn.Context.Done()
+			return nil, txn.Context.Err()
+		case registration:
+			deny.Store(false) // the turn is the campaign's now
+		case deny.Load():
+			refused.Add(1)
+			return nil, rpctypes.ErrPermissionDenied
+		}
+		return txn.Commit(txn.Context)
+	})
+	deny.Store(true)
+	s := session(t, cli)
+	e := concurrency.NewElection(s, t.Name())
+	given, cancel := context.WithCancel(within(t))
+	go func() { <-lost; cancel() }()
+	require.Equal(t, context.Canceled, e.Campaign(given, "v"))
+	eventually(t, func() bool { return refused.Load() >= 2 }, "purged and swept")
+	require.NoError(t, e.Campaign(within(t), "v"))
+	require.NoError(t, e.Resign(within(t)))
+	require.Zero(t, count(t, c.Client(t), t.Name()+"/"))
+
+	other, err := concurrency.NewSession(c.Client(t), concurrency.WithLease(s.Lease()))
+	require.NoError(t, err)
+	t.Cleanup(other.Orphan)
+	f := concurrency.NewElection(other, t.Name())
+	require.NoError(t, f.Campaign(within(t), "v"))
+	time.Sleep(3 * time.Second)
+	require.EqualValues(t, 1, count(t, c.Client(t), t.Name()+"/"), "the leader's key was swept")
+	require.NoError(t, other.Ctx().Err())
+}
+
+// Regression 45: a session is closed, and its revocation is on the way. Who takes the lease up
+// gets a session that is over, as of a lease that is gone.
+//
+// Broken by a Close that does not note what it sends.
+func TestLateRevocationEndsNoLaterSession(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	cli := c.Client(t)
+	held := &heldRevocation{Lease: cli.Lease, let: make(chan struct{}), sent: make(chan struct{})}
+	cli.Lease = held
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err := concurrency.NewSession(cli, concurrency.WithContext(ctx))
+	require.NoError(t, err)
+	held.given = cancel
+	require.Error(t, s.Close())
+	other, err := concurrency.NewSession(c.Client(t), concurrency.WithLease(s.Lease()))
+	require.NoError(t, err)
+	require.Error(t, other.Ctx().Err(), "a lease that is about to be revoked is taken up")
+	close(held.let)
+	<-held.sent
+}
+
+// heldRevocation holds revocations back, and their sender gives up.
+type heldRevocation struct {
+	clientv3.Lease
+	given     context.CancelFunc
+	let, sent chan struct{}
+}
+
+func (h *heldRevocation) Revoke(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error) {
+	go func() {
+		<-h.let
+		_, _ = h.Lease.Revoke(context.Background(), id)
+		close(h.sent)
+	}()
+	h.given()
+	<-ctx.Done()
+	return nil, ctx.Err()
 }

@@ -80,9 +80,10 @@ func (l line) enter(ctx context.Context, slot *slot, value string, how entering)
 		})
 	}
 	err := enter()
-	for err == nil && slot.dooms(place.Token) {
+	for err == nil && s.past.Doomed(place.Token) {
 		// The request that removes it may be on its way: it goes first.
-		if err = slot.removeDoomed(live, place.Token); err == nil {
+		slot.account(place)
+		if err = slot.end(live, &recorder{KV: s.client}, place.Token); err == nil {
 			err = enter()
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/claims"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/lease"
@@ -42,7 +43,9 @@ type Session struct {
 	// failed is why the session was lost; nil before, and if it was released.
 	failed error
 	slots  map[string]*slot
-	tasks  map[*task]struct{}
+	// past is what is known of the lease, by all of its sessions.
+	past  *claims.Lease
+	tasks map[*task]struct{}
 }
 
 var errReleased = fmt.Errorf("%w: the session was orphaned, or its context has ended", eldest.ErrClosed)
@@ -76,13 +79,18 @@ func NewSession(client *clientv3.Client, opts ...SessionOption) (*Session, error
 	}
 	s.source = s.newSource()
 	s.ctx, s.cancel = context.WithCancelCause(o.ctx)
+	if kept != nil {
+		s.id = kept.ID()
+	}
+	s.past = claims.Of(int64(s.id))
 	if kept == nil {
+		s.past.Done()
 		s.released = true
 		s.cancel(fmt.Errorf("%w: the lease was gone already", eldest.ErrSessionLost))
 		s.done = s.ctx.Done()
 		close(s.over)
 	} else {
-		s.id, s.done = kept.ID(), kept.Done()
+		s.done = kept.Done()
 		go s.run()
 	}
 	return s, nil
@@ -140,6 +148,7 @@ func grant(ctx context.Context, client *clientv3.Client, seconds int) (id client
 // run ends the session with whatever ends first.
 func (s *Session) run() {
 	defer close(s.over)
+	defer s.past.Done()
 	select {
 	case <-s.done:
 	case <-s.ctx.Done():
@@ -225,14 +234,22 @@ func (s *Session) Close() error {
 	s.endTasks(true)
 	ctx, cancel := context.WithTimeout(s.opts.ctx, time.Duration(s.opts.ttl)*time.Second)
 	defer cancel()
-	again := false
+	again, refused := false, true
+	claims.Revoking(int64(s.id)) // until etcd has answered, nobody takes the lease up
 	err := policy(s.client).Until(ctx, func(once context.Context) error {
 		_, err := s.client.Revoke(once, s.id)
+		refused = refused && rpcerr.Definite(err)
 		if again && rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
 			return nil // it was us, and the reply was lost
 		}
 		again = true
 		return err
 	})
+	switch {
+	case err == nil || rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
+		claims.Forget(int64(s.id))
+	case refused:
+		claims.Refused(int64(s.id))
+	}
 	return plain(ctx, s.client, err)
 }

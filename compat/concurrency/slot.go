@@ -6,6 +6,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -28,10 +29,6 @@ type slot struct {
 	watched map[eldest.Token]context.CancelFunc
 	// removing are the lives that are being resigned: closed when the outcome is known.
 	removing map[eldest.Token]chan struct{}
-	// doomed are the lives that were to be removed when nobody stood on them, and of which
-	// etcd has not confirmed that they are gone. Nobody adopts one: the request may be on
-	// its way.
-	doomed map[eldest.Token]bool
 	// owed counts, by value, the registrations that may arrive still; sweeping says that
 	// they are looked out for, until overdue; accounted is the latest life of which it is
 	// known whether it was one: what is owed still comes later.
@@ -50,7 +47,7 @@ func (s *Session) slot(key string) *slot {
 		k = &slot{
 			session: s, key: key, turn: make(chan struct{}, 1),
 			stands: make(map[eldest.Token]int), watched: make(map[eldest.Token]context.CancelFunc),
-			removing: make(map[eldest.Token]chan struct{}), doomed: make(map[eldest.Token]bool), owed: make(map[string]int),
+			removing: make(map[eldest.Token]chan struct{}), owed: make(map[string]int),
 		}
 		s.slots[key] = k
 	}
@@ -64,7 +61,7 @@ func (k *slot) put() {
 	k.session.mu.Lock()
 	defer k.session.mu.Unlock()
 	k.refs--
-	if k.refs == 0 && len(k.stands) == 0 && len(k.watched) == 0 && len(k.doomed) == 0 && !k.sweeping {
+	if k.refs == 0 && len(k.stands) == 0 && len(k.watched) == 0 && !k.sweeping {
 		delete(k.session.slots, k.key)
 	}
 }
@@ -87,11 +84,9 @@ func (k *slot) take(ctx context.Context) error {
 // unknown. One that was not is none of those, also when the sweep hears of it late, from a
 // slow watch, and finds nobody on it any more.
 func (k *slot) enter(place txn.Place) {
+	k.account(place)
 	k.session.mu.Lock()
 	defer k.session.mu.Unlock()
-	if place.Adopted && k.stands[place.Token] == 0 {
-		k.paid(place.Token, string(place.Value))
-	}
 	k.accounted = max(k.accounted, place.Token)
 	k.stands[place.Token]++
 }
@@ -144,16 +139,28 @@ func (k *slot) resign(ctx context.Context, rec *recorder, token eldest.Token) er
 		return err
 	}
 	defer func() { <-k.turn }()
+	err := k.end(ctx, rec, token)
+	if rpcerr.Definite(err) {
+		k.session.past.Spare(token) // its caller leads on
+	}
+	return err
+}
+
+// end removes a life of the key, whoever stands on it. The caller has the turn. From now on
+// nobody adopts it, in no session of the lease: the request may be on its way.
+func (k *slot) end(ctx context.Context, rec *recorder, token eldest.Token) error {
 	known := make(chan struct{})
 	defer close(known)
 	k.session.mu.Lock()
 	k.removing[token] = known
 	k.session.mu.Unlock()
+	k.session.past.Doom(token)
 	err := k.remove(ctx, rec, token)
 	k.session.mu.Lock()
 	defer k.session.mu.Unlock()
 	delete(k.removing, token)
 	if err == nil {
+		k.session.past.Spare(token)
 		k.forget(token) // what we have done ourselves is no news
 	}
 	return err
@@ -189,34 +196,8 @@ func (k *slot) clear(ctx context.Context, token eldest.Token) (removed bool, err
 	if !k.free(token) {
 		return false, nil
 	}
-	err = k.removeDoomed(ctx, token)
+	err = k.end(ctx, &recorder{KV: k.session.client}, token)
 	return err == nil, err
-}
-
-// removeDoomed removes a life of the key on which nobody stands. The caller has the turn.
-func (k *slot) removeDoomed(ctx context.Context, token eldest.Token) error {
-	k.doom(token, true)
-	err := k.remove(ctx, &recorder{KV: k.session.client}, token)
-	if err == nil {
-		k.doom(token, false)
-	}
-	return err
-}
-
-func (k *slot) doom(token eldest.Token, doomed bool) {
-	k.session.mu.Lock()
-	defer k.session.mu.Unlock()
-	if doomed {
-		k.doomed[token] = true
-	} else {
-		delete(k.doomed, token)
-	}
-}
-
-func (k *slot) dooms(token eldest.Token) bool {
-	k.session.mu.Lock()
-	defer k.session.mu.Unlock()
-	return k.doomed[token]
 }
 
 // background is the session's, with the slot kept.

@@ -10,6 +10,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/txn"
 )
 
 // underWay is how long a request whose sender has given up may be on its way: longer than
@@ -53,6 +54,16 @@ func (k *slot) paid(life eldest.Token, value string) {
 	}
 }
 
+// account accounts for a life that a registration has found, if nobody stands on it: it
+// came from a registration whose outcome was unknown.
+func (k *slot) account(place txn.Place) {
+	k.session.mu.Lock()
+	defer k.session.mu.Unlock()
+	if place.Adopted && k.stands[place.Token] == 0 {
+		k.paid(place.Token, string(place.Value))
+	}
+}
+
 // sweep removes what is owed as it turns up. What etcd refuses meanwhile is tried again.
 func (k *slot) sweep(ctx context.Context) {
 	s := k.session
@@ -73,18 +84,19 @@ func (k *slot) sweep(ctx context.Context) {
 		if late {
 			continue
 		}
-		removed := false
-		if err == nil {
-			removed, err = k.clear(ctx, eldest.Token(ghost.CreateRevision))
-		}
 		if err != nil {
 			_ = retry.Sleep(ctx, policy(s.client).Backoff(failures))
 			continue
 		}
 		failures = -1
-		if removed {
+		token := eldest.Token(ghost.CreateRevision)
+		removed, err := k.clear(ctx, token)
+		if err != nil {
+			k.forsake(looking, token) // looking has ended: it is removed in the background
+		}
+		if removed || err != nil {
 			s.mu.Lock()
-			k.paid(eldest.Token(ghost.CreateRevision), string(ghost.Value))
+			k.paid(token, string(ghost.Value))
 			s.mu.Unlock()
 		}
 	}
@@ -113,7 +125,7 @@ func (k *slot) purge(value string) {
 			return err
 		}
 		life := eldest.Token(resp.Kvs[0].CreateRevision)
-		if err := k.removeDoomed(once, life); err != nil {
+		if err := k.end(once, &recorder{KV: s.client}, life); err != nil {
 			return err
 		}
 		s.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -42,8 +43,14 @@ func New(session context.Context, lease int64) *Claims {
 	return &Claims{session: session, lease: Of(lease), named: make(map[Name]*Claim)}
 }
 
-// End notes the end of the session. It is called once, when the context has ended.
-func (cs *Claims) End() { cs.lease.Done() }
+// End notes the end of the session. It is called once, when the context has ended. The keys
+// of its candidates are free for the next session of the lease.
+func (cs *Claims) End() {
+	cs.lease.mu.Lock()
+	maps.DeleteFunc(cs.lease.holders, func(_ eldest.Token, c *Claim) bool { return c.of == cs })
+	cs.lease.mu.Unlock()
+	cs.lease.Done()
+}
 
 // Claim is the right of one candidate to a name, or the clean-up after it.
 type Claim struct {
@@ -218,8 +225,8 @@ func (c *Claim) Hold(token eldest.Token) error {
 	l := c.of.lease
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch holder := l.holders[token]; {
-	case holder != nil && holder != c:
+	switch {
+	case l.held(token, c):
 		return ErrHeld
 	case l.doomed[token]:
 		return ErrDoomed
@@ -248,7 +255,7 @@ func (c *Claim) Doom(token eldest.Token) error {
 	if c.of.session.Err() != nil {
 		return context.Cause(c.of.session)
 	}
-	if holder := l.holders[token]; holder != nil && holder != c {
+	if l.held(token, c) {
 		return ErrHeld
 	}
 	delete(l.holders, token)
@@ -280,8 +287,7 @@ func (c *Claim) Free(token eldest.Token) bool {
 	l := c.of.lease
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	holder := l.holders[token]
-	return holder == nil || holder == c
+	return !l.held(token, c)
 }
 
 // Gone notes that etcd has confirmed that the life with this token is over.

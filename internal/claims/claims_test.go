@@ -145,22 +145,86 @@ func TestDoomedTokensAreNotHeld(t *testing.T) {
 	require.NoError(t, a.Hold(7), "it is its own")
 	require.NoError(t, a.Doom(7))
 	require.ErrorIs(t, a.Hold(7), claims.ErrDoomed)
-	require.NoError(t, a.Hold(8))
 	b := take(t, cs, claims.Name{Client: "of another kind", Key: "a"})
 	require.ErrorIs(t, b.Hold(7), claims.ErrDoomed)
+	b.Release()
 
 	end(eldest.ErrClosed)
 	require.ErrorIs(t, a.Doom(8), eldest.ErrClosed, "the keys of a session that has ended are left to the next one")
+	cs.End()
 	resumed := claims.New(t.Context(), lease)
 	c := take(t, resumed, key("a"))
 	require.ErrorIs(t, c.Hold(7), claims.ErrDoomed)
-	require.NoError(t, c.Hold(8))
-	c.Gone(7)
-	require.NoError(t, c.Hold(7), "no token comes twice")
-
+	require.NoError(t, c.Hold(8), "the key's next life")
+	c.Spend(8)
+	require.False(t, take(t, resumed, key("b")).Free(8), "a tenure that is over keeps its key for a while")
 	require.NoError(t, c.Doom(8))
 	claims.Forget(lease)
 	require.NoError(t, take(t, claims.New(t.Context(), lease), key("a")).Hold(8), "another lease of the same ID")
+}
+
+// An answer may be older than the confirmation that its key is gone: what was doomed stays
+// so while any candidate of the lease waits for one.
+//
+// Broken by forgetting a token as soon as it is confirmed to be gone.
+func TestOldAnswerFindsNoDeadToken(t *testing.T) {
+	cs, _, _ := session(t)
+	a, waits := take(t, cs, key("a")), take(t, cs, claims.Name{Client: "a wrapper", Key: "a"})
+	require.NoError(t, a.Hold(7))
+	require.NoError(t, a.Doom(7))
+	a.Gone(7)
+	require.ErrorIs(t, waits.Hold(7), claims.ErrDoomed)
+	require.NoError(t, waits.Hold(9))
+	a.Release()
+	require.NoError(t, take(t, cs, key("a")).Hold(7), "nothing is kept of what nobody asks for")
+}
+
+// A clean-up that is stopped may not be told that its request has arrived. The next claim
+// of the name knows when it holds a later life.
+func TestWhatWasDoomedIsForgottenWithTheNextLife(t *testing.T) {
+	cs, _, _ := session(t)
+	for round := range eldest.Token(3) {
+		c := take(t, cs, key("a"))
+		require.NoError(t, c.Hold(10+round))
+		require.NoError(t, c.Doom(10+round))
+		require.True(t, c.Clean(false, func(context.Context) {}))
+	}
+	last := take(t, cs, key("a"))
+	require.ErrorIs(t, last.Hold(12), claims.ErrDoomed)
+	require.NoError(t, last.Hold(20))
+	b := take(t, cs, key("b"))
+	for token := range eldest.Token(3) {
+		require.NoError(t, b.Hold(10+token))
+	}
+}
+
+// What may arrive late does so under the lease: the next session of it looks out for it.
+func TestOwedToTheLease(t *testing.T) {
+	cs, lease, end := session(t)
+	require.True(t, take(t, cs, key("a")).Clean(true, untilStopped))
+	end(eldest.ErrClosed)
+	cs.End()
+	require.NoError(t, cs.Wait(t.Context()))
+	resumed := claims.New(t.Context(), lease)
+	require.True(t, take(t, resumed, claims.Name{Client: "a new one", Key: "a"}).Owed())
+	require.False(t, take(t, resumed, key("b")).Owed())
+}
+
+// Two sessions of one lease know the same.
+func TestTwoSessionsOfOneLease(t *testing.T) {
+	one, lease, end := session(t)
+	other := claims.New(t.Context(), lease)
+	a, b := take(t, one, key("a")), take(t, other, key("a"))
+	require.NoError(t, a.Hold(7))
+	require.ErrorIs(t, b.Hold(7), claims.ErrHeld)
+	require.NoError(t, a.Doom(7))
+	claims.Revoking(lease)
+	require.NoError(t, b.Doom(8))
+	require.True(t, claims.Revoked(lease))
+	end(nil)
+	one.End()
+	require.True(t, claims.Revoked(lease))
+	require.ErrorIs(t, b.Hold(7), claims.ErrDoomed)
 }
 
 // A token is one candidate's, by whichever names the session knows its key.

@@ -103,8 +103,13 @@ func (l *Lease) settled() bool {
 	return !l.revoked && len(l.owed) == 0 && len(l.doomed) == len(l.gone)
 }
 
-// Doom notes that the life of a key with this token is about to be removed.
+// Doom notes that the life of a key with this token is about to be removed, also after Done.
 func (l *Lease) Doom(token eldest.Token) {
+	leases.Lock()
+	defer leases.Unlock()
+	if leases.known[l.id] == nil {
+		leases.known[l.id] = &known{lease: l, left: time.Now()}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.doomed[token] = true
@@ -123,6 +128,13 @@ func (l *Lease) Spare(token eldest.Token) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over(token)
+}
+
+// held reports whether another claim, of a session that lives, holds a token. The caller
+// holds mu.
+func (l *Lease) held(token eldest.Token, by *Claim) bool {
+	holder := l.holders[token]
+	return holder != nil && holder != by && holder.of.session.Err() == nil
 }
 
 // over notes that a life is over. The caller holds mu.

@@ -215,7 +215,7 @@ var Rooms = map[string]Room{
 	"compat/concurrency": {
 		May: map[string]string{
 			".": nouns, "keys": "the own key, and whose key it is", "lease": "the session", "txn": "every compare-and-commit",
-			"internal/watch": sight, "internal/ask": asks, "internal/retry": pause, "internal/rpcerr": reads,
+			"internal/watch": sight, "internal/ask": asks, "internal/claims": owns, "internal/retry": pause, "internal/rpcerr": reads,
 		},
 		Otherwise: "etcd's API is made of what our own is made of; it is another face of the same steps, and stands on no other face",
 	},
