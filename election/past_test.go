@@ -53,7 +53,7 @@ func TestWithdrawEndsACampaignThatResignsARetiredTenure(t *testing.T) {
 	}
 	close(let)
 	got := get(s, campaign)
-	require.ErrorIs(t, got.err, eldest.ErrWithdrawn)
+	require.ErrorIs(t, got.err, eldest.ErrWithdrawn, "it goes on")
 }
 
 // Regression 45: a registration of unknown outcome is on its way, its session is abandoned
@@ -91,7 +91,7 @@ func TestRetiredTokenDoesNotComeBack(t *testing.T) {
 	l := s.lead(s.candidate("v", on(session)))
 	l.Retire(nil)
 	session.Abandon()
-	require.Greater(t, s.lead(s.candidate("v", on(s.resume(session)))).Token(), l.Token())
+	require.Greater(t, s.lead(s.candidate("v", on(s.resume(session)))).Token(), l.Token(), "a retired token comes back")
 }
 
 // Regression 41: the answer to a registration says that the key is there, and is read after
