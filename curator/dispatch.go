@@ -138,6 +138,9 @@ func (d *dispatcher) answer(c *call, t *tenure, out outcome, unary bool) error {
 	case out.panic != nil:
 		panic(out.panic)
 	case out.err != nil:
+		if gone := c.over(); gone != nil && errors.Is(out.err, gone) {
+			return gone // our own, which the handler met in a receive or a send
+		}
 		lost := t.lost()
 		return t.judge(c.ServerStream.Context(), out.err, lost, func(untouched bool) error {
 			if lost == nil {

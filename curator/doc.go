@@ -36,7 +36,7 @@
 //
 // # Codes
 //
-// The service's own answer passes unchanged. In its place a caller may get
+// The service's own answer passes unchanged, but for the details named below. In its place a caller may get
 //
 //	UNAVAILABLE        the request can be retried, at any node: leadership was lost, the
 //	                   leader could not be reached or died, the node is stopping, or no
@@ -56,7 +56,9 @@
 // ended. What another election's guard says is none of ours. LostLeadership (see the
 // function of that name) says in nothing_applied whether the request can be sent again
 // without a thought: it was refused before a handler saw it, or a unary handler says so
-// (NothingApplied); a handler that does not may have written before. Any other error of a
+// (NothingApplied); a handler that does not may have written before. Such details in what a
+// handler returns are removed: another curator has sent them, about another request. A
+// client asks for the election that it has called. Any other error of a
 // handler's that has no status is UNKNOWN, as in gRPC, and a panic ends the process, as in
 // gRPC, unless an interceptor recovers.
 //

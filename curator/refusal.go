@@ -58,14 +58,15 @@ func (e nothingAppliedError) Unwrap() error { return e.error }
 // A refusal by the tenure's guard is UNAVAILABLE also in a tenure that has not ended
 // here: the guard asked etcd, and news of the end is on its way. What looks like a
 // cancelled context is, in a tenure that has ended, the tenure's end, unless the caller
-// itself went away. All else is the handler's own business.
+// itself went away. All else is the handler's own answer, without what another curator
+// told the handler of another request: the handler may have written before that one.
 func (t *tenure) judge(caller context.Context, err, lost error, lose func(untouched bool) error) error {
 	if t.refused(err) {
 		var nothing nothingAppliedError
 		return lose(errors.As(err, &nothing) && !errors.Is(err, eldest.ErrOutcomeUnknown))
 	}
 	if lost == nil || !cancelled(err, lost) {
-		return err
+		return withoutLost(err, anyLost)
 	}
 	if gone := caller.Err(); gone != nil {
 		return status.FromContextError(gone).Err()

@@ -76,7 +76,7 @@ func TestHopsOfNodesOnly(t *testing.T) {
 		}
 		require.Equal(t, calls, leader.calls.Load(), name)
 		if tc.want == codes.PermissionDenied {
-			_, told := LostLeadership(err)
+			_, told := LostLeadership(err, "test")
 			require.False(t, told, "it is not to be retried")
 			stream := n.open(claiming(before(t, soon), tc.from, "7"), bidiMethod)
 			require.Equal(t, codes.PermissionDenied, status.Code(stream.end()), name)

@@ -98,7 +98,7 @@ func callsSection(t *testing.T) section {
 	refused := func(tried string, to *instance, code codes.Code, says string, md ...string) {
 		s.rows = append(s.rows, row{tried: tried, want: []error{coded(code)}, says: []string{says}, try: put(to, &kvpb.PutRequest{}, md...), after: func(t *testing.T) {
 			if code == codes.Unavailable {
-				untouched(t, put(to, &kvpb.PutRequest{}, md...)())
+				untouched(t, put(to, &kvpb.PutRequest{}, md...)(), to.election)
 			}
 		}})
 	}
@@ -143,9 +143,9 @@ func callsSection(t *testing.T) section {
 }
 
 // untouched asserts that a caller was told that nothing was applied.
-func untouched(t *testing.T, err error) {
+func untouched(t *testing.T, err error, election string) {
 	t.Helper()
-	detail, ok := curator.LostLeadership(err)
+	detail, ok := curator.LostLeadership(err, election)
 	require.True(t, ok, "%v", err)
 	require.True(t, detail.GetNothingApplied(), "%v", err)
 }
