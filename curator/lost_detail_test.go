@@ -36,7 +36,7 @@ func TestLostLeadershipOfAnElection(t *testing.T) {
 	first, ok := status.FromError(refusal{election: "another", token: 9, untouched: true, why: "because"}.err())
 	require.True(t, ok)
 	_, ok = LostLeadership(first.Err(), "e")
-	require.False(t, ok)
+	require.False(t, ok, "of another election")
 	both, err := first.WithDetails(&curatorpb.LostLeadership{Election: "e", Token: 7})
 	require.NoError(t, err)
 	lost, ok := LostLeadership(both.Err(), "e")
@@ -94,7 +94,7 @@ func TestRow51AnotherElectionsLossIsNotThisOnes(t *testing.T) {
 				err := send()
 				require.Equal(t, codes.Unavailable, status.Code(err), "%s: %v", name, err)
 				require.ErrorContains(t, err, `election "another"`, name)
-				require.Empty(t, status.Convert(err).Details(), name)
+				require.Empty(t, status.Convert(err).Details(), "%s: another request's loss", name)
 				if lost, ok := LostLeadership(err, "test"); !ok || !lost.GetNothingApplied() {
 					break
 				}
@@ -136,7 +136,7 @@ func TestRow51AnotherElectionsLossAtTheHop(t *testing.T) {
 	require.True(t, ok, "INVALID: the leader has said nothing: %v", err)
 	_, err = follower.unary(before(t, soon), "")
 	require.ErrorContains(t, err, "because")
-	require.Empty(t, status.Convert(err).Details())
+	require.Empty(t, status.Convert(err).Details(), "it passed the hop")
 	said = refusal{election: "test", token: 7, node: "n", untouched: true, why: "because"}.err()
 	_, err = follower.unary(before(t, soon), "")
 	require.True(t, requireRetry(t, err).GetNothingApplied(), "the leader's own")
