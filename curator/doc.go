@@ -48,7 +48,7 @@
 //	INVALID_ARGUMENT   metadata of a hop that no curator wrote
 //	INTERNAL           more metadata than the leader accepts, a unary call without exactly
 //	                   one message, or a message that its codec cannot read or write
-//	PERMISSION_DENIED  a hop that Config.VerifyHop does not believe
+//	PERMISSION_DENIED  a hop of somebody who is not the node (Config.VerifyHop)
 //	RESOURCE_EXHAUSTED a message over Config.MaxMessage
 //
 // A handler's error that wraps a guard's refusal (eldest.ErrDeposed, ErrNotLeading,

@@ -61,7 +61,7 @@ func FuzzHop(f *testing.F) {
 		got, err := hopOf(incoming(t, sent))
 		require.NoError(t, err)
 		require.Equal(t, hop{token: h.token, from: from}, got, "the caller has a say in the hop")
-		seen, _ := metadata.FromIncomingContext(fromCaller(incoming(t, sent)))
+		seen, _ := metadata.FromIncomingContext(fromCaller(incoming(t, sent), got))
 		for _, ours := range []string{"content-type", "grpc-accept-encoding", hopKey, fromKey, agentKey, authorityKey, servedKey} {
 			delete(caller, ours)
 			if ours == "content-type" {

@@ -32,6 +32,9 @@ const (
 	unaryKey = "eldest-unary"
 )
 
+// hopKeys are those that come with a hop and with no other call.
+var hopKeys = []string{hopKey, fromKey, agentKey, authorityKey}
+
 // hop is what a forwarded call says of itself. The zero hop is that of a call that
 // comes from a caller.
 type hop struct {
@@ -87,13 +90,16 @@ func toLeader(ctx context.Context, h hop) metadata.MD {
 }
 
 // fromCaller returns ctx with the metadata that the caller sent: as if there had been
-// no hop.
-func fromCaller(ctx context.Context) context.Context {
+// no hop. What only a hop has is removed from a call without one, too.
+func fromCaller(ctx context.Context, h hop) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx) // a copy
-	move(md, agentKey, "user-agent")
-	move(md, authorityKey, ":authority")
-	delete(md, hopKey)
-	delete(md, fromKey)
+	if h.token > 0 {
+		move(md, agentKey, "user-agent")
+		move(md, authorityKey, ":authority")
+	}
+	for _, key := range hopKeys {
+		delete(md, key)
+	}
 	return metadata.NewIncomingContext(ctx, md)
 }
 

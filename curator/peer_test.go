@@ -386,7 +386,7 @@ func TestStrangerAtTheLeadersAddress(t *testing.T) {
 func TestInterceptorOfTheLeader(t *testing.T) {
 	said := codes.OK
 	refuse := func(_ any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		if h, _ := hopOf(stream.Context()); h.token > 0 && said != codes.OK {
+		if arrived(stream.Context()).hop.token > 0 && said != codes.OK {
 			return status.Error(said, "not you, not now")
 		}
 		return handler(nil, stream)
