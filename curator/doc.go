@@ -53,7 +53,8 @@
 //
 // A handler's error that wraps a guard's refusal (eldest.ErrDeposed, ErrNotLeading,
 // ErrSessionLost) becomes UNAVAILABLE, and so does context.Canceled in a tenure that has
-// ended. What another election's guard says is none of ours. LostLeadership (see the
+// ended. The same from another election's guard, or a fence for another election's tokens
+// (FAILED_PRECONDITION), is the service's own answer. LostLeadership (see the
 // function of that name) says in nothing_applied whether the request can be sent again
 // without a thought: it was refused before a handler saw it, or a unary handler says so
 // (NothingApplied); a handler that does not may have written before. Such details in what a
