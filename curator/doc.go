@@ -31,7 +31,8 @@
 // each direction, so that any method of any service passes, whatever its codec and
 // however it streams, with metadata both ways, deadline, cancellation, status and its
 // details. The hop itself is not compressed. What the service sees of a forwarded call
-// that differs: peer.FromContext is the node that forwarded it. Metadata whose keys begin
+// that differs: peer.FromContext is the node that forwarded it. Metadata that HTTP/2 lets
+// through and gRPC's own client does not send, such as texts in UTF-8, passes as well. Metadata whose keys begin
 // with "eldest-" is the curators' own.
 //
 // # Codes
