@@ -404,3 +404,31 @@ func TestInterceptorOfTheLeader(t *testing.T) {
 		}
 	}
 }
+
+// A connection may be given up as soon as it is made, where the process stalls in between:
+// the call finds it closed, and makes another one.
+func TestConnectionGivenUpBeforeItsFirstCall(t *testing.T) {
+	leader := newNode(t, "leader")
+	leader.leads(7, &script{unary: echo})
+	follower := newNode(t, "follower")
+	follower.front.router.follow(leader.as(7))
+	p := follower.front.router.now().peer
+	stalled := true
+	p.beat = func(l *link) {
+		if stalled {
+			l.giveUp(errors.New("the leader did not answer"))
+		}
+		stalled = false
+	}
+	l, err := p.take()
+	require.NoError(t, err)
+	require.NotNil(t, l, "neither a connection nor an error")
+	require.ErrorContains(t, l.reason(), "did not answer")
+	l.done()
+
+	stalled = true
+	out, err := follower.unary(before(t, soon), "hello")
+	require.NoError(t, err)
+	require.Equal(t, "hello", out)
+	require.EqualValues(t, 1, leader.calls.Load())
+}
