@@ -81,3 +81,10 @@ func (c *call) begun() bool {
 	defer c.mu.Unlock()
 	return c.received
 }
+
+// over returns what became of the call when the tenure ended, or nil.
+func (c *call) over() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}

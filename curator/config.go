@@ -63,7 +63,8 @@ type Config struct {
 	// ServerCredentials are the listener's. nil means plain text.
 	ServerCredentials credentials.TransportCredentials
 	// PeerCredentials returns the credentials of connections to a leader. They should
-	// accept nobody but that leader: its node id is what its certificate is to say. nil
+	// accept nobody but that leader: its node id is what its certificate is to say. crypto/tls
+	// accepts a wildcard certificate for every name that it covers, so give nodes none. nil
 	// means plain text, unless PeerOptions have credentials; with ServerCredentials
 	// one of the two must say what is meant.
 	PeerCredentials func(leader elector.Leader) credentials.TransportCredentials
@@ -71,12 +72,16 @@ type Config struct {
 	// limit unless one is among these (grpc.MaxCallRecvMsgSize); an answer over it ends the
 	// call as a broken connection does.
 	PeerOptions []grpc.DialOption
-	// VerifyHop, if set, is asked of each call that says that a node has forwarded it,
-	// before anything is done with the call: whether it does come from that node. ctx is
-	// the call's, with the connection's credentials (peer.FromContext), node the id that it
-	// gives. An error refuses the call, with the error's own status or PERMISSION_DENIED.
-	// It must be quick, and safe for concurrent use. NodeCertificate is one, for mutual
-	// TLS. nil means that everybody is believed.
+	// VerifyHop, if set, is asked of each call that says that a node has forwarded it, to
+	// any service, local ones included, before interceptors are called: whether it does
+	// come from that node. ctx is the call's, with the connection's credentials
+	// (peer.FromContext), node the id that it gives. An error refuses the call, with the
+	// error's own status or PERMISSION_DENIED. It must be quick, and safe for concurrent use.
+	// nil means NodeCertificate on connections whose client has shown a certificate that
+	// was verified, which are all connections with tls.RequireAndVerifyClientCert. On
+	// other connections nil means that every hop is served and none is verified (see
+	// Forwarded): with tls.VerifyClientCertIfGiven set NodeCertificate, or who shows no
+	// certificate is served as well.
 	VerifyHop func(ctx context.Context, node string) error
 
 	// MaxMessage bounds each message that comes to this node from a caller or another
@@ -94,7 +99,10 @@ type Config struct {
 
 	// ServerOptions are added to the server's, after the limits. Its stream interceptors are called around
 	// every call, at each node that the call comes to, and see messages that are not
-	// decoded. A codec and an unknown-service handler have no effect.
+	// decoded and metadata without the hop (see Forwarded). A call whose hop is refused
+	// reaches none of them, except one of grpc.StreamInterceptor or grpc.UnaryInterceptor,
+	// which gRPC calls first, and which sees it as a caller's. A codec and an unknown-service
+	// handler have no effect.
 	ServerOptions []grpc.ServerOption
 	// Unary and Stream, if set, are called around the handlers of Services, at the
 	// leader, and see messages.

@@ -34,17 +34,16 @@ type outcome struct {
 // errEnded is the outcome of a handler whose goroutine ended without returning.
 var errEnded = status.Error(codes.Internal, "eldest: the handler ended its goroutine")
 
-// dispatch runs one call in a tenure, and returns how it is answered; ctx is the
-// stream's, with the metadata that the service is to see. It blocks until the handler
+// dispatch runs one call in a tenure, and returns how it is answered. It blocks until the handler
 // has returned, or the tenure has ended and the handler will not say in time what became
 // of the call. The error is errNotBegun, and the handler has not been called, if the
 // tenure ended before.
-func (d *dispatcher) dispatch(ctx context.Context, stream grpc.ServerStream, t *tenure, m *method) error {
+func (d *dispatcher) dispatch(stream grpc.ServerStream, t *tenure, m *method) error {
 	unary := m.unary != nil
 	if err := t.begin(unary); err != nil {
 		return fmt.Errorf("%w: %w", errNotBegun, err)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
 	c := &call{decoding: decoding{ServerStream: stream, codec: codecOf(ctx), many: m.stream != nil && m.stream.ClientStreams}, ctx: ctx}
 	c.late = func() error {
@@ -138,6 +137,9 @@ func (d *dispatcher) answer(c *call, t *tenure, out outcome, unary bool) error {
 	case out.panic != nil:
 		panic(out.panic)
 	case out.err != nil:
+		if gone := c.over(); gone != nil && errors.Is(out.err, gone) {
+			return gone // our own, which the handler met in a receive or a send
+		}
 		lost := t.lost()
 		return t.judge(c.ServerStream.Context(), out.err, lost, func(untouched bool) error {
 			if lost == nil {

@@ -31,12 +31,13 @@
 // each direction, so that any method of any service passes, whatever its codec and
 // however it streams, with metadata both ways, deadline, cancellation, status and its
 // details. The hop itself is not compressed. What the service sees of a forwarded call
-// that differs: peer.FromContext is the node that forwarded it. Metadata whose keys begin
+// that differs: peer.FromContext is the node that forwarded it. Metadata that HTTP/2 lets
+// through and gRPC's own client does not send, such as texts in UTF-8, passes as well. Metadata whose keys begin
 // with "eldest-" is the curators' own.
 //
 // # Codes
 //
-// The service's own answer passes unchanged. In its place a caller may get
+// The service's own answer passes unchanged, but for the details named below. In its place a caller may get
 //
 //	UNAVAILABLE        the request can be retried, at any node: leadership was lost, the
 //	                   leader could not be reached or died, the node is stopping, or no
@@ -48,15 +49,18 @@
 //	INVALID_ARGUMENT   metadata of a hop that no curator wrote
 //	INTERNAL           more metadata than the leader accepts, a unary call without exactly
 //	                   one message, or a message that its codec cannot read or write
-//	PERMISSION_DENIED  a hop that Config.VerifyHop does not believe
+//	PERMISSION_DENIED  a hop of somebody who is not the node (Config.VerifyHop)
 //	RESOURCE_EXHAUSTED a message over Config.MaxMessage
 //
 // A handler's error that wraps a guard's refusal (eldest.ErrDeposed, ErrNotLeading,
 // ErrSessionLost) becomes UNAVAILABLE, and so does context.Canceled in a tenure that has
-// ended. What another election's guard says is none of ours. LostLeadership (see the
+// ended. The same from another election's guard, or a fence for another election's tokens
+// (FAILED_PRECONDITION), is the service's own answer. LostLeadership (see the
 // function of that name) says in nothing_applied whether the request can be sent again
 // without a thought: it was refused before a handler saw it, or a unary handler says so
-// (NothingApplied); a handler that does not may have written before. Any other error of a
+// (NothingApplied); a handler that does not may have written before. Such details in what a
+// handler returns are removed: another curator has sent them, about another request. A
+// client asks for the election that it has called. Any other error of a
 // handler's that has no status is UNKNOWN, as in gRPC, and a panic ends the process, as in
 // gRPC, unless an interceptor recovers.
 //

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/curator/curatorpb"
 )
 
 // ended passes on how the leader's stream ended, if it was the leader who ended it.
@@ -20,7 +22,7 @@ func (r relay) ended(trailer metadata.MD, st *status.Status) error {
 		r.leader.unary.learn(r.name)
 	}
 	r.caller.SetTrailer(toCaller(trailer))
-	return st.Err()
+	return withoutLost(st.Err(), func(lost *curatorpb.LostLeadership) bool { return lost.GetElection() != r.election })
 }
 
 // madeUp reports whether an end without the mark of a curator may be the work of a

@@ -126,7 +126,7 @@ func requests(caller grpc.ServerStream, leader grpc.ClientStream, cancel context
 func (r relay) answers(leader grpc.ClientStream) error {
 	header, err := leader.Header()
 	if err == nil && header != nil {
-		if err := r.caller.SendHeader(toCaller(header)); err != nil {
+		if err := r.header(header, r.caller.SendHeader); err != nil {
 			return err
 		}
 	}
@@ -143,6 +143,16 @@ func (r relay) answers(leader grpc.ClientStream) error {
 			return err
 		}
 	}
+}
+
+// header passes a header on. What the leader's gRPC has let its service send although it is
+// odd goes the same way here: around the check of streams.
+func (r relay) header(md metadata.MD, pass func(metadata.MD) error) error {
+	md = toCaller(md)
+	if err := grpc.SetHeader(r.caller.Context(), odd(md)); err != nil {
+		return err
+	}
+	return pass(md)
 }
 
 // exchange relays a call that is one message each way, as the leader has said of the
@@ -166,7 +176,7 @@ func (r relay) exchange() error {
 		err = there.RecvMsg(&out)
 	}
 	if header, _ := there.Header(); header != nil { // it is here by now, or never
-		if err := r.caller.SetHeader(toCaller(header)); err != nil {
+		if err := r.header(header, r.caller.SetHeader); err != nil {
 			return err
 		}
 	}

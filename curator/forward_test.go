@@ -1,9 +1,11 @@
 package curator
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -343,4 +345,59 @@ func TestPeerOfACall(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, from, "127.0.0.1:")
 	})
+}
+
+// Row 58: what HTTP/2 lets through and gRPC's own client does not send, texts with other
+// characters and odd names, is the service's at each node; and so is what the service answers.
+func TestRow58OddMetadata(t *testing.T) {
+	var saw witness
+	texts := metadata.MD{"text": {"plain", "é", "with\ttab"}, "x!odd": {"odd"}, "x!odd-bin": {"\x00\xff"}, "plain": {"too"}}
+	s := &script{unary: func(ctx context.Context, in *message) (*message, error) {
+		saw.sees(ctx)
+		if err := grpc.SetHeader(ctx, metadata.MD{"answered": {"é", "plain"}, "plain": {"too"}}); err != nil {
+			return nil, err
+		}
+		return in, grpc.SetTrailer(ctx, metadata.MD{"ended": {"é"}})
+	}}
+	client := plainHTTP(t)
+	seen := make(map[string]metadata.MD)
+	everywhere(t, s, func(t *testing.T, n *node) {
+		for range 2 { // before it is known to be unary, and after
+			request, err := http.NewRequestWithContext(before(t, soon), http.MethodPost, "http://"+n.address+unaryMethod, bytes.NewReader(onWire(0, wrapped("hello"))))
+			require.NoError(t, err)
+			request.Host = "called.test"
+			request.Header = http.Header{"content-type": {"application/grpc"}, "te": {"trailers"}, "user-agent": {"ähm"}, "grpc-accept-encoding": {"gzip"}}
+			for key, values := range texts {
+				request.Header[key] = values
+			}
+			request.Header["x!odd-bin"] = []string{"AP8"}
+			answer, err := client.Do(request)
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, answer.Body)
+			require.NoError(t, err)
+			require.NoError(t, answer.Body.Close())
+			require.Empty(t, answer.Header.Get("grpc-status"), "the call was refused: %v", answer.Header)
+			require.Equal(t, "0", answer.Trailer.Get("grpc-status"), "the call has failed: %v", answer.Trailer)
+			require.Equal(t, []string{"é", "plain"}, answer.Header["Answered"])
+			require.Equal(t, []string{"too"}, answer.Header["Plain"])
+			require.Equal(t, []string{"é"}, answer.Trailer["Ended"])
+			for key, values := range texts {
+				require.Equal(t, values, saw.md[key], key)
+			}
+			require.Equal(t, []string{"ähm"}, saw.md["user-agent"])
+			seen[n.cfg.Elector.NodeID] = saw.md
+		}
+	})
+	require.Equal(t, seen["leader"], seen["follower"], "the service sees that there was a hop")
+}
+
+// Row 58: pairs that are none are no curator's.
+func TestRow58OddMetadataComesInPairs(t *testing.T) {
+	n := newNode(t, "n")
+	n.leads(7, &script{unary: echo})
+	_, err := n.unary(metadata.AppendToOutgoingContext(claiming(before(t, soon), "x", "7"), oddKey, "key"), "")
+	require.Equal(t, codes.InvalidArgument, status.Code(err))
+	require.Zero(t, n.calls.Load())
+	_, err = n.unary(metadata.AppendToOutgoingContext(before(t, soon), oddKey, "key"), "")
+	require.NoError(t, err, "a caller's, without a hop, is nobody's")
 }

@@ -1,7 +1,6 @@
 package curator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,7 +29,6 @@ type front struct {
 
 	election, node string
 	wait           time.Duration
-	verifyHop      func(ctx context.Context, node string) error
 
 	// crew are the goroutines that outlive a call or belong to none: those that receive
 	// from callers whose calls are over, and the heartbeats.
@@ -39,7 +37,7 @@ type front struct {
 
 // newFront makes a front that routes calls nowhere. cfg has its defaults.
 func newFront(cfg Config, beat heartbeat) *front {
-	f := &front{election: cfg.Elector.Election, node: cfg.Elector.NodeID, wait: cfg.Wait, verifyHop: cfg.VerifyHop}
+	f := &front{election: cfg.Elector.Election, node: cfg.Elector.NodeID, wait: cfg.Wait}
 	dial := dialer(cfg)
 	f.router = newRouter(func(l elector.Leader) *peer {
 		return &peer{leader: l, dial: dial, beat: func(l *link) { f.crew.Go(func() { beat.watch(l) }) }}
@@ -59,6 +57,7 @@ func newFront(cfg Config, beat heartbeat) *front {
 		options = append(options, grpc.Creds(cfg.ServerCredentials))
 	}
 	options = append(options, cfg.limits()...)
+	options = append(options, entrance{cfg.VerifyHop}.options()...)
 	options = append(options, cfg.ServerOptions...)
 	options = append(options, grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(f.handle))
 	f.server = grpc.NewServer(options...)
@@ -74,14 +73,8 @@ func (f *front) handle(_ any, caller grpc.ServerStream) error {
 	if service, method := split(name); f.local.names[service] {
 		return status.Errorf(codes.Unimplemented, "unknown method %v for service %v", method, service)
 	}
-	h, err := hopOf(ctx)
-	if err != nil {
-		return err
-	}
+	h := arrived(ctx).hop
 	if h.token > 0 {
-		if err := f.vouched(ctx, h); err != nil {
-			return err
-		}
 		caller.SetTrailer(h.served())
 	}
 	stream := &pushback{ServerStream: caller}
@@ -127,14 +120,10 @@ func (f *front) serve(stream *pushback, t *tenure, name string, h hop) error {
 		service, method := split(name)
 		return status.Errorf(codes.Unimplemented, "unknown method %v for service %v", method, service)
 	}
-	ctx := stream.Context()
-	if h.token > 0 {
-		ctx = fromCaller(ctx)
-		if m.unary != nil {
-			stream.SetTrailer(metadata.Pairs(unaryKey, ""))
-		}
+	if h.token > 0 && m.unary != nil {
+		stream.SetTrailer(metadata.Pairs(unaryKey, ""))
 	}
-	return f.dispatcher.dispatch(ctx, stream, t, m)
+	return f.dispatcher.dispatch(stream, t, m)
 }
 
 // forward relays the call to the leader.

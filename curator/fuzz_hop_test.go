@@ -2,6 +2,7 @@ package curator
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,6 +33,10 @@ func FuzzHop(f *testing.F) {
 		{"7", "n", ":authority", "there"},
 		{"7", "n", "user-agent", "me"},
 		{"7", "n", "content-type", "application/grpc+json"},
+		{"7", "n", "text", "é\t"},
+		{"7", "n", "x!odd", "plain"},
+		{"7", "n", "x!odd-bin", "\x00"},
+		{"7", "n", "eldest-odd-bin", "eldest-hop"},
 		{"7", "", "data-bin", "\x00\xff,"},
 		{strings.Repeat("9", 1000), strings.Repeat("%", 1000), "k", strings.Repeat("v", 1000)},
 	} {
@@ -56,13 +61,17 @@ func FuzzHop(f *testing.F) {
 		caller := metadata.MD{":authority": {"called"}}
 		caller[key] = append(caller[key], value, value)
 		sent := toLeader(incoming(t, caller), hop{token: h.token, from: from})
+		for key, values := range sent { // or gRPC's client refuses the call
+			require.True(t, plainKey(key) || key[0] == ':', "%q", key)
+			require.True(t, strings.HasSuffix(key, "-bin") || !slices.ContainsFunc(values, unprintable), "%q: %q", key, values)
+		}
 		// gRPC writes what is its own anew, in the place of the caller's.
 		sent["content-type"], sent["user-agent"], sent[":authority"] = []string{"application/grpc"}, []string{"the hop's"}, []string{"leader:1"}
 		got, err := hopOf(incoming(t, sent))
 		require.NoError(t, err)
 		require.Equal(t, hop{token: h.token, from: from}, got, "the caller has a say in the hop")
-		seen, _ := metadata.FromIncomingContext(fromCaller(incoming(t, sent)))
-		for _, ours := range []string{"content-type", "grpc-accept-encoding", hopKey, fromKey, agentKey, authorityKey, servedKey} {
+		seen, _ := metadata.FromIncomingContext(fromCaller(incoming(t, sent), got))
+		for _, ours := range []string{"content-type", "grpc-accept-encoding", hopKey, fromKey, agentKey, authorityKey, oddKey, servedKey} {
 			delete(caller, ours)
 			if ours == "content-type" {
 				delete(seen, ours)

@@ -3,7 +3,9 @@ package curator
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -24,6 +26,9 @@ const (
 	// ":authority", in whose places gRPC puts those of the hop.
 	agentKey     = "eldest-user-agent"
 	authorityKey = "eldest-authority"
+	// oddKey has in pairs, key and value, what gRPC accepts of a caller and does not send
+	// itself (see odd).
+	oddKey = "eldest-odd-bin"
 	// servedKey is in the trailer of every answer that a curator gives to a forwarded
 	// call. An answer without it was made up by a connection that broke, or by somebody
 	// who is no curator.
@@ -31,6 +36,9 @@ const (
 	// unaryKey is in that trailer if the method is unary: one message each way.
 	unaryKey = "eldest-unary"
 )
+
+// hopKeys are those that come with a hop and with no other call.
+var hopKeys = []string{hopKey, fromKey, agentKey, authorityKey, oddKey}
 
 // hop is what a forwarded call says of itself. The zero hop is that of a call that
 // comes from a caller.
@@ -53,6 +61,9 @@ func hopOf(ctx context.Context) (hop, error) {
 	}
 	if err != nil || token <= 0 || strconv.FormatInt(token, 10) != values[0] {
 		return hop{}, status.Errorf(codes.InvalidArgument, "eldest: metadata %s is %.64q, not the token of one tenure", hopKey, values[0])
+	}
+	if n := len(metadata.ValueFromIncomingContext(ctx, oddKey)); n%2 != 0 {
+		return hop{}, status.Errorf(codes.InvalidArgument, "eldest: metadata %s is there %d times: it comes in pairs", oddKey, n)
 	}
 	h := hop{token: eldest.Token(token)}
 	if values := metadata.ValueFromIncomingContext(ctx, fromKey); len(values) > 0 {
@@ -81,20 +92,72 @@ func toLeader(ctx context.Context, h hop) metadata.MD {
 	delete(md, "content-type")
 	delete(md, "grpc-accept-encoding")
 	delete(md, servedKey)
+	delete(md, oddKey)
+	var pairs []string
+	for key, values := range odd(md) {
+		for _, value := range values {
+			pairs = append(pairs, key, value)
+		}
+	}
+	if len(pairs) > 0 {
+		md[oddKey] = pairs
+	}
 	md[hopKey] = []string{strconv.FormatInt(int64(h.token), 10)}
 	md[fromKey] = []string{url.PathEscape(h.from)}
 	return md
 }
 
 // fromCaller returns ctx with the metadata that the caller sent: as if there had been
-// no hop.
-func fromCaller(ctx context.Context) context.Context {
+// no hop. What only a hop has is removed from a call without one, too.
+func fromCaller(ctx context.Context, h hop) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx) // a copy
-	move(md, agentKey, "user-agent")
-	move(md, authorityKey, ":authority")
-	delete(md, hopKey)
-	delete(md, fromKey)
+	if h.token > 0 {
+		for pairs := md[oddKey]; len(pairs) >= 2; pairs = pairs[2:] {
+			md[pairs[0]] = append(md[pairs[0]], pairs[1])
+		}
+		move(md, agentKey, "user-agent")
+		move(md, authorityKey, ":authority")
+	}
+	for _, key := range hopKeys {
+		delete(md, key)
+	}
 	return metadata.NewIncomingContext(ctx, md)
+}
+
+// odd removes from md what gRPC's server accepts and its client refuses to send, and
+// returns it: keys with other characters than 0-9, a-z, '_', '-' and '.', and texts with
+// others than the printable ones of ASCII. gRPC's protocol has servers accept such texts.
+func odd(md metadata.MD) metadata.MD {
+	var found metadata.MD
+	for key, values := range md {
+		if plainKey(key) && (strings.HasSuffix(key, "-bin") || !slices.ContainsFunc(values, unprintable)) {
+			continue
+		}
+		if found == nil {
+			found = make(metadata.MD)
+		}
+		found[key] = values
+		delete(md, key)
+	}
+	return found
+}
+
+func plainKey(key string) bool {
+	for _, c := range []byte(key) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && c != '_' && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+func unprintable(value string) bool {
+	for _, c := range []byte(value) {
+		if c < ' ' || c > '~' {
+			return true
+		}
+	}
+	return false
 }
 
 func move(md metadata.MD, from, to string) {

@@ -67,7 +67,7 @@ func overFrames(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 				return decode(c, &f, m)
 			}, interceptor)
 			if err != nil {
-				return nil, err
+				return nil, withoutLost(err, anyLost)
 			}
 			return encode(c, reply)
 		}
@@ -77,7 +77,8 @@ func overFrames(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 		handler := s.Handler
 		many := s.ClientStreams
 		s.Handler = func(srv any, stream grpc.ServerStream) error {
-			return handler(srv, &decoding{ServerStream: stream, codec: codecOf(stream.Context()), many: many})
+			err := handler(srv, &decoding{ServerStream: stream, codec: codecOf(stream.Context()), many: many})
+			return withoutLost(err, anyLost)
 		}
 		over.Streams = append(over.Streams, s)
 	}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/fence"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -213,6 +214,9 @@ func TestRequirement45GuardRefusals(t *testing.T) {
 		// Of another election, or of another tenure of this one.
 		"another":      {&txn.GuardError{Election: "another", Wanted: 7}, codes.Unknown, false},
 		"earlier":      {&txn.GuardError{Election: "test", Wanted: 6}, codes.Unknown, false},
+		"fence":        {&fence.RefusedError{Election: "test", Token: 7, Newest: 9}, codes.Unavailable, false},
+		"fenced":       {&fence.RefusedError{Election: "another", Token: 7, Newest: 9}, codes.FailedPrecondition, false},
+		"fenced, too":  {fmt.Errorf("put: %w", &fence.RefusedError{Election: "test", Token: 6, Newest: 9}), codes.FailedPrecondition, false},
 		"another's op": {&eldest.OpError{Op: "x", Election: "another", Err: eldest.ErrDeposed}, codes.Unknown, false},
 		"deposed":      {eldest.ErrDeposed, codes.Unavailable, false},
 		"session":      {eldest.ErrSessionLost, codes.Unavailable, false},
@@ -350,4 +354,45 @@ func TestSettle(t *testing.T) {
 	tenure.finish(errDeposed)
 	requireRetry(t, stream.end())
 	tenure.settle(time.Hour) // of a tenure that has ended: nothing to wait for
+}
+
+// Row 53: a service of one election is fenced for another one, whose leaders call it. A
+// leader whose token is too old is told so, at any node and whichever way it is, and not
+// that its request can be retried.
+func TestRow53FenceOfAnotherElection(t *testing.T) {
+	fenced, err := fence.New(fence.Config{Elections: []string{"billing"}, Store: &fence.Memory{}})
+	require.NoError(t, err)
+	everywhere(t, &script{unary: echo, stream: echoes}, func(t *testing.T, n *node) {
+		require.NoError(t, fenced.Admit(t.Context(), "billing", 9))
+		conn := fence.Conn(n.conn, billing{})
+		stream, err := conn.NewStream(before(t, soon), anyStream, bidiMethod)
+		require.NoError(t, err)
+		for name, err := range map[string]error{
+			"unary":  conn.Invoke(before(t, soon), unaryMethod, &message{}, &message{}),
+			"stream": stream.RecvMsg(&message{}),
+		} {
+			require.Equal(t, codes.FailedPrecondition, status.Code(err), "%s: %v", name, err)
+			var refused *fence.RefusedError
+			require.ErrorAs(t, err, &refused, name)
+			require.EqualValues(t, 9, refused.Newest, name)
+		}
+		require.Zero(t, n.calls.Load())
+	}, func(cfg *Config) { cfg.Unary, cfg.Stream = fenced.UnaryServer(), fenced.StreamServer() })
+}
+
+// billing is a tenure of another election, which has not learnt of its end.
+type billing struct{}
+
+func (billing) Election() string    { return "billing" }
+func (billing) Token() eldest.Token { return 8 }
+func (billing) Err() error          { return nil }
+
+// Row 53: that a tenure has ended makes no other election's refusal its own.
+func TestRow53FenceAtTheEndOfATenure(t *testing.T) {
+	tenure := newTenure(context.Background(), "test", 7, func() bool { return true })
+	refused := &fence.RefusedError{Election: "billing", Token: 8, Newest: 9}
+	lose := func(bool) error { return errDeposed }
+	require.Equal(t, codes.FailedPrecondition, status.Code(tenure.judge(context.Background(), refused, eldest.ErrDeposed, lose)))
+	ended := &eldest.OpError{Op: "fenced request", Election: "billing", Err: context.Canceled}
+	require.Equal(t, errDeposed, tenure.judge(context.Background(), ended, errDeposed, lose), "its context has ended")
 }

@@ -69,7 +69,7 @@ type link struct {
 
 // take returns the connection for one call, which ends with the link's done. It does
 // not block: gRPC dials behind it. The error is errHungUp, with the reason, or that of
-// an address which cannot be dialled at all.
+// an address which cannot be dialled at all. The connection may have been given up since.
 func (p *peer) take() (*link, error) {
 	if l, err := p.present(); l != nil || err != nil {
 		return l, err
@@ -84,14 +84,15 @@ func (p *peer) take() (*link, error) {
 		return nil, err
 	}
 	p.mu.Lock()
-	if p.closed == nil {
-		p.link = l
-		p.beat(l)
-	} else {
+	defer p.mu.Unlock()
+	if p.closed != nil {
 		l.giveUp(p.closed)
+		return nil, fmt.Errorf("%w: %w", errHungUp, p.closed)
 	}
-	p.mu.Unlock()
-	return p.present()
+	p.link = l
+	l.calls.Add(1) // now: after a stall it may be given up before anybody can ask for it
+	p.beat(l)
+	return l, nil
 }
 
 // present returns the connection that there is, for one call; nil if there is none.

@@ -386,7 +386,7 @@ func TestStrangerAtTheLeadersAddress(t *testing.T) {
 func TestInterceptorOfTheLeader(t *testing.T) {
 	said := codes.OK
 	refuse := func(_ any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		if h, _ := hopOf(stream.Context()); h.token > 0 && said != codes.OK {
+		if arrived(stream.Context()).hop.token > 0 && said != codes.OK {
 			return status.Error(said, "not you, not now")
 		}
 		return handler(nil, stream)
@@ -403,4 +403,32 @@ func TestInterceptorOfTheLeader(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A connection may be given up as soon as it is made, where the process stalls in between:
+// the call finds it closed, and makes another one.
+func TestConnectionGivenUpBeforeItsFirstCall(t *testing.T) {
+	leader := newNode(t, "leader")
+	leader.leads(7, &script{unary: echo})
+	follower := newNode(t, "follower")
+	follower.front.router.follow(leader.as(7))
+	p := follower.front.router.now().peer
+	stalled := true
+	p.beat = func(l *link) {
+		if stalled {
+			l.giveUp(errors.New("the leader did not answer"))
+		}
+		stalled = false
+	}
+	l, err := p.take()
+	require.NoError(t, err)
+	require.NotNil(t, l, "neither a connection nor an error")
+	require.ErrorContains(t, l.reason(), "did not answer")
+	l.done()
+
+	stalled = true
+	out, err := follower.unary(before(t, soon), "hello")
+	require.NoError(t, err)
+	require.Equal(t, "hello", out)
+	require.EqualValues(t, 1, leader.calls.Load())
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/curator/curatorpb"
-	"github.com/eldest-io/eldest/txn"
 )
 
 // refusal is an answer in the place of the service's: UNAVAILABLE, with what is known
@@ -58,14 +57,15 @@ func (e nothingAppliedError) Unwrap() error { return e.error }
 // A refusal by the tenure's guard is UNAVAILABLE also in a tenure that has not ended
 // here: the guard asked etcd, and news of the end is on its way. What looks like a
 // cancelled context is, in a tenure that has ended, the tenure's end, unless the caller
-// itself went away. All else is the handler's own business.
+// itself went away. All else is the handler's own answer, without what another curator
+// told the handler of another request: the handler may have written before that one.
 func (t *tenure) judge(caller context.Context, err, lost error, lose func(untouched bool) error) error {
 	if t.refused(err) {
 		var nothing nothingAppliedError
 		return lose(errors.As(err, &nothing) && !errors.Is(err, eldest.ErrOutcomeUnknown))
 	}
-	if lost == nil || !cancelled(err, lost) {
-		return err
+	if lost == nil || !t.cancelled(err, lost) {
+		return withoutLost(err, anyLost)
 	}
 	if gone := caller.Err(); gone != nil {
 		return status.FromContextError(gone).Err()
@@ -73,22 +73,27 @@ func (t *tenure) judge(caller context.Context, err, lost error, lose func(untouc
 	return lose(false)
 }
 
-// refused reports whether the error says that this tenure is over: its guard's refusal, or
-// its end. A handler may have to do with other elections; what they say is none of ours.
+// refused reports whether the error says that this tenure is over: the refusal of its guard
+// or of a fence, or its end.
 func (t *tenure) refused(err error) bool {
-	var guard *txn.GuardError
+	return !t.another(err) &&
+		(errors.Is(err, eldest.ErrDeposed) || errors.Is(err, eldest.ErrNotLeading) || errors.Is(err, eldest.ErrSessionLost))
+}
+
+// another reports whether the error names another tenure than this one. A handler may have to
+// do with other elections, and a service may be fenced for those of its callers.
+func (t *tenure) another(err error) bool {
+	var refused interface{ Tenure() (string, eldest.Token) } // of a guard, or of a fence
 	var op *eldest.OpError
-	switch {
-	case errors.As(err, &guard):
-		return guard.Election == t.election && guard.Wanted == t.token
-	case errors.As(err, &op) && op.Election != "" && op.Election != t.election:
-		return false
+	if errors.As(err, &refused) {
+		election, token := refused.Tenure()
+		return election != t.election || token != t.token
 	}
-	return errors.Is(err, eldest.ErrDeposed) || errors.Is(err, eldest.ErrNotLeading) || errors.Is(err, eldest.ErrSessionLost)
+	return errors.As(err, &op) && op.Election != "" && op.Election != t.election
 }
 
 // cancelled reports whether the error is what the end of a context looks like: one
 // that ended because of lost.
-func cancelled(err, lost error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, lost) || status.Code(err) == codes.Canceled
+func (t *tenure) cancelled(err, lost error) bool {
+	return errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled || errors.Is(err, lost) && !t.another(err)
 }

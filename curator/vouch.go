@@ -2,8 +2,11 @@ package curator
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -14,43 +17,65 @@ import (
 // NodeCertificate is a Config.VerifyHop for mutual TLS. A hop is believed of whoever
 // proved to be the node: with a certificate that the listener's credentials have verified
 // (tls.RequireAndVerifyClientCert, or VerifyClientCertIfGiven where callers need none) and
-// that is valid for the node's id, as a DNS name or an IP address. So nodes' ids must be
-// such names, and the authority must give them to nodes alone. Safe for concurrent use.
+// that names the node's id, as a DNS name or an IP address. So nodes' ids must be
+// such names, and the authority must give them to nodes alone. A wildcard names no node:
+// whoever has one certificate for all nodes, or for a domain, could claim to be any of them.
+// NodeCertificate does not block and is safe for concurrent use.
 func NodeCertificate(ctx context.Context, node string) error {
 	p, ok := grpcpeer.FromContext(ctx)
 	if !ok {
 		return errors.New("nobody is known to have sent it")
 	}
-	secured, ok := p.AuthInfo.(credentials.TLSInfo)
-	if !ok {
+	if _, ok := p.AuthInfo.(credentials.TLSInfo); !ok {
 		return errors.New("it came without TLS")
 	}
-	if len(secured.State.VerifiedChains) == 0 || len(secured.State.PeerCertificates) == 0 {
+	cert := certificate(ctx)
+	if cert == nil {
 		return errors.New("it came without a certificate that was verified")
 	}
-	cert := secured.State.PeerCertificates[0]
-	if cert.VerifyHostname(node) != nil {
+	exact := *cert
+	exact.DNSNames = slices.DeleteFunc(slices.Clone(cert.DNSNames), func(name string) bool { return strings.HasPrefix(name, "*") })
+	if exact.VerifyHostname(node) != nil {
 		// Not the error itself: it has the name as it was sent.
 		return fmt.Errorf("it came with the certificate of %q, %v", cert.DNSNames, cert.IPAddresses)
 	}
 	return nil
 }
 
-// vouched asks whether a call comes from the node that says it has forwarded it.
+// certificate returns the certificate of whoever sent a call, if it was verified, else nil.
+func certificate(ctx context.Context) *x509.Certificate {
+	p, ok := grpcpeer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+	secured, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(secured.State.VerifiedChains) == 0 || len(secured.State.PeerCertificates) == 0 {
+		return nil
+	}
+	return secured.State.PeerCertificates[0]
+}
+
+// vouched asks whether a call comes from the node that says it has forwarded it. It returns
+// whether this was verified, or the answer to a call that goes no further. Without a
+// function of the user's, whoever has shown a certificate must have shown a node's; of
+// connections without certificates nothing can be verified.
 //
 // Whoever claims a hop gains little: the call is served in the tenure it names or refused,
 // and what the service sees of the caller is what the claim says. But a service, or an
 // interceptor in front of the leader, may leave to the nodes what must be checked once.
-func (f *front) vouched(ctx context.Context, h hop) error {
-	if f.verifyHop == nil {
-		return nil
+func vouched(ctx context.Context, h hop, verify func(ctx context.Context, node string) error) (bool, error) {
+	if verify == nil {
+		if certificate(ctx) == nil {
+			return false, nil
+		}
+		verify = NodeCertificate
 	}
-	err := f.verifyHop(ctx, h.from)
+	err := verify(ctx, h.from)
 	if err == nil {
-		return nil
+		return true, nil
 	}
 	if st, ok := status.FromError(err); ok {
-		return st.Err()
+		return false, st.Err()
 	}
-	return status.Error(codes.PermissionDenied, text(fmt.Sprintf("eldest: the call says that node %.64q has forwarded it: %v", h.from, err)))
+	return false, status.Error(codes.PermissionDenied, text(fmt.Sprintf("eldest: the call says that node %.64q has forwarded it: %v", h.from, err)))
 }

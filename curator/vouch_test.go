@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	grpcpeer "google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -76,7 +79,7 @@ func TestHopsOfNodesOnly(t *testing.T) {
 		}
 		require.Equal(t, calls, leader.calls.Load(), name)
 		if tc.want == codes.PermissionDenied {
-			_, told := LostLeadership(err)
+			_, told := LostLeadership(err, "test")
 			require.False(t, told, "it is not to be retried")
 			stream := n.open(claiming(before(t, soon), tc.from, "7"), bidiMethod)
 			require.Equal(t, codes.PermissionDenied, status.Code(stream.end()), name)
@@ -239,4 +242,164 @@ func TestNoPlainTextWhereTLSIsConfigured(t *testing.T) {
 	_, err = careless.unary(before(t, soon), "")
 	require.True(t, requireRetry(t, err).GetNothingApplied())
 	require.Zero(t, leader.calls.Load())
+}
+
+// watchman keeps what interceptors have seen of calls.
+type watchman struct {
+	mu sync.Mutex
+	// first are the calls of the interceptor that gRPC calls before all others, then those
+	// of one that comes after the curator's own.
+	first, then int
+	trusted     []string // nodes that Forwarded has named
+	keys        []string // of a hop
+}
+
+func (w *watchman) sees(ctx context.Context, calls *int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*calls++
+	if node, _, ok := Forwarded(ctx); ok {
+		w.trusted = append(w.trusted, node)
+	}
+	md, _ := metadata.FromIncomingContext(ctx)
+	for _, key := range hopKeys {
+		if _, there := md[key]; there {
+			w.keys = append(w.keys, key)
+		}
+	}
+}
+
+func (w *watchman) options(cfg *Config) {
+	unary := func(calls *int) grpc.UnaryServerInterceptor {
+		return func(ctx context.Context, in any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			w.sees(ctx, calls)
+			return handle(ctx, in)
+		}
+	}
+	stream := func(calls *int) grpc.StreamServerInterceptor {
+		return func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+			w.sees(s.Context(), calls)
+			return handle(srv, s)
+		}
+	}
+	cfg.ServerOptions = append(cfg.ServerOptions,
+		grpc.UnaryInterceptor(unary(&w.first)), grpc.StreamInterceptor(stream(&w.first)),
+		grpc.ChainUnaryInterceptor(unary(&w.then)), grpc.ChainStreamInterceptor(stream(&w.then)))
+}
+
+// Row 52: a hop is verified before interceptors are called, whichever service is called, the
+// node's own included, and also where nobody has set VerifyHop but callers show certificates.
+func TestRow52ForgedHopReachesNothing(t *testing.T) {
+	for name, how := range map[string]func(a *authority) func(*Config){
+		"required":                 func(a *authority) func(*Config) { return a.secure("leader") },
+		"if given, and a function": func(a *authority) func(*Config) { return a.mutual("leader") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAuthority(t)
+			var w watchman
+			var local atomic.Int64
+			own := &script{
+				unary:  func(_ context.Context, in *message) (*message, error) { local.Add(1); return in, nil },
+				stream: func(grpc.ServerStream) error { local.Add(1); return nil },
+			}
+			leader := newNode(t, "leader", how(a), w.options, func(cfg *Config) {
+				cfg.Local = func(r grpc.ServiceRegistrar) { r.RegisterService(describe("test.Local"), own) }
+			})
+			leader.leads(7, &script{unary: echo, stream: echoes})
+			a.caller(leader, "leader")
+			send := map[string]func(ctx context.Context) error{
+				"elected, unary":  func(ctx context.Context) error { _, err := leader.unary(ctx, ""); return err },
+				"elected, stream": func(ctx context.Context) error { return closed(leader.open(ctx, bidiMethod)) },
+				"local, unary": func(ctx context.Context) error {
+					return leader.conn.Invoke(ctx, "/test.Local/Unary", &message{}, &message{})
+				},
+				"local, stream": func(ctx context.Context) error { return closed(leader.open(ctx, "/test.Local/Bidi")) },
+				"health": func(ctx context.Context) error {
+					_, err := healthpb.NewHealthClient(leader.conn).Check(ctx, &healthpb.HealthCheckRequest{})
+					return err
+				},
+			}
+			for what, send := range send {
+				require.Equal(t, codes.PermissionDenied, status.Code(send(claiming(before(t, soon), "follower", "7"))), "%s: a forged hop is served", what)
+				require.Equal(t, codes.InvalidArgument, status.Code(send(claiming(before(t, soon), "follower", "+7"))), what)
+			}
+			require.Empty(t, w.trusted, "an interceptor believes a forged hop")
+			require.Empty(t, w.keys, "an interceptor sees a forged hop")
+			require.Zero(t, w.then, "an interceptor is called for a forged hop")
+			require.Zero(t, leader.calls.Load()+local.Load(), "a handler is called for a forged hop")
+			for what, send := range send { // a caller with metadata of a hop and without one
+				require.NoError(t, send(metadata.AppendToOutgoingContext(before(t, soon), fromKey, "follower", agentKey, "x")), what)
+			}
+			require.Empty(t, w.trusted)
+			require.Empty(t, w.keys)
+			require.Equal(t, len(send), w.then)
+		})
+	}
+}
+
+// closed ends a stream that was sent nothing.
+func closed(f *flow) error {
+	if err := f.CloseSend(); err != nil {
+		return err
+	}
+	return f.end()
+}
+
+// Row 52: Forwarded is what was verified: with certificates the node that forwarded, in
+// interceptors and handlers; in plain text, where nobody has verified it, nothing.
+func TestRow52ForwardedIsVerified(t *testing.T) {
+	for name, secured := range map[string]bool{"certificates": true, "plain text": false} {
+		t.Run(name, func(t *testing.T) {
+			a := newAuthority(t)
+			var w watchman
+			leader, follower := newNode(t, "leader", w.options), newNode(t, "follower")
+			if secured {
+				leader, follower = newNode(t, "leader", a.secure("leader"), w.options), newNode(t, "follower", a.secure("follower"))
+				a.caller(leader, "leader")
+				a.caller(follower, "follower")
+			}
+			var said []string
+			leader.leads(7, &script{unary: func(ctx context.Context, in *message) (*message, error) {
+				node, token, ok := Forwarded(ctx)
+				said = append(said, fmt.Sprintf("%s %d %v", node, token, ok))
+				return in, nil
+			}})
+			follower.front.router.follow(leader.as(7))
+			for _, n := range []*node{leader, follower} {
+				_, err := n.unary(before(t, soon), "")
+				require.NoError(t, err)
+			}
+			require.Empty(t, w.keys)
+			if secured {
+				require.Equal(t, []string{"follower", "follower"}, w.trusted)
+				require.Equal(t, []string{" 0 false", "follower 7 true"}, said)
+			} else {
+				require.Empty(t, w.trusted, "nobody has verified it")
+				require.Equal(t, []string{" 0 false", " 0 false"}, said)
+			}
+		})
+	}
+}
+
+// Row 52: a certificate names a node by its whole name; one for many names is no node's.
+func TestRow52WildcardIsNoNode(t *testing.T) {
+	a := newAuthority(t)
+	asked := func(node string, template *x509.Certificate) error {
+		_, cert := a.sign(template, a.cert, a.key)
+		state := tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
+		return NodeCertificate(grpcpeer.NewContext(t.Context(), &grpcpeer.Peer{AuthInfo: credentials.TLSInfo{State: state}}), node)
+	}
+	for name, template := range map[string]x509.Certificate{
+		"exact":    {DNSNames: []string{"n1.nodes.test"}},
+		"both":     {DNSNames: []string{"*.nodes.test", "n1.nodes.test"}},
+		"capitals": {DNSNames: []string{"N1.Nodes.test"}},
+	} {
+		require.NoError(t, asked("n1.nodes.test", &template), name)
+	}
+	require.NoError(t, asked("10.0.0.1", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1)}}))
+	wildcard := &x509.Certificate{DNSNames: []string{"*.nodes.test"}}
+	err := asked("n1.nodes.test", wildcard)
+	require.Error(t, err, "a wildcard is every node")
+	require.ErrorContains(t, err, `the certificate of ["*.nodes.test"]`)
+	require.Error(t, asked("*.nodes.test", wildcard))
 }

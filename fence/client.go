@@ -10,8 +10,8 @@ import (
 )
 
 // Conn returns a gRPC connection for one tenure over one that many share. Each call
-// carries the tenure's token. After the tenure's end nothing is sent, no call and no
-// message of a stream, and the error wraps eldest.ErrNotLeading and the cause of the end.
+// carries the tenure's token. After the tenure's end nothing is sent, no call and neither a
+// message nor the end of a stream, and the error wraps eldest.ErrNotLeading and the cause of the end.
 // A call that the fence refused ends with a *RefusedError.
 //
 //	client := kvpb.NewKVClient(fence.Conn(conn, leadership))
@@ -91,7 +91,7 @@ func stamped(ctx context.Context, t Tenure) (context.Context, error) {
 	return metadata.NewOutgoingContext(ctx, md), nil
 }
 
-// tenureStream sends no message after the tenure's end.
+// tenureStream sends nothing after the tenure's end.
 type tenureStream struct {
 	grpc.ClientStream
 	tenure Tenure
@@ -105,14 +105,31 @@ type tenureStream struct {
 // SendMsg sends a message of the tenure; see grpc.ClientStream. After the tenure's end it
 // breaks the stream off, so that the server does not wait for the rest.
 func (s *tenureStream) SendMsg(m any) error {
-	if err := ended(s.tenure); err != nil {
+	if err := s.ended(); err != nil {
+		return err
+	}
+	return s.ClientStream.SendMsg(m)
+}
+
+// CloseSend ends the messages of the tenure; see grpc.ClientStream. After the tenure's end it
+// breaks the stream off instead: a server may commit what it has received at the end.
+func (s *tenureStream) CloseSend() error {
+	if err := s.ended(); err != nil {
+		return err
+	}
+	return s.ClientStream.CloseSend()
+}
+
+// ended breaks the stream off if the tenure is over, and returns why.
+func (s *tenureStream) ended() error {
+	err := ended(s.tenure)
+	if err != nil {
 		s.mu.Lock()
 		s.over = err
 		s.mu.Unlock()
 		s.cancel()
-		return err
 	}
-	return s.ClientStream.SendMsg(m)
+	return err
 }
 
 // RecvMsg receives a message; see grpc.ClientStream.

@@ -170,6 +170,85 @@ func TestStreamsEndWithTheirTenure(t *testing.T) {
 	})
 }
 
+// Row 54: a stream's end is admitted like its messages, or a handler would commit at it what
+// an earlier leader has sent, after a newer one has come. The client of this test sends on,
+// as one does that has not learnt of its end.
+func TestRow54EndOfAnOlderStreamIsRefused(t *testing.T) {
+	for name, connect := range map[string]func(*grpc.ClientConn) grpc.ClientConnInterface{
+		"fenced":  func(conn *grpc.ClientConn) grpc.ClientConnInterface { return fence.Conn(conn, in(5)) },
+		"by hand": func(conn *grpc.ClientConn) grpc.ClientConnInterface { return conn },
+	} {
+		l, f := &ledger{}, newFence(t)
+		conn := connect(l.serve(t, f))
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		stream, err := conn.NewStream(by(ctx, "billing=5"), streams[collect], collect)
+		require.NoError(t, err)
+		require.NoError(t, stream.SendMsg(wrapperspb.String("a")))
+		require.Eventually(t, func() bool { return len(l.lines()) == 1 }, patience, time.Millisecond, "it was admitted")
+		require.NoError(t, f.Admit(ctx, "billing", 7))
+		require.NoError(t, stream.CloseSend())
+		err = stream.RecvMsg(&wrapperspb.StringValue{})
+		require.Equal(t, codes.FailedPrecondition, status.Code(err), "%s: what an older leader has sent is committed", name)
+	}
+}
+
+// Row 54: after its tenure a leader ends no stream: it is broken off, and the server commits
+// nothing, although no newer token has come.
+func TestRow54NoEndAfterTheTenure(t *testing.T) {
+	for name, desc := range map[string]string{"one answer": collect, "many": feed} {
+		t.Run(name, func(t *testing.T) {
+			l := &ledger{ends: make(chan error, 1)}
+			five := in(5)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			stream, err := fence.Conn(l.serve(t, newFence(t)), five).NewStream(ctx, streams[desc], desc)
+			require.NoError(t, err)
+			require.NoError(t, stream.SendMsg(wrapperspb.String("a")))
+			require.Eventually(t, func() bool { return len(l.lines()) == 1 }, patience, time.Millisecond)
+			five.ends(eldest.ErrSessionLost)
+			err = stream.CloseSend()
+			require.ErrorIs(t, err, eldest.ErrNotLeading, "the stream is ended after its tenure")
+			require.ErrorIs(t, err, eldest.ErrSessionLost)
+			require.Equal(t, codes.Canceled, status.Code(<-l.ends), "the handler has met the end")
+			for err = nil; err == nil; { // what was answered before
+				err = stream.RecvMsg(&wrapperspb.StringValue{})
+			}
+			require.ErrorIs(t, err, eldest.ErrSessionLost)
+		})
+	}
+}
+
+// fed is a stream that has a message whenever one is wanted.
+type fed struct {
+	grpc.ServerStream
+	ctx      context.Context //nolint:containedctx // a stream's context is the call's
+	received int
+}
+
+func (f *fed) Context() context.Context { return f.ctx }
+func (f *fed) RecvMsg(any) error        { f.received++; return nil }
+
+// Row 54: what was refused once stays refused, or a handler that receives again would go on
+// after a gap: here the store has failed for one message and no longer.
+func TestRow54RefusalOfAStreamIsRemembered(t *testing.T) {
+	store := &broken{}
+	f := newFence(t, func(cfg *fence.Config) { cfg.Store = store })
+	stream := &fed{ctx: metadata.NewIncomingContext(t.Context(), metadata.Pairs("eldest-token", "billing=7"))}
+	require.NoError(t, f.StreamServer()(nil, stream, &grpc.StreamServerInfo{}, func(_ any, s grpc.ServerStream) error {
+		require.NoError(t, s.RecvMsg(nil))
+		store.fails(errDisk)
+		refused := s.RecvMsg(nil)
+		require.Equal(t, codes.Unavailable, status.Code(refused))
+		store.fails(nil)
+		for range 2 {
+			require.Equal(t, refused, s.RecvMsg(nil), "the stream goes on after a gap")
+		}
+		require.Equal(t, 2, stream.received)
+		return nil
+	}))
+}
+
 // A stream of the present leader is as it would be without a fence.
 func TestStreamsGoOn(t *testing.T) {
 	ways(t, func(t *testing.T, l *ledger, _ *fence.Fence, connect func(fence.Tenure) grpc.ClientConnInterface) {

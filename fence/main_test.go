@@ -118,6 +118,8 @@ func (l *sayings) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l,
 type ledger struct {
 	mu      sync.Mutex
 	written []string
+	// ends, if there is one, receives how the handler of each stream has ended.
+	ends chan error
 }
 
 func (l *ledger) write(ctx context.Context, what string) {
@@ -190,7 +192,10 @@ func (l *ledger) serve(t *testing.T, f *fence.Fence, options ...grpc.DialOption)
 }
 
 // each writes down all messages of a stream until the caller ends it.
-func (l *ledger) each(s grpc.ServerStream, then func(*wrapperspb.StringValue) error) error {
+func (l *ledger) each(s grpc.ServerStream, then func(*wrapperspb.StringValue) error) (end error) {
+	if l.ends != nil {
+		defer func() { l.ends <- end }()
+	}
 	for {
 		in := &wrapperspb.StringValue{}
 		switch err := s.RecvMsg(in); {

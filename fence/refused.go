@@ -34,6 +34,9 @@ func (e *RefusedError) Error() string {
 // Unwrap returns eldest.ErrNotLeading and eldest.ErrDeposed.
 func (e *RefusedError) Unwrap() []error { return []error{eldest.ErrNotLeading, eldest.ErrDeposed} }
 
+// Tenure returns the election and the token that was refused.
+func (e *RefusedError) Tenure() (election string, token eldest.Token) { return e.Election, e.Token }
+
 // GRPCStatus is what the error becomes when a gRPC handler returns it:
 // FAILED_PRECONDITION, with a fencepb.Refused in its details.
 func (e *RefusedError) GRPCStatus() *status.Status {

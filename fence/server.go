@@ -3,6 +3,7 @@ package fence
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 
@@ -61,8 +62,10 @@ func (f *Fence) UnaryServer() grpc.UnaryServerInterceptor {
 }
 
 // StreamServer is UnaryServer for streams. A stream may be longer than a tenure, so each
-// message that arrives is admitted as well before the handler sees it, at the price of
-// asking the store again; what the handler sends is not.
+// message that arrives is admitted as well before the handler sees it, and so is the end
+// (io.EOF), at which a handler may commit what it has received; the price is to ask the store
+// again. After a refusal the handler receives nothing more, whatever the store says later.
+// What the handler sends is not checked.
 func (f *Fence) StreamServer() grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		ctx := stream.Context()
@@ -87,8 +90,8 @@ type fencedStream struct {
 // Context carries the token; see grpc.ServerStream.
 func (s *fencedStream) Context() context.Context { return s.ctx }
 
-// RecvMsg receives a message that was admitted; see grpc.ServerStream. Its error, of a
-// message that was not, is what the handler should return.
+// RecvMsg receives a message, or the end, that was admitted; see grpc.ServerStream. Its error,
+// of what was not, is what the handler should return.
 func (s *fencedStream) RecvMsg(m any) error {
 	s.mu.Lock()
 	over := s.over
@@ -96,16 +99,17 @@ func (s *fencedStream) RecvMsg(m any) error {
 	if over != nil {
 		return over
 	}
-	if err := s.ServerStream.RecvMsg(m); err != nil {
-		return err
+	received := s.ServerStream.RecvMsg(m)
+	if received != nil && !errors.Is(received, io.EOF) {
+		return received
 	}
 	election, token, ok := TokenFrom(s.ctx)
 	if !ok {
-		return nil // it may pass without
+		return received // it may pass without
 	}
 	err := s.fence.Admit(s.ctx, election, token)
 	if err == nil {
-		return nil
+		return received
 	}
 	err = statusOf(s.ctx, err)
 	s.mu.Lock()

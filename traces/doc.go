@@ -30,8 +30,9 @@
 //	shop.Cart/Add  client     the caller's own
 //	shop.Cart/Add  server     the follower that was asked
 //	shop.Cart/Add  client     the hop: eldest.hop
-//	shop.Cart/Add  server     the leader: eldest.forwarded_from, eldest.token
+//	shop.Cart/Add  server     the leader: eldest.forwarded_from, eldest.token (see below)
 //
 // Instrument puts all of it into a curator's configuration; Server and Hop are the two
-// interceptors by themselves. The handler's context carries the leader's span.
+// interceptors by themselves. The leader's span names the node that forwarded only where
+// that was verified (curator.Forwarded), which it is not in plain text. The handler's context carries the leader's span.
 package traces

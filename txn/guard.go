@@ -46,6 +46,9 @@ func (e *GuardError) Error() string {
 // Unwrap returns eldest.ErrDeposed.
 func (e *GuardError) Unwrap() error { return eldest.ErrDeposed }
 
+// Tenure returns the election and the token of the tenure that is over.
+func (e *GuardError) Tenure() (election string, token eldest.Token) { return e.Election, e.Wanted }
+
 // Compare returns the guard's bare compare, for a caller who builds transactions
 // by hand. Merged with other compares, its failing cannot be told from theirs.
 func (g Guard) Compare() clientv3.Cmp { return inLife(g.Key, g.Token) }

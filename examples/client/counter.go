@@ -21,9 +21,10 @@ const pause = 200 * time.Millisecond
 
 // counter counts under a key that nobody else writes.
 type counter struct {
-	service kvpb.KVClient
-	key     string
-	timeout time.Duration
+	service  kvpb.KVClient
+	election string // of the service
+	key      string
+	timeout  time.Duration
 }
 
 // count is what the key says, and as of which revision; 0 and 0 if there is no key.
@@ -77,7 +78,7 @@ func (c counter) advance(ctx context.Context, from count) (count, error) {
 		if err == nil {
 			return count{n: from.n + 1, revision: put.GetReceipt().GetRevision()}, nil
 		}
-		lost, ok := curator.LostLeadership(err)
+		lost, ok := curator.LostLeadership(err, c.election)
 		switch code := status.Code(err); {
 		case ok && lost.GetNothingApplied():
 			if err := c.again(ctx, err); err != nil {

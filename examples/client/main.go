@@ -84,7 +84,7 @@ func run(ctx context.Context, o options) error {
 	}
 	defer func() { _ = conn.Close() }()
 
-	c := counter{service: kvpb.NewKVClient(conn), key: "counts/" + o.name, timeout: o.timeout}
+	c := counter{service: kvpb.NewKVClient(conn), election: o.election, key: "counts/" + o.name, timeout: o.timeout}
 	count, err := c.read(ctx)
 	for err == nil {
 		if count, err = c.advance(ctx, count); err == nil {

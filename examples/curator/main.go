@@ -91,6 +91,10 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	var verify func(context.Context, string) error // plain text: nobody can
+	if server != nil {
+		verify = curator.NodeCertificate
+	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	node, err := curator.New(curator.Config{
 		Elector: elector.Config{
@@ -110,6 +114,7 @@ func run(ctx context.Context, o options) error {
 		},
 		ServerCredentials: server,
 		PeerCredentials:   peer,
+		VerifyHop:         verify,
 		Logger:            logger,
 	})
 	if err != nil {

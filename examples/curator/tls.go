@@ -23,8 +23,9 @@ type files struct {
 // A node shows its certificate on both sides. As a caller it accepts a leader by one
 // thing alone: a certificate for the leader's node id, so that whoever comes by the
 // leader's address, or writes another one into etcd, is sent nothing. As a server it
-// checks the certificates that it is shown and wants none of clients; a service for
-// known clients only sets tls.RequireAndVerifyClientCert instead.
+// checks the certificates that it is shown and wants none of clients, so that VerifyHop
+// has to say that a hop needs a node's certificate; a service for known clients only sets
+// tls.RequireAndVerifyClientCert instead, and needs no VerifyHop.
 func (f files) credentials() (server credentials.TransportCredentials, peer func(elector.Leader) credentials.TransportCredentials, err error) {
 	switch {
 	case f == files{}:

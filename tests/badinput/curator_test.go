@@ -21,8 +21,9 @@ import (
 // instance is a curator that serves kvpb.KV, and a caller's connection to it.
 type instance struct {
 	*curator.Curator
-	address string
-	conn    *grpc.ClientConn
+	election string
+	address  string
+	conn     *grpc.ClientConn
 	kvpb.KVClient
 	// handled counts the calls that reached the service here, arrived those that came to
 	// this node, hops included.
@@ -79,6 +80,7 @@ func (s *stage) serve(id string, source elector.Source, change ...func(*curator.
 	for _, f := range change {
 		f(&cfg)
 	}
+	i.election = cfg.Elector.Election
 	var err error
 	i.Curator, err = curator.New(cfg)
 	require.NoError(s.t, err)

@@ -139,7 +139,7 @@ func tlsSection(t *testing.T) section {
 			defer cancel()
 			err := second(to.Put(ctx, &kvpb.PutRequest{}))
 			if code == codes.Unavailable {
-				untouched(t, err)
+				untouched(t, err, to.election)
 			}
 			return answer(err)
 		}})

@@ -85,7 +85,7 @@ func (r *run) answer(n *node, key string, answers *ledger) {
 	took := time.Since(begun)
 	r.book.took("a call", took)
 	code, kind := status.Code(err), status.Code(err).String()
-	detail, lost := curator.LostLeadership(err)
+	detail, lost := curator.LostLeadership(err, service)
 	untouched := lost && detail.GetNothingApplied()
 	switch {
 	case untouched:

@@ -247,7 +247,7 @@ func TestImpostorsAreSentNothing(t *testing.T) {
 		for id := range s.nodes {
 			err := put(t, s.caller(id), "secret", []byte("what only the leader may know"))
 			require.Equal(t, codes.Unavailable, status.Code(err), "%s at %s: %v", name, id, err)
-			lost, ok := curator.LostLeadership(err)
+			lost, ok := curator.LostLeadership(err, svc)
 			require.True(t, ok, "%v", err)
 			require.True(t, lost.GetNothingApplied())
 		}

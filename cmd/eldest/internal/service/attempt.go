@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/curator/curatorpb"
+	"github.com/eldest-io/eldest/curator"
 )
 
 // Method is what the client asks for.
@@ -107,10 +107,6 @@ func certainlyNot(st *status.Status) bool {
 	case codes.NotFound, codes.FailedPrecondition, codes.InvalidArgument:
 		return true
 	}
-	for _, detail := range st.Details() {
-		if lost, ok := detail.(*curatorpb.LostLeadership); ok && lost.GetNothingApplied() {
-			return true
-		}
-	}
-	return false
+	lost, ok := curator.LostLeadership(st.Err(), electionName)
+	return ok && lost.GetNothingApplied()
 }
