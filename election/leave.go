@@ -133,7 +133,7 @@ func (c *Candidate) left(s *standing) {
 func (c *Candidate) clean(s *standing) {
 	s.disposing.Do(func() {
 		if s.present.Err() == nil || s.unsure {
-			c.cleanUp(s.claim, s.present, s.gone, s.token, s.unsure)
+			c.cleanUp(s.present, s.gone, s.claim, s.token, s.unsure)
 		} else {
 			s.claim.Release()
 		}
@@ -146,7 +146,7 @@ func (c *Candidate) clean(s *standing) {
 // ends before; then gone is called. If unsure, a late registration that turns up under the
 // key is removed, too. All of it ends with the session, which takes the key along, and
 // when the key is claimed again: by then its token is doomed.
-func (c *Candidate) cleanUp(claim *claims.Claim, present context.Context, gone func(), token eldest.Token, unsure bool) {
+func (c *Candidate) cleanUp(present context.Context, gone func(), claim *claims.Claim, token eldest.Token, unsure bool) {
 	cleaning := claim.Clean(unsure, func(ctx context.Context) {
 		removing, done := context.WithCancel(ctx)
 		detach := context.AfterFunc(present, done)

@@ -30,7 +30,7 @@ func (r *round) evict(ctx context.Context) error {
 		}
 		// One that is found after the first round started later: with TakeOver it evicted
 		// this one, and is not evicted in return.
-		if id.Instance != e.instance && !(e.cfg.TakeOver && e.earlier) {
+		if id.Instance != e.instance && (!e.cfg.TakeOver || !e.earlier) {
 			e.log(func() {
 				e.cfg.Logger.Warn("another process, or an earlier life of this one, has this node ID: its key is not removed",
 					"election", e.cfg.Election, "node", e.cfg.NodeID, "key", entry.Key, "token", int64(entry.Token), "instance", id.Instance)

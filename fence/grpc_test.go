@@ -222,7 +222,7 @@ func TestRow54NoEndAfterTheTenure(t *testing.T) {
 // fed is a stream that has a message whenever one is wanted.
 type fed struct {
 	grpc.ServerStream
-	ctx      context.Context //nolint:containedctx // a stream's context is the call's
+	ctx      context.Context
 	received int
 }
 

@@ -30,7 +30,7 @@ type Name struct {
 // Claims belong to one session. All methods, and those of Claim, are safe for concurrent
 // use.
 type Claims struct {
-	session context.Context
+	session context.Context //nolint:containedctx // the end of the session, not of a call
 	lease   *Lease
 
 	mu sync.Mutex

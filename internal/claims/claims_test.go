@@ -269,7 +269,7 @@ func TestRevocationsAreRemembered(t *testing.T) {
 
 // Clients whose types cannot be compared must not end the process.
 func TestComparable(t *testing.T) {
-	type parts struct{ list []int }
+	type parts struct{ List []int }
 	require.Nil(t, claims.Comparable(parts{}))
 	require.Nil(t, claims.Comparable(nil))
 	p := &parts{}
