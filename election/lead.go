@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/eldest-io/eldest"
@@ -34,24 +35,33 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 	defer end()
 	patience := time.NewTimer(l.c.cfg.Drain)
 	defer patience.Stop()
-	select {
-	case l.c.cfg.Turn.taken <- struct{}{}:
-	case <-leading.Done():
-		return errors.Join(l.c.failed("lead", context.Cause(leading)), l.resignAfter(ctx))
-	case <-patience.C:
-		stuck := fmt.Errorf("%w: that of an earlier tenure, waited for %v", eldest.ErrStuck, l.c.cfg.Drain)
-		return errors.Join(l.c.failed("lead", stuck), l.resignAfter(ctx))
+	turn := l.c.cfg.Turn
+	for waiting := true; waiting; {
+		select {
+		case turn.taken <- struct{}{}:
+			waiting = false
+		case <-leading.Done():
+			return errors.Join(l.c.failed("lead", context.Cause(leading)), l.resignAfter(ctx))
+		case <-patience.C:
+			if turn.holder.Load() == l { // of this tenure: it may take as long as it likes
+				patience.Reset(l.c.cfg.Drain)
+				continue
+			}
+			stuck := fmt.Errorf("%w: that of an earlier tenure, waited for %v", eldest.ErrStuck, l.c.cfg.Drain)
+			return errors.Join(l.c.failed("lead", stuck), l.resignAfter(ctx))
+		}
 	}
 	patience.Stop()
+	turn.holder.Store(l)
 	// Both may have been so: select draws. And of ctx leading learns a moment
 	// later.
 	if ended := errors.Join(context.Cause(ctx), reason(l.Err())); ended != nil {
-		<-l.c.cfg.Turn.taken
+		turn.give()
 		return errors.Join(l.c.failed("lead", ended), l.resignAfter(ctx))
 	}
 	// Deferred, so that a panic in f does not keep the key.
 	defer func() {
-		<-l.c.cfg.Turn.taken
+		turn.give()
 		err = errors.Join(err, l.resignAfter(ctx))
 	}()
 	return f(leading)
@@ -81,7 +91,17 @@ func (l *Leadership) resignAfter(ctx context.Context) error {
 // Turn lets one lead function run at a time, over any number of candidates. Make one
 // with NewTurn for each function that must not overlap itself, and share it where a
 // new session, and so a new candidate, follows a lost one.
-type Turn struct{ taken chan struct{} }
+type Turn struct {
+	taken chan struct{}
+	// holder is the tenure whose function runs; nil when none does.
+	holder atomic.Pointer[Leadership]
+}
+
+// give gives the turn back.
+func (t *Turn) give() {
+	t.holder.Store(nil)
+	<-t.taken
+}
 
 // NewTurn returns a turn that nobody has.
 func NewTurn() *Turn { return &Turn{taken: make(chan struct{}, 1)} }

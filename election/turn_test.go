@@ -173,3 +173,27 @@ func TestStuckFunctionDoesNotKeepTheNextTenure(t *testing.T) {
 	close(stop)
 	require.NoError(t, get(s, first))
 }
+
+// Two calls of Lead in one tenure take turns, however long the first one takes: it is not
+// stuck, for its context has not ended.
+//
+// Broken by a limit of the wait for any function.
+func TestLongFunctionOfTheSameTenureIsNotStuck(t *testing.T) {
+	s := newStage(t)
+	l := s.lead(s.candidate("v", func(cfg *election.Config) { cfg.Drain = 10 * time.Millisecond }))
+	running, stop, first, second := make(chan struct{}), make(chan struct{}), make(chan error, 1), make(chan error, 1)
+	go func() {
+		first <- l.Lead(s.ctx, func(context.Context) error { close(running); <-stop; return nil })
+	}()
+	get(s, running)
+	go func() { second <- l.Lead(s.ctx, func(context.Context) error { return nil }) }()
+	select {
+	case err := <-second:
+		require.NoError(t, err, "it has ended its own tenure")
+	case <-time.After(100 * time.Millisecond):
+	}
+	require.NoError(t, l.Err())
+	close(stop)
+	require.NoError(t, get(s, first))
+	_ = get(s, second) // it ran, or met the resignation of the first one
+}

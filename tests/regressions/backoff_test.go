@@ -65,7 +65,7 @@ func TestRegression40_NoPause(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	for name, try := range map[string]func(t *testing.T, ctx context.Context, backoff func(int) time.Duration) error{
 		"lease": func(_ *testing.T, ctx context.Context, backoff func(int) time.Duration) error {
-			_, err := lease.Open(ctx, lease.Config{Lease: away, Backoff: backoff})
+			_, err := lease.Open(ctx, lease.Config{Lease: away, Majority: lease.Unconfirmed{}, Backoff: backoff})
 			return err
 		},
 		"election": func(t *testing.T, ctx context.Context, backoff func(int) time.Duration) error {
@@ -88,7 +88,7 @@ func TestRegression40_NoPause(t *testing.T) {
 			denies := dead{err: rpctypes.ErrPermissionDenied} // the end of a round
 			e, err := elector.New(elector.Config{
 				Election: "e", NodeID: "n", Backoff: backoff,
-				Source: elector.Always(elector.Clients{KV: denies, Watcher: denies, Lease: denies}),
+				Source: elector.Always(elector.Clients{KV: denies, Watcher: denies, Lease: denies, Majority: lease.Unconfirmed{}}),
 			})
 			require.NoError(t, err)
 			return e.Run(ctx, func(context.Context, *elector.Leadership) error { return nil })

@@ -9,7 +9,9 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/compat/concurrency"
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
 )
 
@@ -26,7 +28,8 @@ func TestRegression47_ClientOfParts(t *testing.T) {
 	cancelled, cancel := context.WithCancel(context.Background())
 
 	t.Run("eldest", func(t *testing.T) {
-		first, second := join(t, parts, name), join(t, parts, name)
+		alone := func(l *lease.Config, _ *election.Config) { l.Majority = lease.Unconfirmed{} }
+		first, second := join(t, parts, name, alone), join(t, parts, name, alone)
 		observer, err := observe.New(observe.Config{Election: name, KV: parts, Watcher: parts})
 		require.NoError(t, err)
 		defer observer.Close()
