@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cgrouptest"
 )
 
 // reading returns a file's content once it ends in a line break.
@@ -143,6 +145,18 @@ func TestRunEndsAsTheProgramDoes(t *testing.T) {
 // another program runs elsewhere.
 func TestRunKillsWhatTheProgramLeaves(t *testing.T) {
 	etcd := startEtcdProcess(t, "0")
+	t.Run("control group", func(t *testing.T) {
+		groups := cgrouptest.Enter(t)
+		killsWhatTheProgramLeaves(t, etcd)
+		require.Empty(t, glob(groups+"/eldest-run-*"))
+	})
+	t.Run("no control group", func(t *testing.T) {
+		cgrouptest.Forbid(t)
+		killsWhatTheProgramLeaves(t, etcd)
+	})
+}
+
+func killsWhatTheProgramLeaves(t *testing.T, etcd *etcdProcess) {
 	diary := newDiary(t)
 	stays := filepath.Join(t.TempDir(), "stays")
 	require.NoError(t, os.WriteFile(stays, nil, 0o600))

@@ -29,6 +29,7 @@ type runner struct {
 	client  *clientv3.Client
 	http    *httpFlag
 	face    *face.Face // nil without --http
+	noted   bool       // it was said that there is no control group
 }
 
 func newRunner(cmd *cobra.Command, conn *connFlags, http *httpFlag, o runOptions) *runner {
@@ -157,6 +158,8 @@ func (r *runner) result(ctx context.Context, out outcome) error {
 	switch {
 	case lost(out.err):
 		return exit(exitLost, errors.New(because(out.err)))
+	case errors.Is(out.err, job.ErrLeft):
+		return out.err
 	case out.ran && r.o.exitCode:
 		if out.status.OK() {
 			return nil
@@ -188,7 +191,19 @@ func (r *runner) startKeeper() (*job.Job, error) {
 	}
 	stdout, _ := r.cmd.OutOrStdout().(*os.File)
 	stderr, _ := r.cmd.ErrOrStderr().(*os.File)
-	return job.Start([]string{"eldest", keeperCommand, "--", r.o.name}, stdin, stdout, stderr)
+	keeper, err := job.Start([]string{"eldest", keeperCommand, "--", r.o.name}, stdin, stdout, stderr)
+	if err == nil {
+		r.noteUngrouped(keeper)
+	}
+	return keeper, err
+}
+
+// noteUngrouped says, once, that the program has no control group, and why.
+func (r *runner) noteUngrouped(keeper *job.Job) {
+	if why := keeper.Ungrouped(); why != nil && !r.noted {
+		r.noted = true
+		r.notice("not guaranteed here: that a program which goes on forking dies completely. There is no control group for it: %v", why)
+	}
 }
 
 // notice writes what is no event of a candidate.

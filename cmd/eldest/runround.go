@@ -29,6 +29,9 @@ type round struct {
 	// token is that of the tenure; 0 without one. ended is why it ended.
 	token eldest.Token
 	ended string
+	// left is what of the program could not be killed. It may act as if it led: the key is
+	// not removed, and the lease not revoked, and both end with the TTL.
+	left error
 }
 
 // missedChecks is how many --health-every may pass without a success.
@@ -108,7 +111,13 @@ func (o *round) stand(ctx context.Context, candidate *election.Candidate) outcom
 	o.gate.set(true)
 	out := newTenure(o, leadership, keeper).serve(ctx)
 	keeper.Close()
-	o.gate.set(false)
+	if o.left = keeper.Left(); o.left == nil {
+		o.gate.set(false)
+		return out
+	}
+	if out.final = true; !errors.Is(out.err, job.ErrLeft) {
+		o.notice("%v", o.left)
+	}
 	return out
 }
 
@@ -153,9 +162,9 @@ func (o *round) beatWhileIdle() (stop func()) {
 // confirmed in time is reported: etcd removes the key when the lease runs out.
 func (o *round) leave(candidate *election.Candidate, why error) {
 	limit := o.conn.commandTimeout
-	if errors.Is(why, eldest.ErrSessionLost) {
-		// The key goes with the lease, and most often etcd cannot be reached: nobody
-		// gains by waiting for it.
+	if errors.Is(why, eldest.ErrSessionLost) || o.left != nil {
+		// The key goes with the lease, and most often etcd cannot be reached, or nothing
+		// that removes the key is sent: nobody gains by waiting for it.
 		limit = min(limit, time.Second)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.cmd.Context()), limit)
@@ -171,10 +180,10 @@ func (o *round) leave(candidate *election.Candidate, why error) {
 	}
 }
 
-// lossHook runs --on-loss after a tenure. The key is gone by now, and so is everything of
-// the program; the hook has a keeper of its own.
+// lossHook runs --on-loss after a tenure, unless something of the program is left. The key is
+// gone by now, and so is everything of the program; the hook has a keeper of its own.
 func (o *round) lossHook(out outcome) {
-	if o.o.onLoss == "" || o.token == 0 {
+	if o.o.onLoss == "" || o.token == 0 || o.left != nil {
 		return
 	}
 	key := keys.Candidate(o.o.name, int64(o.session.ID()))

@@ -193,6 +193,7 @@ func (t *tenure) launch() {
 // started is called when the program runs.
 func (t *tenure) started() {
 	t.starting, t.late, t.running = nil, nil, true
+	t.noteUngrouped(t.job)
 	pid, env := t.job.Pid(), t.startEnv
 	t.signals.program.Store(!over(t.job))
 	t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "started"}, PID: pid})
@@ -355,7 +356,10 @@ func (t *tenure) judge(out *outcome) *outcome {
 		t.session.Forfeit(t.whyWarned())
 		why = t.session.Err()
 	}
+	left := t.job.Left()
 	switch {
+	case why == nil && left != nil:
+		out = &outcome{ran: t.running, status: status, err: left}
 	case why == nil && out != nil:
 	case why == nil && keeper != nil && !t.stopped && !t.retired:
 		out = &outcome{err: keeper}

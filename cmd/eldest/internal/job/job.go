@@ -30,6 +30,10 @@ type Job struct {
 	launching sync.WaitGroup
 
 	mu sync.Mutex
+	// cgroup is nil where there is none, and once it is removed; ungrouped is why the
+	// program has none.
+	cgroup    *cgroup
+	ungrouped error
 	// group is the program's process group while its ID cannot be another's; else 0.
 	group int
 	pid   int // of the program, once it was started
@@ -37,16 +41,17 @@ type Job struct {
 	next  int
 	// status is how the program ended; valid once over is closed.
 	status Status
-	// lost is how the keeper ended before it was to; nil while it has not.
-	lost error
+	// lost is how the keeper ended before it was to; nil while it has not. left is what
+	// could not be killed.
+	lost, left error
 	// buried says that the keeper's process ID may be another's, dismissed that it was
 	// killed from here.
 	closing, buried, dismissed bool
 
 	started chan error    // of the program
 	warned  chan struct{} // closed when the deadline is near
-	over    chan struct{} // closed when nothing runs any more and nothing will
-	gone    chan struct{} // closed when the keeper is gone and everything below it
+	over    chan struct{} // closed when nothing runs any more and nothing will, but what is left
+	gone    chan struct{} // closed when the keeper is gone and what was below it was dealt with
 }
 
 // ErrKeeper says that the keeper is gone, or does not listen.
@@ -98,14 +103,19 @@ func Start(args []string, stdin, stdout, stderr *os.File) (*Job, error) {
 		keeper: keeper, starts: starter(), orders: orders, before: before, hooks: make(map[int]chan HookResult),
 		started: make(chan error, 1), warned: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
 	}
+	j.cgroup, j.ungrouped = newCgroup()
 	result := make(chan error)
 	j.starts <- func() { result <- keeper.Start() }
 	err = <-result
 	_, _ = theirOrders.Close(), theirReports.Close()
 	if err != nil {
 		close(j.starts)
+		j.cgroup.remove()
 		_, _ = orders.Close(), reports.Close()
 		return nil, fmt.Errorf("start the keeper: %w", err)
+	}
+	if j.cgroup != nil {
+		j.tell(order{Cgroup: []byte(j.cgroup.path)})
 	}
 	go j.listen(reports)
 	return j, nil
@@ -194,8 +204,17 @@ func (j *Job) Stop(sig syscall.Signal, grace time.Duration) {
 // deadline is near.
 func (j *Job) Warned() <-chan struct{} { return j.warned }
 
+// Ungrouped returns nil, or why the program is not, or will not be, in a control group of
+// its own: then a tree of processes that goes on forking may be faster than those who look
+// for it. On systems other than Linux it is nil: see Promises.
+func (j *Job) Ungrouped() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.ungrouped
+}
+
 // Over returns a channel that is closed when the program has ended and nothing of it runs
-// any more.
+// any more, or nothing but what Left says.
 func (j *Job) Over() <-chan struct{} { return j.over }
 
 // Status is how the program ended. It means something once Over is closed. Whether that was
@@ -214,9 +233,18 @@ func (j *Job) Lost() error {
 	return j.lost
 }
 
-// Kill kills all that runs and returns when nothing does. The program's group, and what
-// has left it, is killed at once, from here. A keeper that does not confirm that nothing is
-// left within the patience is killed as well, and what it leaves is dealt with from here.
+// Left returns nil, or an error that wraps ErrLeft and says which processes could not be
+// killed. It means something once Over is closed.
+func (j *Job) Left() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.left
+}
+
+// Kill kills all that runs and returns when nothing does, or nothing but what Left says. The
+// program's groups, and what has left them, are killed at once, from here. A keeper that does
+// not confirm that nothing is left within the patience is killed as well, and what it leaves
+// is dealt with from here, for 10 s at most.
 func (j *Job) Kill(patience time.Duration) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -232,7 +260,8 @@ func (j *Job) Kill(patience time.Duration) {
 	<-j.over
 }
 
-// Close ends the keeper, and kills what runs. It returns when nothing is left.
+// Close ends the keeper, and kills what runs. It returns when nothing is left, or nothing but
+// what Left says, after 11 s at the latest.
 func (j *Job) Close() {
 	j.mu.Lock()
 	again := j.closing
@@ -247,9 +276,11 @@ func (j *Job) Close() {
 	j.launching.Wait()
 }
 
+// killGroup kills the program's process group, and everything in its control group.
 func (j *Job) killGroup() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.cgroup.killAll()
 	if j.group != 0 {
 		_ = unix.Kill(-j.group, unix.SIGKILL)
 	}

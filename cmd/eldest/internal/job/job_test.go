@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cgrouptest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
 )
 
@@ -144,8 +145,24 @@ func TestLaunchRefuses(t *testing.T) {
 	}
 }
 
+// groupings are both ways to find what a program has started: all that is in its control
+// group, and, where there is none, what it leaves to be adopted.
+var groupings = map[string]func(*testing.T){
+	"control group":    func(t *testing.T) { cgrouptest.Enter(t) },
+	"no control group": cgrouptest.Forbid,
+}
+
 // The deadline: SIGTERM first, to all of the group, then SIGKILL to those who have left it, too.
 func TestDeadline(t *testing.T) {
+	for name, prepare := range groupings {
+		t.Run(name, func(t *testing.T) {
+			prepare(t)
+			testDeadline(t)
+		})
+	}
+}
+
+func testDeadline(t *testing.T) {
 	dir := t.TempDir()
 	pids, terms := filepath.Join(dir, "pids"), filepath.Join(dir, "terms")
 	j := startJob(t)
@@ -262,6 +279,15 @@ func TestHooks(t *testing.T) {
 
 // A keeper that was killed, or stands still: the owner does its work.
 func TestWithoutTheKeeper(t *testing.T) {
+	for name, prepare := range groupings {
+		t.Run(name, func(t *testing.T) {
+			prepare(t)
+			testWithoutTheKeeper(t)
+		})
+	}
+}
+
+func testWithoutTheKeeper(t *testing.T) {
 	for name, c := range map[string]struct {
 		act  func(j *job.Job, keeper int)
 		fate string

@@ -29,7 +29,8 @@ type keeper struct {
 	alarm   alarm
 	partial []byte // of an order
 	starts  chan func()
-	wake    int // readable when a child may have ended
+	wake    int     // readable when a child may have ended
+	cgroup  *cgroup // nil where there is none
 
 	deadline Deadline
 	// stopBy is when the program is killed whatever the deadline says; 0 is never.
@@ -38,8 +39,10 @@ type keeper struct {
 	// when there is no owner any more.
 	program *child
 	hooks   map[int]*hook // by process ID
-	// cleared says that nothing runs and nothing will.
+	// cleared says that nothing runs and nothing will; stuck is not nil if something was
+	// left after all.
 	cleared bool
+	stuck   error
 }
 
 // hook is a process beside the program.
@@ -50,7 +53,8 @@ type hook struct {
 }
 
 // Keep is the keeper's whole life: it takes orders until the owner is gone, and ends with
-// nothing left below it. Only a process that Start started may call it, first thing.
+// nothing left below it, or with an error that says what could not be killed. Only a process
+// that Start started may call it, first thing.
 func Keep() error {
 	unix.CloseOnExec(ordersFD)
 	unix.CloseOnExec(reportsFD)
@@ -82,8 +86,11 @@ func Keep() error {
 	k := &keeper{alarm: alarm, wake: wake, starts: starter(), hooks: make(map[int]*hook)}
 	for k.step() {
 	}
-	k.clear()
-	return nil
+	if k.stuck == nil {
+		k.stuck = k.clear()
+	}
+	k.cgroup.remove()
+	return k.stuck
 }
 
 // starter returns where processes are started: on one system thread that lives as long as
@@ -122,7 +129,8 @@ func wakeups() (int, error) {
 	return pipe[0], nil
 }
 
-// step waits for something to do and does it. It returns false when the owner is gone.
+// step waits for something to do and does it. It returns false when the owner is gone, or
+// has to deal with what this process could not kill.
 func (k *keeper) step() bool {
 	limit := k.alarm.set(k.next())
 	fds := []unix.PollFd{{Fd: ordersFD, Events: unix.POLLIN}, {Fd: int32(k.wake), Events: unix.POLLIN}, {Fd: int32(k.alarm.fd), Events: unix.POLLIN}}
@@ -140,7 +148,7 @@ func (k *keeper) step() bool {
 	}
 	k.collect()
 	k.check(Now())
-	return true
+	return k.stuck == nil
 }
 
 // next is the reading at which something is due; 0 is never.
@@ -189,8 +197,7 @@ func (k *keeper) check(now time.Duration) {
 		due = due || k.stopBy > 0 && now >= k.stopBy || k.program.ended()
 	}
 	if due {
-		k.clear()
-		k.report(report{Cleared: true})
+		k.finish()
 		return
 	}
 	if k.deadline.Kill > 0 && now >= k.deadline.Term && k.warnable() {
@@ -251,6 +258,11 @@ func (k *keeper) refuse(s *startOrder) {
 
 func (k *keeper) obey(o order) {
 	switch {
+	case o.Cgroup != nil:
+		var err error
+		if k.cgroup, err = openCgroup(string(o.Cgroup)); err != nil {
+			k.report(report{Ungrouped: err.Error()})
+		}
 	case o.Deadline != nil:
 		k.deadline = *o.Deadline
 	case o.Start != nil && o.Start.ID == 0:
@@ -260,8 +272,7 @@ func (k *keeper) obey(o order) {
 	case o.StopBy > 0:
 		k.stopBy = o.StopBy
 	case o.Kill && !k.cleared:
-		k.clear()
-		k.report(report{Cleared: true})
+		k.finish()
 	case o.Reap:
 		var status Status
 		if k.program != nil {
@@ -307,8 +318,9 @@ func (k *keeper) startHook(s *startOrder) {
 	k.hooks[pid] = h
 }
 
-// start starts a process as the head of a group of its own. The program alone has the
-// keeper's stdin, which is its owner's: a hook must not eat what is meant for it.
+// start starts a process as the head of a process group of its own, in the control group if
+// that is possible. The program alone has the keeper's stdin, which is its owner's: a hook
+// must not eat what is meant for it.
 func (k *keeper) start(s *startOrder) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -322,12 +334,25 @@ func (k *keeper) start(s *startOrder) (pid int, err error) {
 	if s.Mute {
 		files[1] = null.Fd()
 	}
-	done := make(chan struct{})
-	k.starts <- func() {
-		defer close(done)
-		pid, err = syscall.ForkExec(string(s.Path), asText(s.Args), &syscall.ProcAttr{Env: asText(s.Env), Files: files, Sys: mortal()})
+	fork := func(attr *syscall.SysProcAttr) {
+		done := make(chan struct{})
+		k.starts <- func() {
+			defer close(done)
+			pid, err = syscall.ForkExec(string(s.Path), asText(s.Args), &syscall.ProcAttr{Env: asText(s.Env), Files: files, Sys: attr})
+		}
+		<-done
 	}
-	<-done
+	attr := mortal()
+	k.cgroup.join(attr)
+	fork(attr)
+	if err == nil || k.cgroup == nil {
+		return pid, err
+	}
+	// The error may be of the program as well as of the control group.
+	why := err
+	if fork(mortal()); err == nil {
+		k.report(report{Ungrouped: why.Error()})
+	}
 	return pid, err
 }
 
@@ -351,8 +376,16 @@ func (k *keeper) knows(pid int) bool {
 	return k.hooks[pid] != nil || k.program != nil && !k.program.gone && k.program.pid == pid
 }
 
-// clear kills all that is below, and returns when nothing runs any more.
-func (k *keeper) clear() {
+// finish kills all that is below, and tells the owner when nothing runs any more.
+func (k *keeper) finish() {
+	if k.stuck = k.clear(); k.stuck == nil {
+		k.report(report{Cleared: true})
+	}
+}
+
+// clear kills all that is below, and returns nil when nothing runs any more, or else, after
+// some time, what is left.
+func (k *keeper) clear() error {
 	k.cleared = true
 	if k.program != nil {
 		k.program.killGroup()
@@ -360,11 +393,12 @@ func (k *keeper) clear() {
 	for pid := range k.hooks {
 		_ = unix.Kill(-pid, unix.SIGKILL)
 	}
-	for pause := (pauses{}); ; pause.rest() {
+	for pause := (pauses{}); ; {
+		k.cgroup.killAll()
 		k.collect()
 		// Who has ended, before who is there: what the program leaves is ours only with its
 		// end, and a list that was read before that does not have it.
-		left := len(k.hooks) > 0 || k.program != nil && !k.program.ended()
+		left := len(k.hooks) > 0 || k.program != nil && !k.program.ended() || k.cgroup.populated()
 		below, sure := children()
 		left = left || !sure
 		for _, pid := range below {
@@ -374,7 +408,10 @@ func (k *keeper) clear() {
 			}
 		}
 		if !left && (k.program == nil || k.program.alone()) {
-			return
+			return nil
+		}
+		if !pause.rest() {
+			return whatIsLeft(append(below, k.cgroup.processes()...))
 		}
 	}
 }
@@ -388,12 +425,36 @@ func waitedFor(pid int) (w unix.WaitStatus, ok bool) {
 	return w, err == nil && got == pid
 }
 
-// pauses are those between two looks at what the kernel is killing.
-type pauses struct{ last time.Duration }
+// giveUp is after how long processes that were sent SIGKILL, and are there still, are left
+// alone: they may not be killed, or cannot be, or start new ones faster than these are found.
+const giveUp = 10 * time.Second
 
-func (p *pauses) rest() {
+// ErrLeft says that processes are left that could not be killed.
+var ErrLeft = errors.New("not all processes of the program could be killed")
+
+func whatIsLeft(pids []int) error {
+	slices.Sort(pids)
+	pids = slices.Compact(pids)
+	if len(pids) == 0 {
+		return fmt.Errorf("%w: which ones are left cannot be read", ErrLeft)
+	}
+	return fmt.Errorf("%w: %d are left after %v of SIGKILL, the first is process %d", ErrLeft, len(pids), giveUp, pids[0])
+}
+
+// pauses are those between two looks at what the kernel is killing.
+type pauses struct {
+	begun time.Time
+	last  time.Duration
+}
+
+// rest pauses, and returns false when it is time to give up.
+func (p *pauses) rest() bool {
+	if p.last == 0 {
+		p.begun = time.Now()
+	}
 	p.last = min(max(100*time.Microsecond, 2*p.last), 20*time.Millisecond)
 	time.Sleep(p.last)
+	return time.Since(p.begun) < giveUp
 }
 
 // Signal sends a signal to all processes of a group. One that stands still is woken: it

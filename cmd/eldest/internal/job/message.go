@@ -9,6 +9,8 @@ import (
 
 // order is one line from the owner to its keeper. Lines are handled in order.
 type order struct {
+	// Cgroup is the path of the control group in which processes are started.
+	Cgroup []byte `json:"cgroup,omitempty"`
 	// Deadline replaces the one before, unless that has begun to take effect.
 	Deadline *Deadline `json:"deadline,omitempty"`
 	// Start starts a process.
@@ -44,6 +46,8 @@ type report struct {
 	Refused string `json:"refused,omitempty"`
 	// Late says that it was not started because of the deadline.
 	Late bool `json:"late,omitempty"`
+	// Ungrouped is why a process was started outside of the control group.
+	Ungrouped string `json:"ungrouped,omitempty"`
 	// Warned says that the deadline is near and the program has been sent SIGTERM.
 	Warned bool `json:"warned,omitempty"`
 	// Hook tells of a hook's end.

@@ -41,6 +41,10 @@ func (j *Job) hear(r report) {
 		j.started <- ErrLate
 	case r.Refused != "":
 		j.started <- errors.New(r.Refused)
+	case r.Ungrouped != "":
+		j.mu.Lock()
+		j.ungrouped = errors.New(r.Ungrouped)
+		j.mu.Unlock()
 	case r.Warned:
 		close(j.warned)
 	case r.Hook != nil:
@@ -119,16 +123,14 @@ func (j *Job) bury() {
 	j.group = 0 // what is left of it is found as a child
 	j.mu.Unlock()
 	status := Status{Unknown: true}
-	for pause := (pauses{}); ; pause.rest() {
-		left := false
+	var stuck error
+	for pause := (pauses{}); ; {
+		j.killGroup()
+		left := j.cgroup.populated()
 		below, sure := children()
-		if !sure {
-			left = true
-		}
+		left = left || !sure
+		below = slices.DeleteFunc(below, func(pid int) bool { return slices.Contains(j.before, pid) })
 		for _, pid := range below {
-			if slices.Contains(j.before, pid) {
-				continue
-			}
 			// Also after one that has ended: what it has left is ours only now.
 			left = true
 			if w, ok := waitedFor(pid); !ok {
@@ -140,8 +142,15 @@ func (j *Job) bury() {
 		if !left {
 			break
 		}
+		if !pause.rest() {
+			stuck = whatIsLeft(append(below, j.cgroup.processes()...))
+			break
+		}
 	}
 	j.mu.Lock()
+	j.left = stuck
+	j.cgroup.remove()
+	j.cgroup = nil
 	for id, waiting := range j.hooks {
 		delete(j.hooks, id)
 		waiting <- HookResult{Err: ErrKeeper}

@@ -87,13 +87,18 @@ func childrenOf(parent int) (pids []int, sure bool) {
 	for _, thread := range entries {
 		data, err := os.ReadFile(filepath.Join(threads, thread.Name(), "children"))
 		sure = sure && (err == nil || over(err))
-		for word := range strings.FieldsSeq(string(data)) {
-			if pid, err := strconv.Atoi(word); err == nil {
-				pids = append(pids, pid)
-			}
-		}
+		pids = append(pids, numbers(string(data))...)
 	}
 	return pids, sure
+}
+
+func numbers(text string) (all []int) {
+	for word := range strings.FieldsSeq(text) {
+		if n, err := strconv.Atoi(word); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // over says of an error that the process or thread has ended.

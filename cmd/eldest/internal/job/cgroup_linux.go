@@ -1,0 +1,162 @@
+package job
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroup is a control group (version 2) in which the keeper starts processes. Everything
+// that they start is in it, too, and one write kills all of it: a process that forks, and
+// one that runs as another user, included. Owner and keeper each have it open, so that
+// neither needs the other, or a free file descriptor, to kill. A nil cgroup is empty.
+type cgroup struct {
+	path              string
+	dir, kill, events int // file descriptors
+}
+
+// newCgroup makes a control group below that of this process.
+func newCgroup() (*cgroup, error) {
+	parent, err := OwnCgroup()
+	if err != nil {
+		return nil, err
+	}
+	path, err := os.MkdirTemp(parent, "eldest-run-")
+	if err != nil {
+		return nil, err
+	}
+	c, err := openCgroup(path)
+	if err != nil {
+		_ = unix.Rmdir(path)
+	}
+	return c, err
+}
+
+func openCgroup(path string) (*cgroup, error) {
+	c := &cgroup{path: path, dir: -1, kill: -1, events: -1}
+	for _, file := range []struct {
+		fd   *int
+		name string
+		how  int
+	}{
+		{&c.dir, "", unix.O_RDONLY | unix.O_DIRECTORY},
+		{&c.kill, "cgroup.kill", unix.O_WRONLY},
+		{&c.events, "cgroup.events", unix.O_RDONLY},
+	} {
+		name := filepath.Join(path, file.name)
+		fd, err := unix.Open(name, file.how|unix.O_CLOEXEC, 0)
+		if err != nil {
+			c.close()
+			return nil, &os.PathError{Op: "open", Path: name, Err: err}
+		}
+		*file.fd = fd
+	}
+	return c, nil
+}
+
+// OwnCgroup returns the directory of the control group that this process is in.
+func OwnCgroup() (string, error) {
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	return findCgroup(string(groups), string(mounts))
+}
+
+// findCgroup finds the directory in what the kernel lists as the groups of a process and as
+// its mounts.
+func findCgroup(groups, mounts string) (string, error) {
+	for line := range strings.Lines(groups) {
+		group, found := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::")
+		if !found {
+			continue
+		}
+		for mount := range strings.Lines(mounts) {
+			// number, parent, device, root, where, options ... - type ...
+			fields, kind, _ := strings.Cut(mount, " - ")
+			words := strings.Fields(fields)
+			if !strings.HasPrefix(kind, "cgroup2 ") || len(words) < 5 {
+				continue
+			}
+			below, err := filepath.Rel(unescape(words[3]), group)
+			// One that is outside of what the process may see has /.. in its path.
+			if err == nil && filepath.IsLocal(below) && filepath.Clean(group) == group {
+				return filepath.Join(unescape(words[4]), below), nil
+			}
+		}
+		return "", fmt.Errorf("control group %s is not mounted", group)
+	}
+	return "", errors.New("there are no control groups of version 2")
+}
+
+// unescape reads what mountinfo writes as octal numbers.
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
+
+// join has a process start in the group.
+func (c *cgroup) join(attr *syscall.SysProcAttr) {
+	if c != nil {
+		attr.UseCgroupFD, attr.CgroupFD = true, c.dir
+	}
+}
+
+// killAll kills every process in it.
+func (c *cgroup) killAll() {
+	if c != nil {
+		_, _ = unix.Write(c.kill, []byte("1"))
+	}
+}
+
+// populated reports whether a process in it, or in a group below it, has not ended.
+func (c *cgroup) populated() bool {
+	if c == nil {
+		return false
+	}
+	var buffer [256]byte
+	n, _ := unix.Pread(c.events, buffer[:], 0) // fails once it is removed
+	return bytes.Contains(buffer[:max(n, 0)], []byte("populated 1"))
+}
+
+// processes lists those in it, but not those in groups below it.
+func (c *cgroup) processes() (pids []int) {
+	if c == nil {
+		return nil
+	}
+	data, _ := os.ReadFile(filepath.Join(c.path, "cgroup.procs"))
+	return numbers(string(data))
+}
+
+// remove removes it, with the groups that the program may have made below it, unless a
+// process is left there. It is not used any more.
+func (c *cgroup) remove() {
+	if c != nil {
+		c.close()
+		rmdir(c.path)
+	}
+}
+
+func (c *cgroup) close() {
+	for _, fd := range []int{c.dir, c.kill, c.events} {
+		_ = unix.Close(fd)
+	}
+}
+
+// rmdir removes a directory and those below it. It may be removed by others meanwhile.
+func rmdir(path string) {
+	entries, _ := os.ReadDir(path)
+	for _, entry := range entries {
+		if entry.IsDir() {
+			rmdir(filepath.Join(path, entry.Name()))
+		}
+	}
+	_ = unix.Rmdir(path)
+}

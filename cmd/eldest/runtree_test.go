@@ -1,0 +1,221 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cgrouptest"
+)
+
+// asTree in the environment makes the test binary a program that starts chains of processes,
+// each of which leaves its session, forks and ends. They run as another user, and its
+// arguments are the file with which it enters the control group that bounds them, and the file
+// to which each process writes one byte. They hold a lock on it, too: it is free when none of
+// them is left.
+const asTree = "ELDEST_TEST_AS_TREE"
+
+// withoutKill in the environment takes from the process, and from all that it starts, the
+// right to send signals to processes of other users.
+const withoutKill = "ELDEST_TEST_WITHOUT_KILL"
+
+func init() {
+	if os.Getenv(asTree) != "" {
+		tree(os.Args[1], os.Args[2])
+	}
+}
+
+// It is before any init, for in one of those the process becomes a command.
+var _ = dropKill()
+
+func dropKill() (done struct{}) {
+	if os.Getenv(withoutKill) == "" {
+		return done
+	}
+	_ = os.Unsetenv(withoutKill)
+	runtime.LockOSThread()
+	if unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_KILL, 0, 0, 0) != nil || syscall.Exec("/proc/self/exe", os.Args, os.Environ()) != nil {
+		os.Exit(97)
+	}
+	return done
+}
+
+const (
+	chains = 32
+	nobody = 65534 // the number of a user
+)
+
+func tree(join, path string) {
+	if os.WriteFile(join, []byte("0"), 0) != nil {
+		os.Exit(96) // never without a bound
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil || syscall.Flock(int(file.Fd()), syscall.LOCK_SH) != nil {
+		os.Exit(95)
+	}
+	_, _ = syscall.Close(1), syscall.Close(2) // a test that fails does not wait for them
+	// They end by themselves, too, wherever nobody kills them.
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
+	fd, end := file.Fd(), now.Sec+60
+	runtime.LockOSThread()
+	for range chains {
+		if pid, _, _ := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0); pid == 0 {
+			chain(fd, end)
+		}
+	}
+	for {
+		if _, err := os.Stat(path + ".end"); err == nil {
+			os.Exit(0)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// chain is a process with one thread and without Go's runtime: it makes system calls and
+// nothing else.
+//
+//go:norace
+//go:nosplit
+func chain(fd uintptr, end int64) {
+	var now syscall.Timespec
+	syscall.RawSyscall(syscall.SYS_SETUID, nobody, 0, 0)
+	for {
+		syscall.RawSyscall(syscall.SYS_SETSID, 0, 0, 0)
+		syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&now)), 1)
+		syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&now)), 0)
+		// Where there is no room for a process it is tried again.
+		pid, _, failed := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+		if failed == 0 && pid != 0 || int64(now.Sec) > end {
+			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+		}
+	}
+}
+
+// forest is a tree as the program of "eldest run".
+type forest struct {
+	t    *testing.T
+	join string
+	file *os.File
+}
+
+func newForest(t *testing.T) forest {
+	if os.Getuid() != 0 {
+		t.Skip("only root has processes run as another user")
+	}
+	t.Setenv(withoutKill, "1")
+	file, err := os.Create(t.TempDir() + "/chains")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = file.Close() })
+	return forest{t, cgrouptest.LimitProcesses(t, 200), file}
+}
+
+func (f forest) program() []string {
+	return []string{"env", "-u", asCommand, asTree + "=1", os.Args[0], f.join, f.file.Name()}
+}
+
+// grows waits until the chains are long.
+func (f forest) grows() {
+	f.t.Helper()
+	begun := f.length()
+	require.Eventually(f.t, func() bool { return f.length() > begun+1000 }, patience, time.Millisecond, "INVALID: nothing forks")
+}
+
+func (f forest) length() int64 {
+	info, err := f.file.Stat()
+	require.NoError(f.t, err)
+	return info.Size()
+}
+
+// dead reports whether no process of the tree is left.
+func (f forest) dead() bool {
+	return syscall.Flock(int(f.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+}
+
+// What cannot be killed is left alone after a while. It may act as if it led: nothing is
+// removed that lets another lead, and nothing says that all is over.
+//
+// Fails when eldest looks for it without end, or releases the key.
+func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
+	etcd := startEtcdProcess(t, "0")
+	cgrouptest.Forbid(t)
+	f := newForest(t)
+	after := filepath.Join(t.TempDir(), "after")
+	r := startRun(t, append([]string{"svc", "--ttl", "10m", "--restart", "always", "--on-loss", logTo(after, "ran"), "--"}, f.program()...)...)
+	require.Contains(t, r.event("notice")["text"], "not guaranteed here: that a program which goes on forking dies")
+	r.event("started")
+	f.grows()
+	require.NoError(t, os.WriteFile(f.file.Name()+".end", nil, 0o600))
+	const left = "not all processes of the program could be killed: "
+	require.Contains(t, r.event("resigned")["cause"], left)
+	r.event("notice") // when the key will be gone
+	require.Contains(t, r.event("failed")["cause"], left)
+	r.exits(exitFailed)
+	require.False(t, f.dead(), "INVALID: it was killed")
+	require.Len(t, etcd.standing(), 1, "the key is gone, and the tree lives")
+	require.NoFileExists(t, after)
+	require.Equal(t, 1, strings.Count(r.errors(), "not guaranteed here"))
+	newDiary(t).nobody("svc")
+}
+
+// A program that forks without end dies with its leader, and nothing of it is left behind. Its
+// processes may not be killed one by one: whether that would find all of them is chance.
+//
+// Fails when the program has no control group, or when the one who kills leaves that out.
+func TestRunRegression55ForkingTree(t *testing.T) {
+	etcd := startEtcdProcess(t, "0")
+	for name, c := range map[string]struct {
+		end  func(r *running, f forest, keeper *os.Process)
+		code int
+	}{
+		"eldest killed": {func(r *running, _ forest, _ *os.Process) { r.signal(syscall.SIGKILL) }, -1},
+		"eldest stopped": {func(r *running, f forest, _ *os.Process) {
+			halt(r.t, r.cmd.Process)
+			require.Eventually(r.t, f.dead, patience, time.Millisecond, "it lives on after the deadline")
+			r.signal(syscall.SIGCONT)
+		}, exitLost},
+		"keeper killed": {func(_ *running, f forest, keeper *os.Process) { require.NoError(f.t, keeper.Kill()) }, exitFailed},
+		"keeper stopped": {func(r *running, f forest, keeper *os.Process) {
+			halt(r.t, keeper)
+			r.signal(syscall.SIGTERM)
+			r.event("exited")
+		}, exitOK},
+		"program ends": {func(_ *running, f forest, _ *os.Process) {
+			require.NoError(f.t, os.WriteFile(f.file.Name()+".end", nil, 0o600))
+		}, exitOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			groups := cgrouptest.Enter(t)
+			f := newForest(t)
+			election := "forest " + name
+			r := startRun(t, append([]string{election, "--ttl", "10s", "--"}, f.program()...)...)
+			keeper := handle(t, parentOf(t, r.pid()))
+			f.grows()
+			require.Len(t, glob(groups+"/eldest-run-*"), 1, "INVALID: no control group")
+			c.end(r, f, keeper)
+			if c.code == exitOK || c.code == exitFailed {
+				r.event("resigned")
+				require.True(t, f.dead(), "the tree lives, and the key may go")
+			}
+			require.Eventually(t, f.dead, patience, time.Millisecond, "it lives on")
+			r.exits(c.code)
+			newDiary(t).nobody(election)
+			require.Empty(t, glob(groups+"/eldest-run-*"), "a control group is left")
+			if c.code == exitOK || c.code == exitFailed {
+				for _, key := range etcd.keys() {
+					require.NotContains(t, key, election, "the key is left")
+				}
+			}
+		})
+	}
+}
