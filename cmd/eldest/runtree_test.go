@@ -158,11 +158,11 @@ func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
 	require.NoError(t, os.WriteFile(f.file.Name()+".end", nil, 0o600))
 	const left = "not all processes of the program could be killed: "
 	require.Contains(t, r.event("resigned")["cause"], left)
-	r.event("notice") // when the key will be gone
 	require.Contains(t, r.event("failed")["cause"], left)
 	r.exits(exitFailed)
 	require.False(t, f.dead(), "INVALID: it was killed")
 	require.Len(t, etcd.standing(), 1, "the key is gone, and the tree lives")
+	require.Contains(t, r.errors(), "etcd did not confirm that the key is gone")
 	require.NoFileExists(t, after)
 	require.Equal(t, 1, strings.Count(r.errors(), "not guaranteed here"))
 	newDiary(t).nobody("svc")

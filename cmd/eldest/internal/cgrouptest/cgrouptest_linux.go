@@ -6,10 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
 )
@@ -17,10 +14,19 @@ import (
 // patience bounds the clean-up.
 const patience = 20 * time.Second
 
+// T is what is used of a *testing.T.
+type T interface {
+	Helper()
+	Cleanup(func())
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Skipf(format string, args ...any)
+}
+
 // Enter moves the test's process into a control group of its own until the end of the test,
 // and returns its directory. What the test starts meanwhile is in it, too, and is killed at
 // the end. The test is skipped where that is not allowed.
-func Enter(t *testing.T) (dir string) {
+func Enter(t T) (dir string) {
 	t.Helper()
 	dir, err := enter(t)
 	if err != nil {
@@ -31,14 +37,14 @@ func Enter(t *testing.T) (dir string) {
 
 // Forbid is Enter, and no control group can be made below that. Where Enter would skip the
 // test none can be made anyway.
-func Forbid(t *testing.T) {
+func Forbid(t T) {
 	t.Helper()
 	if dir, err := enter(t); err == nil {
-		require.NoError(t, write(dir, "cgroup.max.descendants", "0"))
+		must(t, write(dir, "cgroup.max.descendants", "0"))
 	}
 }
 
-func enter(t *testing.T) (dir string, err error) {
+func enter(t T) (dir string, err error) {
 	before, err := job.OwnCgroup()
 	if err != nil {
 		return "", err
@@ -54,8 +60,8 @@ func enter(t *testing.T) (dir string, err error) {
 		return "", err
 	}
 	t.Cleanup(func() {
-		require.NoError(t, write(before, "cgroup.procs", "0"))
-		require.NoError(t, write(dir, "cgroup.kill", "1"))
+		must(t, write(before, "cgroup.procs", "0"))
+		must(t, write(dir, "cgroup.kill", "1"))
 		remove(t, dir)
 	})
 	return dir, nil
@@ -65,11 +71,11 @@ func enter(t *testing.T) (dir string, err error) {
 // more than the given number of processes, and returns the file to which a process writes "0"
 // to be in it. At the end of the test what is in it is killed. The test is skipped where that
 // is not allowed.
-func LimitProcesses(t *testing.T, limit int) (join string) {
+func LimitProcesses(t T, limit int) (join string) {
 	t.Helper()
 	var dir string
 	mounts, err := os.ReadFile("/proc/self/mounts")
-	require.NoError(t, err)
+	must(t, err)
 	for line := range strings.Lines(string(mounts)) { // device, where, type, options, ...
 		words := strings.Fields(line)
 		if words[2] == "cgroup" && strings.Contains(","+words[3]+",", ",pids,") {
@@ -80,34 +86,48 @@ func LimitProcesses(t *testing.T, limit int) (join string) {
 		t.Skipf("no control group can be made that limits the number of processes: %v", err)
 	}
 	t.Cleanup(func() {
-		require.NoError(t, write(dir, "pids.max", "0")) // nobody forks any more
+		must(t, write(dir, "pids.max", "0")) // nobody forks any more
 		for begun := time.Now(); time.Since(begun) < patience; time.Sleep(time.Millisecond) {
 			left, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-			require.NoError(t, err)
+			must(t, err)
 			if len(left) == 0 {
 				break
 			}
 			for word := range strings.FieldsSeq(string(left)) {
-				pid, err := strconv.Atoi(word)
-				require.NoError(t, err)
-				_ = syscall.Kill(pid, syscall.SIGKILL)
+				if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
 			}
 		}
 		remove(t, dir)
 	})
-	require.NoError(t, write(dir, "pids.max", strconv.Itoa(limit)))
+	if err := write(dir, "pids.max", strconv.Itoa(limit)); err != nil {
+		t.Fatal(err)
+	}
 	return filepath.Join(dir, "cgroup.procs")
 }
 
 // remove removes a control group, with those below it, once nothing in it runs any more.
-func remove(t *testing.T, dir string) {
-	require.Eventually(t, func() bool {
+func remove(t T, dir string) {
+	t.Helper()
+	var err error
+	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(time.Millisecond) {
 		below, _ := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs"))
 		for _, path := range below {
 			_ = syscall.Rmdir(filepath.Dir(path))
 		}
-		return syscall.Rmdir(dir) == nil
-	}, patience, time.Millisecond, dir)
+		if err = syscall.Rmdir(dir); err == nil {
+			return
+		}
+	}
+	t.Errorf("remove %s: %v", dir, err)
+}
+
+func must(t T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%v", err)
+	}
 }
 
 func write(dir, name, text string) error {

@@ -149,7 +149,7 @@ func TestLaunchRefuses(t *testing.T) {
 // group, and, where there is none, what it leaves to be adopted.
 var groupings = map[string]func(*testing.T){
 	"control group":    func(t *testing.T) { cgrouptest.Enter(t) },
-	"no control group": cgrouptest.Forbid,
+	"no control group": func(t *testing.T) { cgrouptest.Forbid(t) },
 }
 
 // The deadline: SIGTERM first, to all of the group, then SIGKILL to those who have left it, too.
