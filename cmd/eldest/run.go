@@ -89,6 +89,15 @@ margin (a tenth of the TTL, at least 200 ms).
   - eldest is killed: the keeper kills the group at once. eldest is stopped: the keeper
     kills it at the deadline. The keeper is killed: CMD gets SIGKILL from the kernel, its
     children from eldest. The keeper is stopped: eldest kills them.
+  - A process of CMD is still there 10 s after SIGKILL: eldest stops trying, releases
+    nothing, so that the key ends with the TTL, and exits with 1, or 3 if leadership was
+    lost, whatever --restart and --exit-code say.
+
+On Linux, CMD runs in a control group of its own (cgroup version 2, Linux 5.14), below that
+of eldest: all processes in it are killed in one step. eldest needs the permission to make
+it: as root, or with Delegate=yes in the systemd unit, and a /sys/fs/cgroup that is not
+read-only. Where it cannot, a notice says why, and eldest looks for children that have left
+the process group one by one.
 
 --restart says when to stand again, with a new key, after a pause of 1 s that doubles up
 to 30 s while programs end within 10 s: "on-failure" after an exit code other than 0, a
@@ -118,8 +127,9 @@ exit_code), have event, time and election alone. CMD's own stderr is between the
 unless CMD sends it elsewhere.
 ` + transferHelp + httpHelp + `
 Not guaranteed: that a program which the kernel cannot kill (it waits for a disk or a
-network file system, or runs as another user), or whose whole machine is suspended or
-paused, is dead in time; that anything kills it when two of eldest, keeper and program's
+network file system), or whose whole machine is suspended or paused, is dead in time;
+without a control group, that a process which runs as another user, or processes that go
+on forking, are dead at all; that anything kills it when two of eldest, keeper and program's
 parent are out of order at the same time: both stopped, or the keeper killed and eldest
 stopped; if both are killed, CMD dies but not its children. What CMD has sent off before
 it was killed may arrive later. Against all that helps the token: let the store that CMD

@@ -362,6 +362,7 @@ func TestRunKeeperThatWakesUp(t *testing.T) {
 // Both watchers killed: what is promised is the death of the program, by the kernel.
 func TestRunProgramDiesWithBothWatchers(t *testing.T) {
 	startEtcdProcess(t, "0")
+	cgrouptest.Forbid(t) // nobody would be there to remove it
 	diary := newDiary(t)
 	r := startRun(t, append([]string{"svc", "--"}, diary.program("A", stubborn)...)...)
 	keeper := handle(t, parentOf(t, r.pid()))

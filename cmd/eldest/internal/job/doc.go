@@ -18,9 +18,17 @@
 //
 // # Everything below
 //
-// Children of the program that left its group (setsid) are found all the same: on Linux
-// keeper and owner adopt the orphans among their descendants, so what is left after the
-// program's end turns up as their child, and is killed, until there is no child any more.
+// On Linux the owner makes a control group (cgroup version 2) below its own, and the keeper
+// starts program and hooks in it. Both have its cgroup.kill open, and kill all that is in it
+// with one write, however fast it forks and as whichever user it runs. The one that ends last
+// removes it. Where no control group can be made, or no process be started in it, Ungrouped
+// says why.
+//
+// Children of the program that left its process group (setsid) and are in no control group of
+// ours are found all the same: on Linux keeper and owner adopt the orphans among their
+// descendants, so what is left after the program's end turns up as their child, and is killed,
+// until there is no child any more. A tree of processes that goes on forking may be faster.
+// Each of the two gives up 10 s after the first SIGKILL; Left says what is left then.
 //
 // # Process IDs
 //
@@ -36,8 +44,9 @@
 //
 // That anything dies when two of the three are out of order at the same time: keeper and
 // owner stopped; the keeper killed and the owner stopped. If both are killed, the program
-// dies but its children do not. Nor the death of a process that the kernel cannot kill
-// now (waiting for a disk or network file system), that runs as another user, or whose
-// machine stands still. On systems other than Linux there is neither death signal nor
-// adoption: see Promises.
+// dies but its children do not, and the directory of the control group stays. Nor the death of
+// a process that the kernel cannot kill now (waiting for a disk or network file system), or
+// whose machine is suspended. Without a control group, nor that of a process that runs as
+// another user, or of a whole tree that goes on forking. On systems other than Linux there is
+// neither death signal nor adoption: see Promises.
 package job
