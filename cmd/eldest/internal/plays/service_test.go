@@ -41,7 +41,7 @@ func TestServiceForPeople(t *testing.T) {
 
 func TestServiceForPrograms(t *testing.T) {
 	t.Parallel()
-	p := perform(t, "service", "--ttl", "3s", "--seed", "1", "--rounds", "2", "--json")
+	p := perform(t, "service", "--ttl", "5s", "--seed", "1", "--rounds", "2", "--json")
 	lines := p.rest()
 	var sum service.Summary
 	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &sum))
