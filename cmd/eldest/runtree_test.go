@@ -91,13 +91,13 @@ func chain(fd uintptr, end int64) {
 	var now syscall.Timespec
 	syscall.RawSyscall(syscall.SYS_SETUID, nobody, 0, 0) //nolint:errcheck // there is nobody to tell
 	for {
-		syscall.RawSyscall(syscall.SYS_SETSID, 0, 0, 0) //nolint:errcheck // there is nobody to tell
+		syscall.RawSyscall(syscall.SYS_SETSID, 0, 0, 0)                             //nolint:errcheck // there is nobody to tell
 		syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&now)), 1) //nolint:errcheck // there is nobody to tell
 		syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&now)), 0)
 		// Where there is no room for a process it is tried again.
 		pid, _, failed := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 		if failed == 0 && pid != 0 || int64(now.Sec) > end { //nolint:unconvert // 32 bits elsewhere
-			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0) //nolint:errcheck // as above
 		}
 	}
 }
