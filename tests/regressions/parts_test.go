@@ -58,7 +58,7 @@ func TestRegression47_ClientOfParts(t *testing.T) {
 		require.ErrorIs(t, take(t, waiting, "the end of its campaign"), context.Canceled)
 		locker := concurrency.NewLocker(s, name+"-mutex")
 		locker.Lock()
-		locker.Unlock()
+		locker.Unlock() //nolint:staticcheck // taken and given back
 		_, err = concurrency.NewSession(parts)
 		require.ErrorIs(t, err, eldest.ErrInvalid, "without a context of its own or of the client's")
 		require.NoError(t, other.Close())
