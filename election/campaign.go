@@ -161,7 +161,7 @@ func (c *Candidate) register(ctx context.Context, enter entering) (*standing, er
 	left.unsure = left.unsure || claim.Owed()
 	if err != nil {
 		if left.unsure || left.key {
-			c.cleanUp(context.Background(), func() {}, claim, 0, left.unsure)
+			c.cleanUp(context.Background(), func() {}, make(chan struct{}, 1), claim, 0, left.unsure)
 		} else {
 			claim.Release()
 		}

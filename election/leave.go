@@ -124,6 +124,7 @@ func (c *Candidate) depart(ctx context.Context, s *standing) error {
 
 // left disposes of the claim of a standing whose key is gone, or goes with its lease.
 func (c *Candidate) left(s *standing) {
+	s.claim.Clear()
 	s.gone()
 	c.clean(s)
 }
@@ -133,7 +134,7 @@ func (c *Candidate) left(s *standing) {
 func (c *Candidate) clean(s *standing) {
 	s.disposing.Do(func() {
 		if s.present.Err() == nil || s.unsure {
-			c.cleanUp(s.present, s.gone, s.claim, s.token, s.unsure)
+			c.cleanUp(s.present, s.gone, s.departing, s.claim, s.token, s.unsure)
 		} else {
 			s.claim.Release()
 		}
@@ -146,11 +147,22 @@ func (c *Candidate) clean(s *standing) {
 // ends before; then gone is called. If unsure, a late registration that turns up under the
 // key is removed, too. All of it ends with the session, which takes the key along, and
 // when the key is claimed again: by then its token is doomed.
-func (c *Candidate) cleanUp(present context.Context, gone func(), claim *claims.Claim, token eldest.Token, unsure bool) {
+func (c *Candidate) cleanUp(present context.Context, gone func(), departing chan struct{}, claim *claims.Claim, token eldest.Token, unsure bool) {
 	cleaning := claim.Clean(unsure, func(ctx context.Context) {
 		removing, done := context.WithCancel(ctx)
 		detach := context.AfterFunc(present, done)
-		err := c.policy("remove key").Insist(removing, func(once context.Context) error { return c.removeOnce(once, claim, token) })
+		err := c.policy("remove key").Insist(removing, func(once context.Context) error {
+			select { // one at a time: a caller that waits for the same sends nothing of its own
+			case departing <- struct{}{}:
+				defer func() { <-departing }()
+			case <-once.Done():
+				return once.Err()
+			}
+			if present.Err() != nil {
+				return nil
+			}
+			return c.removeOnce(once, claim, token)
+		})
 		detach()
 		done()
 		if err == nil || present.Err() != nil || c.cfg.Session.Err() != nil {
