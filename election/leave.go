@@ -68,8 +68,8 @@ func (c *Candidate) Withdraw(ctx context.Context) error {
 }
 
 // leave ends a standing by our own will, the context first, the key after that,
-// and waits until the key is gone. Whoever calls it again has the key removed again, if it
-// may be there still. It returns nil, ctx's cause, what etcd refused, or why there was
+// and waits until the key is gone. Called again it has the key removed again, if it may
+// be there still. It returns nil, ctx's cause, what etcd refused, or why there was
 // nothing to leave.
 func (c *Candidate) leave(ctx context.Context, s *standing, cause error) error {
 	finished := c.finish(s, cause)
@@ -227,7 +227,7 @@ func (c *Candidate) ours(claim *claims.Claim, kv *mvccpb.KeyValue) bool {
 	return kv.Lease == int64(c.cfg.Session.ID()) && claim.Free(eldest.Token(kv.CreateRevision))
 }
 
-// sweep removes the own key whenever it turns up, until ctx ends or the client is closed.
+// sweep removes its key whenever it turns up, until ctx ends or the client is closed.
 // What etcd refuses meanwhile is tried again.
 func (c *Candidate) sweep(ctx context.Context, claim *claims.Claim) {
 	ours := func(kv *mvccpb.KeyValue) bool { return c.ours(claim, kv) }

@@ -1,6 +1,7 @@
 package claims
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -143,7 +144,9 @@ func (l *Lease) over(token eldest.Token) {
 	switch {
 	case !l.doomed[token]:
 	case l.entering > 0:
-		l.gone = append(l.gone, token)
+		if !slices.Contains(l.gone, token) { // settled counts them
+			l.gone = append(l.gone, token)
+		}
 	default:
 		delete(l.doomed, token)
 	}
