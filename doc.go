@@ -25,7 +25,8 @@
 // and a service of which one instance leads stands on
 //
 //	elector   stands again and again, and says what this node is
-//	curator   a gRPC server that serves while it leads and forwards while it follows
+//	curator   a gRPC server that serves while it leads and forwards while it follows;
+//	          curator/web is the same for HTTP
 //	identity  what a node tells of itself in its key's value
 //	resolver  leads gRPC clients to the leader
 //
@@ -38,7 +39,7 @@
 //	bench     what failover and fan-out cost, ours beside others', in one run
 //
 // Facts flow up (etcd to watch to election and observe), commands flow down. Which
-// room may import which is a test (internal/layers). A program that leads opens a
+// room may import which, and why, is in .golangci.yml. A program that leads opens a
 // lease.Session, makes an election.Candidate with it and calls Campaign; one that
 // wants to lead for ever uses elector; one that only looks uses observe.
 //

@@ -361,7 +361,7 @@ func TestG8NoWatchIsLeft(t *testing.T) {
 	take(t, waiter.waiting, "its wait")
 	next := heir.queue(t, within(t))
 	take(t, heir.waiting, "its wait")
-	require.True(t, open(), "INVALID: watches are not seen")
+	eventually(t, open, "INVALID: watches are not seen")
 
 	require.NoError(t, waiter.candidate.Withdraw(within(t)))
 	fails(t, gone, eldest.ErrWithdrawn)

@@ -25,7 +25,7 @@ func TestRegression61HandOverWritesNothingToStderr(t *testing.T) {
 	const shown = "Logger: zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),"
 	for _, page := range []string{
 		"README.md", "lease/doc.go", "lease/example_test.go", "examples/elector/main.go", "examples/curator/main.go", "examples/client/main.go",
-		"examples/sqlite/main.go",
+		"tests/sqlite/main.go",
 	} {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)

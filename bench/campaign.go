@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/eldest-io/eldest/bench/contender"
 )
 
 // outcome is how a campaign ended.
@@ -18,7 +16,7 @@ type outcome struct {
 // ctx ends it, with its cause, whether or not the contender heeds it: etcd's own package
 // takes a canceled campaign back under the client's context, for as long as the cluster
 // does not answer. What it leaves behind then ends with the client.
-func campaign(ctx context.Context, c contender.Candidate) <-chan outcome {
+func campaign(ctx context.Context, c Candidate) <-chan outcome {
 	result := make(chan outcome, 1)
 	var once sync.Once
 	deliver := func(o outcome) { once.Do(func() { result <- o }) }
@@ -32,7 +30,7 @@ func campaign(ctx context.Context, c contender.Candidate) <-chan outcome {
 }
 
 // lead is campaign for a candidate that nobody is ahead of: it blocks until the outcome.
-func lead(ctx context.Context, c contender.Candidate) (time.Time, error) {
+func lead(ctx context.Context, c Candidate) (time.Time, error) {
 	o := <-campaign(ctx, c)
 	return o.at, o.err
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
@@ -23,7 +22,7 @@ var errTooSoon = errors.New("the successor won before the leader failed")
 // failover is a leader that is about to fail, on a host of its own, and its successor.
 type failover struct {
 	host   Host
-	leader contender.Candidate
+	leader Candidate
 	// won is the successor's.
 	won <-chan outcome
 	// began is when the leader failed, lost when its user was told, zero if nobody

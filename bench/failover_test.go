@@ -17,7 +17,7 @@ const failoverTTL = 2 * time.Second
 
 // failoverOptions are those of a test: no more rounds than needed to see it work.
 func failoverOptions(rounds int) Options {
-	return Options{Rounds: rounds, Warmup: -1, TTLs: []time.Duration{failoverTTL}}
+	return Options{Rounds: rounds, Warmup: -1, Contenders: contender.Names(), TTLs: []time.Duration{failoverTTL}}
 }
 
 // grantedTTL is, in milliseconds, what the cluster makes of failoverTTL: etcd has a least

@@ -174,7 +174,7 @@ func (t *turn) electionsWeigh(ctx context.Context, on *local, ttl time.Duration)
 	if err != nil {
 		return err
 	}
-	candidates := make([]contender.Candidate, t.point.n+1)
+	candidates := make([]Candidate, t.point.n+1)
 	elections := make([]string, len(candidates))
 	for i := range elections {
 		elections[i] = t.election()

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/eldest-io/eldest/bench/contender"
 )
 
 func init() {
@@ -63,7 +61,7 @@ func guard(ctx context.Context, r *run) error {
 
 // sitting is a leader that outlasts the turns of its contender.
 type sitting struct {
-	contender.Candidate
+	Candidate
 	key  string // to which it writes, and which goes with its session
 	turn *turn  // which holds what is tidied up in the end
 }

@@ -19,6 +19,9 @@ func measured(t *testing.T, name string, o Options) *Report {
 	c := etcdtest.Shared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
+	if s, err := Named(name); err == nil && o.Contenders == nil && s.Defaults.Contenders == nil {
+		o.Contenders = contender.Names()
+	}
 	report, err := Run(ctx, siteOf(c), name, o)
 	require.NoError(t, err)
 	explained(t, report)

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/eldest-io/eldest/bench/contender"
 )
 
 // lineupTTL is so long that no lease is renewed, let alone runs out, between the
@@ -43,8 +41,8 @@ type lineup struct {
 
 // entrant is one of them. outcome is valid once it was delivered.
 type entrant struct {
-	contender.Candidate
-	session contender.Session
+	Candidate
+	session Session
 	outcome outcome
 	// give ends its campaign.
 	give context.CancelFunc

@@ -51,6 +51,10 @@ type Options struct {
 	Progress func(Progress)
 }
 
+// usual are the contenders of scenarios that name none. The drop-in does what Eldest does,
+// and takes part on request.
+var usual = []string{contender.Eldest, contender.Concurrency, contender.Herd, contender.Floor}
+
 // Progress is how far a run has come.
 type Progress struct {
 	// Contender takes its turn at the point that Regime and N name.
@@ -99,7 +103,7 @@ func (s Scenario) complete(site Site, o Options) (Options, error) {
 		o.Contenders = d.Contenders
 	}
 	if len(o.Contenders) == 0 {
-		o.Contenders = contender.Names()
+		o.Contenders = usual
 	}
 	if len(o.Sizes) == 0 {
 		o.Sizes = d.Sizes

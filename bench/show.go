@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/eldest-io/eldest/bench/contender"
 )
 
 // show is an election with a leader and with crowds that look on. It lasts for many
@@ -20,8 +18,8 @@ type show struct {
 	crowds []Crowd
 	queue  *referee
 	// leader leads; sessions are its own and, during a change, the successor's.
-	leader   contender.Candidate
-	sessions []contender.Session
+	leader   Candidate
+	sessions []Session
 }
 
 // openShow has a candidate lead and gathers observers, on one host in this process or
@@ -78,7 +76,7 @@ func (s CrowdSize) share(i, n int) CrowdSize {
 }
 
 // candidate makes one that does not stand yet.
-func (s *show) candidate(ctx context.Context) (contender.Candidate, error) {
+func (s *show) candidate(ctx context.Context) (Candidate, error) {
 	session, err := s.stage.Open(ctx, s.contender, showTTL)
 	if err != nil {
 		return nil, fmt.Errorf("opening a session: %w", err)

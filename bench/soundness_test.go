@@ -16,7 +16,7 @@ import (
 
 // deaf is a candidate that does not heed its context.
 type deaf struct {
-	contender.Candidate
+	Candidate
 	leave <-chan struct{}
 }
 
@@ -109,13 +109,13 @@ func TestRunThatHasLostAWorker(t *testing.T) {
 // does it hold up the end of one that is broken off.
 func TestClusterThatDies(t *testing.T) {
 	t.Parallel()
-	for _, c := range contender.All() {
-		t.Run(c.Name(), func(t *testing.T) {
+	for _, name := range contender.Names() {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})
 			ctx, cancel := context.WithCancelCause(testContext(t))
 			enough := errors.New("enough")
-			r, err := newRun(ctx, Site{Client: clientv3.Config{Endpoints: cluster.Endpoints(), Logger: zap.NewNop()}}, Options{Contenders: []string{c.Name()}})
+			r, err := newRun(ctx, Site{Client: clientv3.Config{Endpoints: cluster.Endpoints(), Logger: zap.NewNop()}}, Options{Contenders: []string{name}})
 			require.NoError(t, err)
 			hosts, err := r.hostsOf(ctx, 2)
 			require.NoError(t, err)

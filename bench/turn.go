@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/eldest-io/eldest/bench/contender"
 )
 
 // turn is one contender's turn in one round.
@@ -92,7 +90,7 @@ func (t *turn) result(metric, unit string) *Result {
 }
 
 // open starts a session of the turn's contender, which is closed with the turn.
-func (t *turn) open(ctx context.Context, on Host, ttl time.Duration) (contender.Session, error) {
+func (t *turn) open(ctx context.Context, on Host, ttl time.Duration) (Session, error) {
 	s, err := on.Open(ctx, t.contender, ttl)
 	if err != nil {
 		return nil, fmt.Errorf("opening a session: %w", err)
@@ -104,7 +102,7 @@ func (t *turn) open(ctx context.Context, on Host, ttl time.Duration) (contender.
 }
 
 // candidate makes a candidate on a session of its own.
-func (t *turn) candidate(ctx context.Context, on Host, election string, ttl time.Duration) (contender.Candidate, error) {
+func (t *turn) candidate(ctx context.Context, on Host, election string, ttl time.Duration) (Candidate, error) {
 	s, err := t.open(ctx, on, ttl)
 	if err != nil {
 		return nil, err

@@ -2,21 +2,21 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/rpc"
+	"net/rpc/jsonrpc"
 	"sync"
-
-	"github.com/eldest-io/eldest/bench/contender"
+	"time"
 )
 
 // Work hosts sessions, candidates and observers for a run in another process, with one
-// client of the site. It is what a process started by Site.Spawn runs: calls come in as
-// lines of JSON, answers go out as such, and nothing else may be written to out.
+// client of the site. It is what a process started by Site.Spawn runs: calls come in and
+// answers go out as JSON-RPC 1.0 (net/rpc/jsonrpc), and nothing else may be written to out.
 //
 // Work blocks until in ends (nil), in is not what it should be, or ctx ends (its
-// cause). Then calls that are under way are broken off, and what is still open is
+// cause). Then calls that are under way are cancelled, and what is still open is
 // closed, which takes ten seconds at most. After the end of ctx a goroutine stays
 // behind that reads from in, for as long as that blocks.
 func Work(ctx context.Context, site Site, in io.Reader, out io.Writer) error {
@@ -24,136 +24,162 @@ func Work(ctx context.Context, site Site, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	w := &worker{
-		host: host, out: json.NewEncoder(out),
-		calls: map[int64]context.CancelFunc{}, things: map[int64]any{},
+	ctx, end := context.WithCancelCause(ctx)
+	w := &worker{ctx: ctx, host: host, calls: map[int64]context.CancelFunc{}, things: map[int64]any{}}
+	server := rpc.NewServer()
+	if err := server.RegisterName(service, w); err != nil {
+		panic(err) // none of its methods can be called
 	}
-	defer w.close()
-	defer cancel()
-	calls, ended := readCalls(ctx, in)
-	for {
-		select {
-		case call := <-calls:
-			w.take(ctx, call)
-		case err := <-ended:
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	go server.ServeCodec(calls{jsonrpc.NewServerCodec(pipe{in, out, io.NopCloser(in)}), w, end})
+	<-ctx.Done()
+	w.close()
+	if err := context.Cause(ctx); !errors.Is(err, io.EOF) {
+		return err
 	}
+	return nil
 }
 
-// readCalls reads until in or ctx ends, and then says why.
-func readCalls(ctx context.Context, in io.Reader) (<-chan workCall, <-chan error) {
-	calls, ended := make(chan workCall), make(chan error, 1)
-	go func() {
-		for lines := json.NewDecoder(in); ; {
-			var call workCall
-			if err := lines.Decode(&call); err != nil {
-				ended <- err
-				return
-			}
-			select {
-			case calls <- call:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return calls, ended
+// service is the first part of the methods' names.
+const service = "worker"
+
+// workCall is one call of a worker's method. The type has no name because net/rpc takes no
+// arguments of an unexported type that has one.
+type workCall = struct {
+	// ID is the call's number, which the parent gives. Of is the number of the call that
+	// made the session, candidate or crowd that this call is about; or that is cancelled.
+	ID, Of                          int64
+	Contender, Election, Key, Value string
+	TTL                             time.Duration
+	Size                            CrowdSize
+	By                              int
+	Cut                             bool
+
+	ctx context.Context // on the worker's side: ends with the call, or when it is cancelled
 }
 
-// worker is the state of Work.
+// workAnswer is what a method returns beside its error. Times are wall-clock times of the
+// worker.
+type workAnswer = struct {
+	At   time.Time
+	Seen Seen
+	Key  string
+	// Tells says whether the candidate will tell of its loss at all.
+	Tells bool
+	Wire  Wire
+
+	of int64 // on the parent's side: the number of the call, for calls about what it made
+}
+
+// pipe joins the two ends of a connection.
+type pipe struct {
+	io.Reader
+	io.Writer
+	io.Closer
+}
+
+// calls reads calls one after another: each has its context before the request to cancel
+// it is read.
+type calls struct {
+	rpc.ServerCodec
+	worker *worker
+	ended  context.CancelCauseFunc // ends the worker
+}
+
+// ReadRequestHeader ends the worker where nothing more can be read.
+func (c calls) ReadRequestHeader(r *rpc.Request) error {
+	err := c.ServerCodec.ReadRequestHeader(r)
+	if err != nil {
+		c.ended(err)
+	}
+	return err
+}
+
+// ReadRequestBody gives the call its context.
+func (c calls) ReadRequestBody(body any) error {
+	err := c.ServerCodec.ReadRequestBody(body)
+	if call, ok := body.(*workCall); ok && err == nil {
+		err = c.worker.begin(call)
+	}
+	return err
+}
+
+// WriteResponse keeps errors back once the worker ends: its end says more than that it
+// cancelled the call.
+func (c calls) WriteResponse(r *rpc.Response, body any) error {
+	if r.Error != "" && c.worker.ctx.Err() != nil {
+		return nil //nolint:nilerr // the end of the worker is no error of this answer
+	}
+	return c.ServerCodec.WriteResponse(r, body)
+}
+
+// worker is the state of Work. Its exported methods are what the parent calls.
 type worker struct {
+	ctx     context.Context // the worker's life
 	host    Host
-	running sync.WaitGroup
+	running sync.WaitGroup // calls; none is added once ctx has ended and mu was free
 
 	mu sync.Mutex
-	// calls are those under way, things what answers have named: hosted sessions,
-	// candidates and crowds.
+	// calls are those under way, things the hosted sessions, candidates and crowds, by
+	// the number of the call that made them.
 	calls  map[int64]context.CancelFunc
 	things map[int64]any
-	named  int64
-
-	tell sync.Mutex // held while a line is written
-	out  *json.Encoder
 }
 
-// hosted is a session and the candidates on it, which go when it is closed.
+// hosted is a session and the candidates on it, which are forgotten when it is closed.
 type hosted struct {
-	contender.Session
+	Session
 	candidates []int64
 }
 
-// take begins a call, or breaks one off.
-func (w *worker) take(ctx context.Context, call workCall) {
+// begin gives a call its context, unless the worker ends. The method calls done.
+func (w *worker) begin(call *workCall) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if call.Op == opCancel {
-		if cancel := w.calls[call.Of]; cancel != nil {
-			cancel()
-		}
-		return
+	if w.ctx.Err() != nil {
+		return context.Cause(w.ctx)
 	}
-	life := ctx
-	ctx, cancel := context.WithCancel(life)
-	w.calls[call.ID] = cancel
-	w.running.Go(func() {
-		answer, err := w.do(ctx, call)
-		cancel()
-		w.mu.Lock()
-		delete(w.calls, call.ID)
-		w.mu.Unlock()
-		if err != nil && life.Err() != nil {
-			return // the worker's end says more than that it broke the call off
-		}
-		answer.ID = call.ID
-		w.tell.Lock()
-		defer w.tell.Unlock()
-		_ = w.out.Encode(answer.failed(err)) // a parent that is gone ends in as well
-	})
+	call.ctx, w.calls[call.ID] = context.WithCancel(w.ctx)
+	w.running.Add(1)
+	return nil
 }
 
-// name keeps a thing and returns what the parent calls it from now on.
-func (w *worker) name(thing any) int64 {
+func (w *worker) done(call workCall) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.named++
-	w.things[w.named] = thing
-	return w.named
+	w.calls[call.ID]()
+	delete(w.calls, call.ID)
+	w.running.Done()
 }
 
-// thing returns what was named.
-func thing[T any](w *worker, of int64) (T, error) {
+// keep names what a call has made by its number.
+func (w *worker) keep(call workCall, thing any, err error) error {
+	if err != nil {
+		return err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t, ok := w.things[of].(T)
+	w.things[call.ID] = thing
+	return nil
+}
+
+// about carries a call out on what it is about.
+func about[T any](w *worker, call workCall, do func(T) error) error {
+	defer w.done(call)
+	w.mu.Lock()
+	t, ok := w.things[call.Of].(T)
+	w.mu.Unlock()
 	if !ok {
-		return t, fmt.Errorf("the worker has no %T under number %d", *new(T), of)
+		return fmt.Errorf("call %d of the worker has made nothing of this kind", call.Of)
 	}
-	return t, nil
-}
-
-// forget gives up what was named, so that a long run does not fill the worker.
-func (w *worker) forget(of int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if s, ok := w.things[of].(*hosted); ok {
-		for _, c := range s.candidates {
-			delete(w.things, c)
-		}
-	}
-	delete(w.things, of)
+	return do(t)
 }
 
 // close waits for the calls, whose contexts have ended, and closes what the parent
 // left open: if it died, nobody else will.
 func (w *worker) close() {
 	_ = w.host.Cut(context.Background(), false) // or nothing could be closed
+	w.mu.Lock()
+	w.mu.Unlock() //nolint:staticcheck // no call begins from here on
 	w.running.Wait()
 	last, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
@@ -163,12 +189,7 @@ func (w *worker) close() {
 		atATime <- struct{}{}
 		closing.Go(func() {
 			defer func() { <-atATime }()
-			switch open := open.(type) {
-			case *hosted:
-				_ = open.Close(last) // at the latest its lease runs out
-			case Crowd:
-				open.Close(last)
-			}
+			_ = closeThing(last, open) // at the latest its lease runs out
 		})
 	}
 	closing.Wait()

@@ -35,7 +35,7 @@ func testWorker(t *testing.T) *remote {
 }
 
 // stand has a new candidate campaign on a host.
-func stand(t *testing.T, h Host, name, election string, ttl time.Duration) (contender.Session, contender.Candidate, <-chan outcome) {
+func stand(t *testing.T, h Host, name, election string, ttl time.Duration) (Session, Candidate, <-chan outcome) {
 	s, err := h.Open(testContext(t), name, ttl)
 	require.NoError(t, err)
 	c, err := s.Candidate(election, "v")
@@ -58,10 +58,10 @@ func TestWorkerHostsEveryContender(t *testing.T) {
 	h := testWorker(t)
 	ctx := testContext(t)
 	cli := etcdtest.Shared(t).Client(t)
-	for _, c := range contender.All() {
-		t.Run(c.Name(), func(t *testing.T) {
-			election := "worker-" + c.Name()
-			first, leader, won := stand(t, h, c.Name(), election, time.Minute)
+	for _, name := range contender.Names() {
+		t.Run(name, func(t *testing.T) {
+			election := "worker-" + name
+			first, leader, won := stand(t, h, name, election, time.Minute)
 			before := time.Now()
 			o := <-won
 			require.NoError(t, o.err)
@@ -74,7 +74,7 @@ func TestWorkerHostsEveryContender(t *testing.T) {
 			require.NoError(t, err)
 			require.NotZero(t, got.Kvs[0].Lease, "it goes with the session")
 
-			second, _, next := stand(t, h, c.Name(), election, time.Minute)
+			second, _, next := stand(t, h, name, election, time.Minute)
 			lost := leader.Lost()
 			require.NoError(t, leader.Resign(ctx))
 			o = <-next
@@ -200,9 +200,9 @@ func TestWorkerRefuses(t *testing.T) {
 	ctx := testContext(t)
 	_, err := h.Open(ctx, "nobody", time.Minute)
 	require.ErrorContains(t, err, `no contender "nobody"`)
-	_, err = h.call(ctx, workCall{Op: "sing"})
+	_, err = h.call(ctx, "Sing", workCall{})
 	require.Error(t, err)
-	_, err = h.call(ctx, workCall{Op: opResign, Of: 77})
+	_, err = h.call(ctx, "Resign", workCall{Of: 77})
 	require.ErrorContains(t, err, "77")
 	_, err = h.Observe(ctx, "floor", "worker-floor", CrowdSize{Observers: 1})
 	require.ErrorIs(t, err, errors.ErrUnsupported, "that much of an error survives")

@@ -2,111 +2,127 @@ package bench
 
 import (
 	"context"
-	"fmt"
-
-	"github.com/eldest-io/eldest/bench/contender"
 )
 
-// do carries a call out, on the worker's side.
-func (w *worker) do(ctx context.Context, call workCall) (answer workAnswer, err error) {
-	switch call.Op {
-	case opWire:
-		counted, err := w.host.Wire(ctx)
-		answer.Wire = &counted
-		return answer, err
-	case opShift:
-		return answer, w.host.Shift(ctx, call.By)
-	case opCut:
-		return answer, w.host.Cut(ctx, call.Cut)
-	case opOpen:
-		s, err := w.host.Open(ctx, call.Contender, call.TTL)
-		if err == nil {
-			answer.Ref = w.name(&hosted{Session: s})
-		}
-		return answer, err
-	case opObserve:
-		if call.Size == nil {
-			return answer, fmt.Errorf("a crowd without a size")
-		}
-		c, err := w.host.Observe(ctx, call.Contender, call.Election, *call.Size)
-		if err == nil {
-			answer.Ref = w.name(c)
-		}
-		return answer, err
-	case opAwait:
-		c, err := thing[Crowd](w, call.Of)
-		if err != nil {
-			return answer, err
-		}
-		seen, err := c.Await(ctx, call.Key)
-		answer.First, answer.Last = stamp(seen.First), stamp(seen.Last)
-		return answer, err
-	case opCandidate:
-		return w.candidate(call)
-	case opClose:
-		return answer, w.closeOne(ctx, call.Of)
-	default:
-		return w.doFor(ctx, call)
-	}
+// Open starts a session.
+func (w *worker) Open(call workCall, _ *workAnswer) error {
+	defer w.done(call)
+	s, err := w.host.Open(call.ctx, call.Contender, call.TTL)
+	return w.keep(call, &hosted{Session: s}, err)
 }
 
-// candidate makes one, which goes with its session.
-func (w *worker) candidate(call workCall) (answer workAnswer, err error) {
-	s, err := thing[*hosted](w, call.Of)
-	if err != nil {
-		return answer, err
-	}
-	c, err := s.Candidate(call.Election, call.Value)
-	if err != nil {
-		return answer, err
-	}
-	answer.Ref = w.name(c)
+// Observe gathers a crowd.
+func (w *worker) Observe(call workCall, _ *workAnswer) error {
+	defer w.done(call)
+	c, err := w.host.Observe(call.ctx, call.Contender, call.Election, call.Size)
+	return w.keep(call, c, err)
+}
+
+// Wire returns what the worker's client has sent and received.
+func (w *worker) Wire(call workCall, answer *workAnswer) (err error) {
+	defer w.done(call)
+	answer.Wire, err = w.host.Wire(call.ctx)
+	return err
+}
+
+// Shift moves the worker's client on.
+func (w *worker) Shift(call workCall, _ *workAnswer) error {
+	defer w.done(call)
+	return w.host.Shift(call.ctx, call.By)
+}
+
+// Cut takes the network of the worker's client away, or gives it back.
+func (w *worker) Cut(call workCall, _ *workAnswer) error {
+	defer w.done(call)
+	return w.host.Cut(call.ctx, call.Cut)
+}
+
+// Cancel ends the context of another call, if that is still under way.
+func (w *worker) Cancel(call workCall, _ *workAnswer) error {
+	defer w.done(call)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.candidates = append(s.candidates, answer.Ref)
-	return answer, nil
+	if cancel := w.calls[call.Of]; cancel != nil {
+		cancel()
+	}
+	return nil
 }
 
-func (w *worker) closeOne(ctx context.Context, of int64) error {
-	if c, err := thing[Crowd](w, of); err == nil {
-		w.forget(of)
-		c.Close(ctx)
-		return nil
-	}
-	s, err := thing[*hosted](w, of)
-	if err != nil {
-		return err
-	}
-	w.forget(of)
-	return s.Close(ctx)
-}
-
-// doFor is do for the calls about a candidate.
-func (w *worker) doFor(ctx context.Context, call workCall) (answer workAnswer, err error) {
-	c, err := thing[contender.Candidate](w, call.Of)
-	if err != nil {
-		return answer, err
-	}
-	switch call.Op {
-	case opCampaign:
-		won, err := lead(ctx, c)
+// Candidate makes a candidate of a session.
+func (w *worker) Candidate(call workCall, _ *workAnswer) error {
+	return about(w, call, func(s *hosted) error {
+		c, err := s.Candidate(call.Election, call.Value)
 		if err == nil {
-			answer.At, answer.Key, answer.Tells = stamp(won), c.Key(), c.Lost() != nil
+			w.mu.Lock()
+			s.candidates = append(s.candidates, call.ID)
+			w.mu.Unlock()
 		}
-		return answer, err
-	case opLost:
+		return w.keep(call, c, err)
+	})
+}
+
+// Campaign has a candidate campaign: At is when it won.
+func (w *worker) Campaign(call workCall, answer *workAnswer) error {
+	return about(w, call, func(c Candidate) (err error) {
+		if answer.At, err = lead(call.ctx, c); err == nil {
+			answer.Key, answer.Tells = c.Key(), c.Lost() != nil
+		}
+		return err
+	})
+}
+
+// Lost waits until a candidate is notified of its loss: At.
+func (w *worker) Lost(call workCall, answer *workAnswer) error {
+	return about(w, call, func(c Candidate) error {
 		select {
-		case at := <-c.Lost():
-			answer.At = stamp(at)
-			return answer, nil
-		case <-ctx.Done():
-			return answer, context.Cause(ctx)
+		case answer.At = <-c.Lost():
+			return nil
+		case <-call.ctx.Done():
+			return context.Cause(call.ctx)
 		}
-	case opResign:
-		return answer, c.Resign(ctx)
-	case opPut:
-		return answer, c.Put(ctx, call.Key, call.Value)
-	default:
-		return answer, fmt.Errorf("the worker knows no %q", call.Op)
+	})
+}
+
+// Resign has a candidate resign.
+func (w *worker) Resign(call workCall, _ *workAnswer) error {
+	return about(w, call, func(c Candidate) error { return c.Resign(call.ctx) })
+}
+
+// Put writes as a candidate.
+func (w *worker) Put(call workCall, _ *workAnswer) error {
+	return about(w, call, func(c Candidate) error { return c.Put(call.ctx, call.Key, call.Value) })
+}
+
+// Await waits for a crowd.
+func (w *worker) Await(call workCall, answer *workAnswer) error {
+	return about(w, call, func(c Crowd) (err error) {
+		answer.Seen, err = c.Await(call.ctx, call.Key)
+		return err
+	})
+}
+
+// Close closes a session or a crowd, and forgets it: a long run must not fill the worker.
+func (w *worker) Close(call workCall, _ *workAnswer) error {
+	return about(w, call, func(open any) error {
+		w.mu.Lock()
+		delete(w.things, call.Of)
+		if s, ok := open.(*hosted); ok {
+			for _, c := range s.candidates {
+				delete(w.things, c)
+			}
+		}
+		w.mu.Unlock()
+		return closeThing(call.ctx, open)
+	})
+}
+
+// closeThing closes what has to be closed; a candidate's session does that for it.
+func closeThing(ctx context.Context, open any) error {
+	switch open := open.(type) {
+	case *hosted:
+		return open.Close(ctx)
+	case Crowd:
+		open.Close(ctx)
 	}
+	return nil
 }

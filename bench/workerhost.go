@@ -2,14 +2,15 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/rpc"
+	"net/rpc/jsonrpc"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/eldest-io/eldest/bench/contender"
 )
 
 // errWorkerGone is returned for calls to a worker that has ended.
@@ -31,16 +32,11 @@ func (r *run) worker(ctx context.Context) (Host, error) {
 // worker hears of it. What the worker answers then is not waited for.
 type remote struct {
 	process *Spawned
+	client  *rpc.Client
+	last    atomic.Int64  // the number of the last call
 	gone    chan struct{} // closed when nothing more comes from the worker
 	once    sync.Once     // closes gone
 	cause   error         // why it ended, if it did so by itself; valid once gone is closed
-
-	mu      sync.Mutex
-	last    int64 // call
-	waiting map[int64]chan<- workAnswer
-
-	tell sync.Mutex // held while a line is written
-	in   *json.Encoder
 }
 
 // spawn starts a worker, which the caller must Close.
@@ -52,30 +48,24 @@ func spawn(ctx context.Context, site Site) (*remote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting a worker: %w", err)
 	}
-	r := &remote{
-		process: p, gone: make(chan struct{}), in: json.NewEncoder(p.In),
-		waiting: map[int64]chan<- workAnswer{},
-	}
-	go r.listen()
+	r := &remote{process: p, gone: make(chan struct{})}
+	r.client = rpc.NewClientWithCodec(answers{jsonrpc.NewClientCodec(pipe{p.Out, p.In, p.In}), r})
 	return r, nil
 }
 
-// listen hands out answers until the worker ends. A killed one may leave half a line.
-func (r *remote) listen() {
-	for lines := json.NewDecoder(r.process.Out); ; {
-		var answer workAnswer
-		if err := lines.Decode(&answer); err != nil {
-			r.end(err)
-			return
-		}
-		r.mu.Lock()
-		waiting := r.waiting[answer.ID]
-		delete(r.waiting, answer.ID)
-		r.mu.Unlock()
-		if waiting != nil {
-			waiting <- answer
-		}
+// answers notes when the worker ends. A killed one may leave half a line.
+type answers struct {
+	rpc.ClientCodec
+	remote *remote
+}
+
+// ReadResponseHeader reads the next answer's.
+func (a answers) ReadResponseHeader(r *rpc.Response) error {
+	err := a.ClientCodec.ReadResponseHeader(r)
+	if err != nil {
+		a.remote.end(err)
 	}
+	return err
 }
 
 func (r *remote) end(cause error) {
@@ -105,97 +95,87 @@ func (r *remote) over() error {
 	return fmt.Errorf("%w: %w", errWorkerGone, r.cause)
 }
 
-// begin sends a call and returns where its answer comes.
-func (r *remote) begin(call workCall) (id int64, answer <-chan workAnswer, err error) {
-	c := make(chan workAnswer, 1)
-	r.mu.Lock()
-	r.last++
-	call.ID = r.last
-	r.waiting[call.ID] = c
-	r.mu.Unlock()
-	return call.ID, c, r.send(call)
-}
-
-func (r *remote) send(call workCall) error {
-	r.tell.Lock()
-	defer r.tell.Unlock()
-	if err := r.in.Encode(call); err != nil {
-		return fmt.Errorf("%w: %w", errWorkerGone, err)
-	}
-	return nil
+// begin sends a call.
+func (r *remote) begin(method string, call workCall) *rpc.Call {
+	call.ID = r.last.Add(1)
+	return r.client.Go(service+"."+method, call, &workAnswer{of: call.ID}, nil)
 }
 
 // call blocks until the worker has answered, has ended, or ctx has.
-func (r *remote) call(ctx context.Context, call workCall) (workAnswer, error) {
+func (r *remote) call(ctx context.Context, method string, call workCall) (workAnswer, error) {
 	if ctx.Err() != nil {
 		return workAnswer{}, context.Cause(ctx)
 	}
-	id, answer, err := r.begin(call)
-	if err != nil {
-		r.drop(id)
-		// It has ended, or is about to, and its last words say more than a pipe's.
-		select {
-		case <-r.gone:
-			return workAnswer{}, r.over()
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
-		return workAnswer{}, err
-	}
+	sent := r.begin(method, call)
 	select {
-	case a := <-answer:
-		return a, a.err()
+	case <-sent.Done:
+		if err := r.failed(sent.Error); err != nil {
+			return workAnswer{}, err
+		}
+		return *sent.Reply.(*workAnswer), nil
 	case <-r.gone:
 		return workAnswer{}, r.over()
 	case <-ctx.Done():
-		r.drop(id)
-		_ = r.send(workCall{Op: opCancel, Of: id})
+		r.begin("Cancel", workCall{Of: sent.Args.(workCall).ID})
 		return workAnswer{}, context.Cause(ctx)
 	}
 }
 
-func (r *remote) drop(id int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.waiting, id)
+// failed makes an error of what a call failed with. The worker's own errors come as texts;
+// errors.ErrUnsupported is the one that scenarios tell from the others.
+func (r *remote) failed(err error) error {
+	var said rpc.ServerError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &said):
+		// It has ended, or is about to, and its last words say more than a pipe's.
+		select {
+		case <-r.gone:
+			return r.over()
+		case <-time.After(time.Second):
+			return fmt.Errorf("%w: %w", errWorkerGone, err)
+		}
+	}
+	if text, ok := strings.CutSuffix(said.Error(), errors.ErrUnsupported.Error()); ok {
+		return fmt.Errorf("%s%w", text, errors.ErrUnsupported)
+	}
+	return said
 }
 
 // Open opens a session there.
-func (r *remote) Open(ctx context.Context, name string, ttl time.Duration) (contender.Session, error) {
-	a, err := r.call(ctx, workCall{Op: opOpen, Contender: name, TTL: ttl})
+func (r *remote) Open(ctx context.Context, name string, ttl time.Duration) (Session, error) {
+	answer, err := r.call(ctx, "Open", workCall{Contender: name, TTL: ttl})
 	if err != nil {
 		return nil, err
 	}
-	return &remoteSession{host: r, ref: a.Ref}, nil
+	return &remoteSession{host: r, ref: answer.of}, nil
 }
 
 // Observe gathers a crowd there.
 func (r *remote) Observe(ctx context.Context, name, election string, size CrowdSize) (Crowd, error) {
-	a, err := r.call(ctx, workCall{Op: opObserve, Contender: name, Election: election, Size: &size})
+	answer, err := r.call(ctx, "Observe", workCall{Contender: name, Election: election, Size: size})
 	if err != nil {
 		return nil, err
 	}
-	return &remoteCrowd{host: r, ref: a.Ref}, nil
+	return &remoteCrowd{host: r, ref: answer.of}, nil
 }
 
 // Wire is what the worker's client has counted.
 func (r *remote) Wire(ctx context.Context) (Wire, error) {
-	a, err := r.call(ctx, workCall{Op: opWire})
-	if err != nil || a.Wire == nil {
-		return Wire{}, err
-	}
-	return *a.Wire, nil
+	answer, err := r.call(ctx, "Wire", workCall{})
+	return answer.Wire, err
 }
 
 // Shift moves the worker's client on.
 func (r *remote) Shift(ctx context.Context, by int) error {
-	_, err := r.call(ctx, workCall{Op: opShift, By: by})
+	_, err := r.call(ctx, "Shift", workCall{By: by})
 	return err
 }
 
 // Cut cuts the worker's client off, not the worker from this process.
 func (r *remote) Cut(ctx context.Context, cut bool) error {
-	_, err := r.call(ctx, workCall{Op: opCut, Cut: cut})
+	_, err := r.call(ctx, "Cut", workCall{Cut: cut})
 	return err
 }
 
@@ -207,7 +187,7 @@ func (r *remote) Kill() error {
 
 // Close ends the worker in good order, or kills it if it takes too long.
 func (r *remote) Close() error {
-	_ = r.process.In.Close() // it may be gone
+	_ = r.client.Close() // it may be gone
 	select {
 	case <-r.gone:
 	case <-time.After(2 * farewell):

@@ -3,8 +3,6 @@ package bench
 import (
 	"context"
 	"time"
-
-	"github.com/eldest-io/eldest/bench/contender"
 )
 
 // remoteSession is a session in a worker.
@@ -15,17 +13,17 @@ type remoteSession struct {
 
 // Candidate blocks for as long as the worker takes to answer, which sends nothing to
 // etcd for it.
-func (s *remoteSession) Candidate(election, value string) (contender.Candidate, error) {
-	a, err := s.host.call(context.Background(), workCall{Op: opCandidate, Of: s.ref, Election: election, Value: value})
+func (s *remoteSession) Candidate(election, value string) (Candidate, error) {
+	a, err := s.host.call(context.Background(), "Candidate", workCall{Of: s.ref, Election: election, Value: value})
 	if err != nil {
 		return nil, err
 	}
-	return &remoteCandidate{host: s.host, ref: a.Ref}, nil
+	return &remoteCandidate{host: s.host, ref: a.of}, nil
 }
 
 // Close closes the session there.
 func (s *remoteSession) Close(ctx context.Context) error {
-	_, err := s.host.call(ctx, workCall{Op: opClose, Of: s.ref})
+	_, err := s.host.call(ctx, "Close", workCall{Of: s.ref})
 	return err
 }
 
@@ -40,12 +38,12 @@ type remoteCandidate struct {
 
 // Campaign returns the worker's time of the win, not that of the answer's arrival.
 func (c *remoteCandidate) Campaign(ctx context.Context) (time.Time, error) {
-	a, err := c.host.call(ctx, workCall{Op: opCampaign, Of: c.ref})
+	a, err := c.host.call(ctx, "Campaign", workCall{Of: c.ref})
 	if err != nil {
 		return time.Time{}, err
 	}
 	c.key, c.tells = a.Key, a.Tells
-	return unstamp(a.At), nil
+	return a.At, nil
 }
 
 // Key is what the win's answer said.
@@ -53,7 +51,7 @@ func (c *remoteCandidate) Key() string { return c.key }
 
 // Resign resigns there.
 func (c *remoteCandidate) Resign(ctx context.Context) error {
-	_, err := c.host.call(ctx, workCall{Op: opResign, Of: c.ref})
+	_, err := c.host.call(ctx, "Resign", workCall{Of: c.ref})
 	return err
 }
 
@@ -63,16 +61,12 @@ func (c *remoteCandidate) Lost() <-chan time.Time {
 		return nil
 	}
 	lost := make(chan time.Time, 1)
-	id, answer, err := c.host.begin(workCall{Op: opLost, Of: c.ref})
-	if err != nil {
-		c.host.drop(id)
-		return lost
-	}
+	sent := c.host.begin("Lost", workCall{Of: c.ref})
 	go func() {
 		select {
-		case a := <-answer:
-			if a.Error == "" {
-				lost <- unstamp(a.At)
+		case <-sent.Done:
+			if sent.Error == nil {
+				lost <- sent.Reply.(*workAnswer).At
 			}
 		case <-c.host.gone:
 		}
@@ -82,7 +76,7 @@ func (c *remoteCandidate) Lost() <-chan time.Time {
 
 // Put writes from there.
 func (c *remoteCandidate) Put(ctx context.Context, key, value string) error {
-	_, err := c.host.call(ctx, workCall{Op: opPut, Of: c.ref, Key: key, Value: value})
+	_, err := c.host.call(ctx, "Put", workCall{Of: c.ref, Key: key, Value: value})
 	return err
 }
 
@@ -94,14 +88,11 @@ type remoteCrowd struct {
 
 // Await returns times of the worker's clock.
 func (c *remoteCrowd) Await(ctx context.Context, key string) (Seen, error) {
-	a, err := c.host.call(ctx, workCall{Op: opAwait, Of: c.ref, Key: key})
-	if err != nil {
-		return Seen{}, err
-	}
-	return Seen{First: unstamp(a.First), Last: unstamp(a.Last)}, nil
+	a, err := c.host.call(ctx, "Await", workCall{Of: c.ref, Key: key})
+	return a.Seen, err
 }
 
 // Close sends the crowd home, unless the worker has gone with it.
 func (c *remoteCrowd) Close(ctx context.Context) {
-	_, _ = c.host.call(ctx, workCall{Op: opClose, Of: c.ref})
+	_, _ = c.host.call(ctx, "Close", workCall{Of: c.ref})
 }

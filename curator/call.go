@@ -3,6 +3,8 @@ package curator
 import (
 	"context"
 	"sync"
+
+	"google.golang.org/grpc"
 )
 
 // call is the stream that a handler is given: its messages decoded, its context ending
@@ -20,6 +22,15 @@ type call struct {
 	busy     int   // receives and sends under way
 	received bool  // a message has come as far as the handler
 	gone     error // what became of the call when the tenure ended; nil: nothing yet
+}
+
+// newCall returns the stream of a call to a method, over when ctx ends and not before.
+func newCall(ctx context.Context, stream grpc.ServerStream, m *method) *call {
+	many := m.stream != nil && m.stream.ClientStreams
+	return &call{
+		decoding: decoding{ServerStream: stream, codec: codecOf(ctx), many: many},
+		ctx:      ctx, late: func() error { return nil },
+	}
 }
 
 // Context returns the call's context; see grpc.ServerStream.
@@ -71,7 +82,9 @@ func (c *call) leave(err error, received bool) error {
 func (c *call) lose(refuse func(received bool) error) (gone error, busy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gone = refuse(c.received)
+	if c.gone == nil { // or the handler has it already, and will return it
+		c.gone = refuse(c.received)
+	}
 	return c.gone, c.busy > 0
 }
 

@@ -48,6 +48,19 @@ type Config struct {
 	// *grpc.Server does (GetServiceInfo).
 	Local func(r grpc.ServiceRegistrar)
 
+	// Reads, if set, registers services that this node answers from a copy of the data that it
+	// has itself, instead of the leader, for callers that have allowed it (AllowLocalRead). They
+	// are some of those of Services, with the same names, and only methods that read (see Only).
+	// It is called once, by New. Their handlers run in no tenure: no guard, no token, and their
+	// contexts end with the call only. ReadAge must be set as well.
+	Reads func(r grpc.ServiceRegistrar)
+	// ReadAge says how old the copy is at most: all that was written before that is in it. It
+	// is asked of each call that may be answered from the copy, before the handler is called;
+	// ctx is the call's (grpc.Method tells the method). With an error, or a negative age,
+	// nothing is known, and the leader answers. It must be quick, and safe for concurrent use,
+	// and should use a clock that goes on while the machine sleeps (lease.Boot).
+	ReadAge func(ctx context.Context) (time.Duration, error)
+
 	// Wait bounds how long a call waits for a leader while none is known, or the known
 	// one cannot be connected to; an earlier deadline of its own ends it sooner. 0 means
 	// DefaultWait. A leader that died is known until its lease expires: where Wait is
@@ -90,12 +103,19 @@ type Config struct {
 	MaxMessage int
 	// MaxMetadata bounds what comes beside the messages of a call, in bytes as HTTP/2
 	// counts them: 32 more than there are for each value. Of a forwarded call some hundred
-	// bytes are the curators' own. 0 means DefaultMaxMetadata.
+	// bytes are the curators' own, and where the caller has shown a certificate (see Caller)
+	// that, a third longer than it is as DER: a kilobyte or two. 0 means DefaultMaxMetadata.
 	MaxMetadata int
 	// MaxStreams bounds the calls that are under way on one connection; further ones wait
-	// where they come from. A follower forwards all its calls on one connection. The
-	// number of connections is for Listener to bound. 0 means DefaultMaxStreams.
+	// where they come from. A follower forwards its calls on up to four connections, those of
+	// one caller on one of them. The number of connections is for Listener to bound. 0 means
+	// DefaultMaxStreams.
 	MaxStreams int
+	// MaxWaiting bounds the calls that wait at this node for a leader, or for a connection
+	// to it, and MaxHeld what they hold of messages, in bytes. Of either one connection
+	// may have as much as is left for the others. A call over one of them is answered
+	// RESOURCE_EXHAUSTED. 0 means DefaultMaxWaiting, DefaultMaxHeld.
+	MaxWaiting, MaxHeld int
 
 	// ServerOptions are added to the server's, after the limits. Its stream interceptors are called around
 	// every call, at each node that the call comes to, and see messages that are not
@@ -105,9 +125,12 @@ type Config struct {
 	// handler have no effect.
 	ServerOptions []grpc.ServerOption
 	// Unary and Stream, if set, are called around the handlers of Services, at the
-	// leader, and see messages.
+	// leader, and around those of Reads, and see messages.
 	Unary  grpc.UnaryServerInterceptor
 	Stream grpc.StreamServerInterceptor
+
+	// Hooks are called for each call to an elected service.
+	Hooks Hooks
 
 	// Logger is told of where calls go, of leaders that cannot be reached, and, where Elector has no logger of its
 	// own, of what that one is told. nil means nobody.
@@ -120,6 +143,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, invalid("Config.Listener is nil")
 	case c.Services == nil:
 		return c, invalid("Config.Services is nil")
+	case (c.Reads == nil) != (c.ReadAge == nil):
+		return c, invalid("of Config.Reads and ReadAge there is only one: a copy is not read whose age nobody knows")
 	case c.Wait < 0, c.Grace < 0:
 		return c, invalid("Config.Wait %v or Grace %v is negative", c.Wait, c.Grace)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -13,38 +12,12 @@ import (
 	"github.com/eldest-io/eldest/elector"
 )
 
-// Bad input is refused by New, before anything is done with it.
-func TestBadConfig(t *testing.T) {
+// Names that a local service cannot have are refused by New. All other bad input is in tests/badinput.
+func TestBadLocalServices(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, listener.Close(), "New has not touched it") }()
-	everywhere, err := net.Listen("tcp", ":0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, everywhere.Close()) }()
-	register := func(services ...string) func(grpc.ServiceRegistrar) {
-		return func(r grpc.ServiceRegistrar) {
-			for _, s := range services {
-				r.RegisterService(describe(s), &script{})
-			}
-		}
-	}
-	var typed *net.TCPListener
-	for name, change := range map[string]func(*Config){
-		"no listener":            func(cfg *Config) { cfg.Listener = nil },
-		"a nil listener":         func(cfg *Config) { cfg.Listener = typed },
-		"no services":            func(cfg *Config) { cfg.Services = nil },
-		"a negative wait":        func(cfg *Config) { cfg.Wait = -1 },
-		"a negative grace":       func(cfg *Config) { cfg.Grace = -time.Second },
-		"no address to dial":     func(cfg *Config) { cfg.Listener = everywhere },
-		"no election":            func(cfg *Config) { cfg.Elector.Election = "" },
-		"an election not UTF-8":  func(cfg *Config) { cfg.Elector.Election = "\xff" },
-		"no node id":             func(cfg *Config) { cfg.Elector.NodeID = "" },
-		"no source":              func(cfg *Config) { cfg.Elector.Source = nil },
-		"a local service twice":  func(cfg *Config) { cfg.Local = register("test.A", "test.B", "test.A") },
-		"the curator's own":      func(cfg *Config) { cfg.Local = register("eldest.curator.v1.Curator") },
-		"the health service":     func(cfg *Config) { cfg.Local = register("grpc.health.v1.Health") },
-		"a service without name": func(cfg *Config) { cfg.Local = register("") },
-	} {
+	for _, name := range []string{"eldest.curator.v1.Curator", "grpc.health.v1.Health", ""} {
 		cfg := Config{
 			Elector:  elector.Config{Election: "test", NodeID: "n", Source: elector.Always(elector.Clients{})},
 			Listener: listener,
@@ -52,7 +25,7 @@ func TestBadConfig(t *testing.T) {
 		}
 		_, err := New(cfg)
 		require.NoError(t, err, name)
-		change(&cfg)
+		cfg.Local = func(r grpc.ServiceRegistrar) { r.RegisterService(describe(name), &script{}) }
 		c, err := New(cfg)
 		require.Nil(t, c, name)
 		require.ErrorIs(t, err, eldest.ErrInvalid, name)

@@ -56,7 +56,7 @@ func build(cfg Config, beat heartbeat) (*Curator, error) {
 	c.front = newFront(cfg, beat)
 	c.answering, c.hush = context.WithCancel(context.Background())
 	announce(c.answering, c.front.local, c.self(), c)
-	registerHealth(c.answering, c.front.local, c)
+	registerHealth(c.answering, c.front.local, c, &c.front.router.Board)
 	if cfg.Local != nil {
 		cfg.Local(c.front.local)
 	}
@@ -67,6 +67,9 @@ func build(cfg Config, beat heartbeat) (*Curator, error) {
 	if err := c.front.local.err; err != nil {
 		return nil, err
 	}
+	if c.front.reads, err = newReads(cfg, c.front.local.names, late); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -74,9 +77,10 @@ func build(cfg Config, beat heartbeat) (*Curator, error) {
 // ctx's cause, or the listener's. Calls are accepted at once, and answered wherever the
 // leader is. What the leader serves is made by Config.Services, once for each tenure.
 //
-// At the end, in this order: no call is begun any more (Unavailable); the unary calls of
-// this node's tenure, if it leads, are waited for; leadership is given up, as
-// elector.Elector.Run describes it; calls that were forwarded are waited for; the server
+// At the end, in this order: no call is begun here any more, and the other nodes are told; the
+// unary calls of this node's tenure, if it leads, are waited for; leadership is given up, as
+// elector.Elector.Withdraw describes it; no connection is accepted any more, and calls that were forwarded,
+// or that wait for the next leader and are forwarded to it then, are waited for; the server
 // is closed, and with it what is still in flight (Unavailable). Both waits are bounded by
 // Config.Grace. When Run has returned, nothing of it is left running; but for handlers
 // and Config.Background that ignore their context: then, after Config.Elector.Drain, or a
@@ -112,8 +116,13 @@ func (c *Curator) run(ctx context.Context) error {
 		cause = fmt.Errorf("the listener failed: %w", err)
 	}
 	c.hush()
-	if t := c.front.router.stop(fmt.Errorf("%w: node %q is stopping", eldest.ErrClosed, c.cfg.Elector.NodeID)); t != nil {
+	stopping := fmt.Errorf("%w: node %q is stopping", eldest.ErrClosed, c.cfg.Elector.NodeID)
+	if t := c.front.router.retire(stopping); t != nil {
 		t.settle(c.cfg.Grace)
+	}
+	_ = c.elector.Withdraw(standing, cause) // and follows the next leader, for those who wait
+	if err := c.front.close(c.cfg.Grace, stopping); err != nil {
+		cause = fmt.Errorf("%w: %w", cause, err)
 	}
 	leave(cause)
 	if err := <-stood; errors.Is(err, eldest.ErrStuck) {
@@ -121,24 +130,23 @@ func (c *Curator) run(ctx context.Context) error {
 	}
 	deaf()
 	heeds.Wait()
-	if err := c.front.close(c.cfg.Grace); err != nil {
-		cause = fmt.Errorf("%w: %w", cause, err)
-	}
 	_ = c.cfg.Listener.Close() // the server has, unless it never served
 	return cause
 }
 
-// close ends the server: gracefully within limit, then the hard way. The connection to
-// the leader goes last, for the calls that are still under way there. The error is
-// eldest.ErrStuck if handlers do not return although their calls have ended: local ones,
-// or what stands in front of all.
-func (f *front) close(limit time.Duration) error {
+// close ends the server: gracefully within limit, then the hard way, after calls that wait
+// have been refused. The connections to the leader go last, for the calls that are still under
+// way there. The error is eldest.ErrStuck if handlers do not return although their calls have
+// ended: local ones, or what stands in front of all.
+func (f *front) close(limit time.Duration, reason error) error {
 	stopped, forced := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		f.server.GracefulStop()
 	}()
-	if !within(limit, stopped) {
+	over := within(limit, stopped)
+	f.router.stop(reason)
+	if !over && !within(parting, stopped) {
 		go func() {
 			defer close(forced)
 			f.server.Stop() // and this waits for handlers as well
@@ -152,6 +160,9 @@ func (f *front) close(limit time.Duration) error {
 	f.crew.Wait()
 	return nil
 }
+
+// parting is how long the answers to calls that have waited in vain may take to leave.
+const parting = 100 * time.Millisecond
 
 // stubborn is how long handlers may take to return whose connections are closed.
 const stubborn = time.Second
@@ -181,7 +192,7 @@ func (c *Curator) Watch() *elector.Watch { return c.elector.Watch() }
 // JSON object. It may be mounted at any path. It never blocks, and works before, during
 // and after Run.
 func (c *Curator) RoleHandler(want elector.Role) http.Handler {
-	return roleHandler{want: want, me: c.self(), statuses: c}
+	return roleHandler{want: want, me: c.self(), life: life{c.answering}, statuses: c}
 }
 
 func (c *Curator) self() self {

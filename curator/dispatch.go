@@ -36,20 +36,29 @@ var errEnded = status.Error(codes.Internal, "eldest: the handler ended its gorou
 
 // dispatch runs one call in a tenure, and returns how it is answered. It blocks until the handler
 // has returned, or the tenure has ended and the handler will not say in time what became
-// of the call. The error is errNotBegun, and the handler has not been called, if the
-// tenure ended before.
-func (d *dispatcher) dispatch(stream grpc.ServerStream, t *tenure, m *method) error {
+// of the call. The error is errNotBegun if the tenure ended before the handler was called, or
+// before a unary one had the message: then all that the caller sent can be received again.
+func (d *dispatcher) dispatch(stream *reading, t *tenure, m *method) error {
 	unary := m.unary != nil
 	if err := t.begin(unary); err != nil {
 		return fmt.Errorf("%w: %w", errNotBegun, err)
 	}
+	begun := func() {
+		if stream.commit() {
+			led(stream, t.token)
+		}
+	}
+	if !unary {
+		begun()
+	}
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
-	c := &call{decoding: decoding{ServerStream: stream, codec: codecOf(ctx), many: m.stream != nil && m.stream.ClientStreams}, ctx: ctx}
+	c := newCall(ctx, stream, m)
 	c.late = func() error {
 		if err := t.over(); err != nil {
 			return d.refused(t, err, unary)
 		}
+		begun() // a unary call has, now
 		return nil
 	}
 	ended := make(chan outcome) // not buffered: a panic must find somebody, or be one here
@@ -72,13 +81,20 @@ func (d *dispatcher) dispatch(stream grpc.ServerStream, t *tenure, m *method) er
 			if err := stream.Context().Err(); err != nil {
 				return status.FromContextError(err).Err()
 			}
+			if unary && !c.begun() {
+				return fmt.Errorf("%w: %w", errNotBegun, lost)
+			}
 			return gone
 		}
 	}
+	if gone := c.over(); gone != nil && unary && !c.begun() && out.panic == nil && stream.Context().Err() == nil {
+		return fmt.Errorf("%w: %w", errNotBegun, gone)
+	}
+	begun()
 	return d.answer(c, t, out, unary)
 }
 
-var errNotBegun = errors.New("the tenure ended before the handler was called")
+var errNotBegun = errors.New("the tenure ended before the call began")
 
 // run calls the handler. If nobody waits for the outcome it is dropped, but for a panic:
 // that is passed on to whoever called us, where interceptors that recover from panics
@@ -150,12 +166,7 @@ func (d *dispatcher) answer(c *call, t *tenure, out outcome, unary bool) error {
 	case !unary:
 		return nil
 	}
-	f, err := encode(c.codec, out.reply)
-	if err != nil {
-		return err
-	}
-	defer f.free()
-	return c.ServerStream.SendMsg(f)
+	return c.decoding.SendMsg(out.reply)
 }
 
 // handlerPanicError is a panic of a handler, with where it was: it goes on on another

@@ -22,16 +22,24 @@
 //
 // A forwarded call carries the token of the tenure that it is meant for. Whoever gets it
 // serves it in this very tenure, or refuses it; it is never forwarded again, so nodes that
-// take each other for the leader end it after one hop. Nothing is ever sent a second
-// time: what has left for the leader may have been carried out. Of each attempt of a
-// caller's a handler is called at most once. A call that has not left, because there is no
-// connection to be had, waits like one without a leader, and goes where the leader is then.
+// take each other for the leader end each attempt after one hop. What may have come to a handler
+// is never sent a second time: of each call of a caller's a handler is called at most once.
+//
+// A call that has not begun waits for the next leader, for Config.Wait: where none is known,
+// no connection is to be had, or the leader answers that it has not come to a handler, because it
+// stops or has lost leadership. Then it goes there as it came, streams as well: what has left is
+// kept until the call has begun. A unary call begins when its message has arrived. A leader
+// that stops says so to the others first, and they hold new calls for its successor; so does the
+// node that stops, and forwards them.
+//
+// What the caller takes to send its message does not count as waiting. How many calls wait, and
+// what is kept for them, is bounded (Config.MaxWaiting, MaxHeld), and one caller never has all of it.
 //
 // Forwarding needs no generated code. Messages are moved as they are, one at a time in
 // each direction, so that any method of any service passes, whatever its codec and
 // however it streams, with metadata both ways, deadline, cancellation, status and its
 // details. The hop itself is not compressed. What the service sees of a forwarded call
-// that differs: peer.FromContext is the node that forwarded it. Metadata that HTTP/2 lets
+// that differs: peer.FromContext is the node that forwarded it (see Caller). Metadata that HTTP/2 lets
 // through and gRPC's own client does not send, such as texts in UTF-8, passes as well. Metadata whose keys begin
 // with "eldest-" is the curators' own.
 //
@@ -46,11 +54,13 @@
 //	DEADLINE_EXCEEDED  the caller's deadline has passed, also while it waited for a leader
 //	CANCELED           the caller cancelled
 //	UNIMPLEMENTED      the leader serves no such method
-//	INVALID_ARGUMENT   metadata of a hop that no curator wrote
+//	INVALID_ARGUMENT   metadata of a hop that no curator wrote, or an eldest-read that
+//	                   cannot be understood
 //	INTERNAL           more metadata than the leader accepts, a unary call without exactly
 //	                   one message, or a message that its codec cannot read or write
 //	PERMISSION_DENIED  a hop of somebody who is not the node (Config.VerifyHop)
-//	RESOURCE_EXHAUSTED a message over Config.MaxMessage
+//	RESOURCE_EXHAUSTED a message over Config.MaxMessage; or too many calls wait, or too
+//	                   large ones, with curatorpb.LostLeadership in the details
 //
 // A handler's error that wraps a guard's refusal (eldest.ErrDeposed, ErrNotLeading,
 // ErrSessionLost) becomes UNAVAILABLE, and so does context.Canceled in a tenure that has
@@ -66,6 +76,32 @@
 //
 // The header of a unary call is forwarded with its answer, that of a stream at once.
 //
+// # Who calls
+//
+// Caller returns the caller's verified certificate, on a direct call and on a forwarded one:
+// the follower passes on the certificate that its listener has verified, and the leader
+// believes it where it has verified the hop. The header compression of the hop remembers
+// about five small certificates on each connection; others are sent in full with each call.
+//
+// # Reads at followers
+//
+// A node answers the services of Config.Reads from its own copy of the data, for callers that
+// allow it: with AllowLocalRead, or with the metadata on the left. The header of the answer
+// says who has answered (ReadFrom), also where the service returns an error.
+//
+//	eldest-read: local                  eldest-read: local; age=1.204s; node="b"
+//	eldest-read: local; max-age=2s      eldest-read: leader; token=7
+//
+// All other calls go to the leader: where the caller does not allow it, where this node leads,
+// and where the copy is older than max-age or its age is unknown (Config.ReadAge). A local
+// read needs no leader; it is answered also while none is known and while the node stops.
+//
+// Only the age is guaranteed. What was written in the last age before the call came may be
+// missing, also the caller's own write, unless maxAge is the time since that write; and a
+// later call at another node may see an older state. There is no tenure and no guard: the
+// answer is not fenced, and a stream grows older than its header says. A write that depends
+// on such a read must compare what was read.
+//
 // # A tenure
 //
 // Config.Services is called for each tenure, and what it registers is gone with it. At
@@ -79,14 +115,17 @@
 // The services of Config.Local, and three of the curator's own, at every node and in
 // every state: Curator.CurrentLeader of package curatorpb, a stream of who leads; gRPC's
 // health service, where "" is whether calls are answered, "leader" whether this node
-// leads and "alive" whether it is there; and, as an HTTP handler, RoleHandler.
+// leads, "serving" whether it serves as the leader and "alive" whether it is there; and, as an
+// HTTP handler, RoleHandler. A node that is stopping says that it is not serving, and 503.
 //
-// # Dead leaders
+// # Connections
 //
-// While calls to the leader are in flight its health service is asked each second. After
-// two silences of two seconds the connection is closed and the calls end (UNAVAILABLE).
-// Where grpc.MaxConcurrentStreams is reached nothing can be asked, and gRPC's pings have to
-// do: 13 seconds.
-// When another tenure is known, the connection to the leader of the last one is closed
+// A follower has up to four connections for calls to the leader. The calls of one caller share
+// one of them while any is in flight, so that a caller whose streams nobody reads holds up
+// itself. One more connection is for what nodes ask each other: whether the leader serves, and,
+// while calls are in flight, each second, whether it is there. After two silences of two
+// seconds all connections are closed and the calls end (UNAVAILABLE). Where
+// grpc.MaxConcurrentStreams is 1 that cannot be asked, and gRPC's pings have to do: 13 seconds.
+// When another tenure is known, the connections to the leader of the last one are closed
 // as soon as the calls there have ended, or after Config.Grace.
 package curator

@@ -3,6 +3,7 @@ package curator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -13,16 +14,29 @@ import (
 )
 
 // ended passes on how the leader's stream ended, if it was the leader who ended it.
-func (r relay) ended(trailer metadata.MD, st *status.Status) error {
-	_, marked := trailer[servedKey]
+func (r relay) ended(said *reading, trailer metadata.MD, st *status.Status) error {
+	served, marked := trailer[servedKey]
 	if !marked && madeUp(trailer, st.Code()) {
 		return r.broken(st)
 	}
 	if _, ok := trailer[unaryKey]; ok {
 		r.leader.unary.learn(r.name)
 	}
+	// What no curator has refused is the call's own fault, such as a message over the leader's limit.
+	reason := trailer[refusedKey]
+	turnedAway := marked && !slices.Contains(served, begun) && len(reason) > 0 && (st.Code() == codes.Unavailable || st.Code() == codes.ResourceExhausted)
+	switch {
+	case !turnedAway:
+	case !r.caller.roomy(): // so it was not kept
+		return r.crowded()
+	case said.takeBack():
+		if _, unary := trailer[unaryKey]; unary && !r.caller.complete() {
+			r.patience.spare(time.Since(r.opened)) // the caller's own time
+		}
+		return &unsentError{refusedThere(reason, st.Err())}
+	}
 	r.caller.SetTrailer(toCaller(trailer))
-	return withoutLost(st.Err(), func(lost *curatorpb.LostLeadership) bool { return lost.GetElection() != r.election })
+	return refusedThere(reason, withoutLost(st.Err(), func(lost *curatorpb.LostLeadership) bool { return lost.GetElection() != r.election }))
 }
 
 // madeUp reports whether an end without the mark of a curator may be the work of a
@@ -60,7 +74,7 @@ func (r relay) unsent(st *status.Status) error {
 	if err := r.callersEnd(st); err != nil {
 		return err
 	}
-	if st.Code() == codes.Canceled && time.Until(r.until) <= 0 {
+	if st.Code() == codes.Canceled && r.patience.left() <= 0 {
 		st = status.New(codes.Canceled, "no connection or no stream of it was to be had in time")
 	}
 	if c := st.Code(); c != codes.Unavailable && c != codes.Canceled {
@@ -78,7 +92,8 @@ func (r relay) unsent(st *status.Status) error {
 	return &unsentError{err}
 }
 
-// unsentError is what the caller is told in the end, if nothing better can be done.
+// unsentError is the end of an attempt in which the call has not begun anywhere: it can go
+// elsewhere. It is what the caller is told in the end, if nothing better can be done.
 type unsentError struct{ error }
 
 // callersEnd returns the caller's own end, if that ended the call.
@@ -100,9 +115,12 @@ func (r relay) lost(st *status.Status, how string, untouched bool) error {
 	if reason := r.link.reason(); reason != nil {
 		why = reason.Error()
 	}
-	leader := r.leader.leader
-	return refusal{
+	reason, leader := RefusalConnectionLost, r.leader.leader
+	if untouched {
+		reason = RefusalUnreachable
+	}
+	return refused(reason, refusal{
 		election: r.election, token: leader.Token, node: leader.NodeID, untouched: untouched,
 		why: fmt.Sprintf("the connection to the leader, node %q at %q, %s: %s", leader.NodeID, leader.Address, how, why),
-	}.err()
+	}.err())
 }

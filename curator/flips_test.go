@@ -29,18 +29,19 @@ var documented = map[codes.Code]bool{
 // two nodes. Nothing panics, each call ends, with a documented code; no handler runs
 // twice for one call, nor in a tenure that is over.
 func TestRequirement46TenThousandFlips(t *testing.T) {
+	t.Parallel()
 	const flips = 10_000 // that change something
 	f := &flipping{t: t}
 	a, b := newNode(t, "a", f.config), newNode(t, "b", f.config)
 	ctx, stop := context.WithCancel(context.Background())
 	var callers sync.WaitGroup
-	for i, n := range []*node{a, b, a, b, a, b} {
-		callers.Go(func() { f.call(ctx, n, i) })
+	for i := range 24 { // most of them wait
+		callers.Go(func() { f.call(ctx, []*node{a, b}[i%2], i%6) })
 	}
 	for changed := 0; changed < flips; {
-		wasA, wasB := a.front.router.now(), b.front.router.now()
+		wasA, wasB := a.front.router.Now(), b.front.router.Now()
 		f.flip(a, b)
-		if same(wasA, a.front.router.now()) && same(wasB, b.front.router.now()) {
+		if same(wasA, a.front.router.Now()) && same(wasB, b.front.router.Now()) {
 			continue
 		}
 		if changed++; changed%20 == 0 { // or else hardly a call would come through

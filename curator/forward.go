@@ -4,17 +4,18 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/curator/internal/routing"
 )
 
-// forwarder relays calls to the leader: any method, known to this process or not, as a
+// relay is one call on its way to the leader: any method, known to this process or not, as a
 // stream of frames in either direction.
 //
 //	caller ──frames──▶ requests ──frames──▶ leader
@@ -29,36 +30,27 @@ import (
 //	the deadline passes        the same, on all three nodes
 //	a message cannot be read   that is the answer, and the call to the leader is cancelled
 //	the leader answers early   answers ends, and so does the caller's stream; then requests does
+//	the leader refuses before  the call goes elsewhere as it came, if that was kept; requests
+//	the call begins there      ends when it has received what it was waiting for
 //	the leader, or the way     gRPC makes up a status for answers, which is told from one of
 //	there, dies                the leader's own (see ended)
 //
-// Nothing is ever sent a second time by us: what has left may have been carried out.
-// (gRPC itself may send a call again of which it has proof that it never reached any
+// What may have come to a handler is never sent a second time by us: it may have been carried
+// out. (gRPC itself may send a call again of which it has proof that it never reached any
 // handler.)
-type forwarder struct {
-	election, node string
-	logger         *slog.Logger
-	// pumps are the loops of requests. They end a moment after their calls do, because
-	// what they wait for ends with the call.
-	pumps *sync.WaitGroup
-}
-
-// relay is one call on its way to the leader.
 type relay struct {
-	*forwarder
-	name   string
-	caller *pushback
+	*visit
 	leader *peer
-	link   *link
-	// until is when the call must have left.
-	until time.Time
+	link   *seat
+	opened time.Time // the call to the leader
 }
 
 // forward relays the call and returns how it ended. It blocks until then. The error is an
-// *unsentError if the call has not left this node; then all that the caller sent can be
+// *unsentError if the call has not begun at the leader; then all that the caller sent can be
 // received once more.
 func (r relay) forward() error {
-	if r.leader.unary.knows(r.name) {
+	// A message that waits for a connection would be held, and one that is not read is not.
+	if r.leader.unary.knows(r.name) && r.link.GetState() == connectivity.Ready {
 		return r.exchange()
 	}
 	ctx, cancel := context.WithCancelCause(r.caller.Context())
@@ -67,11 +59,13 @@ func (r relay) forward() error {
 	defer cancel(nil)
 	there, err := r.open(ctx, cancel, anyStream)
 	if err != nil {
-		return r.unsent(status.Convert(err))
+		return err
 	}
-	r.pumps.Go(func() { requests(r.caller, there, cancel) })
-	err = r.answers(there)
-	if unread := context.Cause(ctx); unread != nil && !errors.Is(unread, errPatience) && r.caller.Context().Err() == nil {
+	r.opened = time.Now()
+	said := r.caller.again()
+	r.crew.Go(func() { requests(said, r.link, there, cancel) })
+	err = r.answers(said, there)
+	if unread := context.Cause(ctx); unread != nil && !errors.Is(unread, routing.ErrPatience) && r.caller.Context().Err() == nil {
 		return unread // neither the leader's end nor the caller's
 	}
 	return err
@@ -84,48 +78,65 @@ var (
 	oneEach = &grpc.StreamDesc{}
 )
 
-// open opens the call to the leader. It blocks until there is a connection and, where the
-// leader limits their number, a stream. If it fails the call has not left this node.
+// open opens the call to the leader. It blocks until there is a connection, for which it waits
+// as for a leader, and, where the leader limits their number, a stream. If it fails the call has
+// not left this node, and the error is how it ended.
 func (r relay) open(ctx context.Context, cancel context.CancelCauseFunc, desc *grpc.StreamDesc) (grpc.ClientStream, error) {
 	options := make([]grpc.CallOption, 1, 2)
 	options[0] = grpc.ForceCodecV2(rawCodec{}) // frames, under the caller's name for what is in them
 	if sub := subtype(ctx); sub != "" {
 		options = append(options, grpc.CallContentSubtype(sub))
 	}
+	if r.link.GetState() != connectivity.Ready {
+		if !r.enter() {
+			return nil, r.crowded()
+		}
+		defer r.lobby.leave(r.caller.from)
+	}
 	md := toLeader(ctx, hop{token: r.leader.leader.Token, from: r.node})
-	patience := time.AfterFunc(time.Until(r.until), func() { cancel(errPatience) })
+	r.progress.enter(stageWaiting)
+	patience := time.AfterFunc(r.patience.left(), func() { cancel(routing.ErrPatience) })
 	defer patience.Stop()
-	return r.link.NewStream(metadata.NewOutgoingContext(ctx, md), desc, r.name, options...)
+	there, err := r.link.NewStream(metadata.NewOutgoingContext(ctx, md), desc, r.name, options...)
+	if err != nil {
+		return nil, r.unsent(status.Convert(err))
+	}
+	r.progress.enter(stageForwarding)
+	return there, nil
 }
 
 // requests moves what the caller sends, until it has sent all or either side has ended.
 // What the end means is for answers to find out, on the leader's stream.
-func requests(caller grpc.ServerStream, leader grpc.ClientStream, cancel context.CancelCauseFunc) {
+func requests(said *reading, link *seat, leader grpc.ClientStream, cancel context.CancelCauseFunc) {
 	var f frame
 	for {
-		switch err := caller.RecvMsg(&f); {
+		switch err := said.RecvMsg(&f); {
 		case err == nil:
 		case errors.Is(err, io.EOF):
 			_ = leader.CloseSend()
+			return
+		case errors.Is(err, errSuperseded):
 			return
 		default:
 			cancel(err)
 			return
 		}
-		err := leader.SendMsg(&f)
+		err := link.send(leader, &f)
 		f.free()
 		if err != nil {
 			return
 		}
+		said.sent()
 	}
 }
 
 // answers moves what the leader sends, and returns how it ended the call. The header
 // goes first and alone, because the leader may have sent it long before a message; where
 // there was none the caller gets none, either.
-func (r relay) answers(leader grpc.ClientStream) error {
+func (r relay) answers(said *reading, leader grpc.ClientStream) error {
 	header, err := leader.Header()
 	if err == nil && header != nil {
+		said.commit() // the call has begun, and the caller knows
 		if err := r.header(header, r.caller.SendHeader); err != nil {
 			return err
 		}
@@ -133,10 +144,11 @@ func (r relay) answers(leader grpc.ClientStream) error {
 	var f frame
 	for {
 		if err := leader.RecvMsg(&f); errors.Is(err, io.EOF) {
-			return r.ended(leader.Trailer(), status.New(codes.OK, ""))
+			return r.ended(said, leader.Trailer(), status.New(codes.OK, ""))
 		} else if err != nil {
-			return r.ended(leader.Trailer(), status.Convert(err))
+			return r.ended(said, leader.Trailer(), status.Convert(err))
 		}
+		said.commit()
 		err := r.caller.SendMsg(&f)
 		f.free()
 		if err != nil {
@@ -159,28 +171,35 @@ func (r relay) header(md metadata.MD, pass func(metadata.MD) error) error {
 // method. It does what the two loops do, for less than half of what they cost: it takes
 // turns instead of goroutines, and what goes together on the wire stays together.
 func (r relay) exchange() error {
-	var in, out frame
-	defer in.free()
-	defer out.free()
-	if err := only(r.caller, &in); err != nil {
+	if err := r.patience.apart(r.caller.again().fill); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(r.caller.Context())
 	defer cancel(nil)
 	there, err := r.open(ctx, cancel, oneEach)
 	if err != nil {
-		r.caller.unread(&in)
-		return r.unsent(status.Convert(err))
+		return err
 	}
-	if err = there.SendMsg(&in); err == nil {
+	var in, out frame
+	defer in.free()
+	defer out.free()
+	said := r.caller.again()
+	if err := said.RecvMsg(&in); err != nil {
+		return err
+	}
+	err = r.link.send(there, &in)
+	said.sent()
+	if err == nil {
 		err = there.RecvMsg(&out)
 	}
-	if header, _ := there.Header(); header != nil { // it is here by now, or never
+	header, _ := there.Header() // it is here by now, or never
+	if header != nil {
+		said.commit()
 		if err := r.header(header, r.caller.SetHeader); err != nil {
 			return err
 		}
 	}
-	if err := r.ended(there.Trailer(), status.Convert(err)); err != nil {
+	if err := r.ended(said, there.Trailer(), status.Convert(err)); err != nil {
 		return err
 	}
 	return r.caller.SendMsg(&out)

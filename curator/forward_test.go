@@ -55,7 +55,7 @@ func TestRequirement43AnyNodeAnswers(t *testing.T) {
 // one: it does not know the service.
 func TestUnaryIsTold(t *testing.T) {
 	_, follower := pair(t, &script{unary: echo, stream: echoes})
-	unary := &follower.front.router.now().peer.unary
+	unary := &follower.front.router.Now().peer.unary
 	require.False(t, unary.knows(unaryMethod))
 	for _, method := range []string{bidiMethod, serverMethod, clientMethod, unaryMethod, "/test.Script/Missing"} {
 		stream := follower.open(before(t, soon), method)
@@ -301,6 +301,7 @@ func TestRequirement44HalfClose(t *testing.T) {
 
 // Row 44: the caller's end is the service's: a cancel, and a deadline.
 func TestRequirement44CancelAndDeadline(t *testing.T) {
+	t.Parallel()
 	began, ended := make(chan struct{}, 1), make(chan error, 1)
 	s := &script{unary: func(ctx context.Context, _ *message) (*message, error) {
 		began <- struct{}{}

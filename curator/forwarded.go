@@ -2,6 +2,7 @@ package curator
 
 import (
 	"context"
+	"crypto/x509"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
@@ -27,6 +28,8 @@ type arrival struct {
 	hop      hop
 	verified bool  // by Config.VerifyHop, or by a certificate
 	refused  error // the call goes no further
+	// caller is what a node that was verified says of the caller; nil: nothing.
+	caller func() *x509.Certificate
 }
 
 type arrivalKey struct{}
@@ -69,8 +72,11 @@ func (e entrance) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Conte
 	if a.hop, a.refused = hopOf(ctx); a.hop.token > 0 {
 		a.verified, a.refused = vouched(ctx, a.hop, e.verify)
 	}
+	if a.verified {
+		a.caller = introduction(ctx)
+	}
 	ctx = fromCaller(ctx, a.hop)
-	if a == (arrival{}) {
+	if a.hop.token == 0 && a.refused == nil {
 		return ctx
 	}
 	return context.WithValue(ctx, arrivalKey{}, a)

@@ -99,7 +99,15 @@ func TestFramesAreGivenBack(t *testing.T) {
 						leader.fails = at
 					}
 					cancelled := false
-					requests(caller, leader, func(error) { cancelled = true })
+					link := &seat{link: &link{}, share: &share{}}
+					said := &replay{ServerStream: caller, lobby: newLobby(1, 1<<20)}
+					requests(said.again(), link, leader, func(error) { cancelled = true })
+					if at == 0 { // and once more, for the next leader
+						requests(said.again(), link, leader, nil)
+						require.Equal(t, messages, leader.sent-messages)
+						leader.sent = messages
+					}
+					said.drop()
 					require.Zero(t, pool.out, "requests")
 					if at == 0 {
 						require.True(t, leader.closed)
@@ -109,8 +117,8 @@ func TestFramesAreGivenBack(t *testing.T) {
 
 					caller.messages, leader.messages = messages, messages
 					caller.fails, leader.fails = caller.fails+messages+1, leader.fails+messages+1
-					r := relay{forwarder: &forwarder{}, name: "m", caller: &pushback{ServerStream: caller}, leader: &peer{}, link: &link{}}
-					_ = r.answers(leader)
+					v := &visit{front: &front{}, name: "m", caller: &replay{ServerStream: caller, lobby: newLobby(1, 1<<20)}}
+					_ = relay{visit: v, leader: &peer{}, link: link}.answers(v.caller.again(), leader)
 					require.Zero(t, pool.out, "answers")
 				})
 			}

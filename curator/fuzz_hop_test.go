@@ -30,6 +30,7 @@ func FuzzHop(f *testing.F) {
 		{"7", "n", "eldest-user-agent", "somebody else"},
 		{"7", "n", "eldest-authority", "somewhere else"},
 		{"7", "n", "eldest-served", "7"},
+		{"7", "n", "eldest-caller-bin", "\x30\x00"},
 		{"7", "n", ":authority", "there"},
 		{"7", "n", "user-agent", "me"},
 		{"7", "n", "content-type", "application/grpc+json"},
@@ -70,8 +71,9 @@ func FuzzHop(f *testing.F) {
 		got, err := hopOf(incoming(t, sent))
 		require.NoError(t, err)
 		require.Equal(t, hop{token: h.token, from: from}, got, "the caller has a say in the hop")
+		require.Nil(t, introduction(incoming(t, sent)), "the caller has a say in who it is")
 		seen, _ := metadata.FromIncomingContext(fromCaller(incoming(t, sent), got))
-		for _, ours := range []string{"content-type", "grpc-accept-encoding", hopKey, fromKey, agentKey, authorityKey, oddKey, servedKey} {
+		for _, ours := range []string{"content-type", "grpc-accept-encoding", hopKey, fromKey, agentKey, authorityKey, oddKey, servedKey, callerKey} {
 			delete(caller, ours)
 			if ours == "content-type" {
 				delete(seen, ours)

@@ -213,7 +213,7 @@ func TestCloseWaits(t *testing.T) {
 	n.front.crew.Go(func() { <-release })
 	go func() {
 		defer close(closed)
-		_ = n.front.close(0)
+		_ = n.front.close(0, errStopped)
 	}()
 	select {
 	case <-closed:
@@ -226,6 +226,7 @@ func TestCloseWaits(t *testing.T) {
 
 // A local handler that ignores the end of its call does not keep Run from returning.
 func TestStubbornLocalHandler(t *testing.T) {
+	t.Parallel()
 	began, release := make(chan struct{}, 1), make(chan struct{})
 	defer close(release)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -23,7 +23,7 @@ func healthy(t testing.TB, p *speaker) (all, leader, alive bool) {
 	t.Helper()
 	list, err := p.health().List(before(t, soon), &healthpb.HealthListRequest{})
 	require.NoError(t, err)
-	require.Len(t, list.GetStatuses(), 3)
+	require.Len(t, list.GetStatuses(), 4)
 	is := func(name string) bool {
 		r, err := p.health().Check(before(t, soon), &healthpb.HealthCheckRequest{Service: name})
 		require.NoError(t, err)
@@ -119,6 +119,7 @@ func TestHealthWatch(t *testing.T) {
 	case <-time.After(soon):
 		require.Fail(t, "the server waits for its streams")
 	}
+	require.Equal(t, notServing, leader.next(), "the last word of a node that stops")
 	for _, w := range []watched{leader, alive, who} {
 		_, err := w.stream.Recv()
 		require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)

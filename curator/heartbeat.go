@@ -7,21 +7,26 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	grpcpeer "google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
-// heartbeat finds out that a leader is dead whose connection does not break: its machine
+// heartbeat finds out that a leader is dead whose connections do not break: its machine
 // lost its power, or a network drops its packets. Without it the calls in flight would
 // hang for as long as gRPC's own pings take, which is at least ten seconds.
 //
 // While calls are in flight it asks the leader's health service, which every node
-// answers in every state. Any answer will do, a refusal as well: somebody is there.
+// answers in every state. Any answer will do, a refusal as well: somebody is there. It has
+// a connection of its own, because on another one calls may hold up the question.
 type heartbeat struct {
 	every   time.Duration // between two questions
 	timeout time.Duration // of each question
-	misses  int           // in a row that give the connection up
+	misses  int           // in a row that give the connections up
 }
 
 // Of a leader that falls silent it is known after 3 to 6 seconds. One that is so busy
@@ -29,30 +34,29 @@ type heartbeat struct {
 // calls on them.
 var everyday = heartbeat{every: time.Second, timeout: 2 * time.Second, misses: 2}
 
-// watch returns when the link was given up, by itself or by others.
-func (h heartbeat) watch(l *link) {
+// watch returns when the pulse was given up, by itself or by others.
+func (h heartbeat) watch(p *peer, pulse *link) {
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
 	missed := 0
 	for {
 		select {
-		case <-l.gone:
+		case <-pulse.life.Done():
 			return
 		case <-tick.C:
 		}
-		if l.calls.Load() == 0 || h.answered(l) {
+		if !p.busy() || h.answered(pulse) {
 			missed = 0
 			continue
 		}
 		if missed++; missed >= h.misses {
-			l.giveUp(fmt.Errorf("it did not answer %d times within %v", missed, h.timeout))
+			p.giveUp(fmt.Errorf("it did not answer %d times within %v", missed, h.timeout))
 		}
 	}
 }
 
-// answered asks once. Where the leader limits the streams of a connection, and calls have
-// taken all of them, nothing could be asked: that says nothing of the leader, and gRPC's
-// pings have to do.
+// answered asks once. Where the leader allows one stream on a connection, nothing can be asked
+// beside heed's: that says nothing of the leader, and gRPC's pings have to do.
 func (h heartbeat) answered(l *link) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
 	defer cancel()
@@ -62,4 +66,31 @@ func (h heartbeat) answered(l *link) bool {
 		return true
 	}
 	return there.Addr == nil && l.GetState() == connectivity.Ready
+}
+
+// heed listens to the leader until the pulse is given up, and passes on whether it serves.
+// A leader that stops says so first, and then new calls wait for the next one. A leader of
+// whom nothing is known any more is tried.
+func (h heartbeat) heed(pulse *link, serves func(bool)) {
+	for h.listen(pulse, serves) && retry.Sleep(pulse.life, h.every) == nil {
+	}
+	<-pulse.life.Done()
+	serves(true)
+}
+
+// listen is false if the leader has nothing to say on the matter.
+func (h heartbeat) listen(pulse *link, serves func(bool)) bool {
+	stream, err := healthpb.NewHealthClient(pulse).Watch(pulse.life, &healthpb.HealthCheckRequest{Service: healthServing})
+	for err == nil {
+		var is *healthpb.HealthCheckResponse
+		if is, err = stream.Recv(); err == nil {
+			serves(is.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING)
+		}
+	}
+	switch status.Code(err) {
+	case codes.Unimplemented, codes.NotFound, codes.PermissionDenied, codes.Unauthenticated:
+		return false
+	default:
+		return true
+	}
 }

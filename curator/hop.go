@@ -27,18 +27,24 @@ const (
 	agentKey     = "eldest-user-agent"
 	authorityKey = "eldest-authority"
 	// oddKey has in pairs, key and value, what gRPC accepts of a caller and does not send
-	// itself (see odd).
+	// itself (see odd), and who the caller is (see callerKey).
 	oddKey = "eldest-odd-bin"
 	// servedKey is in the trailer of every answer that a curator gives to a forwarded
 	// call. An answer without it was made up by a connection that broke, or by somebody
-	// who is no curator.
+	// who is no curator. Its first value is the token. The second, begun, is there if the call
+	// has come to a handler; without it, it may go to the next leader as it came. (It is this way
+	// round because a handler can add to a trailer, and cannot take anything away.)
 	servedKey = "eldest-served"
+	begun     = "begun"
 	// unaryKey is in that trailer if the method is unary: one message each way.
 	unaryKey = "eldest-unary"
+	// refusedKey is in that trailer if a curator has answered in the service's place: why
+	// (Refusal).
+	refusedKey = "eldest-refused"
 )
 
 // hopKeys are those that come with a hop and with no other call.
-var hopKeys = []string{hopKey, fromKey, agentKey, authorityKey, oddKey}
+var hopKeys = []string{hopKey, fromKey, agentKey, authorityKey, oddKey, callerKey}
 
 // hop is what a forwarded call says of itself. The zero hop is that of a call that
 // comes from a caller.
@@ -93,7 +99,8 @@ func toLeader(ctx context.Context, h hop) metadata.MD {
 	delete(md, "grpc-accept-encoding")
 	delete(md, servedKey)
 	delete(md, oddKey)
-	var pairs []string
+	delete(md, callerKey)
+	pairs := introduced(ctx)
 	for key, values := range odd(md) {
 		for _, value := range values {
 			pairs = append(pairs, key, value)
@@ -177,5 +184,6 @@ func toCaller(md metadata.MD) metadata.MD {
 	delete(md, "grpc-status-details-bin")
 	delete(md, servedKey)
 	delete(md, unaryKey)
+	delete(md, refusedKey)
 	return md
 }

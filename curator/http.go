@@ -13,6 +13,7 @@ import (
 type roleHandler struct {
 	want     elector.Role
 	me       self
+	life     life
 	statuses statuses
 }
 
@@ -30,7 +31,8 @@ type roleAnswer struct {
 }
 
 // ServeHTTP answers GET and HEAD, on any path, from the status at this moment. It never
-// blocks. The answer is for this moment only, so nobody may keep it.
+// blocks. The answer is for this moment only, so nobody may keep it. A node that is
+// stopping takes no more calls, whatever it is until it has stopped.
 func (h roleHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -48,7 +50,7 @@ func (h roleHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
 	code := http.StatusServiceUnavailable
-	if s.Role() == h.want {
+	if s.Role() == h.want && !h.life.over() {
 		code = http.StatusOK
 	}
 	w.WriteHeader(code)

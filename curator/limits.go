@@ -17,6 +17,10 @@ const (
 	// DefaultMaxStreams bounds the calls of a connection. gRPC's own default is none; a
 	// goroutine or two and some kilobytes are spent on each, whoever began it.
 	DefaultMaxStreams = 4096
+	// DefaultMaxWaiting bounds the calls that wait for a leader, or a connection to it.
+	DefaultMaxWaiting = 4096
+	// DefaultMaxHeld bounds what they hold of messages meanwhile, in bytes.
+	DefaultMaxHeld = 64 << 20
 )
 
 // limited returns the configuration with its limits, or what is wrong with them.
@@ -29,6 +33,8 @@ func (c Config) limited() (Config, error) {
 		{"MaxMessage", &c.MaxMessage, DefaultMaxMessage},
 		{"MaxMetadata", &c.MaxMetadata, DefaultMaxMetadata},
 		{"MaxStreams", &c.MaxStreams, DefaultMaxStreams},
+		{"MaxWaiting", &c.MaxWaiting, DefaultMaxWaiting},
+		{"MaxHeld", &c.MaxHeld, DefaultMaxHeld},
 	} {
 		switch {
 		case *limit.is < 0, *limit.is > math.MaxInt32: // of which gRPC makes 32 bits

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"math"
-	"net"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +19,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/elector"
 )
 
 // Whoever asks for no limits has some; and what cannot be one is refused.
@@ -28,24 +27,11 @@ func TestLimitsHaveDefaults(t *testing.T) {
 	require.Equal(t, DefaultMaxMessage, n.cfg.MaxMessage)
 	require.Equal(t, DefaultMaxMetadata, n.cfg.MaxMetadata)
 	require.Equal(t, DefaultMaxStreams, n.cfg.MaxStreams)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, listener.Close()) }()
-	for name, change := range map[string]func(*Config){
-		"MaxMessage":  func(cfg *Config) { cfg.MaxMessage = -1 },
-		"MaxMetadata": func(cfg *Config) { cfg.MaxMetadata = -1 },
-		"MaxStreams":  func(cfg *Config) { cfg.MaxStreams = math.MaxInt32 + 1 },
-	} {
-		cfg := Config{
-			Elector:  elector.Config{Election: "test", NodeID: "n", Source: elector.Always(elector.Clients{})},
-			Listener: listener,
-			Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
-		}
-		change(&cfg)
-		_, err := New(cfg)
-		require.ErrorIs(t, err, eldest.ErrInvalid)
-		require.ErrorContains(t, err, "Config."+name)
-	}
+	cfg := n.cfg
+	cfg.MaxStreams = math.MaxInt32 + 1
+	_, err := New(cfg)
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+	require.ErrorContains(t, err, "Config.MaxStreams")
 }
 
 // sized sends a message of so many bytes in all, as a unary call and in a stream, and
@@ -216,5 +202,22 @@ func TestLargeAnswers(t *testing.T) {
 		_, err = careful.unary(before(t, soon), large, grpc.MaxCallRecvMsgSize(math.MaxInt))
 		require.False(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 		require.ErrorContains(t, err, "larger than max")
+	}
+}
+
+// What the leader's limit refuses is the call's own fault: it is not tried again.
+func TestMaxMessageOfTheLeaderIsFinal(t *testing.T) {
+	var refused atomic.Int64
+	leader := newNode(t, "leader", func(cfg *Config) { cfg.MaxMessage = 1000 })
+	leader.leads(7, &script{unary: echo, stream: echoes})
+	follower := newNode(t, "follower", func(cfg *Config) {
+		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithStatsHandler(trailers{&refused}))
+	})
+	follower.front.router.follow(leader.as(7))
+	for range 2 {
+		refused.Store(0)
+		_, err := follower.unary(before(t, soon), strings.Repeat("x", 2000))
+		require.Equal(t, codes.ResourceExhausted, status.Code(err))
+		require.EqualValues(t, 1, refused.Load(), "it was sent again")
 	}
 }

@@ -76,6 +76,7 @@ func (p *pool) join(cfg *Config) {
 // Row 44: 64 MiB in either direction at once, in messages of all sizes; and messages
 // larger than any default. All buffers go back to where they came from.
 func TestRequirement44LargeStreams(t *testing.T) {
+	t.Parallel()
 	const total = 64 << 20
 	p := &pool{BufferPool: mem.DefaultBufferPool()}
 	s := &script{stream: echoes, unary: echo}

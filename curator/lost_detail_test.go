@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,10 +123,11 @@ func TestRow51LossOfAnotherRequestOfTheSameElection(t *testing.T) {
 // Row 51: a leader may still pass on what another election's curator has said, such as one
 // of an earlier version; the node that forwarded does not.
 func TestRow51AnotherElectionsLossAtTheHop(t *testing.T) {
-	said := refusal{election: "another", token: 9, node: "n", untouched: true, why: "because"}.err()
+	var said atomic.Value
+	said.Store(refusal{election: "another", token: 9, node: "n", untouched: true, why: "because"}.err())
 	leader := newNode(t, "leader", func(cfg *Config) {
 		cfg.ServerOptions = append(cfg.ServerOptions, grpc.StreamInterceptor(func(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
-			return said
+			return said.Load().(error)
 		}))
 	})
 	leader.leads(7, &script{unary: echo})
@@ -137,7 +139,7 @@ func TestRow51AnotherElectionsLossAtTheHop(t *testing.T) {
 	_, err = follower.unary(before(t, soon), "")
 	require.ErrorContains(t, err, "because")
 	require.Empty(t, status.Convert(err).Details(), "it passed the hop")
-	said = refusal{election: "test", token: 7, node: "n", untouched: true, why: "because"}.err()
+	said.Store(refusal{election: "test", token: 7, node: "n", untouched: true, why: "because"}.err())
 	_, err = follower.unary(before(t, soon), "")
 	require.True(t, requireRetry(t, err).GetNothingApplied(), "the leader's own")
 }

@@ -36,7 +36,7 @@ func atBoth(t *testing.T, s *script, test func(t *testing.T, n, leader *node, te
 	for _, name := range []string{"leader", "follower"} {
 		t.Run(name, func(t *testing.T) {
 			leader, follower := pair(t, s, change...)
-			tenure := leader.front.router.now().tenure
+			tenure := leader.front.router.Now().tenure
 			if name == "leader" {
 				test(t, leader, leader, tenure)
 			} else {
@@ -175,22 +175,42 @@ func TestRequirement45SendersEnd(t *testing.T) {
 	leader, follower := pair(t, s, func(cfg *Config) { cfg.Grace = time.Hour })
 	stream := follower.open(before(t, soon), bidiMethod)
 	take(t, full, "the handler") // and goes on until nobody takes more
-	leader.loses(leader.front.router.now().tenure, errDeposed)
+	leader.loses(leader.front.router.Now().tenure, errDeposed)
 	require.Equal(t, codes.Unavailable, status.Code(take(t, ended, "the handler's end")))
 	requireRetry(t, stream.end())
 }
 
-// Row 45: a call whose message was not there yet has changed nothing, and this is said.
-func TestRequirement45NothingApplied(t *testing.T) {
+// Row 45: a unary call begins when its message is here, and not before: the end of a tenure
+// before that is nothing to it.
+func TestRequirement45MessageThatIsOnItsWay(t *testing.T) {
+	t.Parallel()
 	s := &script{unary: echo}
-	leader := newNode(t, "leader", func(cfg *Config) { cfg.Grace = time.Hour })
-	tenure := leader.leads(7, s)
-	stream := leader.open(before(t, soon), unaryMethod)
-	stream.send("the message, and no half-close")
-	until(t, func() bool { return leader.busy(tenure) > 0 }, "the call is in the tenure")
-	leader.loses(tenure, errDeposed)
-	require.True(t, requireRetry(t, stream.end()).GetNothingApplied())
-	require.Zero(t, leader.calls.Load())
+	for name, known := range map[string]bool{"at the leader": true, "at a follower": false, "at a follower that knows the method": true} {
+		t.Run(name, func(t *testing.T) {
+			leader := newNode(t, "leader", func(cfg *Config) { cfg.Grace = time.Hour })
+			tenure, n := leader.leads(7, s), leader
+			if name != "at the leader" {
+				n = newNode(t, "follower", func(cfg *Config) { cfg.Grace = time.Second })
+				n.front.router.follow(leader.as(7))
+				if known {
+					n.front.router.Now().peer.unary.learn(unaryMethod)
+				}
+			}
+			stream := n.open(before(t, soon), unaryMethod)
+			stream.send("the message, and no half-close")
+			require.Never(t, func() bool { return leader.busy(tenure) > 0 }, 50*time.Millisecond, time.Millisecond)
+			leader.loses(tenure, errDeposed)
+			leader.leads(8, s)
+			if n != leader {
+				n.front.router.follow(leader.as(8))
+				time.Sleep(1200 * time.Millisecond) // the connection to the last tenure's leader is closed
+			}
+			require.NoError(t, stream.CloseSend())
+			stream.expect("the message, and no half-close")
+			require.NoError(t, stream.end())
+			require.EqualValues(t, 1, leader.calls.Load())
+		})
+	}
 }
 
 // Row 45: the refusals of a guard, in a tenure that has not ended yet on this side. The
@@ -289,18 +309,14 @@ func TestHandlerBeginsOnlyWhileTheTenureHolds(t *testing.T) {
 // The message of a unary call may come long after the call: then the handler begins, or
 // does not.
 func TestMessageThatComesTooLate(t *testing.T) {
-	n := newNode(t, "n")
+	n := newNode(t, "n", func(cfg *Config) { cfg.Wait = 50 * time.Millisecond })
 	tenure := n.tenure(7, &script{unary: echo})
 	var holds atomic.Bool
 	holds.Store(true)
 	tenure.holds = holds.Load
 	n.front.router.lead(tenure)
 	call := n.open(before(t, soon), unaryMethod)
-	require.Eventually(t, func() bool {
-		tenure.mu.Lock()
-		defer tenure.mu.Unlock()
-		return tenure.running == 1
-	}, soon, time.Millisecond)
+	time.Sleep(2 * n.front.wait) // the caller's time, not the call's
 	holds.Store(false)
 	call.send("late")
 	require.NoError(t, call.CloseSend())

@@ -31,11 +31,11 @@ func TestNeverForwardedToOneself(t *testing.T) {
 	itself := func(r *route) bool {
 		return r.reason != nil && strings.Contains(r.reason.Error(), "the leader is this node")
 	}
-	_, err = m.front.router.cell.Reader().NextWhere(before(t, soon), itself)
+	_, err = m.front.router.Reader().NextWhere(before(t, soon), itself)
 	require.NoError(t, err)
 	_, err = m.unary(before(t, 100*time.Millisecond))
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
-	_, err = m.front.router.cell.Reader().NextWhere(before(t, soon), itself) // as before
+	_, err = m.front.router.Reader().NextWhere(before(t, soon), itself) // as before
 	require.NoError(t, err)
 	_, err = m.etcd.Delete(before(t, soon), key)
 	require.NoError(t, err)

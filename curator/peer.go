@@ -3,41 +3,62 @@ package curator
 import (
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
-
 	"github.com/eldest-io/eldest/elector"
 )
 
-// peer is the leader of one tenure, as the others reach it. It has at most one
-// connection, made when the first call wants it and again after one was given up.
+// peer is the leader of one tenure, as the others reach it: over a few connections that are
+// made when calls want them, and one more for what the nodes ask each other.
 //
-// Invariant: once closed, it has none and makes none.
+// A caller's calls share a connection while any of them is in flight, so that one whose
+// streams nobody reads holds up itself and not all others.
+//
+// Invariant: once closed, it has no connection and makes none. While it has one for calls it is
+// tended.
 type peer struct {
 	leader elector.Leader
 	dial   func(elector.Leader) (*link, error)
-	// beat watches a new connection until it is given up, on a goroutine of its own.
-	beat func(*link)
+	// tend watches the leader, over a connection of its own, until that is given up.
+	tend func(p *peer, pulse *link)
 
 	// dialling is held while a connection is made. That asks for credentials, and
 	// whoever answers must not hold up the one who closes the peer.
 	dialling sync.Mutex
 
 	mu     sync.Mutex
-	link   *link
-	closed error // why
+	links  []*link
+	pulse  *link
+	shares map[any]*share // by caller
+	closed error          // why
 
 	unary unaries
+	// leaving says that the leader has told that it serves no more; the router's.
+	leaving bool
 	// warned says that it was logged that this leader cannot be reached.
 	warned sync.Once
 }
+
+// share is what one caller has in flight on one connection.
+type share struct {
+	link    *link
+	calls   int // guarded by the peer's mutex
+	sending atomic.Int64
+}
+
+// seat is the place of one call on a connection.
+type seat struct {
+	*link
+	peer   *peer
+	caller any
+	share  *share
+}
+
+// maxLinks is how many connections a peer has for calls, at most.
+const maxLinks = 4
 
 // unaries are the methods of which the leader has said that they are unary. It serves
 // them, so their number is bounded.
@@ -50,68 +71,136 @@ func (u *unaries) knows(name string) bool {
 
 func (u *unaries) learn(name string) { u.names.Store(name, nil) }
 
-// link is one connection of a peer's.
-type link struct {
-	*grpc.ClientConn
-	// calls counts those in flight.
-	calls atomic.Int64
-	// retired says that no more of them begin.
-	retired atomic.Bool
-	// impostor says that who was reached last was not the leader.
-	impostor atomic.Bool
-
-	gone chan struct{} // closed when it was given up
-
-	mu    sync.Mutex
-	why   error // it was given up
-	timer *time.Timer
-}
-
-// take returns the connection for one call, which ends with the link's done. It does
+// take returns a place for one call of a caller's, which ends with the seat's done. It does
 // not block: gRPC dials behind it. The error is errHungUp, with the reason, or that of
 // an address which cannot be dialled at all. The connection may have been given up since.
-func (p *peer) take() (*link, error) {
-	if l, err := p.present(); l != nil || err != nil {
-		return l, err
+func (p *peer) take(caller any) (*seat, error) {
+	if s, err := p.present(caller); s != nil || err != nil {
+		return s, err
 	}
 	p.dialling.Lock()
 	defer p.dialling.Unlock()
-	if l, err := p.present(); l != nil || err != nil {
-		return l, err // somebody else was quicker
+	if s, err := p.present(caller); s != nil || err != nil {
+		return s, err // somebody else was quicker
 	}
 	l, err := p.dial(p.leader)
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed != nil {
-		l.giveUp(p.closed)
-		return nil, fmt.Errorf("%w: %w", errHungUp, p.closed)
+	var pulse *link
+	if !p.tended() {
+		if pulse, err = p.dial(p.leader); err != nil {
+			l.giveUp(err)
+			return nil, err
+		}
 	}
-	p.link = l
-	l.calls.Add(1) // now: after a stall it may be given up before anybody can ask for it
-	p.beat(l)
-	return l, nil
-}
-
-// present returns the connection that there is, for one call; nil if there is none.
-func (p *peer) present() (*link, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.closed != nil:
+		err = p.closed
+	case p.pulse == nil && pulse == nil:
+		err = errIdle // all were given up in this moment: once more
+	case pulse != nil:
+		p.pulse = pulse
+		p.tend(p, pulse)
+	}
+	if err != nil {
+		l.giveUp(err)
+		if pulse != nil {
+			pulse.giveUp(err)
+		}
+		return nil, fmt.Errorf("%w: %w", errHungUp, err)
+	}
+	p.links = append(p.links, l)
+	return p.seat(caller, &share{link: l}), nil // now: after a stall it may be given up before anybody can ask for it
+}
+
+// tended reports whether somebody watches the leader.
+func (p *peer) tended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pulse != nil
+}
+
+// present finds a place on the connections that there are; nil if one is to be made.
+func (p *peer) present(caller any) (*seat, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed != nil {
 		return nil, fmt.Errorf("%w: %w", errHungUp, p.closed)
-	case p.link == nil || p.link.given():
+	}
+	p.links = slices.DeleteFunc(p.links, (*link).given)
+	mine := p.shares[caller]
+	if mine != nil && !mine.link.given() && mine.link.sending.Load() <= mine.sending.Load() {
+		return p.seat(caller, mine), nil
+	}
+	var best *link
+	for _, l := range p.links {
+		if best == nil || l.load() < best.load() {
+			best = l
+		}
+	}
+	if best == nil || best.load() > 0 && len(p.links) < maxLinks {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	p.link.calls.Add(1)
-	return p.link, nil
+	return p.seat(caller, &share{link: best}), nil
+}
+
+// seat gives a call of a caller's a place. The caller of this holds mu.
+func (p *peer) seat(caller any, s *share) *seat {
+	if p.shares == nil {
+		p.shares = make(map[any]*share)
+	}
+	p.shares[caller] = s
+	s.calls++
+	s.link.calls.Add(1)
+	return &seat{link: s.link, peer: p, caller: caller, share: s}
+}
+
+// done ends a call.
+func (s *seat) done() {
+	s.peer.mu.Lock()
+	if s.share.calls--; s.share.calls == 0 && s.peer.shares[s.caller] == s.share {
+		delete(s.peer.shares, s.caller)
+	}
+	s.peer.mu.Unlock()
+	s.link.done()
+}
+
+// send sends a message, and notes that it is being sent.
+func (s *seat) send(there interface{ SendMsg(m any) error }, f *frame) error {
+	s.sending.Add(1)
+	s.share.sending.Add(1)
+	defer s.sending.Add(-1)
+	defer s.share.sending.Add(-1)
+	return there.SendMsg(f)
+}
+
+// busy reports whether any call is in flight.
+func (p *peer) busy() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.links, func(l *link) bool { return l.calls.Load() > 0 })
 }
 
 var errHungUp = errors.New("the connection was closed")
 
-// close gives the connection up, for good: when the last call there has ended, after
+// giveUp closes all connections, and calls in flight there end. The next call makes new ones.
+func (p *peer) giveUp(reason error) {
+	p.mu.Lock()
+	links := p.links
+	if p.pulse != nil {
+		links = append(links, p.pulse)
+	}
+	p.links, p.pulse = nil, nil
+	p.mu.Unlock()
+	for _, l := range links {
+		l.giveUp(reason)
+	}
+}
+
+// close gives the connections up, for good: each when the last call there has ended, after
 // linger at the latest. A leader that resigned has just answered its last calls, and the
 // news of the next one may be quicker than the answers.
 func (p *peer) close(reason error, linger time.Duration) {
@@ -120,137 +209,10 @@ func (p *peer) close(reason error, linger time.Duration) {
 	if p.closed == nil {
 		p.closed = reason
 	}
-	if p.link != nil {
-		p.link.retire(reason, linger)
+	for _, l := range p.links {
+		l.retire(reason, linger)
 	}
-}
-
-// done ends a call.
-func (l *link) done() {
-	if l.calls.Add(-1) == 0 && l.retired.Load() {
-		l.giveUp(errIdle)
-	}
-}
-
-// retire gives the connection up when no calls are in flight, after linger at the latest.
-func (l *link) retire(reason error, linger time.Duration) {
-	l.mu.Lock()
-	if l.why == nil && l.timer == nil {
-		l.timer = time.AfterFunc(linger, func() { l.giveUp(reason) })
-	}
-	l.mu.Unlock()
-	l.retired.Store(true) // before the look at calls, as done looks at them before this
-	if l.calls.Load() == 0 || linger <= 0 {
-		l.giveUp(reason)
-	}
-}
-
-// giveUp closes the connection, and calls in flight there end. Only the first reason
-// counts.
-func (l *link) giveUp(reason error) {
-	l.mu.Lock()
-	first := l.why == nil
-	if first {
-		l.why = reason
-		if l.timer != nil {
-			l.timer.Stop()
-		}
-		close(l.gone)
-	}
-	l.mu.Unlock()
-	if first {
-		_ = l.Close()
-	}
-}
-
-// given reports whether the connection was given up.
-func (l *link) given() bool {
-	select {
-	case <-l.gone:
-		return true
-	default:
-		return false
-	}
-}
-
-// reason returns why the connection was given up, or nil.
-func (l *link) reason() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.why
-}
-
-var errIdle = errors.New("nobody used it any more")
-
-// The pace of a connection between two nodes.
-const (
-	// pingEvery is the least that gRPC's client allows; hence the heartbeat beside it.
-	pingEvery   = 10 * time.Second
-	pingTimeout = 3 * time.Second
-	// pingLimit is what the server allows; it ends connections that ping more often.
-	pingLimit = 5 * time.Second
-	// A leader that cannot be dialled is tried again this often: calls fail meanwhile.
-	dialFirst, dialLimit, dialTimeout = 50 * time.Millisecond, time.Second, 5 * time.Second
-)
-
-var errNoCredentials = errors.New("Config.PeerCredentials has none for it")
-
-// How much may be under way to a reader who does not read, on a stream and on all of a
-// connection. They are fixed because gRPC otherwise measures each connection with a ping
-// for every message, which costs a short forwarded call a quarter of its time.
-const (
-	streamWindow = 512 << 10
-	connWindow   = 4 << 20
-)
-
-// secured returns an error unless options say how a connection is secured, be it that it is
-// not. It dials nobody.
-func secured(options []grpc.DialOption) error {
-	conn, err := grpc.NewClient("passthrough:///leader", options...)
-	if err != nil {
-		return err // gRPC wants to be told, too
-	}
-	return conn.Close()
-}
-
-// dialer returns the function that makes connections to leaders.
-//
-// The call's own limits are the caller's and the service's business, so none are set
-// here; and nothing is sent twice on our account: what may have reached the leader may
-// have been carried out.
-//
-// Where the listener has credentials there is no plain text by default: a connection for
-// which nothing was said is not made.
-func dialer(cfg Config) func(elector.Leader) (*link, error) {
-	options := []grpc.DialOption{
-		grpc.WithDisableRetry(),
-		grpc.WithDisableServiceConfig(),
-		grpc.WithNoProxy(),
-		grpc.WithStaticStreamWindowSize(streamWindow),
-		grpc.WithStaticConnWindowSize(connWindow),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingEvery, Timeout: pingTimeout}),
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: dialFirst, Multiplier: 1.6, Jitter: 0.2, MaxDelay: dialLimit},
-			MinConnectTimeout: dialTimeout,
-		}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt), grpc.MaxCallSendMsgSize(math.MaxInt)),
-	}
-	if cfg.ServerCredentials == nil {
-		options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials())) // unless there are others
-	}
-	options = append(options, cfg.PeerOptions...)
-	return func(to elector.Leader) (*link, error) {
-		l := &link{gone: make(chan struct{})}
-		own := options[:len(options):len(options)]
-		if cfg.PeerCredentials != nil {
-			transport := cfg.PeerCredentials(to)
-			if transport == nil {
-				return nil, errNoCredentials
-			}
-			own = append(own, grpc.WithTransportCredentials(vouching{transport, &l.impostor}))
-		}
-		var err error
-		l.ClientConn, err = grpc.NewClient(to.Address, own...)
-		return l, err
+	if p.pulse != nil {
+		p.pulse.giveUp(reason)
 	}
 }

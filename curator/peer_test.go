@@ -128,7 +128,7 @@ func TestRequirement45LeaderDiesWhileForwarding(t *testing.T) {
 		stream.expect("begun")
 		take(t, began, "a handler")
 		take(t, began, "the other")
-		follower.front.router.now().peer.unary.learn(unaryMethod)
+		follower.front.router.Now().peer.unary.learn(unaryMethod)
 		way.cut()
 		for _, err := range []error{take(t, unary, "the unary answer"), stream.end()} {
 			detail := requireRetry(t, err)
@@ -143,15 +143,15 @@ func TestRequirement45LeaderDiesWhileForwarding(t *testing.T) {
 
 // A leader that cannot be reached: nothing has left, in whatever way it would have.
 func TestUnreachableLeader(t *testing.T) {
-	// One look each, with time enough for it: a second one might come when there is none left.
-	// The rest of Config.Wait is waited out.
-	t.Cleanup(func(usual func(int) time.Duration) func() { return func() { lookAgain = usual } }(lookAgain))
-	lookAgain = func(int) time.Duration { return time.Hour }
+	t.Parallel()
 	var log bytes.Buffer
 	follower := newNode(t, "follower", func(cfg *Config) {
 		cfg.Wait = 3 * time.Second
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
+	// One look each, with time enough for it: a second one might come when there is none left.
+	// The rest of Config.Wait is waited out.
+	follower.front.lookAgain = func(int) time.Duration { return time.Hour }
 	l := follower.as(7)
 	l.NodeID, l.Instance, l.Address = "gone", "", etcdtest.Nowhere(t)
 	follower.front.router.follow(l)
@@ -159,7 +159,7 @@ func TestUnreachableLeader(t *testing.T) {
 		_, err := follower.unary(before(t, soon), "")
 		require.True(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 		require.ErrorContains(t, err, "refused")
-		follower.front.router.now().peer.unary.learn(unaryMethod)
+		follower.front.router.Now().peer.unary.learn(unaryMethod)
 	}
 	_, err := follower.unary(before(t, time.Millisecond), "")
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
@@ -194,7 +194,7 @@ func TestUnsentCallsGoElsewhere(t *testing.T) {
 			gone.NodeID, gone.Instance, gone.Address = "gone", "", etcdtest.Nowhere(t)
 			follower.front.router.follow(gone)
 			if known {
-				follower.front.router.now().peer.unary.learn(unaryMethod)
+				follower.front.router.Now().peer.unary.learn(unaryMethod)
 			}
 			unary := asking(func() error {
 				out, err := follower.unary(before(t, soon), "hello")
@@ -237,6 +237,7 @@ func TestTooMuchMetadata(t *testing.T) {
 // A leader that falls silent is given up by the heartbeat, and the calls there end; the
 // next ones get a new connection.
 func TestHeartbeat(t *testing.T) {
+	t.Parallel()
 	s, began := waiting()
 	var way network
 	var beats atomic.Int64
@@ -254,6 +255,7 @@ func TestHeartbeat(t *testing.T) {
 	unary := asking(func() error { _, err := follower.unary(before(t, soon), ""); return err })
 	take(t, began, "a handler")
 	take(t, began, "the other")
+	until(t, func() bool { return beats.Load() >= 1 }, "there is a connection to ask over")
 	dials := way.dials.Load()
 	// As long as it answers it is left alone, however long the calls take.
 	until(t, func() bool { return beats.Load() >= 5 }, "it is asked")
@@ -268,7 +270,7 @@ func TestHeartbeat(t *testing.T) {
 	require.Less(t, time.Since(begun), pingEvery, "that was not the heartbeat")
 
 	way.dead.Store(false)
-	leader.front.router.now().tenure.methods[unaryMethod].impl.(*script).unary = echo
+	leader.front.router.Now().tenure.methods[unaryMethod].impl.(*script).unary = echo
 	_, err := follower.unary(before(t, soon), "")
 	require.NoError(t, err)
 }
@@ -283,16 +285,17 @@ func TestHeartbeatPace(t *testing.T) {
 // Connections to a leader of an earlier tenure are closed, and calls there end; while
 // nobody is known, and when the same leader is seen again, they stay.
 func TestConnectionsToAnOldLeaderAreClosed(t *testing.T) {
+	t.Parallel()
 	s, began := waiting()
 	var way network
 	_, follower := pair(t, s, way.join)
-	old := follower.front.router.now().peer.leader
+	old := follower.front.router.Now().peer.leader
 	stream := follower.open(before(t, soon), bidiMethod)
 	stream.expect("begun")
 	take(t, began, "the handler")
 	follower.front.router.neither(errors.New("not known for a while"))
 	follower.front.router.follow(old)
-	require.Equal(t, 1, way.open())
+	until(t, func() bool { return way.open() == 2 }, "one for calls, one to ask who is there")
 
 	next := newNode(t, "next")
 	next.leads(8, &script{unary: echo})
@@ -300,10 +303,10 @@ func TestConnectionsToAnOldLeaderAreClosed(t *testing.T) {
 	err := stream.end()
 	requireRetry(t, err)
 	require.ErrorContains(t, err, "another tenure is known")
-	until(t, func() bool { return way.open() == 0 }, "the connection is closed")
+	until(t, func() bool { return way.open() == 0 }, "the connections are closed")
 	_, err = follower.unary(before(t, soon), "")
 	require.NoError(t, err)
-	require.Equal(t, 1, way.open())
+	until(t, func() bool { return way.open() == 2 }, "those to the next leader")
 
 	follower.leads(9, &script{unary: echo})
 	until(t, func() bool { return way.open() == 0 }, "a leader needs no leader")
@@ -330,10 +333,10 @@ func TestAnswersAfterTheNextLeaderIsKnown(t *testing.T) {
 	_, err := follower.unary(before(t, soon), "")
 	require.NoError(t, err)
 	require.EqualValues(t, 1, next.calls.Load())
-	require.Equal(t, 2, way.open())
+	until(t, func() bool { return way.open() == 3 }, "that of the call, and two to the next leader")
 	release <- struct{}{}
 	require.NoError(t, take(t, done, "the last answer"))
-	until(t, func() bool { return way.open() == 1 }, "and then the connection is closed")
+	until(t, func() bool { return way.open() == 2 }, "and then the connection is closed")
 }
 
 // While a tenure is set up, no status counts; after it, whatever the status says: tokens
@@ -344,13 +347,13 @@ func TestStaleStatus(t *testing.T) {
 	tenure := n.leads(8, &script{unary: echo})
 	r.follow(other.as(7))
 	r.neither(errDeposed)
-	require.Equal(t, tenure, r.now().tenure, "a tenure ends by its own word")
+	require.Equal(t, tenure, r.Now().tenure, "a tenure ends by its own word")
 	n.loses(tenure, errDeposed)
-	require.ErrorIs(t, r.now().reason, errDeposed)
+	require.ErrorIs(t, r.Now().reason, errDeposed)
 	for _, token := range []eldest.Token{9, 1000, 5} {
 		served := other.leads(token, &script{unary: echo})
 		r.follow(other.as(token))
-		require.Equal(t, token, r.now().peer.leader.Token)
+		require.Equal(t, token, r.Now().peer.leader.Token)
 		_, err := n.unary(before(t, soon), "")
 		require.NoError(t, err)
 		other.loses(served, errDeposed)
@@ -385,11 +388,11 @@ func TestStrangerAtTheLeadersAddress(t *testing.T) {
 // who is refused and who is turned away for a while.
 func TestInterceptorOfTheLeader(t *testing.T) {
 	said := codes.OK
-	refuse := func(_ any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	refuse := func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		if arrived(stream.Context()).hop.token > 0 && said != codes.OK {
 			return status.Error(said, "not you, not now")
 		}
-		return handler(nil, stream)
+		return handler(srv, stream)
 	}
 	_, follower := pair(t, &script{unary: echo}, func(cfg *Config) {
 		cfg.ServerOptions = append(cfg.ServerOptions, grpc.StreamInterceptor(refuse))
@@ -412,23 +415,65 @@ func TestConnectionGivenUpBeforeItsFirstCall(t *testing.T) {
 	leader.leads(7, &script{unary: echo})
 	follower := newNode(t, "follower")
 	follower.front.router.follow(leader.as(7))
-	p := follower.front.router.now().peer
-	stalled := true
-	p.beat = func(l *link) {
-		if stalled {
-			l.giveUp(errors.New("the leader did not answer"))
-		}
-		stalled = false
+	p := follower.front.router.Now().peer
+	p.tend = func(p *peer, pulse *link) { go p.giveUp(errors.New("the leader did not answer")) }
+	for range 100 {
+		seat, err := p.take("a caller")
+		require.NoError(t, err)
+		require.NotNil(t, seat, "neither a connection nor an error")
+		take(t, seat.life.Done(), "the end of the connection")
+		require.ErrorContains(t, seat.reason(), "did not answer")
+		seat.done()
 	}
-	l, err := p.take()
-	require.NoError(t, err)
-	require.NotNil(t, l, "neither a connection nor an error")
-	require.ErrorContains(t, l.reason(), "did not answer")
-	l.done()
+	require.Empty(t, p.shares)
 
-	stalled = true
+	p.tend = func(*peer, *link) {}
 	out, err := follower.unary(before(t, soon), "hello")
 	require.NoError(t, err)
 	require.Equal(t, "hello", out)
 	require.EqualValues(t, 1, leader.calls.Load())
+}
+
+// frozen is a connection whose other end reads nothing any more once it is stuck.
+type frozen struct {
+	net.Conn
+	stuck  *atomic.Bool
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *frozen) Write(b []byte) (int, error) {
+	if c.stuck.Load() {
+		<-c.closed
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *frozen) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// A leader that is frozen does not hold up who comes after it.
+func TestRouteChangesAlthoughTheLastLeaderIsFrozen(t *testing.T) {
+	t.Parallel()
+	var stuck atomic.Bool
+	leader := newNode(t, "leader")
+	leader.leads(7, &script{unary: echo})
+	follower := newNode(t, "follower", func(cfg *Config) {
+		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+			return &frozen{Conn: c, stuck: &stuck, closed: make(chan struct{})}, err
+		}))
+	})
+	follower.front.router.follow(leader.as(7))
+	_, err := follower.unary(before(t, soon), "")
+	require.NoError(t, err)
+	stuck.Store(true)
+	_, err = follower.unary(before(t, 100*time.Millisecond), "")
+	require.Error(t, err)
+	begun := time.Now()
+	follower.leads(8, &script{unary: echo})
+	require.Less(t, time.Since(begun), 3*time.Second, "gRPC takes five to close the connection")
 }

@@ -32,19 +32,23 @@ func limited(t *testing.T, beat heartbeat, streams int) (follower *node, taken [
 
 // A leader that limits streams is not taken for dead because the heartbeat gets none.
 func TestHeartbeatWithoutAStream(t *testing.T) {
-	follower, taken := limited(t, quick, 8)
-	hasty := heartbeat{timeout: 300 * time.Millisecond} // there will be no answer, however long it waits
-	l := follower.front.router.now().peer.link
-	for range 2 * quick.misses {
-		require.True(t, hasty.answered(l))
+	t.Parallel()
+	for _, streams := range []int{1, 8} {
+		follower, taken := limited(t, quick, streams)
+		p := follower.front.router.Now().peer
+		hasty := heartbeat{timeout: 300 * time.Millisecond} // there will be no answer, however long it waits
+		for range 2 * quick.misses {
+			require.True(t, hasty.answered(p.pulse))
+			require.True(t, hasty.answered(p.links[0]), "all of its streams are taken")
+		}
+		for _, f := range taken {
+			f.send("still")
+			f.expect("still")
+			require.NoError(t, f.CloseSend())
+			require.NoError(t, f.end())
+		}
+		require.Nil(t, p.pulse.reason())
 	}
-	for _, f := range taken {
-		f.send("still")
-		f.expect("still")
-		require.NoError(t, f.CloseSend())
-		require.NoError(t, f.end())
-	}
-	require.Nil(t, l.reason())
 }
 
 // The wait for a stream is one for a route: it is bounded, and nothing has left.
@@ -55,7 +59,7 @@ func TestWaitForAStream(t *testing.T) {
 		_, err := follower.unary(before(t, soon), "")
 		require.True(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 		require.ErrorContains(t, err, "in time")
-		follower.front.router.now().peer.unary.learn(unaryMethod)
+		follower.front.router.Now().peer.unary.learn(unaryMethod)
 	}
 	_, err := follower.unary(before(t, 10*time.Millisecond), "")
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
@@ -84,6 +88,6 @@ func TestWaitForAConnection(t *testing.T) {
 		_, err = n.unary(before(t, soon), "")
 		require.True(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 		require.Less(t, time.Since(begun), dialTimeout)
-		n.front.router.now().peer.unary.learn(unaryMethod)
+		n.front.router.Now().peer.unary.learn(unaryMethod)
 	}
 }

@@ -1,6 +1,7 @@
 package curator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,21 +13,22 @@ import (
 	"github.com/eldest-io/eldest/curator/curatorpb"
 )
 
-// refusal is an answer in the place of the service's: UNAVAILABLE, with what is known
-// of whose fault it is not.
+// refusal is an answer in the place of the service's: UNAVAILABLE, or another code, with what
+// is known of whose fault it is not.
 type refusal struct {
 	election string
 	token    eldest.Token // of the tenure that ended, or was asked for; 0: none
 	node     string       // whose tenure it was; empty if there was none
 	// untouched says that it is certain that nothing was changed by the request.
 	untouched bool
+	code      codes.Code // 0: Unavailable
 	why       string
 }
 
 // err returns the status, with a text that says that the call can be retried and a
 // curatorpb.LostLeadership in its details.
 func (r refusal) err() error {
-	st := status.New(codes.Unavailable, text(fmt.Sprintf("eldest: election %q: %s; the request can be retried", r.election, r.why)))
+	st := status.New(cmp.Or(r.code, codes.Unavailable), text(fmt.Sprintf("eldest: election %q: %s; the request can be retried", r.election, r.why)))
 	detailed, err := st.WithDetails(&curatorpb.LostLeadership{
 		Election: r.election, Token: int64(r.token), NodeId: text(r.node), NothingApplied: r.untouched,
 	})

@@ -1,15 +1,14 @@
 package curator
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator/internal/routing"
 	"github.com/eldest-io/eldest/elector"
-	"github.com/eldest-io/eldest/internal/latest"
 )
 
 // route says where calls go. It is immutable.
@@ -19,54 +18,21 @@ type route struct {
 	tenure *tenure // this node leads: here
 	peer   *peer   // it follows: there
 	reason error   // neither: nowhere yet
+	// leaving says that the peer has told that it serves no more: there will be another one.
+	leaving bool
 	// over says that no other route follows.
 	over bool
 	// known is the token of the last tenure that this node has heard of.
 	known eldest.Token
 }
 
-// decision is what a route makes of a call.
-type decision uint8
-
-const (
-	wait    decision = iota // for another route
-	doubt                   // the same, but not for long
-	serve                   // in route.tenure
-	forward                 // to route.peer
-	refuse                  // a forwarded call that came to the wrong node, or too late
-)
-
-// doubtful is how long this node's news may be behind that of the one who forwarded.
-const doubtful = time.Second
-
-// decide says what to do with a call. It is a function of its arguments and the clock.
-//
-// A call that was forwarded here is never forwarded again, so two nodes that each take
-// the other for the leader end it after one hop. It is served in the very tenure that
-// it was meant for; where that tenure is newer than anything this node has heard of, it
-// is this node's own, won and not yet set up. While the last leader is still taken for one
-// here that is no more than likely: the others may also be wrong, and so it does not wait
-// for long.
-func (r *route) decide(h hop) decision {
-	forwarded := h.token > 0
-	switch {
-	case r.over:
-		return refuse
-	case r.tenure != nil && forwarded && h.token != r.tenure.token:
-		return refuse
-	case r.tenure != nil && r.tenure.alive():
-		return serve
-	case r.tenure != nil && forwarded:
-		return refuse
-	case forwarded && h.token <= r.known:
-		return refuse
-	case forwarded && r.peer != nil:
-		return doubt
-	case r.peer != nil:
-		return forward
-	default:
-		return wait
+// Decide implements routing.Route.
+func (r *route) Decide(token eldest.Token) routing.Decision {
+	view := routing.View{Follows: r.peer != nil, Leaving: r.leaving, Known: r.known, Over: r.over}
+	if r.tenure != nil {
+		view.Own, view.Alive = r.tenure.token, r.tenure.alive()
 	}
+	return view.Decide(token)
 }
 
 // why says why nobody can be routed to, for a route that lets calls wait.
@@ -74,6 +40,8 @@ func (r *route) why() error {
 	switch {
 	case r.tenure != nil:
 		return r.tenure.over()
+	case r.leaving:
+		return fmt.Errorf("%w: leader %q is stopping, or not ready yet", eldest.ErrNoLeader, r.peer.leader.NodeID)
 	default:
 		return r.reason
 	}
@@ -103,13 +71,14 @@ type router struct {
 	// linger is how long calls to the leader of the last tenure may take to end.
 	linger time.Duration
 
-	cell latest.Cell[*route]
+	routing.Board[*route]
 
 	mu     sync.Mutex
 	tenure *tenure
 	peer   *peer // the last one, kept while neither
 	known  eldest.Token
-	over   bool
+	// retired says that this node serves no more tenures, over that calls go nowhere.
+	retired, over bool
 }
 
 func newRouter(connect func(elector.Leader) *peer, linger time.Duration) *router {
@@ -122,7 +91,7 @@ func newRouter(connect func(elector.Leader) *peer, linger time.Duration) *router
 func (r *router) lead(t *tenure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over {
+	if r.over || r.retired {
 		return
 	}
 	r.tenure, r.known = t, t.token
@@ -151,7 +120,7 @@ func (r *router) follow(l elector.Leader) {
 	r.known = l.Token // also a lower one, of another etcd or of one that was restored
 	before := r.peer
 	if before != nil && before.leader.Token == l.Token && before.leader.Address == l.Address {
-		r.publish(&route{peer: before})
+		r.publish(&route{peer: before, leaving: before.leaving})
 		return
 	}
 	r.peer = r.connect(l)
@@ -169,13 +138,40 @@ func (r *router) neither(reason error) {
 	}
 }
 
-// stop routes calls nowhere, for good, and returns the tenure that they were routed to,
-// if any. Calls in flight go on.
-func (r *router) stop(reason error) *tenure {
+// serves notes what a leader has told of itself.
+func (r *router) serves(p *peer, serves bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.leaving == !serves {
+		return
+	}
+	p.leaving = !serves
+	if r.Now().peer == p {
+		r.publish(&route{peer: p, leaving: p.leaving})
+	}
+}
+
+// retire takes no more calls into a tenure of this node's, and returns the one that they
+// were routed to, if any. New calls wait for another leader. Those in flight go on.
+func (r *router) retire(reason error) *tenure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.tenure
-	r.over, r.tenure = true, nil
+	r.retired = true
+	if t != nil {
+		r.tenure = nil
+		r.publish(&route{reason: reason})
+	}
+	return t
+}
+
+// stop routes calls nowhere, for good, and returns the tenure that they were routed to,
+// if any. Calls in flight go on.
+func (r *router) stop(reason error) *tenure {
+	t := r.retire(reason)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
 	r.publish(&route{reason: reason})
 	return t
 }
@@ -200,55 +196,5 @@ func (r *router) hangUp(p *peer, reason error, linger time.Duration) {
 
 func (r *router) publish(to *route) {
 	to.known, to.over = r.known, r.over
-	r.cell.Set(to)
-}
-
-// now returns the present route.
-func (r *router) now() *route {
-	to, _ := r.cell.Get() // there is one from newRouter on
-	return to
-}
-
-// errPatience is the end of a wait for a route that its own bound ended.
-var errPatience = errors.New("waited long enough")
-
-// next blocks until the route makes something else of a call than to wait: at most until
-// the given time, and no longer than ctx lives. The error is errPatience or ctx's cause; the
-// route is then the last one that was seen.
-func (r *router) next(ctx context.Context, h hop, until time.Time) (*route, decision, error) {
-	to := r.now()
-	what := to.decide(h)
-	if what > doubt {
-		return to, what, nil
-	}
-	bounded, cancel := context.WithDeadlineCause(ctx, until, errPatience)
-	defer cancel()
-	doubting, stop := context.WithTimeoutCause(bounded, doubtful, errPatience)
-	defer stop()
-	for reader := r.cell.Reader(); ; {
-		bound := bounded
-		if what == doubt {
-			bound = doubting
-		}
-		newer, err := reader.Next(bound)
-		if err != nil {
-			return to, what, err
-		}
-		to, what = newer, newer.decide(h)
-		if what > doubt {
-			return to, what, nil
-		}
-	}
-}
-
-// pause blocks until there is another route than the one that was seen, or for a while,
-// or until ctx ends. It is false if the given time has come instead.
-func (r *router) pause(ctx context.Context, seen *route, while time.Duration, until time.Time) bool {
-	if time.Until(until) <= 0 {
-		return false
-	}
-	bounded, cancel := context.WithTimeout(ctx, min(while, time.Until(until)))
-	defer cancel()
-	_, _ = r.cell.Reader().NextWhere(bounded, func(to *route) bool { return to != seen })
-	return ctx.Err() != nil || time.Until(until) > 0
+	r.Set(to)
 }

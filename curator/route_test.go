@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator/internal/routing"
 	"github.com/eldest-io/eldest/elector"
 )
 
@@ -33,19 +34,19 @@ func TestDecide(t *testing.T) {
 		name  string
 		route *route
 		// of a caller's call, and of one forwarded to an older, to this, to a newer tenure
-		want [4]decision
+		want [4]routing.Decision
 	}{
-		{"leading", leading, [4]decision{serve, refuse, serve, refuse}},
-		{"ended", ended, [4]decision{wait, refuse, refuse, refuse}},
-		{"past its deadline", late, [4]decision{wait, refuse, refuse, refuse}},
-		{"following", following, [4]decision{forward, refuse, refuse, doubt}},
-		{"neither", neither, [4]decision{wait, refuse, refuse, wait}},
-		{"over", over, [4]decision{refuse, refuse, refuse, refuse}},
+		{"leading", leading, [4]routing.Decision{routing.Serve, routing.Refuse, routing.Serve, routing.Refuse}},
+		{"ended", ended, [4]routing.Decision{routing.Wait, routing.Refuse, routing.Refuse, routing.Refuse}},
+		{"past its deadline", late, [4]routing.Decision{routing.Wait, routing.Refuse, routing.Refuse, routing.Refuse}},
+		{"following", following, [4]routing.Decision{routing.Forward, routing.Refuse, routing.Refuse, routing.Doubt}},
+		{"neither", neither, [4]routing.Decision{routing.Wait, routing.Refuse, routing.Refuse, routing.Wait}},
+		{"over", over, [4]routing.Decision{routing.Refuse, routing.Refuse, routing.Refuse, routing.Refuse}},
 	} {
 		for i, token := range []eldest.Token{0, 6, 7, 8} {
 			h := hop{token: token, from: "other"}
-			require.Equal(t, c.want[i], c.route.decide(h), "%s, token %d", c.name, token)
-			if c.want[i] == refuse {
+			require.Equal(t, c.want[i], c.route.Decide(token), "%s, token %d", c.name, token)
+			if c.want[i] == routing.Refuse {
 				require.Error(t, c.route.refusal(h, "n"))
 			}
 			require.True(t, c.route.peer != nil || c.route == leading || c.route.why() != nil, c.name)
@@ -61,16 +62,18 @@ func hopping(ctx context.Context, token string) context.Context {
 // Row 47: two followers that take each other for the leader end it after one hop, as
 // does a node that takes itself for another.
 func TestRequirement47OneHop(t *testing.T) {
+	t.Parallel()
 	// A node that is told of a tenure newer than any it knows may have won that itself,
 	// and waits for it, but not for long.
-	a, b := newNode(t, "a"), newNode(t, "b")
+	soonOver := func(cfg *Config) { cfg.Wait = 100 * time.Millisecond }
+	a, b := newNode(t, "a", soonOver), newNode(t, "b", soonOver)
 	for _, tokens := range [][2]eldest.Token{{7, 7}, {9, 8}, {10, 11}} { // as a and as b see it
 		a.front.router.follow(b.as(tokens[0]))
 		b.front.router.follow(a.as(tokens[1]))
 		begun := time.Now()
 		for _, n := range []*node{a, b} {
 			_, err := n.unary(before(t, soon), "")
-			require.True(t, requireRetry(t, err).GetNothingApplied())
+			require.True(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 			require.ErrorContains(t, err, "which follows node")
 			stream := n.open(before(t, soon), bidiMethod)
 			_ = stream.SendMsg(&message{}) // it may be over by now
@@ -78,7 +81,7 @@ func TestRequirement47OneHop(t *testing.T) {
 		}
 		require.Less(t, time.Since(begun), DefaultWait, "somebody waited")
 	}
-	c := newNode(t, "c")
+	c := newNode(t, "c", soonOver)
 	c.front.router.follow(c.as(7))
 	_, err := c.unary(before(t, soon), "")
 	requireRetry(t, err)
@@ -89,12 +92,12 @@ func TestForwardedForAnotherTenure(t *testing.T) {
 	s := &script{unary: echo}
 	leader := newNode(t, "leader")
 	leader.leads(7, s)
-	follower := newNode(t, "follower")
+	follower := newNode(t, "follower", func(cfg *Config) { cfg.Wait = 100 * time.Millisecond })
 	follower.front.router.follow(leader.as(6))
 	_, err := follower.unary(before(t, soon), "")
 	requireRetry(t, err)
 	require.ErrorContains(t, err, `node "follower" forwarded to "leader", which leads, but with token 7 instead of 6`)
-	leader.loses(leader.front.router.now().tenure, errDeposed)
+	leader.loses(leader.front.router.Now().tenure, errDeposed)
 	follower.front.router.follow(leader.as(7))
 	_, err = follower.unary(before(t, soon), "")
 	requireRetry(t, err)
@@ -167,9 +170,9 @@ func TestRequirement46WaitEnds(t *testing.T) {
 	gone, leave := context.WithCancelCause(context.Background())
 	leave(errDeposed)
 	begun := time.Now()
-	_, _, err = n.front.router.next(gone, hop{}, begun.Add(time.Hour))
+	_, _, err = n.front.router.Next(gone, 0, begun.Add(time.Hour))
 	require.ErrorIs(t, err, errDeposed, "nothing waits for a caller who is gone")
-	n.front.router.pause(gone, n.front.router.now(), time.Hour, begun.Add(time.Hour))
+	n.front.router.Pause(gone, n.front.router.Now(), time.Hour, begun.Add(time.Hour))
 	require.Less(t, time.Since(begun), soon)
 
 	stream := n.open(before(t, soon), bidiMethod)

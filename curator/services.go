@@ -62,7 +62,7 @@ func (s *services) add(desc *grpc.ServiceDesc, impl any) error {
 	}
 	switch {
 	case s.closed:
-		return fmt.Errorf("%w: service %q was registered after Config.Services had returned", eldest.ErrInvalid, desc.ServiceName)
+		return fmt.Errorf("%w: service %q was registered after Config.Services had returned, or Config.Reads", eldest.ErrInvalid, desc.ServiceName)
 	case s.local[desc.ServiceName]:
 		return fmt.Errorf("%w: service %q is one that every node answers itself", eldest.ErrInvalid, desc.ServiceName)
 	case s.names[desc.ServiceName]:

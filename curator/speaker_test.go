@@ -18,6 +18,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/eldest-io/eldest/curator/curatorpb"
+	"github.com/eldest-io/eldest/curator/internal/routing"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -52,6 +53,7 @@ type speaker struct {
 	conn   *grpc.ClientConn
 	// stopping ends the life of the node, as a curator does before it stops its server.
 	stopping context.CancelFunc
+	life     life
 }
 
 // newSpeaker starts a speaker's server; its elector runs once stand is called.
@@ -73,7 +75,10 @@ func newSpeaker(t testing.TB, election, id string, change ...func(*elector.Confi
 	ctx, stopping := context.WithCancel(context.Background())
 	p.stopping = stopping
 	announce(ctx, p.server, p.me(), p)
-	registerHealth(ctx, p.server, p)
+	var routes routing.Board[*route]
+	routes.Set(&route{reason: errStopped})
+	p.life = life{ctx}
+	registerHealth(ctx, p.server, p, &routes)
 	served := make(chan error, 1)
 	go func() { served <- p.server.Serve(listener) }()
 	p.conn, err = grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -151,7 +156,7 @@ func (p *speaker) health() healthpb.HealthClient { return healthpb.NewHealthClie
 // role asks the HTTP handler.
 func (p *speaker) role(want elector.Role, method string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	roleHandler{want: want, me: p.me(), statuses: p}.ServeHTTP(w, httptest.NewRequest(method, "/", nil))
+	roleHandler{want: want, me: p.me(), life: p.life, statuses: p}.ServeHTTP(w, httptest.NewRequest(method, "/", nil))
 	return w
 }
 

@@ -118,7 +118,7 @@ func newNodeBeating(t testing.TB, beat heartbeat, id string, change ...func(*Con
 		if n.conn != nil {
 			require.NoError(t, n.conn.Close())
 		}
-		_ = n.front.close(10 * time.Millisecond)
+		_ = n.front.close(10*time.Millisecond, errStopped)
 		if err := <-served; !errors.Is(err, grpc.ErrServerStopped) { // it had hardly begun
 			require.NoError(t, err)
 		}

@@ -48,7 +48,7 @@ func whom(s elector.Status, instance string) (elector.Leader, error) {
 // the last. It has a goroutine of its own: the logger is not ours and may be slow.
 func (c *Curator) narrate(ctx context.Context) {
 	log := c.cfg.Logger.With("election", c.cfg.Elector.Election, "node", c.cfg.Elector.NodeID)
-	for reader := c.front.router.cell.Reader(); ; {
+	for reader := c.front.router.Reader(); ; {
 		to, err := reader.Next(ctx)
 		if err != nil {
 			return

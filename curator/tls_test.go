@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"math/big"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -147,7 +148,7 @@ func TestRequirement50LeaderWithAnotherNodesCertificate(t *testing.T) {
 // Credentials are the user's to find: that may take its time, and hold up nobody but who
 // wants them; and there may be none.
 func TestPeerCredentials(t *testing.T) {
-	asked, release := make(chan struct{}), make(chan struct{})
+	asked, release := make(chan struct{}, 2), make(chan struct{}) // two connections
 	s := &script{unary: echo}
 	leader, follower := newNode(t, "leader"), newNode(t, "follower", func(cfg *Config) {
 		cfg.PeerCredentials = func(l elector.Leader) credentials.TransportCredentials {
@@ -195,7 +196,7 @@ func TestNoPlainTextBesideTLS(t *testing.T) {
 		require.ErrorIs(t, err, eldest.ErrInvalid)
 		require.ErrorContains(t, err, "plain text")
 
-		_, err = dialer(cfg)(elector.Leader{Identity: identity.Identity{Address: "127.0.0.1:1"}})
+		_, err = dialer(cfg, &sync.WaitGroup{})(elector.Leader{Identity: identity.Identity{Address: "127.0.0.1:1"}})
 		require.Error(t, err, "a connection in plain text")
 	}
 	meant := []grpc.DialOption{unrelated, grpc.WithTransportCredentials(insecure.NewCredentials())}

@@ -207,6 +207,7 @@ func newTap(t *testing.T) *tap {
 // not a byte of a request leaves. And the other way round: a node in plain text, at a
 // leader with TLS, gets nowhere.
 func TestNoPlainTextWhereTLSIsConfigured(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	const secret = "what nobody else may read"
 	follower := newNode(t, "follower", a.mutual("follower"), func(cfg *Config) { cfg.Wait = 300 * time.Millisecond })
@@ -218,7 +219,7 @@ func TestNoPlainTextWhereTLSIsConfigured(t *testing.T) {
 	for range 2 { // before it is known to be unary, and after
 		_, err := follower.unary(metadata.AppendToOutgoingContext(before(t, soon), "password", secret), secret)
 		require.True(t, requireRetry(t, err).GetNothingApplied())
-		follower.front.router.now().peer.unary.learn(unaryMethod)
+		follower.front.router.Now().peer.unary.learn(unaryMethod)
 	}
 	heard := take(t, p.got, "the attempt")
 	require.NotEmpty(t, heard)

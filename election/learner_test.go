@@ -77,7 +77,8 @@ func (w *throughLearner) Watch(ctx context.Context, key string, opts ...clientv3
 // one itself. What one member refuses is no end: the leader is not deposed, the waiter waits
 // on and the observer goes on, through the next member.
 //
-// Broken by rpcerr.Permanent taking the learner's refusal for that of etcd.
+// Broken by rpcerr.Refused taking the learner's refusal for that of etcd, where the end of a
+// watch is taken for final, too.
 func TestLearnerAmongTheEndpoints(t *testing.T) {
 	s := newStage(t)
 	// With patience: an election that a busy machine calls refuses watches, too.

@@ -2,6 +2,7 @@ package election_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -108,6 +110,40 @@ func TestRefusedRemovalIsTriedAgain(t *testing.T) {
 		r.now.Store(false)
 		s.clean(session)
 	})
+}
+
+// The caller and the background remove the same key in turns: while the background's request
+// is on its way, a caller that asks again waits for its answer and sends nothing of its own.
+//
+// Broken by a background that takes no turn.
+func TestOneRemovalAtATime(t *testing.T) {
+	s := newStage(t)
+	var leaving atomic.Bool
+	var sent atomic.Int64
+	held, release := make(chan struct{}), make(chan struct{})
+	kv := etcdtest.WithTxns(s.admin, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+		if leaving.Load() {
+			switch sent.Add(1) {
+			case 1: // the caller's
+				return nil, rpctypes.ErrPermissionDenied
+			case 2: // the background's
+				close(held)
+				<-release
+			}
+		}
+		return t.Commit(t.Context)
+	})
+	l := s.lead(s.candidate("v", func(cfg *election.Config) { cfg.KV, cfg.Timeout = kv, time.Minute }))
+	leaving.Store(true)
+	require.ErrorIs(t, l.Resign(s.ctx), rpctypes.ErrPermissionDenied)
+	<-held
+	again := make(chan error, 1)
+	go func() { again <- l.Resign(s.ctx) }()
+	require.Never(t, func() bool { return sent.Load() > 2 || len(again) > 0 }, 300*time.Millisecond, 10*time.Millisecond)
+	close(release)
+	require.NoError(t, <-again)
+	require.EqualValues(t, 2, sent.Load())
+	require.Empty(t, s.queue())
 }
 
 // Regression 42: a late registration arrives while etcd refuses to remove anything.

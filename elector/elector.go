@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,13 @@ type Elector struct {
 	logs     serial.Queue
 	running  atomic.Bool
 
+	// withdrawing is ended by Withdraw, and withdrawn is closed by Run when the node then
+	// stands no more.
+	withdrawing context.Context //nolint:containedctx // an event that has a cause
+	withdraw    context.CancelCauseFunc
+	withdrawn   chan struct{}
+	leave       sync.Once
+
 	// stuck is closed when the lead function that an earlier Run had to leave behind has
 	// returned; nil if there is none. It belongs to Run, as do the next two:
 	stuck <-chan struct{}
@@ -35,7 +43,8 @@ type Elector struct {
 // New makes an elector. It sends nothing. The error wraps eldest.ErrInvalid.
 func New(cfg Config) (*Elector, error) {
 	cfg, err := cfg.withDefaults()
-	e := &Elector{cfg: cfg, instance: identity.NewInstance(), earlier: true}
+	e := &Elector{cfg: cfg, instance: identity.NewInstance(), earlier: true, withdrawn: make(chan struct{})}
+	e.withdrawing, e.withdraw = context.WithCancelCause(context.Background())
 	if err == nil {
 		_, err = e.value(time.Second)
 	}
@@ -85,7 +94,10 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, l *Lea
 	if !e.running.CompareAndSwap(false, true) {
 		return e.failed("run", eldest.ErrCampaigning)
 	}
-	defer e.running.Store(false)
+	defer func() {
+		e.running.Store(false) // before the look, as Withdraw looks at it after the word
+		e.left()
+	}()
 	e.publish(neither(e.failed("status", errNotYet)), nil)
 	defer func() { // also after a panic of the user's
 		over := errNotRunning
@@ -108,11 +120,14 @@ func (e *Elector) rounds(ctx context.Context, lead func(context.Context, *Leader
 			return fmt.Errorf("%w: %w: that of an earlier Run", context.Cause(ctx), eldest.ErrStuck)
 		}
 	}
+	standing, done := e.standing(ctx)
+	defer done()
 	for attempt := 0; ; attempt++ {
 		r := &round{e: e, lead: lead}
-		err := r.run(ctx)
-		if ctx.Err() != nil {
-			if errors.Is(err, eldest.ErrStuck) {
+		err := r.run(standing)
+		if standing.Err() != nil {
+			e.spectate(ctx)
+			if errors.Is(err, eldest.ErrStuck) && e.isStuck() {
 				return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 			}
 			return context.Cause(ctx)
@@ -127,9 +142,20 @@ func (e *Elector) rounds(ctx context.Context, lead func(context.Context, *Leader
 		e.log(func() {
 			e.cfg.Logger.Log(context.Background(), level, "election round ended", "election", e.cfg.Election, "node", e.cfg.NodeID, "reason", err, "pause", pause)
 		})
-		if cause := retry.Sleep(ctx, pause); cause != nil {
-			return cause
+		if retry.Sleep(standing, pause) != nil {
+			e.spectate(ctx)
+			return context.Cause(ctx)
 		}
+	}
+}
+
+// isStuck reports whether a lead function that was left behind has not returned yet.
+func (e *Elector) isStuck() bool {
+	select {
+	case <-e.stuck: // nil: it was waited for
+		return false
+	default:
+		return e.stuck != nil
 	}
 }
 

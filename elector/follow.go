@@ -50,6 +50,10 @@ func (r *round) observer() (*observe.Observer, error) {
 // observe publishes what an observer reports until that ends or ctx does.
 func (r *round) observe(ctx context.Context, observer *observe.Observer) {
 	states := observer.Subscribe()
+	var over func() error
+	if r.session != nil { // a place in the queue is as good as its lease
+		over = r.session.Err
+	}
 	for {
 		state, err := states.Next(ctx)
 		switch {
@@ -59,11 +63,11 @@ func (r *round) observe(ctx context.Context, observer *observe.Observer) {
 			r.e.publish(neither(err), nil)
 			return
 		}
-		r.e.publish(r.seen(state), r.session.Err)
+		r.e.publish(r.seen(state), over)
 	}
 }
 
-// seen says what an observer's state makes of a node that stands and does not lead.
+// seen says what an observer's state makes of a node that does not lead.
 //
 // Invariant: a node never follows itself, in this life or an earlier one. Its own key
 // is the eldest for a moment before the win is proven, and may be after a loss; whoever
@@ -76,7 +80,7 @@ func (r *round) seen(state eldest.State) Status {
 		return neither(state.Reason)
 	case state.Kind == eldest.Nobody:
 		return nobody(eldest.ErrNoLeader)
-	case state.Leader.Lease == int64(r.session.ID()):
+	case r.session != nil && state.Leader.Lease == int64(r.session.ID()):
 		return nobody(fmt.Errorf("%w: this node is about to lead", eldest.ErrNoLeader))
 	}
 	id, err := e.cfg.Codec.Decode(state.Leader.Value)

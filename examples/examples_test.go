@@ -27,9 +27,11 @@ func TestExamples(t *testing.T) {
 	s := stage{etcd: etcd, endpoints: strings.Join(etcd.Endpoints(), ","), programs: build(t)}
 	t.Run("elector", s.elector)
 	t.Run("service, asked of etcd", func(t *testing.T) {
+		t.Parallel()
 		s.service(t, "plain", insecure.NewCredentials(), nil, func([]string) []string { return []string{"--endpoints", s.endpoints} })
 	})
 	t.Run("service with TLS, asked of the nodes", func(t *testing.T) {
+		t.Parallel()
 		authority := newAuthority(t)
 		s.service(t, "secure", authority.trusted("secure"),
 			func(id string) []string { return authority.files(id, "secure") },
@@ -54,6 +56,7 @@ type stage struct {
 // elector: of two nodes one counts; the other goes on where it was left, and each number is
 // written once.
 func (s stage) elector(t *testing.T) {
+	t.Parallel()
 	node := func(id string) *process {
 		return s.start(t, "elector", "--node", id, "--endpoints", s.endpoints, "--ttl", "30s") // nobody is killed
 	}

@@ -38,7 +38,7 @@ func build(t *testing.T) string {
 	for _, program := range []string{"elector", "curator", "client"} {
 		require.NoError(t, os.CopyFS(filepath.Join(module, program), os.DirFS(program)))
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-mod=mod", "-o", bin+string(filepath.Separator), "./...")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-mod=mod", "-ldflags=-w", "-o", bin+string(filepath.Separator), "./...")
 	cmd.Dir = module
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOPROXY=off")
 	out, err := cmd.CombinedOutput()

@@ -53,7 +53,7 @@
 // TokenFrom(ctx) is the token that a request was admitted with. The handler compares it in
 // the transaction that writes: it advances the newest token in a table of the same
 // database, and rolls back if that one is newer. Then no write of an older leader commits
-// after a write of a newer one. docs/fencing.md has the statements, and examples/sqlite a
+// after a write of a newer one. docs/fencing.md has the statements, and tests/sqlite a
 // program that a test stops for longer than its lease, and whose late write is refused.
 // A handler that finds an older token itself returns a *RefusedError, or has it answer by
 // its ServeHTTP.

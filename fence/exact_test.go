@@ -47,7 +47,7 @@ func (a *account) read() string {
 // What the package does not guarantee, and what does: an older leader's request is
 // admitted, the newer leader's comes and writes, and then the older one writes. Checked
 // only before the handler, it writes over the newer value; checked where it is written, it
-// is refused. examples/sqlite has the same with a database.
+// is refused. tests/sqlite has the same with a database.
 func TestAdmittedBeforeANewerOne(t *testing.T) {
 	for name, exact := range map[string]bool{"checked before the handler": false, "checked where it is written": true} {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package fence_test
 
 import (
-	"context"
 	"errors"
 	"math"
 	"net/http"
@@ -91,6 +90,7 @@ func TestInvalidTokensAreRefused(t *testing.T) {
 	}
 }
 
+// Arguments that tests/badinput does not try.
 func TestInvalidArguments(t *testing.T) {
 	f := newFence(t)
 	store := &fence.Memory{}
@@ -100,32 +100,16 @@ func TestInvalidArguments(t *testing.T) {
 		op  string
 		try func() error
 	}{
-		"Format: no name":             {"format token", func() error { _, err := fence.Format("", 1); return err }},
-		"Format: a name with a slash": {"format token", func() error { _, err := fence.Format("a/b", 1); return err }},
-		"Format: token 0":             {"format token", func() error { _, err := fence.Format("a", 0); return err }},
-		"Format: a negative token":    {"format token", func() error { _, err := fence.Format("a", -1); return err }},
-		"New: no elections":           {"new fence", func() error { _, err := fence.New(fence.Config{Store: store}); return err }},
-		"New: no store":               {"new fence", func() error { _, err := fence.New(fence.Config{Elections: []string{"a"}}); return err }},
+		"Format: a negative token": {"format token", func() error { _, err := fence.Format("a", -1); return err }},
 		"New: a nil store": {"new fence", func() error {
 			_, err := fence.New(fence.Config{Elections: []string{"a"}, Store: (*fence.Memory)(nil)})
 			return err
 		}},
-		"New: a name with a slash": {"new fence", func() error {
-			_, err := fence.New(fence.Config{Elections: []string{"a", "a/b"}, Store: store})
-			return err
-		}},
-		"Admit: no context":           {"admit", func() error { return f.Admit(context.Context(nil), "billing", 1) }},
 		"Admit: no name":              {"admit", func() error { return admit("", 1) }},
 		"Admit: token 0":              {"admit", func() error { return admit("billing", 0) }},
-		"Admit: a negative token":     {"admit", func() error { return admit("billing", -7) }},
-		"Admit: another election":     {"admit", func() error { return admit("orders", 1) }},
 		"Advance: no name":            {"advance", func() error { _, err := store.Advance(t.Context(), "", 1); return err }},
-		"Advance: token 0":            {"advance", func() error { _, err := store.Advance(t.Context(), "a", 0); return err }},
-		"Transport: no tenure":        {"fenced request", func() error { return trip(t, fence.Transport{}) }},
 		"Transport: a nil tenure":     {"fenced request", func() error { return trip(t, fence.Transport{Tenure: nobody}) }},
 		"Transport: a tenure of none": {"format token", func() error { return trip(t, fence.Transport{Tenure: &tenure{token: 1}}) }},
-		"Transport: without a token":  {"format token", func() error { return trip(t, fence.Transport{Tenure: in(0)}) }},
-		"Conn: no tenure":             {"fenced request", func() error { return fence.Conn(nil, nil).Invoke(t.Context(), put, nil, nil) }},
 		"Conn: a nil tenure, a stream": {"fenced request", func() error {
 			_, err := fence.Conn(nil, nobody).NewStream(t.Context(), streams[feed], feed)
 			return err

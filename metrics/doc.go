@@ -1,5 +1,6 @@
 // Package metrics shows an election to Prometheus: one collector for each participant,
-// fed by hooks and by the session, the candidate and the observers that it meets there.
+// fed by hooks and by the session, the candidate and the observers that it meets there; and
+// a second one for each node of a service (package curator), which counts its calls.
 //
 // Not guaranteed: that a counter has counted what happened a moment ago. The hooks that
 // count run off the protocol's goroutine, a little later; behind a hook that blocks they
@@ -19,6 +20,18 @@
 // For an elector or a curator the hooks go into elector.Config (Session.Hooks,
 // Candidate.Hooks, Observer.Hooks), and Attach has the state computed from its status.
 // Whoever wants to hear of the hooks as well uses hooks.Tee.
+//
+// The calls of a curator are counted by a collector of their own:
+//
+//	calls := metrics.NewService("orders")
+//	registry.MustRegister(calls)
+//	c, err := curator.New(curator.Config{…, Hooks: calls.Hooks()})
+//
+//	calls.Attach(c)
+//
+// Each call counts once at the node that the caller has called. A call that this node has
+// forwarded counts at the leader as well, there as a hop. Methods are no labels: callers could
+// make as many as they like.
 //
 // A registry takes any number of elections: each series has the label "election". Two
 // participants of one election in one process need a label of their own
@@ -48,6 +61,13 @@
 //	eldest_observer_subscriptions_total  subscriptions made
 //	eldest_foreign_keys_total         keys in the range that are no candidate's
 //	eldest_hooks_dropped_total        hook calls that were dropped
+//	eldest_service_calls_total        calls, by way and code
+//	eldest_service_call_seconds       what a call took
+//	eldest_service_wait_seconds       for how long it waited for a leader
+//	eldest_service_refusals_total     calls that a node answered in the service's place
+//	eldest_service_waiting_calls      calls that wait now
+//	eldest_service_waiting_bytes      what is kept for them
+//	eldest_service_calls_in_flight    calls that are served or forwarded now
 //
 // docs/observability/metrics.md says of each what it tells the operator; a test holds both
 // lists against the code. Every label value is there from the start, with 0, so that the

@@ -20,6 +20,7 @@ import (
 
 // A hand-over between two participants, as a scrape of each shows it.
 func TestHandOver(t *testing.T) {
+	t.Parallel()
 	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
 	a, b := join(ctx, t, cli, t.Name()), join(ctx, t, cli, t.Name())
 	require.Equal(t, "neither", a.state())
@@ -162,6 +163,7 @@ func (prompt) KeepAliveOnce(_ context.Context, id clientv3.LeaseID) (*clientv3.L
 
 // Dropped calls show while the hook still blocks, and stay counted with the next session.
 func TestDroppedHooksAreCounted(t *testing.T) {
+	t.Parallel()
 	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
 	release := make(chan struct{})
 	p := join(ctx, t, cli, t.Name(), func(cfg *lease.Config) {

@@ -2,15 +2,18 @@ package metrics
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
+func all() []*definition { return slices.Concat(definitions, serviceDefinitions) }
+
 // Rows returns the table of the documentation, as the code has it.
 func Rows() (rows []string) {
-	for _, d := range definitions {
+	for _, d := range all() {
 		labels := "election"
-		if d.label != "" {
-			labels += fmt.Sprintf(", %s (%s)", d.label, strings.Join(d.values, ", "))
+		for _, l := range d.labels {
+			labels += fmt.Sprintf(", %s (%s)", l.name, strings.Join(l.values, ", "))
 		}
 		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s |", d.name, d.kind, labels, d.help))
 	}
@@ -19,7 +22,7 @@ func Rows() (rows []string) {
 
 // Names returns the names of all metrics.
 func Names() (names []string) {
-	for _, d := range definitions {
+	for _, d := range all() {
 		names = append(names, d.name)
 	}
 	return names

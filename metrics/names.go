@@ -9,13 +9,21 @@ import (
 // definition is one metric as Prometheus and the documentation know it.
 type definition struct {
 	name, kind string
-	// labels are those beside "election", with their values.
-	label  string
-	values []string
+	// labels are those beside "election".
+	labels []label
 	help   string
 	// buckets are those of a histogram.
 	buckets []float64
 }
+
+// label is a label, with all the values that it can have.
+type label struct {
+	name   string
+	values []string
+}
+
+// by is the one label of a metric.
+func by(name string, values ...string) []label { return []label{{name, values}} }
 
 const (
 	gauge     = "gauge"
@@ -36,60 +44,81 @@ var (
 )
 
 var (
-	stateDef     = definition{name: "eldest_state", kind: gauge, label: "state", values: roles, help: "1 for what this participant is now, 0 for what it is not. Computed at scrape."}
+	stateDef     = definition{name: "eldest_state", kind: gauge, labels: by("state", roles...), help: "1 for what this participant is now, 0 for what it is not. Computed at scrape."}
 	tokenDef     = definition{name: "eldest_token", kind: gauge, help: "Token of the own tenure or, while waiting, of the own place in the queue; 0 without one."}
 	leaderDef    = definition{name: "eldest_leader_token", kind: gauge, help: "Token of whoever leads, as far as this participant knows; 0 while it knows of nobody."}
 	remainingDef = definition{name: "eldest_session_remaining_seconds", kind: gauge, help: "Time for which the lease is still certain, computed at scrape from the session's deadline; 0 without a session."}
 	ttlDef       = definition{name: "eldest_session_ttl_seconds", kind: gauge, help: "Time to live that etcd granted; 0 without a session."}
 	sessionsDef  = definition{name: "eldest_sessions_total", kind: counter, help: "Sessions opened."}
-	goneDef      = definition{name: "eldest_sessions_ended_total", kind: counter, label: "cause", values: []string{sessionLost, closed}, help: "Sessions that ended: session_lost is the deadline or etcd's word, closed was asked for."}
+	goneDef      = definition{name: "eldest_sessions_ended_total", kind: counter, labels: by("cause", sessionLost, closed), help: "Sessions that ended: session_lost is the deadline or etcd's word, closed was asked for."}
 	jeopardyDef  = definition{name: "eldest_jeopardies_total", kind: counter, help: "Times that a renewal failed after one that had not."}
 	latencyDef   = definition{name: "eldest_renewal_latency_seconds", kind: histogram, help: "Time from sending a renewal to its confirmation.", buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}
 	slackDef     = definition{name: "eldest_renewal_slack_ratio", kind: histogram, help: "Certain time that was left when a renewal was confirmed, as a part of the TTL; about 0.65 when all is well.", buckets: []float64{.05, .1, .2, .33, .5, .6, .7, .8, .9}}
 	campaignsDef = definition{name: "eldest_campaigns_total", kind: counter, help: "Places taken in the queue."}
-	leftDef      = definition{name: "eldest_candidacies_ended_total", kind: counter, label: "cause", values: causes, help: "Candidacies that ended without a win, by cause."}
+	leftDef      = definition{name: "eldest_candidacies_ended_total", kind: counter, labels: by("cause", causes...), help: "Candidacies that ended without a win, by cause."}
 	winsDef      = definition{name: "eldest_wins_total", kind: counter, help: "Tenures begun."}
-	endedDef     = definition{name: "eldest_tenures_ended_total", kind: counter, label: "cause", values: causes, help: "Tenures that ended, by cause: session_lost and deposed were not asked for."}
+	endedDef     = definition{name: "eldest_tenures_ended_total", kind: counter, labels: by("cause", causes...), help: "Tenures that ended, by cause: session_lost and deposed were not asked for."}
 	waitDef      = definition{name: "eldest_handover_wait_seconds", kind: histogram, help: "Time from the place in the queue to the win.", buckets: []float64{.01, .1, 1, 10, 60, 600, 3600, 21600, 86400}}
 	proofDef     = definition{name: "eldest_handover_proof_seconds", kind: histogram, help: "Time from the news that the last predecessor was gone to the win.", buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}
 	queueDef     = definition{name: "eldest_queue_length", kind: gauge, help: "Candidates that stand, the leader included, as an observer of this process sees it; absent where none does."}
-	restartsDef  = definition{name: "eldest_watch_restarts_total", kind: counter, label: "watch", values: []string{"candidate", "observer"}, help: "Watches that broke, fell silent or were not to be had, and were opened again."}
+	restartsDef  = definition{name: "eldest_watch_restarts_total", kind: counter, labels: by("watch", "candidate", "observer"), help: "Watches that broke, fell silent or were not to be had, and were opened again."}
 	observersDef = definition{name: "eldest_observers", kind: gauge, help: "Observers of this election that run in this process."}
 	readersDef   = definition{name: "eldest_observer_subscriptions_total", kind: counter, help: "Subscriptions made at the observers."}
 	foreignDef   = definition{name: "eldest_foreign_keys_total", kind: counter, help: "Times that a key in the election's range was met that is no candidate's."}
 	droppedDef   = definition{name: "eldest_hooks_dropped_total", kind: counter, help: "Hook calls that were dropped because a thousand waited behind one that blocks."}
 )
 
-// definitions are all of them, in the order of the documentation.
+// definitions are those of an election, in the order of the documentation.
 var definitions = []*definition{
 	&stateDef, &tokenDef, &leaderDef, &remainingDef, &ttlDef, &sessionsDef, &goneDef, &jeopardyDef, &latencyDef, &slackDef,
 	&campaignsDef, &leftDef, &winsDef, &endedDef, &waitDef, &proofDef, &queueDef, &restartsDef, &observersDef, &readersDef,
 	&foreignDef, &droppedDef,
 }
 
-// labels are the names of the labels that vary within one election.
-func (d *definition) labels() []string {
-	if d.label == "" {
-		return nil
+// names are those of the labels that vary within one election.
+func (d *definition) names() []string {
+	var names []string
+	for _, l := range d.labels {
+		names = append(names, l.name)
 	}
-	return []string{d.label}
+	return names
+}
+
+// each calls f with every combination of the labels' values.
+func (d *definition) each(f func(values ...string)) {
+	combine(d.labels, nil, f)
+}
+
+func combine(labels []label, chosen []string, f func(values ...string)) {
+	if len(labels) == 0 {
+		f(chosen...)
+		return
+	}
+	for _, value := range labels[0].values {
+		combine(labels[1:], append(chosen[:len(chosen):len(chosen)], value), f)
+	}
 }
 
 func (d *definition) desc(of prometheus.Labels) *prometheus.Desc {
-	return prometheus.NewDesc(d.name, d.help, d.labels(), of)
+	return prometheus.NewDesc(d.name, d.help, d.names(), of)
 }
 
-// counters makes the counter, with all its label values at 0.
+// counters makes the counter, with every combination of its label values at 0.
 func (d *definition) counters(of prometheus.Labels) *prometheus.CounterVec {
-	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.name, Help: d.help, ConstLabels: of}, d.labels())
-	for _, value := range d.values {
-		vec.WithLabelValues(value)
-	}
+	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: d.name, Help: d.help, ConstLabels: of}, d.names())
+	d.each(func(values ...string) { vec.WithLabelValues(values...) })
 	return vec
 }
 
 func (d *definition) one(of prometheus.Labels) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: d.name, Help: d.help, ConstLabels: of})
+}
+
+// histograms makes the histogram, with every combination of its label values without a count.
+func (d *definition) histograms(of prometheus.Labels) *prometheus.HistogramVec {
+	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: d.name, Help: d.help, ConstLabels: of, Buckets: d.buckets}, d.names())
+	d.each(func(values ...string) { vec.WithLabelValues(values...) })
+	return vec
 }
 
 func (d *definition) histogram(of prometheus.Labels) prometheus.Histogram {

@@ -39,7 +39,7 @@ func TestNamesAreDocumented(t *testing.T) {
 // start.
 func TestScrapeShowsWhatIsDocumented(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(metrics.New("e"))
+	registry.MustRegister(metrics.New("e"), metrics.NewService("e"))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	shown := make(map[string]bool)
@@ -54,8 +54,8 @@ func TestScrapeShowsWhatIsDocumented(t *testing.T) {
 		require.Contains(t, row, "| "+strings.ToLower(family.GetType().String())+" |", family.GetName())
 		require.Contains(t, row, "| "+family.GetHelp()+" |")
 		values := 1
-		if _, list, ok := strings.Cut(strings.Split(row, "|")[3], "("); ok {
-			values = len(strings.Split(list, ","))
+		for _, list := range regexp.MustCompile(`\((.*?)\)`).FindAllString(strings.Split(row, "|")[3], -1) {
+			values *= len(strings.Split(list, ","))
 		}
 		require.Len(t, family.GetMetric(), values, family.GetName())
 	}
@@ -68,7 +68,7 @@ func TestScrapeShowsWhatIsDocumented(t *testing.T) {
 // Prometheus' own rules for names, units and help texts.
 func TestNamesFollowTheConventions(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(metrics.New("e"))
+	registry.MustRegister(metrics.New("e"), metrics.NewService("e"))
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)
 	require.Empty(t, problems)
@@ -77,6 +77,7 @@ func TestNamesFollowTheConventions(t *testing.T) {
 // A registry takes many elections; the same one twice is refused, unless a label tells
 // the two apart.
 func TestManyElectionsInOneRegistry(t *testing.T) {
+	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
 	for i := range 1000 {
 		require.NoError(t, registry.Register(metrics.New("election-"+strings.Repeat("x", i%7)+string(rune('a'+i%26))+strings.Repeat("y", i))))
@@ -101,6 +102,7 @@ func TestManyElectionsInOneRegistry(t *testing.T) {
 func TestNamesThatAreNoText(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	require.NoError(t, registry.Register(metrics.New("a\xffb")))
+	require.NoError(t, registry.Register(metrics.NewService("a\xffb")))
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	require.NotEmpty(t, families)

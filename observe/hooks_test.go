@@ -14,6 +14,7 @@ import (
 
 // What the hooks are told of an observer's life, and what can be asked of it meanwhile.
 func TestHooksOfAnObserver(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)

@@ -108,13 +108,6 @@ func (s *stage) next(sub *observe.Subscription) eldest.State {
 	return state
 }
 
-// settles waits until the observer's state is of the kind that it is to keep: one that
-// was read before may have come, and passed, because the machine was busy.
-func (s *stage) settles(o *observe.Observer, kind eldest.Kind) {
-	s.t.Helper()
-	require.Eventually(s.t, func() bool { return o.State().Kind == kind }, patience, time.Millisecond)
-}
-
 // led reads states until one says that the lease's candidate leads with the value.
 func (s *stage) led(sub *observe.Subscription, lease int64, value string) eldest.State {
 	s.t.Helper()

@@ -3,12 +3,10 @@ package observe_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/namespace"
 
 	"github.com/eldest-io/eldest"
@@ -125,57 +123,9 @@ func TestStateBeforeTheFirstAnswer(t *testing.T) {
 	require.ErrorIs(t, state.Reason, eldest.ErrSilent)
 }
 
-// Row 22 of the regressions: 10,000 updates while nobody reads. The newest one is
-// delivered, and only that.
-func TestSlowReaderGetsTheNewest(t *testing.T) {
-	s := newStage(t)
-	var cancel context.CancelFunc
-	s.ctx, cancel = context.WithTimeout(context.Background(), 3*patience) // so many writes take time
-	t.Cleanup(cancel)
-	o := s.observer()
-	slow := o.Subscribe()
-	require.Equal(t, eldest.Nobody, s.next(slow).Kind)
-	const updates, writers = 10_000, 20
-	var all sync.WaitGroup
-	for w := range writers {
-		all.Go(func() {
-			for i := range updates / writers {
-				if _, err := s.admin.Put(s.ctx, s.key(0xa), fmt.Sprint(w, " ", i)); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	s.put(0xa, "last")
-	// Another one tells when the observer has seen it all.
-	s.led(o.Subscribe(), 0xa, "last")
-	require.Equal(t, "last", string(s.next(slow).Leader.Value), "in one step")
-	done, end := context.WithCancel(s.ctx)
-	end()
-	_, err := slow.Next(done)
-	require.ErrorIs(t, err, context.Canceled, "nothing is queued behind it")
-}
-
-// Regression 23: A deleted and B put in one transaction is one change.
-func TestHandOverInOneTransaction(t *testing.T) {
-	s := newStage(t)
-	o := s.observer()
-	sub := o.Subscribe()
-	s.put(1, "1")
-	s.led(sub, 1, "1")
-	for i := int64(1); i < 50; i++ {
-		_, err := s.admin.Txn(s.ctx).Then(clientv3.OpDelete(s.key(i)), clientv3.OpPut(s.key(i+1), fmt.Sprint(i+1))).Commit()
-		require.NoError(t, err)
-		state := s.next(sub)
-		require.Equal(t, eldest.Led, state.Kind, "there was a leader at every revision")
-		require.Equal(t, s.key(i+1), state.Leader.Key)
-	}
-}
-
 // Quick successions may be skipped; what is reported goes forward only.
 func TestTokensNeverGoBack(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	o := s.observer()
 	var readers sync.WaitGroup

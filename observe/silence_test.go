@@ -22,6 +22,7 @@ import (
 // Broken by rechecking an empty queue with the first key of the range, which is
 // the foreign one and as old as the picture.
 func TestRecheckSeesPastAForeignKey(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	_, err := s.admin.Put(s.ctx, keys.Prefix(s.election)+"!notes", "foreign")
 	require.NoError(t, err)
@@ -95,6 +96,7 @@ func TestFewWatchStreamsWhileEtcdIsAway(t *testing.T) {
 // hangs for as long as its caller has patience, or until the client's keepalive
 // gives the connection up, after ten seconds at the least.
 func TestQueriesWhereOneMemberIsSilent(t *testing.T) {
+	t.Parallel()
 	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond}))
 	s.put(1, "v")
 	host := s.cluster.Host(t)

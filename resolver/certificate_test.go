@@ -84,6 +84,7 @@ func (a *authority) client() grpc.DialOption {
 // one that the client was told; or each has its own, and then whoever is not the node
 // that leads is refused.
 func TestCertificates(t *testing.T) {
+	t.Parallel()
 	trusted, stranger := newAuthority(t), newAuthority(t)
 	own := func(leader identity.Identity) string { return leader.NodeID + ".test" }
 	for name, tc := range map[string]struct {

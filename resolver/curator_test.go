@@ -61,6 +61,7 @@ func newMember(t testing.TB, election, id string, etcd *clientv3.Client) *member
 // Row 49, with the real service: leaders are deposed and stopped, and a client of each
 // kind follows; what was acknowledged is there.
 func TestRequirement49ClientsOfACurator(t *testing.T) {
+	t.Parallel()
 	etcd, election := etcdtest.Shared(t).Client(t), newElection(t)
 	var members []*member
 	var addresses []string

@@ -86,6 +86,7 @@ func settled(t testing.TB, timeout time.Duration, nodes ...*node) {
 // Row 49: the leader moves, and the client follows, whichever node tells it, also when
 // that one dies.
 func TestRequirement49FromNodes(t *testing.T) {
+	t.Parallel()
 	election := newElection(t)
 	nodes := []*node{newNode(t, "a"), newNode(t, "b"), newNode(t, "c")}
 	conn := dial(t, election, fromNodes(t, resolver.NodesConfig{Timeout: never}, nodes...))
@@ -125,6 +126,7 @@ func TestRequirement49FromNodes(t *testing.T) {
 // Dead nodes, silent ones, ones of another kind and of another election are passed
 // over, with pauses that grow, and start anew once a node has been of use.
 func TestNodesThatAreOfNoUse(t *testing.T) {
+	t.Parallel()
 	election := newElection(t)
 	other, good, leader := newNode(t, "other"), newNode(t, "good"), newNode(t, "leader")
 	other.knows("another", other, 1)
@@ -168,6 +170,7 @@ func bare(t testing.TB) string {
 // A node that does not know is given up after the time-out, and asked again later; one
 // that does not know for a moment is not given up.
 func TestNodesThatDoNotKnow(t *testing.T) {
+	t.Parallel()
 	election := newElection(t)
 	a, b := newNode(t, "a"), newNode(t, "b")
 	a.wonders(election)
@@ -206,6 +209,7 @@ func TestNodesThatDoNotKnow(t *testing.T) {
 
 // Tokens never go back: a node that is behind leads nobody astray (G6).
 func TestNodesThatAreBehind(t *testing.T) {
+	t.Parallel()
 	election := newElection(t)
 	first, behind := newNode(t, "first"), newNode(t, "behind")
 	x, y, z := newNode(t, "x"), newNode(t, "y"), newNode(t, "z")
@@ -225,6 +229,7 @@ func TestNodesThatAreBehind(t *testing.T) {
 // A node that tells and hangs up at once, again and again, is no success: the pauses
 // grow. One that was of use for a while is.
 func TestNodesThatHangUp(t *testing.T) {
+	t.Parallel()
 	election := newElection(t)
 	hasty := newNode(t, "hasty")
 	hasty.knows(election, hasty, 1)
@@ -255,6 +260,7 @@ func TestNodesThatHangUp(t *testing.T) {
 
 // While no node is up, it is a handful of attempts, not hundreds.
 func TestNodesAllDead(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var dials []time.Time
 	builder, err := resolver.FromNodes(resolver.NodesConfig{
@@ -285,6 +291,7 @@ func TestNodesAllDead(t *testing.T) {
 // Calls that wait for a leader wait, also while no node answers at all, and those that do
 // not are Unavailable, whatever the nodes said.
 func TestCallsWaitWhileNoNodeAnswers(t *testing.T) {
+	t.Parallel()
 	conn := dial(t, newElection(t), fromNodes(t, resolver.NodesConfig{Addresses: []string{etcdtest.Nowhere(t)}}))
 	_, err := call(within(t, patience), conn)
 	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
@@ -294,24 +301,8 @@ func TestCallsWaitWhileNoNodeAnswers(t *testing.T) {
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
 }
 
-// Bad input is refused before anything is sent.
-func TestNodesRefusesBadInput(t *testing.T) {
-	for name, cfg := range map[string]resolver.NodesConfig{
-		"no address":             {},
-		"an empty address":       {Addresses: []string{"127.0.0.1:1", ""}},
-		"a time-out of no sense": {Addresses: []string{"127.0.0.1:1"}, Timeout: -1},
-	} {
-		_, err := resolver.FromNodes(cfg)
-		require.ErrorIs(t, err, eldest.ErrInvalid, name)
-		var op *eldest.OpError
-		require.ErrorAs(t, err, &op, name)
-	}
-	b := fromNodes(t, resolver.NodesConfig{Addresses: []string{"127.0.0.1:1"}})
-	require.Equal(t, "eldest", b.Scheme())
-	_, err := b.Build(target(t, "a/b"), newClient(t), plain)
-	require.ErrorIs(t, err, eldest.ErrInvalid)
-
-	// An address that gRPC cannot take is a node that does not know.
+// An address that gRPC cannot take is a node that does not know.
+func TestNodesWithABadAddress(t *testing.T) {
 	c := newClient(t)
 	c.build(fromNodes(t, resolver.NodesConfig{Addresses: []string{"nonsense:///x"}}), newElection(t), func(o *grpcresolver.BuildOptions) { o.DialCreds = nil })
 	c.until(func(_ []string, errs []error) bool { return len(errs) > 1 })

@@ -30,6 +30,7 @@ func (s *stage) ranges() []*etcdserverpb.RangeRequest {
 }
 
 func TestAheadReadsSingleKeysWhereEveryElderIsKnown(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	a, _ := s.enter("a")
 	b, pb := s.enter("b")
@@ -135,6 +136,7 @@ func TestAheadIsPinned(t *testing.T) {
 }
 
 func TestAheadOfARevisionThatCannotBeReadIsRepeatable(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	cluster := etcdtest.Start(t, etcdtest.Config{}) // compaction is for its own history only
 	s.kv, s.admin = cluster.Client(t), cluster.Client(t)
@@ -160,6 +162,7 @@ func TestAheadOfARevisionThatCannotBeReadIsRepeatable(t *testing.T) {
 
 // More foreign keys than an answer holds, between the candidate and its elder.
 func TestAheadSearchesBelowForeignKeys(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	a, pa := s.enter("a")
 	var foreign []string

@@ -204,79 +204,21 @@ func TestGuardRefusalsOfTheServerAreDefinite(t *testing.T) {
 	})
 }
 
-// Bad input: a typed error, and nothing is sent.
-func TestGuardRefusesBadInputBeforeSending(t *testing.T) {
+// A context that has ended, and a tenure that has: nothing is sent, and the reason is given.
+func TestGuardThatHasEnded(t *testing.T) {
 	s := newStage(t)
-	e, g := s.leader()
-	x := s.data("x")
-	ended := errors.New("why the caller gave up")
+	_, g := s.leader()
+	ended := errors.New("the reason")
 	gone, cancel := context.WithCancelCause(s.ctx)
 	cancel(ended)
-	alive := errors.New("the tenure has ended here")
 	locally := g
-	locally.Alive = func() error { return alive }
-	sibling := s.election + "/ffff"
-	in := func(ops ...clientv3.Op) clientv3.Op { return clientv3.OpTxn(nil, ops, nil) }
-	inElse := func(ops ...clientv3.Op) clientv3.Op { return clientv3.OpTxn(nil, nil, ops) }
-
-	for name, tc := range map[string]struct {
-		guard txn.Guard
-		ctx   context.Context
-		op    clientv3.Op
-		want  error
-	}{
-		"zero guard":               {txn.Guard{}, s.ctx, clientv3.OpPut(x, "1"), eldest.ErrInvalid},
-		"no token":                 {txn.Guard{Election: g.Election, Key: g.Key}, s.ctx, clientv3.OpPut(x, "1"), eldest.ErrInvalid},
-		"no key":                   {txn.Guard{Election: g.Election, Token: 7}, s.ctx, clientv3.OpPut(x, "1"), eldest.ErrInvalid},
-		"nil context":              {g, nil, clientv3.OpPut(x, "1"), eldest.ErrInvalid},
-		"ended context":            {g, gone, clientv3.OpPut(x, "1"), ended},
-		"ended here":               {locally, s.ctx, clientv3.OpPut(x, "1"), alive},
-		"put on the own key":       {g, s.ctx, clientv3.OpPut(e.Key(), "1"), eldest.ErrInvalid},
-		"put of a candidate":       {g, s.ctx, clientv3.OpPut(sibling, "1"), eldest.ErrInvalid},
-		"put at the range's start": {g, s.ctx, clientv3.OpPut(s.election+"/", "1"), eldest.ErrInvalid},
-		"delete of the own key":    {g, s.ctx, clientv3.OpDelete(e.Key()), eldest.ErrInvalid},
-		"delete of the prefix":     {g, s.ctx, clientv3.OpDelete(s.election+"/", clientv3.WithPrefix()), eldest.ErrInvalid},
-		"delete of a wider prefix": {g, s.ctx, clientv3.OpDelete(s.election[:4], clientv3.WithPrefix()), eldest.ErrInvalid},
-		"delete of everything":     {g, s.ctx, clientv3.OpDelete("", clientv3.WithPrefix()), eldest.ErrInvalid},
-		"delete from a key on":     {g, s.ctx, clientv3.OpDelete("A", clientv3.WithFromKey()), eldest.ErrInvalid},
-		"delete up into the range": {g, s.ctx, clientv3.OpDelete("A", clientv3.WithRange(s.election+"/0")), eldest.ErrInvalid},
-		"in a transaction":         {g, s.ctx, in(clientv3.OpGet(x), clientv3.OpDelete(e.Key())), eldest.ErrInvalid},
-		"in its else":              {g, s.ctx, inElse(clientv3.OpPut(e.Key(), "1")), eldest.ErrInvalid},
-		"nested twice":             {g, s.ctx, in(inElse(in(clientv3.OpDelete(e.Key())))), eldest.ErrInvalid},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s.rec.Reset()
-			before := s.revision()
-			_, err := tc.guard.KV(s.kv).Do(tc.ctx, tc.op)
-			require.ErrorIs(t, err, tc.want)
-			var op *eldest.OpError
-			require.ErrorAs(t, err, &op)
-			require.Contains(t, err.Error(), "guarded operation")
-			if tc.guard.Key != "" {
-				require.ErrorContains(t, err, tc.guard.Key)
-			}
-			require.Zero(t, s.rec.Count(), "nothing was sent")
-			require.Equal(t, before, s.revision())
-		})
-	}
-
-	// Beside the range nothing is refused.
-	for name, op := range map[string]clientv3.Op{
-		"just below":       clientv3.OpDelete(s.election + "."),
-		"just above":       clientv3.OpDelete(s.election + "0"),
-		"up to the range":  clientv3.OpDelete(s.election, clientv3.WithRange(s.election+"/")),
-		"reading it":       clientv3.OpGet(s.election+"/", clientv3.WithPrefix()),
-		"an empty range":   clientv3.OpDelete(s.election+"/b", clientv3.WithRange(s.election+"/a")),
-		"another election": clientv3.OpPut(s.data("election")+"/ffff", "1"),
-	} {
-		if _, err := g.KV(s.kv).Do(s.ctx, op); name != "an empty range" {
-			require.NoError(t, err, name)
-		}
-	}
-	_, err := s.admin.Delete(s.ctx, s.data("election")+"/ffff")
-	require.NoError(t, err)
-	_, absent := s.value(e.Key())
-	require.False(t, absent)
+	locally.Alive = func() error { return ended }
+	s.rec.Reset()
+	_, err := g.KV(s.kv).Put(gone, s.data("x"), "1")
+	require.ErrorIs(t, err, ended)
+	_, err = locally.KV(s.kv).Put(s.ctx, s.data("x"), "1")
+	require.ErrorIs(t, err, ended)
+	require.Zero(t, s.rec.Count())
 }
 
 // The bare compare, for transactions built by hand.

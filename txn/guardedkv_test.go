@@ -120,17 +120,6 @@ func TestGuardedKVAnswersLikeAPlainOne(t *testing.T) {
 	}
 }
 
-func TestGuardedKVRefusesWhatCannotBeGuarded(t *testing.T) {
-	s := newStage(t)
-	_, g := s.leader()
-	kv := g.KV(s.kv)
-	_, err := kv.Compact(s.ctx, 1)
-	require.ErrorIs(t, err, eldest.ErrInvalid)
-	_, err = kv.GetStream(s.ctx, "x")
-	require.ErrorIs(t, err, eldest.ErrInvalid)
-	require.Zero(t, s.rec.Count())
-}
-
 // A namespaced client works through everything: queue, proclaim, guard.
 func TestNamespacedClient(t *testing.T) {
 	s := newStage(t)

@@ -58,6 +58,7 @@ func TestLostReplyIsAnUnknownOutcomeAndCanBeRepeated(t *testing.T) {
 
 // Row 18: the third of the three outcomes of a guarded operation.
 func TestGuardedOperationWithALostReply(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	kv, host := s.lossy()
 	_, g := s.leader()

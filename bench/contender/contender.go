@@ -2,60 +2,88 @@ package contender
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Contender is one way to elect a leader. Its methods may be called from many
-// goroutines. What it cannot do at all is an error that wraps errors.ErrUnsupported.
+// The names of the contenders.
+const (
+	Eldest      = "eldest"
+	Concurrency = "concurrency"
+	Herd        = "herd"
+	Floor       = "floor"
+	DropIn      = "drop-in"
+)
+
+// all are the contenders, in the order in which they are shown and take turns.
+var all = []Contender{Ours{}, etcds, herd{}, floor{}, dropIn}
+
+// Contender is one way to elect a leader. The methods of contenders, sessions, candidates
+// and tenures may be called from many goroutines. What a contender cannot do at all is an
+// error that wraps errors.ErrUnsupported.
 type Contender interface {
-	// Name is what tables and files call it.
+	// Name is what tables, files and flags call it.
 	Name() string
 	// Open starts a session: a lease of the given TTL, kept alive until Close. It
-	// blocks until etcd has granted the lease or ctx ends; ctx means nothing
-	// afterwards.
+	// blocks until etcd has granted the lease or ctx ends, which bounds nothing else.
 	Open(ctx context.Context, client *clientv3.Client, ttl time.Duration) (Session, error)
-	// Sight starts to look at an election, for any number of observers in this
-	// process. Whatever they can share they share. ctx bounds the start only.
+	// Sight observes an election for any number of observers in this process. What they
+	// can share they share. ctx bounds the start only.
 	Sight(ctx context.Context, client *clientv3.Client, election string) (Sight, error)
 }
 
 // Session is a lease that is kept alive, and what is bound to it.
 type Session interface {
-	// Candidate makes a candidate, which does not stand yet.
+	// Lease is that of the candidates' keys.
+	Lease() clientv3.LeaseID
+	// Usable reports whether it makes sense to campaign on the session: false once it is
+	// known to be lost. It sends nothing.
+	Usable() bool
+	// Candidate makes a candidate, which is not registered yet. It sends nothing.
 	Candidate(election, value string) (Candidate, error)
-	// Close takes everything that is bound to the session out of etcd, and blocks
-	// until that is confirmed or ctx ends. The session has ended either way.
+	// Close removes everything that is bound to the session from etcd, and blocks until
+	// that is confirmed or ctx ends. The session has ended either way.
 	Close(ctx context.Context) error
+	// Abandon stops everything and sends nothing, as where the process has crashed.
+	Abandon()
 }
 
-// Candidate stands in one election, once.
+// Candidate campaigns in one election. A candidate that can also be told to end a campaign
+// by a call has a method Withdraw(context.Context) error.
 type Candidate interface {
-	// Campaign blocks until the candidate leads, and returns when that was: the
-	// moment at which the contender's own call came back.
-	Campaign(ctx context.Context) (won time.Time, err error)
-	// Key is the candidate's key, once it leads.
+	// Campaign registers and blocks until the candidate leads, ctx ends or the session
+	// has. It may be called again after it has failed, or the tenure has ended.
+	Campaign(ctx context.Context) (Tenure, error)
+}
+
+// Tenure is what a winner has.
+type Tenure interface {
+	// Key is the leader's key, and Token its create revision.
 	Key() string
-	// Resign gives leadership up and blocks until that is confirmed.
+	Token() int64
+	// Holds reports whether the user of the contender may act as leader at this instant.
+	Holds() bool
+	// Context ends when the user is notified that the tenure is over; its cause says
+	// why. One without a Done channel is of a contender that never notifies.
+	Context() context.Context
+	// Do commits an operation under the protection that the contender offers its leaders,
+	// in one transaction. An error that wraps ErrRefused says that the operation was not
+	// done and never will be; after any other error it may have been.
+	Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error)
+	// Resign ends the tenure and blocks until that is confirmed. After an error it may be
+	// called again.
 	Resign(ctx context.Context) error
-	// Lost delivers, once, when the contender's user was told that the tenure is
-	// over. nil if the contender never tells.
-	Lost() <-chan time.Time
-	// Put writes under the protection that the contender offers its leaders, in one
-	// transaction. What is written goes with the session: nothing that was measured
-	// stays behind, however the run ends.
-	Put(ctx context.Context, key, value string) error
 }
 
 // Sight is what the observers of one process see of an election.
 type Sight interface {
 	// Feed adds an observer. It blocks until the observer is in place.
 	Feed(ctx context.Context) (Feed, error)
-	// Close ends all of them, and waits; ctx bounds what etcd is told.
+	// Close ends all of them, and waits; ctx bounds what is sent to etcd.
 	Close(ctx context.Context)
 }
 
@@ -65,33 +93,13 @@ type Feed interface {
 	Next(ctx context.Context) (leader string, err error)
 }
 
-// all is filled by the files of the contenders.
-var all []Contender
+// ErrRefused is returned by Tenure.Do for an operation that was not done.
+var ErrRefused = errors.New("refused")
 
-// register makes a contender known. It is called from init functions.
-func register(c Contender) { all = append(all, c) }
-
-// order is in which order contenders are shown and take turns; one that is not named
-// comes last.
-var order = []string{"eldest", "concurrency", "herd", "floor"}
-
-// All returns every contender, ours first.
-func All() []Contender {
-	sorted := slices.Clone(all)
-	rank := func(c Contender) int {
-		if i := slices.Index(order, c.Name()); i >= 0 {
-			return i
-		}
-		return len(order)
-	}
-	slices.SortStableFunc(sorted, func(a, b Contender) int { return rank(a) - rank(b) })
-	return sorted
-}
-
-// Names returns the names of All.
+// Names returns the names of all contenders, ours first.
 func Names() []string {
 	var names []string
-	for _, c := range All() {
+	for _, c := range all {
 		names = append(names, c.Name())
 	}
 	return names
@@ -107,12 +115,15 @@ func Named(name string) (Contender, error) {
 	return nil, fmt.Errorf("no contender %q; there are %s", name, strings.Join(Names(), ", "))
 }
 
-// once delivers the time at which done is closed.
-func once(done <-chan struct{}) <-chan time.Time {
-	lost := make(chan time.Time, 1)
-	go func() {
-		<-done
-		lost <- time.Now()
-	}()
-	return lost
+// Guarded commits an operation while the leader's key exists since the revision that the
+// token names: the guard that users write by hand where their package has none.
+func Guarded(ctx context.Context, kv clientv3.KV, key string, token int64, op clientv3.Op) (*clientv3.TxnResponse, error) {
+	resp, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", token)).Then(op).Commit()
+	switch {
+	case err != nil:
+		return nil, err
+	case !resp.Succeeded:
+		return nil, fmt.Errorf("%w: the leader's key is gone", ErrRefused)
+	}
+	return resp, nil
 }

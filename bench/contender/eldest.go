@@ -3,37 +3,55 @@ package contender
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
 )
 
-func init() { register(ours{}) }
-
-// ours is this project, with its defaults.
+// Ours is this project. The zero value has its defaults, as it is measured; programs that
+// try it under faults alter them by the fields, each of which may be nil.
 //
 // On the wire: one transaction registers and says who is ahead; one watch on the
 // predecessor; when that is gone, one read, pinned at the revision of the deletion and
 // answered by the asked member itself, proves the win. Observers of one process share
 // one watch and ask nothing when the leader changes.
-type ours struct{}
+type Ours struct {
+	// Lease and Election alter the configs of sessions and candidates.
+	Lease    func(*lease.Config)
+	Election func(*election.Config)
+	// Made is called with each candidate and its session.
+	Made func(*election.Candidate, *lease.Session)
+	// Registered has candidates campaign in two calls, and is called between them: the
+	// candidate is queued, and does not wait yet.
+	Registered func()
+}
 
-func (ours) Name() string { return "eldest" }
+// Name is Eldest.
+func (Ours) Name() string { return Eldest }
 
-func (ours) Open(ctx context.Context, client *clientv3.Client, ttl time.Duration) (Session, error) {
-	s, err := lease.Open(ctx, lease.Config{Lease: client, TTL: ttl})
+// Open opens a lease.Session.
+func (o Ours) Open(ctx context.Context, client *clientv3.Client, ttl time.Duration) (Session, error) {
+	cfg := lease.Config{Lease: client, TTL: ttl}
+	if o.Lease != nil {
+		o.Lease(&cfg)
+	}
+	s, err := lease.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &ourSession{client: client, session: s}, nil
+	return &ourSession{of: o, client: client, session: s}, nil
 }
 
-func (ours) Sight(_ context.Context, client *clientv3.Client, name string) (Sight, error) {
+// Sight makes an observe.Observer.
+func (Ours) Sight(_ context.Context, client *clientv3.Client, name string) (Sight, error) {
 	o, err := observe.New(observe.Config{Election: name, KV: client, Watcher: client})
 	if err != nil {
 		return nil, err
@@ -42,6 +60,7 @@ func (ours) Sight(_ context.Context, client *clientv3.Client, name string) (Sigh
 }
 
 type ourSession struct {
+	of      Ours
 	client  *clientv3.Client
 	session *lease.Session
 
@@ -49,55 +68,93 @@ type ourSession struct {
 	candidates []*election.Candidate
 }
 
+func (s *ourSession) Lease() clientv3.LeaseID { return s.session.ID() }
+func (s *ourSession) Usable() bool            { return s.session.Err() == nil }
+
 func (s *ourSession) Candidate(name, value string) (Candidate, error) {
-	c, err := election.New(election.Config{
-		Election: name, Session: s.session, KV: s.client, Watcher: s.client, Value: []byte(value),
-	})
+	cfg := election.Config{Election: name, Session: s.session, KV: s.client, Watcher: s.client, Value: []byte(value)}
+	if s.of.Election != nil {
+		s.of.Election(&cfg)
+	}
+	c, err := election.New(cfg)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.candidates = append(s.candidates, c)
-	return &ourCandidate{Candidate: c, lease: s.session.ID()}, nil
+	s.mu.Unlock()
+	if s.of.Made != nil {
+		s.of.Made(c, s.session)
+	}
+	return ourCandidate{c, s.of.Registered}, nil
 }
 
-// Close revokes the lease, which takes the keys along, and then ends the candidates,
-// which have nothing left to remove. Where etcd does not confirm that in time, no further
-// attempts are made in the background: the run may be over, and its client with it.
 func (s *ourSession) Close(ctx context.Context) error {
-	err := s.session.Close(ctx)
-	if err != nil {
-		s.session.Abandon()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.candidates {
-		err = errors.Join(err, c.Close(ctx))
-	}
-	return err
+	return errors.Join(s.closeCandidates(ctx), s.session.Close(ctx))
 }
 
+func (s *ourSession) Abandon() {
+	s.session.Abandon()
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = s.closeCandidates(over) // nothing is sent under a context that has ended
+}
+
+// closeCandidates closes all at once: each may send a request.
+func (s *ourSession) closeCandidates(ctx context.Context) error {
+	s.mu.Lock()
+	candidates := slices.Clone(s.candidates)
+	s.mu.Unlock()
+	errs := make([]error, len(candidates))
+	var all sync.WaitGroup
+	for i, c := range candidates {
+		all.Go(func() { errs[i] = c.Close(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// ourCandidate has the candidate's Withdraw.
 type ourCandidate struct {
 	*election.Candidate
-	lease clientv3.LeaseID
-	leads *election.Leadership
+	registered func()
 }
 
-func (c *ourCandidate) Campaign(ctx context.Context) (time.Time, error) {
-	l, err := c.Candidate.Campaign(ctx)
-	won := time.Now()
-	c.leads = l
-	return won, err
+func (c ourCandidate) Campaign(ctx context.Context) (Tenure, error) {
+	l, err := c.campaign(ctx)
+	switch {
+	case (l == nil) == (err == nil):
+		return nil, fmt.Errorf("campaign returned %v and %w", l, err)
+	case err != nil:
+		return nil, err
+	}
+	return ourTenure{l}, nil
 }
 
-func (c *ourCandidate) Resign(ctx context.Context) error { return c.leads.Resign(ctx) }
+func (c ourCandidate) campaign(ctx context.Context) (*election.Leadership, error) {
+	if c.registered == nil {
+		return c.Candidate.Campaign(ctx)
+	}
+	if _, err := c.Register(ctx); err != nil {
+		return nil, err
+	}
+	c.registered()
+	return c.Await(ctx)
+}
 
-func (c *ourCandidate) Lost() <-chan time.Time { return once(c.leads.Done()) }
+type ourTenure struct{ *election.Leadership }
 
-func (c *ourCandidate) Put(ctx context.Context, key, value string) error {
-	_, err := c.leads.Txn(ctx).Then(clientv3.OpPut(key, value, clientv3.WithLease(c.lease))).Commit()
-	return err
+func (t ourTenure) Token() int64 { return int64(t.Leadership.Token()) }
+func (t ourTenure) Holds() bool  { return t.Leadership.Holds(0) }
+
+// Do takes the library at its word: an error that does not wrap ErrOutcomeUnknown means
+// that nothing was done.
+func (t ourTenure) Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) {
+	resp, err := t.Txn(ctx).Then(op).Commit()
+	if err != nil && !errors.Is(err, eldest.ErrOutcomeUnknown) {
+		err = fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return resp, err
 }
 
 type ourSight struct{ observer *observe.Observer }

@@ -9,8 +9,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-func init() { register(floor{}) }
-
 // floor is what the cluster and the client cost without a protocol: somebody deletes a
 // key, somebody else's watch says so. Its win proves nothing.
 //
@@ -18,7 +16,7 @@ func init() { register(floor{}) }
 // a delete. Between the delete and the event there is nothing else.
 type floor struct{}
 
-func (floor) Name() string { return "floor" }
+func (floor) Name() string { return Floor }
 
 func (floor) Open(ctx context.Context, client *clientv3.Client, ttl time.Duration) (Session, error) {
 	s, err := openRaw(ctx, client, ttl)
@@ -36,59 +34,61 @@ func (floor) Sight(context.Context, *clientv3.Client, string) (Sight, error) {
 type floorSession struct{ *rawSession }
 
 func (s floorSession) Candidate(election, value string) (Candidate, error) {
-	return &floorCandidate{rawSession: s.rawSession, election: election, value: value}, nil
+	return floorCandidate{s, election, value}, nil
 }
 
 type floorCandidate struct {
-	*rawSession
+	floorSession
 	election, value string
 }
 
-func (c *floorCandidate) Key() string { return c.key(c.election) }
-
-func (c *floorCandidate) Campaign(ctx context.Context) (time.Time, error) {
-	_, ahead, err := c.register(ctx, c.election, c.value)
-	if err != nil || ahead == "" {
-		return time.Now(), err
+func (c floorCandidate) Campaign(ctx context.Context) (Tenure, error) {
+	token, ahead, err := c.register(ctx, c.election, c.value)
+	if err == nil && ahead != "" {
+		err = c.await(ctx, ahead)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return floorTenure{c.tenure(c, c.key(c.election), token)}, nil
+}
+
+// await blocks until a key was deleted.
+func (c floorCandidate) await(ctx context.Context, key string) error {
 	live, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Without a start revision: the server puts the watch in place at once, not at
 	// its next round.
-	events := c.client.Watch(live, ahead, clientv3.WithCreatedNotify())
+	events := c.client.Watch(live, key, clientv3.WithCreatedNotify())
 	for {
 		select {
 		case resp, ok := <-events:
 			switch {
 			case !ok:
-				return time.Time{}, errEnded
+				return errEnded
 			case resp.Err() != nil:
-				return time.Time{}, resp.Err()
+				return resp.Err()
 			case resp.Created:
 				// It may have gone before the watch was there.
-				before, err := c.client.Get(ctx, ahead, clientv3.WithCountOnly())
+				before, err := c.client.Get(ctx, key, clientv3.WithCountOnly())
 				if err != nil || before.Count == 0 {
-					return time.Now(), err
+					return err
 				}
 			case len(resp.Events) > 0 && resp.Events[0].Type == clientv3.EventTypeDelete:
-				return time.Now(), nil
+				return nil
 			}
 		case <-ctx.Done():
-			return time.Time{}, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }
 
-func (c *floorCandidate) Resign(ctx context.Context) error {
-	_, err := c.client.Delete(ctx, c.Key())
-	return err
-}
+type floorTenure struct{ *tenure }
 
-// Lost never comes: nobody looks.
-func (c *floorCandidate) Lost() <-chan time.Time { return nil }
+// Context never ends: the floor does not look whether its key is there.
+func (floorTenure) Context() context.Context { return context.Background() }
 
-// Put is a transaction without any protection.
-func (c *floorCandidate) Put(ctx context.Context, key, value string) error {
-	_, err := c.client.Txn(ctx).Then(clientv3.OpPut(key, value, clientv3.WithLease(c.lease))).Commit()
-	return err
+// Do is a transaction without any protection.
+func (t floorTenure) Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) {
+	return t.client.Txn(ctx).Then(op).Commit()
 }

@@ -8,8 +8,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-func init() { register(herd{}) }
-
 // herd is the protocol that is written first: everybody watches the whole election,
 // and everybody asks who is the oldest whenever somebody leaves.
 //
@@ -17,7 +15,7 @@ func init() { register(herd{}) }
 // one event and one range for every candidate that waits.
 type herd struct{}
 
-func (herd) Name() string { return "herd" }
+func (herd) Name() string { return Herd }
 
 func (herd) Open(ctx context.Context, client *clientv3.Client, ttl time.Duration) (Session, error) {
 	s, err := openRaw(ctx, client, ttl)
@@ -35,53 +33,40 @@ func (herd) Sight(_ context.Context, client *clientv3.Client, election string) (
 type herdSession struct{ *rawSession }
 
 func (s herdSession) Candidate(election, value string) (Candidate, error) {
-	return &herdCandidate{rawSession: s.rawSession, election: election, value: value}, nil
+	return herdCandidate{s, election, value}, nil
 }
 
 type herdCandidate struct {
-	*rawSession
+	herdSession
 	election, value string
-	token           int64
 }
 
-func (c *herdCandidate) Key() string { return c.key(c.election) }
-
-func (c *herdCandidate) Campaign(ctx context.Context) (time.Time, error) {
+func (c herdCandidate) Campaign(ctx context.Context) (Tenure, error) {
 	live, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// In place before the key is written, so that no departure is missed.
 	feed, err := watchAll(ctx, live, c.client, c.election)
 	if err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
-	var ahead string
-	if c.token, ahead, err = c.register(ctx, c.election, c.value); err != nil {
-		return time.Time{}, err
+	key := c.key(c.election)
+	token, ahead, err := c.register(ctx, c.election, c.value)
+	if err != nil {
+		return nil, err
 	}
 	for ahead != "" {
 		if err := feed.departure(ctx, false); err != nil {
-			return time.Time{}, err
+			return nil, err
 		}
 		resp, err := c.client.Get(ctx, c.election+"/", clientv3.WithFirstCreate()...)
 		if err != nil {
-			return time.Time{}, err
+			return nil, err
 		}
-		if oldest(resp.Kvs) == c.Key() {
+		if oldest(resp.Kvs) == key {
 			break
 		}
 	}
-	return time.Now(), nil
-}
-
-func (c *herdCandidate) Resign(ctx context.Context) error {
-	_, err := c.client.Delete(ctx, c.Key())
-	return err
-}
-
-func (c *herdCandidate) Lost() <-chan time.Time { return once(c.lost) }
-
-func (c *herdCandidate) Put(ctx context.Context, key, value string) error {
-	return putWhile(ctx, c.client, c.Key(), c.token, clientv3.OpPut(key, value, clientv3.WithLease(c.lease)))
+	return c.tenure(c, key, token), nil
 }
 
 // herdSight is a watch and a range for each observer and change.

@@ -12,18 +12,21 @@ import (
 
 // What the contenders share that are made of bare requests.
 
-var errEnded = errors.New("the watch has ended")
+var (
+	errEnded    = errors.New("the watch has ended")
+	errResigned = errors.New("resigned")
+	errLost     = errors.New("the client has given the lease up")
+)
 
-// errCompareFailed is returned for a write that was refused.
-var errCompareFailed = errors.New("the leader's key is gone: the write was refused")
-
-// rawSession is a lease that etcd's client keeps alive.
+// rawSession is a lease that etcd's client keeps alive. Its contenders make candidates.
 type rawSession struct {
 	client *clientv3.Client
 	lease  clientv3.LeaseID
-	// lost is closed when the client has given the lease up.
-	lost   chan struct{}
-	cancel context.CancelFunc
+	// live ends when the client has given the lease up, or stop was called; over is
+	// closed then.
+	live context.Context
+	stop context.CancelFunc
+	over chan struct{}
 }
 
 func openRaw(ctx context.Context, client *clientv3.Client, ttl time.Duration) (*rawSession, error) {
@@ -31,27 +34,36 @@ func openRaw(ctx context.Context, client *clientv3.Client, ttl time.Duration) (*
 	if err != nil {
 		return nil, err
 	}
-	alive, cancel := context.WithCancel(context.Background())
+	alive, stop := context.WithCancel(context.Background())
 	replies, err := client.KeepAlive(alive, granted.ID)
 	if err != nil {
-		cancel()
+		stop()
 		return nil, err
 	}
-	s := &rawSession{client: client, lease: granted.ID, lost: make(chan struct{}), cancel: cancel}
+	live, lost := context.WithCancelCause(context.Background())
+	s := &rawSession{client: client, lease: granted.ID, live: live, stop: stop, over: make(chan struct{})}
 	go func() {
-		defer close(s.lost)
+		defer close(s.over)
 		for range replies {
 			continue // the client reads the TTL itself
 		}
+		lost(errLost)
 	}()
 	return s, nil
 }
 
+func (s *rawSession) Lease() clientv3.LeaseID { return s.lease }
+func (s *rawSession) Usable() bool            { return s.live.Err() == nil }
+
 func (s *rawSession) Close(ctx context.Context) error {
-	s.cancel()
-	<-s.lost
+	s.Abandon()
 	_, err := s.client.Revoke(ctx, s.lease)
 	return err
+}
+
+func (s *rawSession) Abandon() {
+	s.stop()
+	<-s.over
 }
 
 // key is laid out as in etcd's own elections.
@@ -76,16 +88,45 @@ func (s *rawSession) register(ctx context.Context, election, value string) (toke
 	return resp.Header.Revision, ahead, nil
 }
 
-// putWhile writes while the key of a leader is in the life that token names.
-func putWhile(ctx context.Context, kv clientv3.KV, leader string, token int64, put clientv3.Op) error {
-	resp, err := kv.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(leader), "=", token)).
-		Then(put).
-		Commit()
-	if err == nil && !resp.Succeeded {
-		err = errCompareFailed
-	}
-	return err
+// tenure is that of a contender whose package has no type for one. It ends with the
+// session, or by Resign.
+type tenure struct {
+	session Session
+	client  *clientv3.Client
+	key     string
+	token   int64
+	ctx     context.Context
+	end     context.CancelCauseFunc
+	resign  func(context.Context) error
+}
+
+// newTenure makes one that ends with live, the session's context, at the latest.
+func newTenure(live context.Context, s Session, client *clientv3.Client, key string, token int64, resign func(context.Context) error) *tenure {
+	t := &tenure{session: s, client: client, key: key, token: token, resign: resign}
+	t.ctx, t.end = context.WithCancelCause(live)
+	return t
+}
+
+func (t *tenure) Key() string              { return t.key }
+func (t *tenure) Token() int64             { return t.token }
+func (t *tenure) Holds() bool              { return t.session.Usable() && t.ctx.Err() == nil }
+func (t *tenure) Context() context.Context { return t.ctx }
+
+func (t *tenure) Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) {
+	return Guarded(ctx, t.client, t.key, t.token, op)
+}
+
+func (t *tenure) Resign(ctx context.Context) error {
+	t.end(errResigned)
+	return t.resign(ctx)
+}
+
+// tenure is one with a key of the session, which its owner deletes to resign.
+func (s *rawSession) tenure(of Session, key string, token int64) *tenure {
+	return newTenure(s.live, of, s.client, key, token, func(ctx context.Context) error {
+		_, err := s.client.Delete(ctx, key)
+		return err
+	})
 }
 
 // oldest is the key of the candidate with the lowest create revision, "" for none.
@@ -144,5 +185,15 @@ func (f watchFeed) departure(ctx context.Context, joined bool) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// closed reports whether a channel is.
+func closed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
 	}
 }

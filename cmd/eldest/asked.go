@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/spf13/cobra"
 
 	"github.com/eldest-io/eldest"
@@ -33,7 +35,7 @@ func takePart(cfg transfer.Config, notice func(string, ...any)) (stop func()) {
 		defer close(done)
 		err := transfer.Serve(ctx, cfg)
 		if ctx.Err() == nil && cfg.Session.Err() == nil && !errors.Is(err, eldest.ErrClosed) {
-			notice("takes no part in transfers: %s", because(err))
+			notice("takes no part in transfers: %s", connect.Because(err))
 		}
 	}()
 	return func() {

@@ -9,6 +9,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -23,7 +26,7 @@ import (
 
 func newCampaignCmd() *cobra.Command {
 	var ttl time.Duration
-	var conn *connFlags
+	var conn *connect.Flags
 	var http *httpFlag
 	var deaf *bool
 	cmd := &cobra.Command{
@@ -45,7 +48,7 @@ and was asked to give that up), after "resigned": it stands again, behind all ot
 ` + transferHelp + httpHelp + `
 Exit codes: 0 after a signal; 1 failed; 2 bad usage; 3 leadership, the place in
 the queue or the session was lost.
-` + connHelp,
+` + connect.Help,
 		Example: `  eldest campaign nightly-jobs
   eldest campaign nightly-jobs "$(hostname -f):8080" --ttl 5s --json`,
 		Args: cobra.RangeArgs(1, 2),
@@ -57,10 +60,10 @@ the queue or the session was lost.
 			if err := checkCampaign(args[0], value, ttl); err != nil {
 				return err
 			}
-			if err := conn.resolve(cmd); err != nil {
+			if err := conn.Resolve(cmd); err != nil {
 				return err
 			}
-			shown, err := http.serve(cmd, args[0], ttl, toStderr(cmd))
+			shown, err := http.serve(cmd, args[0], ttl, cli.ToStderr(cmd))
 			if err != nil {
 				return err
 			}
@@ -69,7 +72,7 @@ the queue or the session was lost.
 			return c.run()
 		},
 	}
-	conn, http, deaf = addConnFlags(cmd), addHTTPFlag(cmd), addTransferFlag(cmd)
+	conn, http, deaf = connect.AddFlags(cmd), addHTTPFlag(cmd), addTransferFlag(cmd)
 	cmd.Flags().DurationVar(&ttl, "ttl", lease.DefaultTTL,
 		"time to live of the lease: how long etcd waits before a crashed candidate is out; rounded up to seconds")
 	return cmd
@@ -79,11 +82,11 @@ the queue or the session was lost.
 func checkCampaign(name, value string, ttl time.Duration) error {
 	switch err := keys.Check(name); {
 	case err != nil:
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	case len(value) > election.MaxValue:
-		return usageErrorf("VALUE has %d bytes, at most %d are allowed", len(value), election.MaxValue)
+		return cli.Usagef("VALUE has %d bytes, at most %d are allowed", len(value), election.MaxValue)
 	case ttl <= 0 || ttl > lease.MaxTTL:
-		return usageErrorf("--ttl %v: want more than 0s and at most %v", ttl, lease.MaxTTL)
+		return cli.Usagef("--ttl %v: want more than 0s and at most %v", ttl, lease.MaxTTL)
 	}
 	return nil
 }
@@ -100,9 +103,9 @@ func defaultValue() string {
 // campaign is one run of the command.
 type campaign struct {
 	cmd  *cobra.Command
-	conn *connFlags // resolved
-	face *face.Face // nil without --http
-	name string     // of the election
+	conn *connect.Flags // resolved
+	face *face.Face     // nil without --http
+	name string         // of the election
 	// value is what others see; ttl is asked for, the session knows what was
 	// granted.
 	value string
@@ -110,7 +113,7 @@ type campaign struct {
 	deaf  bool // takes no part in transfers
 	// events is where the lines go, errors where all else does; set by run.
 	events *campaignEvents
-	errors *notices
+	errors *cli.Notices
 }
 
 // run campaigns and leads. Whatever ends it, the key is removed and the last event
@@ -122,24 +125,24 @@ func (c *campaign) run() error {
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
-	c.errors = newNotices(c.cmd)
-	defer c.errors.close(lastLines)
-	c.events = newCampaignEvents(c.cmd.OutOrStdout(), wantsJSON(c.cmd), c.name, c.errors.say, func(err error) {
+	c.errors = cli.NewNotices(c.cmd)
+	defer c.errors.Close(cli.LastLines)
+	c.events = newCampaignEvents(c.cmd.OutOrStdout(), cli.WantsJSON(c.cmd), c.name, c.errors.Say, func(err error) {
 		cancel(fmt.Errorf("writing the events: %w", err))
 	})
-	defer c.events.close(lastLines)
+	defer c.events.Close(cli.LastLines)
 
-	wait := &waitNotice{to: c.cmd, conn: c.conn, say: c.errors.say}
-	client, err := c.conn.dialPatiently(ctx, wait)
+	wait := &connect.Notice{To: c.cmd, Conn: c.conn, Say: c.errors.Say}
+	client, err := c.conn.DialPatiently(ctx, wait)
 	if err != nil {
 		return c.result(ctx, err)
 	}
 	defer func() { _ = client.Close() }()
-	wait.listen(client, c.name)
+	wait.Listen(client, c.name)
 
 	tell := teller(c.events.tell)
 	told := hooks.Tee(c.face.Hooks(), hooks.Set{
-		Session: tell.sessionHooks(c.conn.why), Candidate: tell.candidateHooks(ctx, c.errors.sayf),
+		Session: tell.sessionHooks(c.conn.Why), Candidate: tell.candidateHooks(ctx, c.errors.Sayf),
 	})
 	session, err := c.open(ctx, client, told.Session)
 	if err != nil {
@@ -157,7 +160,7 @@ func (c *campaign) run() error {
 	}
 	stop := func() {}
 	if err == nil && !c.deaf {
-		stop = takePart(transfer.Config{Candidate: candidate, Session: session, KV: client, Watcher: client}, c.errors.sayf)
+		stop = takePart(transfer.Config{Candidate: candidate, Session: session, KV: client, Watcher: client}, c.errors.Sayf)
 	}
 	if err == nil {
 		err = c.lead(ctx, candidate)
@@ -197,7 +200,7 @@ func (c *campaign) lead(ctx context.Context, candidate *election.Candidate) erro
 		}
 		// Before "resigned", and without waiting for who reads it: nobody leads until the
 		// key is gone.
-		c.events.tell(time.Now(), campaignEvent{Event: "retired", Token: leadership.Token(), Cause: because(err)})
+		c.events.tell(time.Now(), campaignEvent{Event: "retired", Token: leadership.Token(), Cause: connect.Because(err)})
 		// There is nothing to wait for here. A key that is not removed is met, and
 		// removed, by the registration that follows.
 		_ = leadership.Resign(ctx)
@@ -208,7 +211,7 @@ func (c *campaign) lead(ctx context.Context, candidate *election.Candidate) erro
 // for the events' lines. What is not confirmed in time is reported: etcd removes
 // the key when the lease runs out.
 func (c *campaign) leave(candidate *election.Candidate, session *lease.Session, why error) {
-	limit := c.conn.commandTimeout
+	limit := c.conn.CommandTimeout
 	if errors.Is(why, eldest.ErrSessionLost) {
 		// The key goes with the lease, and most often etcd cannot be reached:
 		// nobody gains by waiting for it.
@@ -223,9 +226,9 @@ func (c *campaign) leave(candidate *election.Candidate, session *lease.Session, 
 		err = candidate.Close(ctx)
 	}
 	err = errors.Join(err, session.Close(ctx))
-	c.events.awaitEnd(lastLines)
+	c.events.awaitEnd(cli.LastLines)
 	if err != nil && !errors.Is(why, eldest.ErrSessionLost) {
-		c.errors.sayf("etcd did not confirm that the key is gone; it will be, at the latest %v after the last renewal", ttl)
+		c.errors.Sayf("etcd did not confirm that the key is gone; it will be, at the latest %v after the last renewal", ttl)
 	}
 }
 
@@ -234,13 +237,13 @@ func (c *campaign) leave(candidate *election.Candidate, session *lease.Session, 
 func (c *campaign) result(ctx context.Context, err error) error {
 	switch {
 	case lost(err):
-		return exit(exitLost, errors.New(because(err)))
+		return cli.Exit(cli.ExitLost, errors.New(connect.Because(err)))
 	case c.cmd.Context().Err() != nil:
 		return nil //nolint:nilerr // by a signal, as it should
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return c.conn.explain(ctx, err)
+	return c.conn.Explain(ctx, err)
 }
 
 // lost reports whether a campaign or tenure ended from outside.

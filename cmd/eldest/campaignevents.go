@@ -10,6 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 	"github.com/eldest-io/eldest/election"
@@ -55,7 +58,7 @@ func (s *subject) complete(at time.Time, event *campaignEvent) {
 // is dropped, so that "lost" or "resigned" is the last line. Neither waits for the line.
 type campaignEvents struct {
 	asJSON bool
-	*lines
+	*cli.Lines
 
 	mu         sync.Mutex
 	of         subject
@@ -71,7 +74,7 @@ type campaignEvents struct {
 func newCampaignEvents(out io.Writer, asJSON bool, name string, notice func(string), failed func(error)) *campaignEvents {
 	return &campaignEvents{
 		asJSON: asJSON, of: subject{election: name}, ended: make(chan struct{}),
-		lines: writeLines(out, func(missed int) { notice(droppedLines(missed)) }, failed),
+		Lines: cli.WriteLines(out, func(missed int) { notice(cli.DroppedLines(missed)) }, failed),
 	}
 }
 
@@ -92,7 +95,7 @@ func (tell teller) sessionHooks(why func(error) string) lease.Hooks {
 		Jeopardy: func(j lease.JeopardyEvent) {
 			left := j.Remaining.Milliseconds()
 			cause := why(j.Err)
-			if silent(j.Err) {
+			if connect.Silent(j.Err) {
 				cause = "etcd does not answer: " + cause
 			}
 			tell(time.Now(), campaignEvent{Event: "jeopardy", Cause: cause, RemainingMS: &left})
@@ -119,12 +122,12 @@ func (tell teller) candidateHooks(ctx context.Context, notice func(string, ...an
 			if errors.Is(end.Cause, eldest.ErrSteppedBack) {
 				event.Event = "stepped-back"
 			} else if lost(end.Cause) || ctx.Err() == nil && !byOwnWill(end.Cause) {
-				event.Event, event.Cause = "lost", because(end.Cause)
+				event.Event, event.Cause = "lost", connect.Because(end.Cause)
 			}
 			tell(end.At, event)
 		},
 		Foreign: func(f election.ForeignEvent) {
-			notice("the key %s is no candidate's and is ignored; candidates of other programs may wait behind it", printable(f.Key))
+			notice("the key %s is no candidate's and is ignored; candidates of other programs may wait behind it", cli.Printable(f.Key))
 		},
 	}
 }
@@ -138,7 +141,7 @@ func byOwnWill(cause error) bool {
 // was in the queue; otherwise the candidate has told.
 func (e *campaignEvents) lostBeforeStanding(err error) {
 	led := false
-	e.tell(time.Now(), campaignEvent{Event: "lost", Cause: because(err), Led: &led})
+	e.tell(time.Now(), campaignEvent{Event: "lost", Cause: connect.Because(err), Led: &led})
 }
 
 // awaitEnd waits until the last line of a candidate that was in the queue is told, for at
@@ -187,7 +190,7 @@ func (e *campaignEvents) tell(at time.Time, event campaignEvent) {
 	if e.asJSON {
 		line = jsonLine(event)
 	}
-	e.write(line)
+	e.Write(line)
 }
 
 // clockTime is how people see a time.
@@ -196,9 +199,9 @@ const clockTime = "15:04:05.000"
 // text renders the event for people: the local time, and what changes first.
 func (event campaignEvent) text(at time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %-10s  token %d  key %s", at.Format(clockTime), event.Event, event.Token, printable(event.Key))
+	fmt.Fprintf(&b, "%s  %-10s  token %d  key %s", at.Format(clockTime), event.Event, event.Token, cli.Printable(event.Key))
 	if event.Predecessor != "" {
-		fmt.Fprintf(&b, "  behind %s", printable(event.Predecessor))
+		fmt.Fprintf(&b, "  behind %s", cli.Printable(event.Predecessor))
 	}
 	if event.Queue != 0 {
 		fmt.Fprintf(&b, "  queue %d", event.Queue)

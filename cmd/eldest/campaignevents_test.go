@@ -23,7 +23,7 @@ func TestLinesHaveTheTimeOfTheFact(t *testing.T) {
 	hooks.Waiting(election.WaitingEvent{Token: 5, At: fact.Add(2)})
 	hooks.Won(election.WonEvent{Token: 5, At: fact.Add(3)})
 	hooks.Ended(election.EndedEvent{Token: 5, Led: true, Cause: eldest.ErrResigned, At: fact.Add(4)})
-	events.close(patience)
+	events.Close(patience)
 
 	for i, event := range []string{"registered", "waiting", "leader", "resigned"} {
 		line, rest, _ := strings.Cut(out.String(), "\n")

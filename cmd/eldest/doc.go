@@ -26,10 +26,11 @@
 //
 // # Adding a command
 //
-// A command is a function newXxxCmd() *cobra.Command in a file of its own and
-// one line in the list of root.go. It writes to cmd.OutOrStdout() and
-// cmd.ErrOrStderr(), ends when cmd.Context() does (the first SIGINT or SIGTERM;
-// the second one kills), takes --json from wantsJSON(cmd), and returns exit(code,
-// err) where a code other than 0 and 1 is promised. An error from RunE exits 1;
-// an error before RunE (flags, arguments) or one made with usageErrorf exits 2.
+// A command is a function newXxxCmd() *cobra.Command in a file of its own, mounted in
+// root.go in one of the groups of --help; those of the laboratory are mounted by package
+// lab. It writes to cmd.OutOrStdout() and cmd.ErrOrStderr(), ends when cmd.Context() does
+// (the first SIGINT or SIGTERM; the second one kills), takes --json from
+// cli.WantsJSON(cmd), and returns cli.Exit(code, err) where a code other than 0 and 1 is
+// promised. An error from RunE exits 1; an error before RunE (flags, arguments) or one made
+// with cli.Usagef exits 2.
 package main

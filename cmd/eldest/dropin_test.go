@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/compat/concurrency"
@@ -13,7 +15,8 @@ import (
 // The commands name an election of the drop-in by its prefix: what stands before the last
 // slash is the namespace. docs/drop-in.md has the table.
 func TestCommandsNameElectionsByTheirPrefix(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := borrowed(t)
 	session, err := concurrency.NewSession(etcd.client)
 	require.NoError(t, err)
 	defer func() { _ = session.Close() }()
@@ -24,17 +27,17 @@ func TestCommandsNameElectionsByTheirPrefix(t *testing.T) {
 		"/svc":     "leader svc --json --namespace /",
 	} {
 		require.NoError(t, concurrency.NewElection(session, prefix).Campaign(etcd.bounded(), "value of "+prefix))
-		code, stdout, stderr := runLine(t, strings.Fields(line)...)
-		require.Equal(t, exitOK, code, stderr)
+		code, stdout, stderr := etcd.line(strings.Fields(line)...)
+		require.Equal(t, cli.ExitOK, code, stderr)
 		var o object
 		require.NoError(t, json.Unmarshal([]byte(stdout), &o))
 		require.Equal(t, "value of "+prefix, o["value"], line)
 	}
 	require.NoError(t, concurrency.NewElection(session, "end/").Campaign(etcd.bounded(), "v"))
 	for line, code := range map[string]int{
-		"leader end": exitNobody, "leader end/": exitUsage, "leader app/svc": exitUsage, "leader other": exitNobody,
+		"leader end": cli.ExitNobody, "leader end/": cli.ExitUsage, "leader app/svc": cli.ExitUsage, "leader other": cli.ExitNobody,
 	} {
-		got, _, stderr := runLine(t, strings.Fields(line)...)
+		got, _, stderr := etcd.line(strings.Fields(line)...)
 		require.Equal(t, code, got, "%s: %s", line, stderr)
 	}
 }

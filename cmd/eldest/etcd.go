@@ -10,6 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/spf13/cobra"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/devcluster"
@@ -24,10 +26,6 @@ type etcdFlags struct {
 	clientPorts []int
 	log         bool
 }
-
-// startTimeout bounds the start of a development cluster: it takes a tenth of a
-// second, and half a minute on a machine that can hardly breathe.
-const startTimeout = 30 * time.Second
 
 func newEtcdCmd() *cobra.Command {
 	var f etcdFlags
@@ -59,7 +57,7 @@ Not for production: there is no TLS, and all members share this process.`,
 
 func runEtcd(cmd *cobra.Command, f etcdFlags) error {
 	if f.heartbeatMS <= 0 || f.electionMS <= 0 {
-		return usageErrorf("--heartbeat and --election must be positive")
+		return cli.Usagef("--heartbeat and --election must be positive")
 	}
 	cfg := devcluster.Config{
 		Members:     f.members,
@@ -72,18 +70,18 @@ func runEtcd(cmd *cobra.Command, f etcdFlags) error {
 		cfg.Log = cmd.ErrOrStderr()
 	}
 	// A signal during the start ends it; a signal after it is the normal end.
-	ctx, cancel := context.WithTimeout(cmd.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), devcluster.StartTimeout)
 	defer cancel()
 	cluster, err := devcluster.Start(ctx, cfg)
 	switch {
 	case errors.Is(err, devcluster.ErrInvalid):
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	case err != nil && cmd.Context().Err() != nil:
 		return nil
 	case err != nil:
 		return err
 	}
-	if err := printCluster(cmd.OutOrStdout(), cluster, wantsJSON(cmd)); err != nil {
+	if err := printCluster(cmd.OutOrStdout(), cluster, cli.WantsJSON(cmd)); err != nil {
 		return errors.Join(err, cluster.Close())
 	}
 	<-cmd.Context().Done()

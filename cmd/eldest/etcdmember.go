@@ -4,6 +4,8 @@ import (
 	"errors"
 	"flag"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/spf13/cobra"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/memberproc"
@@ -21,7 +23,7 @@ func newEtcdMemberCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := memberproc.Run(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			if errors.Is(err, flag.ErrHelp) {
-				return usageErrorf("see the flags in internal/memberproc")
+				return cli.Usagef("see the flags in internal/memberproc")
 			}
 			return err
 		},

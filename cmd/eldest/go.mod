@@ -5,9 +5,11 @@ go 1.26.0
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b
+	github.com/anishathalye/porcupine v1.3.1
+	github.com/creack/pty v1.1.18
 	github.com/eldest-io/eldest/metrics v0.0.0-00010101000000-000000000000
-	github.com/eldest-io/eldest/oracle v0.0.0-00010101000000-000000000000
 	github.com/jedib0t/go-pretty/v6 v6.8.3
+	github.com/rogpeppe/go-internal v1.14.1
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
 	github.com/stretchr/testify v1.12.1
@@ -27,11 +29,11 @@ require (
 	codeberg.org/go-latex/latex v0.2.0 // indirect
 	codeberg.org/go-pdf/fpdf v0.11.1 // indirect
 	git.sr.ht/~sbinet/gg v0.7.0 // indirect
-	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/mattn/go-runewidth v0.0.16 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	golang.org/x/image v0.30.0 // indirect
+	golang.org/x/tools v0.51.0 // indirect
 )
 
 require (
@@ -94,5 +96,3 @@ require (
 replace github.com/eldest-io/eldest => ../..
 
 replace github.com/eldest-io/eldest/metrics => ../../metrics
-
-replace github.com/eldest-io/eldest/oracle => ../../oracle

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/spf13/cobra"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/face"
@@ -33,14 +35,9 @@ func (f *httpFlag) serve(cmd *cobra.Command, election string, ttl time.Duration,
 	}
 	listener, err := face.Listen(f.address)
 	if err != nil {
-		return nil, usageErrorf("--http %q: %w", f.address, err)
+		return nil, cli.Usagef("--http %q: %w", f.address, err)
 	}
 	shown := face.Serve(listener, election, face.Grace(ttl))
 	say(fmt.Sprintf("serving http://%s/metrics, /healthz and /leader", shown.Address()))
 	return shown, nil
-}
-
-// toStderr is how most commands say it.
-func toStderr(cmd *cobra.Command) func(string) {
-	return func(line string) { fmt.Fprint(cmd.ErrOrStderr(), noticeLine(cmd.CommandPath(), line)) }
 }

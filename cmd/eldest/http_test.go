@@ -13,6 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -36,7 +40,7 @@ func TestBadHTTP(t *testing.T) {
 		} {
 			t.Run(command.before[0]+" "+address, func(t *testing.T) {
 				code, stdout, stderr := runLine(t, command.with("--http="+address, "--endpoints", "127.0.0.1:1")...)
-				require.Equal(t, exitUsage, code, stderr)
+				require.Equal(t, cli.ExitUsage, code, stderr)
 				require.Contains(t, stderr, fmt.Sprintf("--http %q", address))
 				require.Contains(t, stderr, reason)
 				require.Empty(t, stdout)
@@ -56,14 +60,14 @@ var httpCommands = []httpCommand{
 func (c httpCommand) with(flags ...string) []string { return slices.Concat(c.before, flags, c.after) }
 
 // served returns where a process says it serves.
-func (p *process) served() string {
-	p.t.Helper()
+func served(p *clitest.Process) string {
+	p.T.Helper()
 	var found []string
 	where := regexp.MustCompile(`serving (http://127\.0\.0\.1:\d+)/metrics`)
-	p.eventually(func() bool {
-		found = where.FindStringSubmatch(p.errors())
+	p.Eventually(func() bool {
+		found = where.FindStringSubmatch(p.Errors())
 		return found != nil
-	}, 5*time.Millisecond, "%q never said where it serves", p.cmd.Args[1:])
+	}, 5*time.Millisecond, "%q never said where it serves", p.Args[1:])
 	return found[1]
 }
 
@@ -90,15 +94,16 @@ func role(t *testing.T, url string) (code int, o object) {
 // Two candidates as real processes: the faces say who leads, in a hand-over and while
 // etcd is away, and are gone with the processes.
 func TestCampaignServesHTTP(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
-	a := start(t, "campaign", "e", "anna", "--json", "--ttl", "30s", "--http", "0")
-	atA := a.served()
-	a.event("registered")
-	led := a.event("leader")
-	b := start(t, "campaign", "e", "bert", "--json", "--ttl", "30s", "--http", ":0")
-	atB := b.served()
-	b.event("registered")
-	b.event("waiting")
+	t.Parallel()
+	etcd := own(t)
+	a := etcd.start("campaign", "e", "anna", "--json", "--ttl", "30s", "--http", "0")
+	atA := served(a)
+	a.Event("registered")
+	led := a.Event("leader")
+	b := etcd.start("campaign", "e", "bert", "--json", "--ttl", "30s", "--http", ":0")
+	atB := served(b)
+	b.Event("registered")
+	b.Event("waiting")
 
 	code, o := role(t, atA)
 	require.Equal(t, http.StatusOK, code)
@@ -117,62 +122,64 @@ func TestCampaignServesHTTP(t *testing.T) {
 			strings.Contains(body, `eldest_queue_length{election="e"} 2`)
 	}, patience, 5*time.Millisecond)
 
-	a.signal(syscall.SIGTERM)
-	a.event("resigned")
-	a.exits(exitOK)
+	a.Signal(syscall.SIGTERM)
+	a.Event("resigned")
+	a.Exits(cli.ExitOK)
 	_, err := net.Dial("tcp", strings.TrimPrefix(atA, "http://"))
 	require.Error(t, err, "nobody listens any more")
-	b.event("leader")
+	b.Event("leader")
 	code, _ = role(t, atB)
 	require.Equal(t, http.StatusOK, code)
 
 	etcd.halt()
 	code, body := get(t, atB+"/healthz")
 	require.Equal(t, http.StatusOK, code, "the lease is certain for a while: %s", body)
-	etcd.signal(syscall.SIGCONT)
+	require.NoError(t, etcd.Member(0).Cont())
 }
 
 // While etcd is away from the start the face is there already: not leading, not yet in
 // trouble.
 func TestHTTPBeforeEtcdAnswers(t *testing.T) {
+	t.Parallel()
 	for _, command := range httpCommands {
-		p := start(t, command.with("--http", "0", "--endpoints", "127.0.0.1:"+freePort(t))...)
-		at := p.served()
+		p := nowhere(t).start(command.with("--http", "0")...)
+		at := served(p)
 		code, body := get(t, at+"/healthz")
 		require.Equal(t, http.StatusOK, code)
 		require.Contains(t, body, `"session":"none"`)
 		code, o := role(t, at)
 		require.Equal(t, http.StatusServiceUnavailable, code)
 		require.Equal(t, "neither", o["role"])
-		p.signal(syscall.SIGTERM)
-		p.over()
-		require.Equal(t, exitOK, p.cmd.ProcessState.ExitCode(), p.errors())
+		p.Signal(syscall.SIGTERM)
+		p.Over()
+		require.Equal(t, cli.ExitOK, p.ProcessState.ExitCode(), p.Errors())
 	}
 }
 
 // A node's face has its curator's answer, and its numbers.
 func TestServiceNodeServesHTTP(t *testing.T) {
-	startEtcdProcess(t, "0")
-	a, address := serviceNode(t, "a", "--http", "0")
-	led := a.becomes("leading")
-	b, _ := serviceNode(t, "b", "--http", "0")
-	b.becomes("following")
-	code, o := role(t, a.served())
+	t.Parallel()
+	etcd := borrowed(t)
+	a, address := etcd.node("a", "--http", "0")
+	led := becomes(a, "leading")
+	b, _ := etcd.node("b", "--http", "0")
+	becomes(b, "following")
+	code, o := role(t, served(a))
 	require.Equal(t, http.StatusOK, code)
 	require.Equal(t, object{"role": "leading", "node": "a", "leader": "a", "address": address, "token": led["token"]}, o)
-	code, o = role(t, b.served())
+	code, o = role(t, served(b))
 	require.Equal(t, http.StatusServiceUnavailable, code)
 	require.Equal(t, object{"role": "following", "node": "b", "leader": "a", "address": address, "token": led["token"]}, o)
 	require.Eventually(t, func() bool {
-		_, body := get(t, b.served()+"/metrics")
+		_, body := get(t, served(b)+"/metrics")
 		return strings.Contains(body, `eldest_queue_length{election="shop"} 2`) &&
 			strings.Contains(body, `eldest_state{election="shop",state="following"} 1`) &&
 			strings.Contains(body, fmt.Sprintf(`eldest_leader_token{election="shop"} %v`, led["token"]))
 	}, patience, 5*time.Millisecond)
-	code, _ = get(t, a.served()+"/healthz")
+	code, _ = get(t, served(a)+"/healthz")
 	require.Equal(t, http.StatusOK, code)
-	b.signal(syscall.SIGTERM)
-	a.signal(syscall.SIGTERM)
-	b.over()
-	a.over()
+	b.Signal(syscall.SIGTERM)
+	a.Signal(syscall.SIGTERM)
+	b.Over()
+	a.Over()
 }

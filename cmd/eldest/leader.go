@@ -7,6 +7,9 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -16,7 +19,7 @@ import (
 )
 
 func newLeaderCmd() *cobra.Command {
-	var conn *connFlags
+	var conn *connect.Flags
 	cmd := &cobra.Command{
 		Use:   "leader ELECTION",
 		Short: "Say who leads",
@@ -29,25 +32,25 @@ value_base64 where the value is not UTF-8.
 
 Exit codes: 0 somebody leads; 1 failed; 2 bad usage; 4 nobody leads, and then
 nothing is written to stdout.
-` + connHelp,
+` + connect.Help,
 		Example: `  eldest leader nightly-jobs
   eldest leader nightly-jobs --json | jq -r .value`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return conn.once(cmd, args[0], func(ctx context.Context, client *clientv3.Client) error {
+			return once(cmd, conn, args[0], func(ctx context.Context, client *clientv3.Client) error {
 				leader, err := observe.LeaderOf(ctx, client, args[0])
 				if errors.Is(err, eldest.ErrNoLeader) {
 					// Not an empty table: scripts test the exit code, people read.
-					return exit(exitNobody, fmt.Errorf("nobody leads %s", printable(args[0])))
+					return cli.Exit(cli.ExitNobody, fmt.Errorf("nobody leads %s", cli.Printable(args[0])))
 				}
 				if err != nil {
 					return err
 				}
-				return printLeader(cmd.OutOrStdout(), args[0], leader, wantsJSON(cmd))
+				return printLeader(cmd.OutOrStdout(), args[0], leader, cli.WantsJSON(cmd))
 			})
 		},
 	}
-	conn = addConnFlags(cmd)
+	conn = connect.AddFlags(cmd)
 	return cmd
 }
 
@@ -61,26 +64,26 @@ func printLeader(w io.Writer, name string, leader eldest.Leader, asJSON bool) er
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(tw, "KEY\tLEASE\tTOKEN\tVALUE")
-	fmt.Fprintf(tw, "%s\t%s\t%d\t%s\n", printable(leader.Key), hexLease(leader.Lease), leader.Token, shownValue(leader.Value))
+	fmt.Fprintf(tw, "%s\t%s\t%d\t%s\n", cli.Printable(leader.Key), hexLease(leader.Lease), leader.Token, shownValue(leader.Value))
 	return tw.Flush()
 }
 
 // once runs a command that asks etcd and is done. ask has a client and a context
 // that ends after --command-timeout; its failure is explained to the user.
-func (f *connFlags) once(cmd *cobra.Command, name string, ask func(context.Context, *clientv3.Client) error) error {
+func once(cmd *cobra.Command, conn *connect.Flags, name string, ask func(context.Context, *clientv3.Client) error) error {
 	if err := keys.Check(name); err != nil {
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	}
-	if err := f.resolve(cmd); err != nil {
+	if err := conn.Resolve(cmd); err != nil {
 		return err
 	}
 	// One limit for all of it, logging in included.
-	ctx, cancel := context.WithTimeout(cmd.Context(), f.commandTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), conn.CommandTimeout)
 	defer cancel()
-	client, err := f.dial(ctx)
+	client, err := conn.Dial(ctx)
 	if err == nil {
 		err = ask(ctx, client)
 		_ = client.Close()
 	}
-	return f.explain(cmd.Context(), err)
+	return conn.Explain(cmd.Context(), err)
 }

@@ -7,6 +7,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -17,7 +20,7 @@ import (
 )
 
 func newListCmd() *cobra.Command {
-	var conn *connFlags
+	var conn *connect.Flags
 	cmd := &cobra.Command{
 		Use:   "list ELECTION",
 		Short: "List the queue, the leader first",
@@ -33,12 +36,12 @@ An empty queue is no failure.
 ` + nodeHelp + `
 
 Exit codes: 0 done; 1 failed; 2 bad usage.
-` + connHelp,
+` + connect.Help,
 		Example: `  eldest list nightly-jobs
   eldest list nightly-jobs --json | jq length`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return conn.once(cmd, args[0], func(ctx context.Context, client *clientv3.Client) error {
+			return once(cmd, conn, args[0], func(ctx context.Context, client *clientv3.Client) error {
 				queue, err := observe.Queue(ctx, client, client, args[0])
 				if err != nil {
 					return err
@@ -47,11 +50,11 @@ Exit codes: 0 done; 1 failed; 2 bad usage.
 				if err != nil {
 					return err
 				}
-				return printQueue(cmd.OutOrStdout(), queue, asks, wantsJSON(cmd))
+				return printQueue(cmd.OutOrStdout(), queue, asks, cli.WantsJSON(cmd))
 			})
 		},
 	}
-	conn = addConnFlags(cmd)
+	conn = connect.AddFlags(cmd)
 	return cmd
 }
 
@@ -67,7 +70,7 @@ type queuedJSON struct {
 func whoAsks(ctx context.Context, kv clientv3.KV, name string) (map[eldest.Token]bool, error) {
 	queue, err := transfer.Survey(ctx, kv, name)
 	switch {
-	case rpcCode(err) == codes.PermissionDenied:
+	case connect.Code(err) == codes.PermissionDenied:
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -105,7 +108,7 @@ func printQueue(w io.Writer, queue []observe.Entry, asks map[eldest.Token]bool, 
 		} else if asks[e.Token] {
 			part = "yes"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\n", printable(e.Key), hexLease(e.Lease), e.Token, left, part, shownValue(e.Value))
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\n", cli.Printable(e.Key), hexLease(e.Lease), e.Token, left, part, shownValue(e.Value))
 	}
 	return tw.Flush()
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/eldest-io/eldest/identity"
 )
 
@@ -31,14 +33,14 @@ func nodeOf(value []byte) (identity.Identity, bool) {
 func shownValue(value []byte) string {
 	node, ok := nodeOf(value)
 	if !ok {
-		return printable(string(value))
+		return cli.Printable(string(value))
 	}
-	shown := "node " + printable(node.NodeID)
+	shown := "node " + cli.Printable(node.NodeID)
 	if node.Address != "" {
-		shown += " at " + printable(node.Address)
+		shown += " at " + cli.Printable(node.Address)
 	}
 	if node.Instance != "" {
-		shown += ", instance " + printable(node.Instance)
+		shown += ", instance " + cli.Printable(node.Instance)
 	}
 	if node.Priority != 0 {
 		shown += fmt.Sprintf(", priority %d", node.Priority)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
@@ -57,7 +59,7 @@ func FuzzNodeOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value []byte) {
 		node, ok := nodeOf(value)
 		if !ok {
-			require.Equal(t, printable(string(value)), shownValue(value))
+			require.Equal(t, cli.Printable(string(value)), shownValue(value))
 			return
 		}
 		again, err := identity.Protobuf{}.Encode(node)
@@ -68,15 +70,16 @@ func FuzzNodeOf(f *testing.F) {
 }
 
 func TestNodesOfAServiceAreShown(t *testing.T) {
-	startEtcdProcess(t, "0")
-	o, watched := start(t, "observe", "shop"), start(t, "observe", "shop", "--json")
-	require.Contains(t, o.line(), "nobody")
-	watched.event("nobody")
-	a, address := serviceNode(t, "a")
-	led := a.becomes("leading")
+	t.Parallel()
+	etcd := borrowed(t)
+	o, watched := etcd.start("observe", "shop"), etcd.start("observe", "shop", "--json")
+	require.Contains(t, o.Line(), "nobody")
+	watched.Event("nobody")
+	a, address := etcd.node("a")
+	led := becomes(a, "leading")
 
-	code, stdout, stderr := runLine(t, "leader", "shop", "--json")
-	require.Equal(t, exitOK, code, stderr)
+	code, stdout, stderr := etcd.line("leader", "shop", "--json")
+	require.Equal(t, cli.ExitOK, code, stderr)
 	leader := parse[object](t, stdout)
 	require.Equal(t, "a", leader["node"])
 	require.Equal(t, address, leader["address"])
@@ -84,36 +87,36 @@ func TestNodesOfAServiceAreShown(t *testing.T) {
 	require.Len(t, instance, 16)
 	value := encoded(t, identity.Identity{NodeID: "a", Address: address, Instance: instance, TTL: nodeTTL})
 	require.Equal(t, value, leader["value"], "the value stays what it was")
-	event := watched.event("leader")
+	event := watched.Event("leader")
 	for _, field := range []string{"key", "token", "value", "node", "address", "instance"} {
 		require.Equal(t, leader[field], event[field], field)
 	}
-	code, stdout, _ = runLine(t, "list", "shop", "--json")
-	require.Equal(t, exitOK, code)
+	code, stdout, _ = etcd.line("list", "shop", "--json")
+	require.Equal(t, cli.ExitOK, code)
 	rows := parse[[]object](t, stdout)
 	require.Len(t, rows, 1)
 	require.Equal(t, "a", rows[0]["node"])
 	require.Equal(t, instance, rows[0]["instance"])
 
 	shown := "node a at " + address + ", instance " + instance + "\n"
-	require.Contains(t, o.line(), "  value "+shown)
+	require.Contains(t, o.Line(), "  value "+shown)
 	for _, command := range []string{"leader", "list"} {
-		code, stdout, _ = runLine(t, command, "shop")
-		require.Equal(t, exitOK, code)
+		code, stdout, _ = etcd.line(command, "shop")
+		require.Equal(t, cli.ExitOK, code)
 		require.Contains(t, stdout, "   "+shown)
 		require.NotContains(t, stdout, `\n`)
 	}
-	code, _, stderr = runLine(t, "resign", "shop", led["key"].(string), "--yes")
-	require.Equal(t, exitOK, code, stderr)
+	code, _, stderr = etcd.line("resign", "shop", led["key"].(string), "--yes")
+	require.Equal(t, cli.ExitOK, code, stderr)
 	require.Contains(t, stderr, "  value "+shown)
-	a.signal(os.Interrupt)
-	a.ends(exitOK)
+	a.Signal(os.Interrupt)
+	a.Ends(cli.ExitOK)
 }
 
 func TestHelpSaysHowNodesAreShown(t *testing.T) {
 	for _, command := range []string{"leader", "list", "observe", "resign"} {
 		code, stdout, _ := runLine(t, command, "--help")
-		require.Equal(t, exitOK, code)
+		require.Equal(t, cli.ExitOK, code)
 		require.Contains(t, stdout, "node NODE at ADDRESS, instance INSTANCE", command)
 		for line := range strings.Lines(stdout) {
 			require.False(t, strings.HasSuffix(strings.TrimSuffix(line, "\n"), " "), "%s: %q", command, line)

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/spf13/cobra"
 
 	"github.com/eldest-io/eldest"
@@ -14,7 +17,7 @@ import (
 )
 
 func newObserveCmd() *cobra.Command {
-	var conn *connFlags
+	var conn *connect.Flags
 	cmd := &cobra.Command{
 		Use:   "observe ELECTION",
 		Short: "Watch who leads until a signal ends it",
@@ -34,33 +37,33 @@ value is not UTF-8) and reason. While etcd is away it waits.
 ` + nodeHelp + `
 
 Exit codes: 0 after a signal; 1 failed; 2 bad usage.
-` + connHelp,
+` + connect.Help,
 		Example: `  eldest observe nightly-jobs
   eldest observe nightly-jobs --json | jq -r 'select(.event == "leader") | .value'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := keys.Check(args[0]); err != nil {
-				return exit(exitUsage, err)
+				return cli.Exit(cli.ExitUsage, err)
 			}
-			if err := conn.resolve(cmd); err != nil {
+			if err := conn.Resolve(cmd); err != nil {
 				return err
 			}
 			err := runObserve(cmd, conn, args[0])
 			if cmd.Context().Err() != nil {
 				return nil //nolint:nilerr // by a signal, as it should
 			}
-			return conn.explain(cmd.Context(), err)
+			return conn.Explain(cmd.Context(), err)
 		},
 	}
-	conn = addConnFlags(cmd)
+	conn = connect.AddFlags(cmd)
 	return cmd
 }
 
 // runObserve prints events until the command's context ends, stdout breaks, or
 // etcd refuses for good.
-func runObserve(cmd *cobra.Command, conn *connFlags, name string) error {
+func runObserve(cmd *cobra.Command, conn *connect.Flags, name string) error {
 	ctx := cmd.Context()
-	client, err := conn.dialPatiently(ctx, &waitNotice{to: cmd, conn: conn})
+	client, err := conn.DialPatiently(ctx, &connect.Notice{To: cmd, Conn: conn})
 	if err != nil {
 		return err
 	}
@@ -68,7 +71,7 @@ func runObserve(cmd *cobra.Command, conn *connFlags, name string) error {
 	observer, err := observe.New(observe.Config{
 		Election: name, KV: client, Watcher: client,
 		Foreign: func(key string) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: the key %s is no candidate's and is ignored\n", cmd.CommandPath(), printable(key))
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: the key %s is no candidate's and is ignored\n", cmd.CommandPath(), cli.Printable(key))
 		},
 	})
 	if err != nil {
@@ -78,7 +81,7 @@ func runObserve(cmd *cobra.Command, conn *connFlags, name string) error {
 
 	// Each state that is read is the newest one: whoever reads our lines slowly
 	// skips states and is never behind.
-	events := observeEvents{name: name, trouble: func() string { return conn.diagnose(ctx, client) }}
+	events := observeEvents{name: name, trouble: func() string { return conn.Diagnose(ctx, client) }}
 	for states := observer.Subscribe(); ; {
 		state, err := states.Next(ctx)
 		if err != nil {
@@ -89,7 +92,7 @@ func runObserve(cmd *cobra.Command, conn *connFlags, name string) error {
 			continue
 		}
 		line := event.text()
-		if wantsJSON(cmd) {
+		if cli.WantsJSON(cmd) {
 			line = jsonLine(event)
 		}
 		if _, err := io.WriteString(cmd.OutOrStdout(), line); err != nil {
@@ -158,7 +161,7 @@ func (o *observeEvents) reason(err error) string {
 	if err == nil {
 		return ""
 	}
-	text := because(err)
+	text := connect.Because(err)
 	if trouble := o.trouble(); trouble != "" && !strings.Contains(text, trouble) {
 		text += ": " + trouble
 	}
@@ -170,7 +173,7 @@ func (event observeEvent) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %-7s", event.at.Format("15:04:05.000"), event.Event)
 	if l := event.ledJSON; l != nil {
-		fmt.Fprintf(&b, "  token %d  key %s  value %s", l.Token, printable(l.Key), shownValue([]byte(l.Value)))
+		fmt.Fprintf(&b, "  token %d  key %s  value %s", l.Token, cli.Printable(l.Key), shownValue([]byte(l.Value)))
 	}
 	if event.Reason != "" {
 		fmt.Fprintf(&b, "  because %s", event.Reason)

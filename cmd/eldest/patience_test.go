@@ -12,6 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -82,7 +87,7 @@ func TestWaitingIsTold(t *testing.T) {
 		"silent":        context.DeadlineExceeded,
 		"ending":        context.Canceled,
 	}
-	const atOnce, later, never = 0, passing, -1
+	const atOnce, later, never = 0, connect.Passing, -1
 	// Nobody asks again after these.
 	final := map[string]bool{"not permitted": true, "no room": true}
 	for _, tc := range []struct {
@@ -118,10 +123,10 @@ func waitingIsTold(t *testing.T, ask func(*clientv3.Client), err error, want tim
 	var lines []string
 	cmd := &cobra.Command{}
 	cmd.SetContext(t.Context())
-	w := &waitNotice{to: cmd, conn: &connFlags{endpoints: []string{"h:1"}}, say: func(line string) { lines = append(lines, line) }}
+	w := &connect.Notice{To: cmd, Conn: &connect.Flags{Endpoints: []string{"h:1"}}, Say: func(line string) { lines = append(lines, line) }}
 	answer := err
 	client := &clientv3.Client{Lease: answering{err: &answer}, KV: answeringKV{answering{err: &answer}}}
-	w.listen(client, "svc")
+	w.Listen(client, "svc")
 	began := time.Now()
 	for time.Since(began) < want {
 		require.Empty(t, lines, "most is over at once")
@@ -138,7 +143,7 @@ func waitingIsTold(t *testing.T, ask func(*clientv3.Client), err error, want tim
 	}
 	require.Len(t, lines, 1, "and not at each attempt")
 	require.Contains(t, lines[0], "etcd at h:1")
-	require.Contains(t, lines[0], because(err))
+	require.Contains(t, lines[0], connect.Because(err))
 	require.Equal(t, want == 0, strings.Contains(lines[0], "waiting for etcd"), lines[0])
 	answer = nil
 	ask(client)
@@ -154,18 +159,16 @@ func TestNothingIsToldOfTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := &cobra.Command{}
 	cmd.SetContext(ctx)
-	w := &waitNotice{to: cmd, conn: &connFlags{}, say: func(line string) { t.Error(line) }}
+	w := &connect.Notice{To: cmd, Conn: &connect.Flags{}, Say: func(line string) { t.Error(line) }}
 	cancel()
-	w.answered(time.Now(), context.DeadlineExceeded)
+	w.Answered(time.Now(), context.DeadlineExceeded)
 }
 
 // alarm raises or ends the alarm by which etcd answers and does nothing.
-func (e *etcdProcess) alarm(action pb.AlarmRequest_AlarmAction) {
+func (e *etcd) alarm(action pb.AlarmRequest_AlarmAction) {
 	e.t.Helper()
-	member, err := e.client.Status(e.bounded(), e.endpoint)
-	require.NoError(e.t, err)
-	_, err = pb.NewMaintenanceClient(e.client.ActiveConnection()).Alarm(e.bounded(), &pb.AlarmRequest{
-		Action: action, MemberID: member.Header.MemberId, Alarm: pb.AlarmType_CORRUPT,
+	_, err := pb.NewMaintenanceClient(e.client.ActiveConnection()).Alarm(e.bounded(), &pb.AlarmRequest{
+		Action: action, MemberID: e.Member(0).ID(), Alarm: pb.AlarmType_CORRUPT,
 	})
 	require.NoError(e.t, err)
 }
@@ -174,31 +177,32 @@ func (e *etcdProcess) alarm(action pb.AlarmRequest_AlarmAction) {
 //
 // Fails when only silence is told.
 func TestCorruptEtcdIsToldOf(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := own(t)
 	etcd.alarm(pb.AlarmRequest_ACTIVATE)
-	all := []*process{
-		start(t, "campaign", "svc", "--ttl", "30s"),
-		start(t, "service", "node", "shop", "n1", "--ttl", "30s"),
+	all := []*clitest.Process{
+		etcd.start("campaign", "svc", "--ttl", "30s"),
+		etcd.start("service", "node", "shop", "n1", "--ttl", "30s"),
 	}
 	for _, p := range all {
-		p.says("answers, but refuses for now (etcdserver: corrupt cluster)")
-		require.NotContains(t, p.errors(), "waiting for etcd")
+		p.Says("answers, but refuses for now (etcdserver: corrupt cluster)")
+		require.NotContains(t, p.Errors(), "waiting for etcd")
 	}
 	etcd.alarm(pb.AlarmRequest_DEACTIVATE)
 	for _, p := range all {
-		p.says("etcd answers")
+		p.Says("etcd answers")
 		for line := ""; !strings.Contains(line, "lead"); {
-			line = p.line()
+			line = p.Line()
 		}
-		p.signal(syscall.SIGTERM)
-		p.ends(exitOK)
+		p.Signal(syscall.SIGTERM)
+		p.Ends(cli.ExitOK)
 	}
 	require.Zero(t, etcd.leases())
 }
 
 // between puts a server before etcd that asks decide before each call; its error is the
 // answer, nil is etcd's. Messages are passed on as what none of their fields is known of.
-func between(t *testing.T, etcd *etcdProcess, decide func(ctx context.Context, method string) error) (endpoint string) {
+func between(t *testing.T, etcd *etcd, decide func(ctx context.Context, method string) error) (endpoint string) {
 	t.Helper()
 	conn, err := grpc.NewClient(strings.TrimPrefix(etcd.endpoint, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
@@ -246,7 +250,8 @@ func between(t *testing.T, etcd *etcdProcess, decide func(ctx context.Context, m
 //
 // Fails when only the grant of the lease is listened to.
 func TestRegistrationThatIsNotAnsweredIsToldOf(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := borrowed(t)
 	var silence atomic.Bool
 	silence.Store(true)
 	endpoint := between(t, etcd, func(ctx context.Context, method string) error {
@@ -255,20 +260,20 @@ func TestRegistrationThatIsNotAnsweredIsToldOf(t *testing.T) {
 		}
 		return ctx.Err()
 	})
-	all := []*process{
-		start(t, "campaign", "svc", "--ttl", "30s", "--endpoints", endpoint),
-		start(t, "run", "jobs", "--ttl", "30s", "--endpoints", endpoint, "--", "sleep", "1000"),
-		start(t, "service", "node", "shop", "n1", "--ttl", "30s", "--endpoints", endpoint),
+	all := []*clitest.Process{
+		etcd.start("campaign", "svc", "--ttl", "30s", "--endpoints", endpoint),
+		etcd.start("run", "jobs", "--ttl", "30s", "--endpoints", endpoint, "--", "sleep", "1000"),
+		etcd.start("service", "node", "shop", "n1", "--ttl", "30s", "--endpoints", endpoint),
 	}
 	for _, p := range all {
-		p.says("waiting for etcd at " + endpoint + " (context deadline exceeded)")
+		p.Says("waiting for etcd at " + endpoint + " (context deadline exceeded)")
 	}
 	require.Equal(t, len(all), etcd.leases(), "the leases were granted")
 	silence.Store(false)
 	for _, p := range all {
-		p.says("etcd answers")
-		p.signal(syscall.SIGTERM)
-		p.ends(exitOK)
+		p.Says("etcd answers")
+		p.Signal(syscall.SIGTERM)
+		p.Ends(cli.ExitOK)
 	}
 	require.Zero(t, etcd.leases())
 }
@@ -278,8 +283,9 @@ func TestRegistrationThatIsNotAnsweredIsToldOf(t *testing.T) {
 //
 // Fails when the session gets a part of the client, or a wrapper.
 func TestCampaignReconnects(t *testing.T) {
-	port := freePort(t)
-	away := "127.0.0.1:" + port
+	t.Parallel()
+	etcd := later(t)
+	away := etcd.endpoint
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{away}, Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
@@ -288,12 +294,12 @@ func TestCampaignReconnects(t *testing.T) {
 	})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, client.Close()) }()
-	var said sheet
+	var said clitest.Sheet
 	cmd := &cobra.Command{Use: "fake"}
 	cmd.SetContext(t.Context())
 	cmd.SetErr(&said)
-	c := &campaign{cmd: cmd, conn: &connFlags{endpoints: []string{away}}, name: "svc", ttl: 30 * time.Second}
-	(&waitNotice{to: cmd, conn: c.conn}).listen(client, c.name)
+	c := &campaign{cmd: cmd, conn: &connect.Flags{Endpoints: []string{away}}, name: "svc", ttl: 30 * time.Second}
+	(&connect.Notice{To: cmd, Conn: c.conn}).Listen(client, c.name)
 
 	opened := make(chan *lease.Session, 1)
 	go func() {
@@ -302,7 +308,7 @@ func TestCampaignReconnects(t *testing.T) {
 		opened <- session
 	}()
 	require.Eventually(t, func() bool { return strings.Contains(said.String(), "waiting for etcd at "+away) }, patience, time.Millisecond)
-	startEtcdProcess(t, port)
+	etcd.restart()
 	session := <-opened
 	require.NotNil(t, session)
 	require.NoError(t, session.Close(bounded(t)))

@@ -6,6 +6,9 @@ import (
 	"io"
 	"strings"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -17,7 +20,7 @@ import (
 
 // resignFlags are the flags of "eldest resign".
 type resignFlags struct {
-	conn *connFlags
+	conn *connect.Flags
 	yes  bool
 }
 
@@ -42,7 +45,7 @@ and next (the key that leads now) where the leader was removed.
 Exit codes: 0 removed; 1 failed, answered with no, or the key was replaced
 meanwhile; 2 bad usage, or a question without a terminal; 4 nobody leads, or the
 candidate is not in the queue.
-` + connHelp,
+` + connect.Help,
 		Example: `  eldest resign nightly-jobs
   eldest resign nightly-jobs 694d9a3f2c1b4e07 --yes`,
 		Args: cobra.RangeArgs(1, 2),
@@ -54,23 +57,23 @@ candidate is not in the queue.
 			return runResign(cmd, f, args[0], key)
 		},
 	}
-	f.conn = addConnFlags(cmd)
+	f.conn = connect.AddFlags(cmd)
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 
 func runResign(cmd *cobra.Command, f resignFlags, name, key string) error {
 	if err := keys.Check(name); err != nil {
-		return exit(exitUsage, err)
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	// Before anything is sent, so that a script fails at once and not by chance.
-	if !f.yes && !onTerminal(cmd.InOrStdin()) {
-		return usageErrorf("stdin is no terminal, so nobody can be asked; say --yes to remove the key without a question")
+	if !f.yes && !cli.OnTerminal(cmd.InOrStdin()) {
+		return cli.Usagef("stdin is no terminal, so nobody can be asked; say --yes to remove the key without a question")
 	}
 	var plan removal
 	// The question is no request: it may take as long as it takes.
-	if err := f.conn.once(cmd, name, func(ctx context.Context, client *clientv3.Client) (err error) {
-		plan, err = planRemoval(ctx, client, name, key, f.conn.namespace)
+	if err := once(cmd, f.conn, name, func(ctx context.Context, client *clientv3.Client) (err error) {
+		plan, err = planRemoval(ctx, client, name, key, f.conn.Namespace)
 		return err
 	}); err != nil {
 		return err
@@ -78,15 +81,15 @@ func runResign(cmd *cobra.Command, f resignFlags, name, key string) error {
 	// On stderr like the question, so that stdout holds the result alone.
 	fmt.Fprint(cmd.ErrOrStderr(), plan.describe())
 	if !f.yes {
-		if err := confirm(cmd); err != nil {
+		if err := cli.Confirm(cmd); err != nil {
 			return err
 		}
 	}
-	return f.conn.once(cmd, name, func(ctx context.Context, client *clientv3.Client) error {
+	return once(cmd, f.conn, name, func(ctx context.Context, client *clientv3.Client) error {
 		if err := plan.remove(ctx, client, f.conn); err != nil {
 			return err
 		}
-		return plan.report(cmd.OutOrStdout(), wantsJSON(cmd))
+		return plan.report(cmd.OutOrStdout(), cli.WantsJSON(cmd))
 	})
 }
 
@@ -109,7 +112,7 @@ func planRemoval(ctx context.Context, kv clientv3.KV, name, key, namespace strin
 		return removal{}, err
 	}
 	if len(queue) == 0 {
-		return removal{}, exit(exitNobody, fmt.Errorf("nobody leads %s: the queue is empty, there is nothing to remove", printable(name)))
+		return removal{}, cli.Exit(cli.ExitNobody, fmt.Errorf("nobody leads %s: the queue is empty, there is nothing to remove", cli.Printable(name)))
 	}
 	for i, e := range queue {
 		if key != "" && !names(key, e.Candidate, namespace) {
@@ -121,7 +124,7 @@ func planRemoval(ctx context.Context, kv clientv3.KV, name, key, namespace strin
 		}
 		return plan, nil
 	}
-	return removal{}, exit(exitNobody, fmt.Errorf("%s is not in the queue of %s; eldest list shows who is", printable(key), printable(name)))
+	return removal{}, cli.Exit(cli.ExitNobody, fmt.Errorf("%s is not in the queue of %s; eldest list shows who is", cli.Printable(key), cli.Printable(name)))
 }
 
 // names reports whether the user's word for a candidate means c: its key, with or
@@ -137,11 +140,11 @@ func (r removal) describe() string {
 	if r.led {
 		who = "the leader"
 	}
-	fmt.Fprintf(&b, "This removes %s of %s:\n  key %s\n  token %d\n  value %s\n", who, printable(r.name),
-		printable(r.target.Key), r.target.Token, shownValue(r.target.Value))
+	fmt.Fprintf(&b, "This removes %s of %s:\n  key %s\n  token %d\n  value %s\n", who, cli.Printable(r.name),
+		cli.Printable(r.target.Key), r.target.Token, shownValue(r.target.Value))
 	switch {
 	case r.led && r.next != "":
-		fmt.Fprintf(&b, "After that %s leads.\n", printable(r.next))
+		fmt.Fprintf(&b, "After that %s leads.\n", cli.Printable(r.next))
 	case r.led:
 		b.WriteString("After that nobody leads: the queue is empty.\n")
 	default:
@@ -151,10 +154,10 @@ func (r removal) describe() string {
 }
 
 // remove is carryOut with a failure that says whether it is certain.
-func (r removal) remove(ctx context.Context, kv clientv3.KV, conn *connFlags) error {
+func (r removal) remove(ctx context.Context, kv clientv3.KV, conn *connect.Flags) error {
 	err := r.carryOut(ctx, kv)
-	if err != nil && silent(err) {
-		return exit(exitFailed, fmt.Errorf("%w. The key may have been removed all the same; eldest list shows it", conn.advise(err)))
+	if err != nil && connect.Silent(err) {
+		return cli.Exit(cli.ExitFailed, fmt.Errorf("%w. The key may have been removed all the same; eldest list shows it", conn.Advise(err)))
 	}
 	return err
 }
@@ -178,15 +181,15 @@ func (r removal) carryOut(ctx context.Context, kv clientv3.KV) error {
 	// The guard refused: gone, or there again in another life.
 	found := resp.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 {
-		return exit(exitNobody, fmt.Errorf("%s had left by itself when it was to be removed", printable(guard.Key)))
+		return cli.Exit(cli.ExitNobody, fmt.Errorf("%s had left by itself when it was to be removed", cli.Printable(guard.Key)))
 	}
 	return fmt.Errorf("%s was replaced meanwhile: it now has token %d, not %d; nothing was removed",
-		printable(guard.Key), found[0].CreateRevision, guard.Token)
+		cli.Printable(guard.Key), found[0].CreateRevision, guard.Token)
 }
 
 // report tells that it was done.
 func (r removal) report(w io.Writer, asJSON bool) error {
-	text := fmt.Sprintf("removed %s\n", printable(r.target.Key))
+	text := fmt.Sprintf("removed %s\n", cli.Printable(r.target.Key))
 	if asJSON {
 		next := r.next
 		if !r.led {

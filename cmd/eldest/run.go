@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/spf13/cobra"
 
 	"github.com/eldest-io/eldest/lease"
@@ -13,19 +15,19 @@ import (
 
 func newRunCmd() *cobra.Command {
 	var o runOptions
-	var conn *connFlags
+	var conn *connect.Flags
 	var http *httpFlag
 	cmd := &cobra.Command{
 		Use:     "run ELECTION -- CMD [ARG]...",
 		Short:   "Run a program only while leading",
-		Long:    runHelp + connHelp,
+		Long:    runHelp + connect.Help,
 		Example: runExample,
 		Args:    o.take,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			if err := conn.resolve(cmd); err != nil {
+			if err := conn.Resolve(cmd); err != nil {
 				return err
 			}
 			return newRunner(cmd, conn, http, o).run()
@@ -34,7 +36,7 @@ func newRunCmd() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return fmt.Errorf("%w; flags of the program go after --: eldest run ELECTION -- CMD ARG", err)
 	})
-	conn, http = addConnFlags(cmd), addHTTPFlag(cmd)
+	conn, http = connect.AddFlags(cmd), addHTTPFlag(cmd)
 	fl := cmd.Flags()
 	fl.DurationVar(&o.ttl, "ttl", lease.DefaultTTL,
 		"time to live of the lease: how long etcd waits before a crashed leader is out; rounded up to seconds")

@@ -4,7 +4,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -12,6 +11,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,66 +34,28 @@ func reading(t *testing.T, path string) string {
 	return text
 }
 
-func TestRunRefusesBadUsageBeforeItSendsAnything(t *testing.T) {
-	t.Setenv("ELDEST_ENDPOINTS", "127.0.0.1:1")
-	for line, reason := range map[string]string{
-		"run":                                 "after --, a program",
-		"run svc":                             "after --, a program",
-		"run svc --":                          "after --, a program",
-		"run -- true":                         "after --, a program",
-		"run svc true":                        "put -- before the program: eldest run svc -- true",
-		"run svc other -- true":               "one ELECTION before --, not 2",
-		"run svc sh -x":                       "flags of the program go after --",
-		"run a/b -- true":                     "/",
-		"run svc --ttl 0s -- true":            "--ttl 0s",
-		"run svc --ttl 48h -- true":           "--ttl 48h0m0s",
-		"run svc --ttl 4s --grace 3s -- true": "use --ttl 6s or more, or --grace 2s or less",
-		"run svc --grace -1s -- true":         "want 0s or more",
-		"run svc --restart sometimes -- true": "want always, on-failure or never",
-		"run svc --hook-timeout 0s --on-win true -- true":              "more than 0s",
-		"run svc --hook-timeout 1s -- true":                            "no hook to bound",
-		"run svc --health-every 1s -- true":                            "without --health",
-		"run svc --health true --health-every 1ms -- true":             "at least 10ms",
-		"run svc --on-win= -- true":                                    "--on-win is empty",
-		"run svc --on-loss= -- true":                                   "--on-loss is empty",
-		"run svc --health= -- true":                                    "--health is empty",
-		"run svc -- /no/such/program":                                  "give the path of an executable file",
-		"run svc --endpoints nonsense -- true":                         "host:port",
-		"run svc --value " + strings.Repeat("x", 1<<20+1) + " -- true": "--value has 1048577 bytes",
-	} {
-		name := line[:min(len(line), 40)]
-		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := runLine(t, strings.Fields(line)...)
-			require.Equal(t, exitUsage, code, stderr)
-			require.Contains(t, stderr, reason)
-			require.Empty(t, stdout)
-		})
-	}
-}
-
 func TestRunGivesTheProgramItsEnvironmentAndStreams(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
-	t.Setenv("ELDEST_TOKEN", "stale") // of an eldest run around this one
-	t.Setenv("ELDEST_KEY", "stale")
-	t.Setenv("MINE", "kept \xff")
+	t.Parallel()
+	etcd := borrowed(t)
 	began := time.Now()
-	r := startRun(t, "svc", "--ttl", "30s", "--value", "me", "--", "sh", "-c",
+	// Stale is what an eldest run around this one has set.
+	r := etcd.with("ELDEST_TOKEN=stale", "ELDEST_KEY=stale", "MINE=kept \xff").run("svc", "--ttl", "30s", "--value", "me", "--", "sh", "-c",
 		`printf '%s\n' "$ELDEST_ELECTION" "$ELDEST_KEY" "$ELDEST_TOKEN" "$ELDEST_DEADLINE" "$MINE" "$1"; echo err >&2; exec sleep 1000`, "sh", "a\xfe b")
 	led := r.event("leader")
-	require.Equal(t, "svc\n", r.line())
-	require.Equal(t, led["key"].(string)+"\n", r.line())
-	require.Equal(t, strconv.Itoa(int(led["token"].(float64)))+"\n", r.line())
-	deadline, err := time.Parse(time.RFC3339Nano, strings.TrimSpace(r.line()))
+	require.Equal(t, "svc\n", r.Line())
+	require.Equal(t, led["key"].(string)+"\n", r.Line())
+	require.Equal(t, strconv.Itoa(int(led["token"].(float64)))+"\n", r.Line())
+	deadline, err := time.Parse(time.RFC3339Nano, strings.TrimSpace(r.Line()))
 	require.NoError(t, err)
 	require.True(t, deadline.After(began) && deadline.Before(time.Now().Add(30*time.Second)), deadline)
-	require.Equal(t, "kept \xff\n", r.line())
-	require.Equal(t, "a\xfe b\n", r.line())
-	r.says("err\n")
+	require.Equal(t, "kept \xff\n", r.Line())
+	require.Equal(t, "a\xfe b\n", r.Line())
+	r.Says("err\n")
 	kv, err := etcd.client.Get(etcd.bounded(), led["key"].(string))
 	require.NoError(t, err)
 	require.Equal(t, "me", string(kv.Kvs[0].Value))
-	r.signal(syscall.SIGTERM)
-	r.exits(exitOK)
+	r.Signal(syscall.SIGTERM)
+	r.Exits(cli.ExitOK)
 	require.Empty(t, etcd.keys())
 	require.Zero(t, etcd.leases(), "a lease is left")
 }
@@ -97,46 +63,49 @@ func TestRunGivesTheProgramItsEnvironmentAndStreams(t *testing.T) {
 // Within the program, ELDEST_KEY is the candidate's key and no file: an eldest command
 // there must not take it for one.
 func TestRunLetsEldestCommandsWorkInTheProgram(t *testing.T) {
-	startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := borrowed(t)
 	diary := newDiary(t)
-	r := startRun(t, "svc", "--", "sh", "-c", `"$0" leader svc --json 3<`+"/dev/zero"+`; exec sleep 1000`, os.Args[0])
+	r := etcd.run("svc", "--", "sh", "-c", "eldest leader svc --json; exec sleep 1000")
 	led := r.event("leader")
-	require.Contains(t, r.line(), led["key"].(string))
-	r.signal(syscall.SIGTERM)
-	r.exits(exitOK)
+	require.Contains(t, r.Line(), led["key"].(string))
+	r.Signal(syscall.SIGTERM)
+	r.Exits(cli.ExitOK)
 	diary.nobody("svc")
 }
 
 func TestRunEndsAsTheProgramDoes(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := borrowed(t)
 	for line, c := range map[string]struct{ plain, passedOn int }{
-		"exit 0":        {exitOK, 0},
-		"exit 7":        {exitFailed, 7},
-		"exit 2":        {exitFailed, 2},
-		"kill -KILL $$": {exitFailed, 137},
-		"kill -TERM $$": {exitFailed, 143},
+		"exit 0":        {cli.ExitOK, 0},
+		"exit 7":        {cli.ExitFailed, 7},
+		"exit 2":        {cli.ExitFailed, 2},
+		"kill -KILL $$": {cli.ExitFailed, 137},
+		"kill -TERM $$": {cli.ExitFailed, 143},
 	} {
 		t.Run(line, func(t *testing.T) {
+			etcd := etcd.of(t)
 			// With a TTL of a minute, and etcd that expires nothing: what is gone was released.
-			p := startRun(t, "svc", "--ttl", "60s", "--", "sh", "-c", line)
+			p := etcd.run("svc", "--ttl", "60s", "--", "sh", "-c", line)
 			p.event("exited")
 			p.event("resigned")
-			p.exits(c.plain)
+			p.Exits(c.plain)
 			require.Empty(t, etcd.keys(), "the key was not released")
-			p = startRun(t, "svc", "--ttl", "60s", "--exit-code", "--", "sh", "-c", line)
+			p = etcd.run("svc", "--ttl", "60s", "--exit-code", "--", "sh", "-c", line)
 			require.EqualValues(t, c.passedOn, p.event("exited")["exit_code"])
-			p.exits(c.passedOn)
-			require.NotContains(t, p.errors(), "for usage", "the code is not ours")
+			p.Exits(c.passedOn)
+			require.NotContains(t, p.Errors(), "for usage", "the code is not ours")
 			require.Empty(t, etcd.keys())
 			require.Zero(t, etcd.leases())
 		})
 	}
 	script := filepath.Join(t.TempDir(), "script")
 	require.NoError(t, os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700)) //nolint:gosec // it is to be run
-	for flag, code := range map[string]int{"--exit-code=false": exitFailed, "--exit-code": 127} {
-		p := startRun(t, "svc", flag, "--", script)
-		p.exits(code)
-		require.Contains(t, p.errors(), "no such file")
+	for flag, code := range map[string]int{"--exit-code=false": cli.ExitFailed, "--exit-code": 127} {
+		p := etcd.run("svc", flag, "--", script)
+		p.Exits(code)
+		require.Contains(t, p.Errors(), "no such file")
 		require.Empty(t, etcd.keys())
 	}
 }
@@ -144,29 +113,29 @@ func TestRunEndsAsTheProgramDoes(t *testing.T) {
 // When the head of the program ends, its children are killed: leadership is released, and
 // another program runs elsewhere.
 func TestRunKillsWhatTheProgramLeaves(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := borrowed(t)
 	t.Run("control group", func(t *testing.T) {
-		groups := cgrouptest.Enter(t)
-		killsWhatTheProgramLeaves(t, etcd)
+		groups := cgrouptest.New(t)
+		killsWhatTheProgramLeaves(t, etcd.of(t).changed(cgrouptest.In(t, groups)))
 		require.Empty(t, glob(groups+"/eldest-run-*"))
 	})
 	t.Run("no control group", func(t *testing.T) {
-		cgrouptest.Forbid(t)
-		killsWhatTheProgramLeaves(t, etcd)
+		killsWhatTheProgramLeaves(t, etcd.of(t).changed(cgrouptest.In(t, cgrouptest.NewBarren(t))))
 	})
 }
 
-func killsWhatTheProgramLeaves(t *testing.T, etcd *etcdProcess) {
+func killsWhatTheProgramLeaves(t *testing.T, etcd *etcd) {
 	diary := newDiary(t)
 	stays := filepath.Join(t.TempDir(), "stays")
 	require.NoError(t, os.WriteFile(stays, nil, 0o600))
 	script := `"$@" & while test -e ` + stays + `; do sleep 0.05; done`
-	r := startRun(t, append([]string{"svc", "--ttl", "60s", "--", "sh", "-c", script, "sh"}, diary.program("A", stubborn, parent)...)...)
+	r := etcd.run(append([]string{"svc", "--ttl", "60s", "--", "sh", "-c", script, "sh"}, diary.program("A", stubborn, parent)...)...)
 	diary.lives("A-away")
 	require.NoError(t, os.Remove(stays))
 	r.event("exited")
 	end := time.Now()
-	r.exits(exitOK)
+	r.Exits(cli.ExitOK)
 	for _, s := range diary.signs() {
 		require.True(t, s.at.Before(end), s)
 	}
@@ -175,22 +144,23 @@ func killsWhatTheProgramLeaves(t *testing.T, etcd *etcdProcess) {
 }
 
 func TestRunPassesSignalsOn(t *testing.T) {
+	t.Parallel()
 	heedHangups(t)
-	etcd := startEtcdProcess(t, "0")
+	etcd := borrowed(t)
 	diary := newDiary(t)
-	r := startRun(t, append([]string{"svc", "--ttl", "60s", "--grace", "20s", "--exit-code", "--"}, diary.program("A")...)...)
+	r := etcd.run(append([]string{"svc", "--ttl", "60s", "--grace", "20s", "--exit-code", "--"}, diary.program("A")...)...)
 	r.event("started")
 	diary.lives("A")
-	r.signal(syscall.SIGHUP)
+	r.Signal(syscall.SIGHUP)
 	diary.heard("A", syscall.SIGHUP)
-	r.signal(syscall.SIGUSR1)
+	r.Signal(syscall.SIGUSR1)
 	diary.heard("A", syscall.SIGUSR1)
 	diary.lives("A")
-	r.signal(syscall.SIGINT)
+	r.Signal(syscall.SIGINT)
 	require.Equal(t, "ended by SIGINT", r.event("stopping")["cause"])
 	diary.heard("A", syscall.SIGINT)
 	require.EqualValues(t, 5, r.event("exited")["exit_code"])
-	r.exits(5)
+	r.Exits(5)
 	require.False(t, diary.told("A", syscall.SIGTERM), "SIGINT became SIGTERM")
 	require.Empty(t, etcd.keys())
 	diary.nobody("svc")
@@ -199,63 +169,65 @@ func TestRunPassesSignalsOn(t *testing.T) {
 // A signal to eldest: the program has its grace while the lease is kept, and the key goes
 // when it is dead and no sooner.
 func TestRunKeepsTheKeyUntilTheProgramIsDead(t *testing.T) {
-	startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := borrowed(t)
 	diary := newDiary(t)
 	// The grace is as long as half of the TTL: without renewals it would be cut short.
-	a := startRun(t, append([]string{"svc", "--ttl", "10s", "--grace", "5s", "--"}, diary.program("A", stubborn, parent)...)...)
+	a := etcd.run(append([]string{"svc", "--ttl", "10s", "--grace", "5s", "--"}, diary.program("A", stubborn, parent)...)...)
 	a.event("started")
-	b := startRun(t, append([]string{"svc", "--"}, diary.program("B")...)...)
+	b := etcd.run(append([]string{"svc", "--"}, diary.program("B")...)...)
 	b.event("waiting")
 	diary.lives("A-away")
 	told := time.Now()
-	a.signal(syscall.SIGTERM)
-	win := at(t, b.event("leader"))
+	a.Signal(syscall.SIGTERM)
+	win := timeOf(t, b.event("leader"))
 	diary.lives("B")
 	last := diary.inTurn("A", "B", win)
 	require.Greater(t, last.Sub(told), 4*time.Second, "it did not have its grace")
-	a.exits(exitOK)
+	a.Exits(cli.ExitOK)
 
 	// The second one waits for nothing.
-	c := startRun(t, append([]string{"other", "--ttl", "60s", "--grace", "30s", "--"}, diary.program("C", stubborn, parent)...)...)
+	c := etcd.run(append([]string{"other", "--ttl", "60s", "--grace", "30s", "--"}, diary.program("C", stubborn, parent)...)...)
 	c.event("started")
 	diary.lives("C-away")
-	c.signal(syscall.SIGTERM)
+	c.Signal(syscall.SIGTERM)
 	diary.heard("C", syscall.SIGTERM)
-	c.signal(syscall.SIGINT)
-	c.exits(exitOK)
+	c.Signal(syscall.SIGINT)
+	c.Exits(cli.ExitOK)
 	diary.nobodyOf(t, "C")
 
 	// A grace of 0 is SIGKILL alone.
-	d := startRun(t, append([]string{"third", "--grace", "0s", "--"}, diary.program("D")...)...)
+	d := etcd.run(append([]string{"third", "--grace", "0s", "--"}, diary.program("D")...)...)
 	d.event("started")
 	diary.lives("D")
-	d.signal(syscall.SIGTERM)
-	d.exits(exitOK)
+	d.Signal(syscall.SIGTERM)
+	d.Exits(cli.ExitOK)
 	require.False(t, diary.told("D", syscall.SIGTERM))
-	b.signal(syscall.SIGTERM)
-	b.exits(exitOK)
+	b.Signal(syscall.SIGTERM)
+	b.Exits(cli.ExitOK)
 	diary.nobody("svc")
 }
 
 // What was sent while it stood still is heard when it goes on: the one that ends it is not
 // crowded out by the others.
 func TestRunHearsWhatWasSentWhileItStoodStill(t *testing.T) {
+	t.Parallel()
 	heedHangups(t)
-	etcd := startEtcdProcess(t, "0")
+	etcd := borrowed(t)
 	diary := newDiary(t)
-	r := startRun(t, append([]string{"svc", "--ttl", "60s", "--grace", "20s", "--"}, diary.program("A")...)...)
+	r := etcd.run(append([]string{"svc", "--ttl", "60s", "--grace", "20s", "--"}, diary.program("A")...)...)
 	r.event("started")
 	diary.lives("A")
-	halt(t, r.cmd.Process)
+	clitest.Halt(t, r.Cmd.Process)
 	for range 10 {
 		for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGWINCH, syscall.SIGTERM} {
-			r.signal(sig)
+			r.Signal(sig)
 		}
 	}
-	r.signal(syscall.SIGCONT)
+	r.Signal(syscall.SIGCONT)
 	diary.heard("A", syscall.SIGTERM)
 	require.EqualValues(t, 0, r.event("exited")["exit_code"])
-	r.exits(exitOK)
+	r.Exits(cli.ExitOK)
 	require.Empty(t, etcd.keys())
 	diary.nobody("svc")
 }
@@ -275,24 +247,25 @@ func TestRunDeadlineIsNotTooLate(t *testing.T) {
 
 // Without a program there is nobody to pass a signal to: it leaves the queue.
 func TestRunEndsWhileItWaits(t *testing.T) {
+	t.Parallel()
 	heedHangups(t)
-	etcd := startEtcdProcess(t, "0")
-	leader, _ := leading(t, "svc")
+	etcd := borrowed(t)
+	leader, _ := etcd.leading("svc")
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
-		r := startRun(t, "svc", "--restart", "always", "--on-loss", "echo loss", "--", "sh", "-c", "echo ran")
+		r := etcd.run("svc", "--restart", "always", "--on-loss", "echo loss", "--", "sh", "-c", "echo ran")
 		r.event("waiting")
-		r.signal(sig)
+		r.Signal(sig)
 		require.Equal(t, false, r.event("resigned")["led"])
-		r.exits(exitOK) // and has written nothing to stdout
+		r.Exits(cli.ExitOK) // and has written nothing to stdout
 		require.Len(t, etcd.standing(), 1)
 	}
-	r := startRun(t, "svc", "--", "sh", "-c", "echo ran")
+	r := etcd.run("svc", "--", "sh", "-c", "echo ran")
 	etcd.delete(r.event("waiting")["key"].(string))
 	r.event("lost")
-	r.exits(exitLost)
-	leader.signal(syscall.SIGTERM)
-	leader.event("resigned")
-	leader.exits(exitOK)
+	r.Exits(cli.ExitLost)
+	leader.Signal(syscall.SIGTERM)
+	leader.Event("resigned")
+	leader.Exits(cli.ExitOK)
 	newDiary(t).nobody("svc")
 }
 
@@ -304,82 +277,73 @@ func heedHangups(t *testing.T) {
 	t.Cleanup(func() { signal.Stop(heard) })
 }
 
-// childrenOfProcess lists the children of another process.
-func childrenOfProcess(pid int) (children []int) {
-	for _, path := range glob("/proc/" + strconv.Itoa(pid) + "/task/*/children") {
-		data, _ := os.ReadFile(path)
-		for word := range strings.FieldsSeq(string(data)) {
-			if child, err := strconv.Atoi(word); err == nil {
-				children = append(children, child)
-			}
-		}
-	}
-	return children
-}
-
 // A keeper that is killed before the win is replaced.
 func TestRunReplacesAKeeperThatDiesBeforeTheWin(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
-	leader, _ := leading(t, "svc")
-	r := startRun(t, "svc", "--", "sh", "-c", "echo ran")
+	t.Parallel()
+	etcd := borrowed(t)
+	leader, _ := etcd.leading("svc")
+	r := etcd.run("svc", "--", "sh", "-c", "echo ran")
 	r.event("waiting")
 	var keeper *os.Process
 	require.Eventually(t, func() bool {
-		for _, child := range childrenOfProcess(r.cmd.Process.Pid) {
+		for _, child := range clitest.Children(r.Cmd.Process.Pid) {
 			keeper = handle(t, child)
 		}
 		return keeper != nil
 	}, patience, time.Millisecond, "no keeper")
 	require.NoError(t, keeper.Kill())
 	require.Eventually(t, func() bool { return keeper.Signal(syscall.Signal(0)) != nil }, patience, time.Millisecond)
-	leader.signal(syscall.SIGTERM)
-	leader.event("resigned")
-	leader.exits(exitOK)
-	require.Equal(t, "ran\n", r.line())
-	r.exits(exitOK)
+	leader.Signal(syscall.SIGTERM)
+	leader.Event("resigned")
+	leader.Exits(cli.ExitOK)
+	require.Equal(t, "ran\n", r.Line())
+	r.Exits(cli.ExitOK)
 	require.Empty(t, etcd.keys())
 }
 
 // A keeper that stood still, and wakes up after the last deadline that it knew of, finds
 // newer ones in its pipe: nothing is wrong, and the program goes on.
 func TestRunKeeperThatWakesUp(t *testing.T) {
-	startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := borrowed(t)
 	diary := newDiary(t)
-	r := startRun(t, append([]string{"svc", "--ttl", "8s", "--"}, diary.program("A")...)...)
+	r := etcd.run(append([]string{"svc", "--ttl", "8s", "--"}, diary.program("A")...)...)
 	keeper := handle(t, parentOf(t, r.pid()))
 	diary.lives("A")
-	halt(t, keeper)
+	clitest.Halt(t, keeper)
 	diary.livesFor("A", 8500*time.Millisecond)
 	require.NoError(t, keeper.Signal(syscall.SIGCONT))
 	diary.livesFor("A", 500*time.Millisecond)
 	require.False(t, diary.told("A", syscall.SIGTERM))
-	r.signal(syscall.SIGTERM)
+	r.Signal(syscall.SIGTERM)
 	diary.heard("A", syscall.SIGTERM)
-	r.exits(exitOK)
+	r.Exits(cli.ExitOK)
 	diary.nobody("svc")
 }
 
 // Both watchers killed: what is promised is the death of the program, by the kernel.
 func TestRunProgramDiesWithBothWatchers(t *testing.T) {
-	startEtcdProcess(t, "0")
-	cgrouptest.Forbid(t) // nobody would be there to remove it
+	t.Parallel()
+	etcd := borrowed(t)
+	etcd = etcd.changed(cgrouptest.In(t, cgrouptest.NewBarren(t))) // nobody would be there to remove a control group
 	diary := newDiary(t)
-	r := startRun(t, append([]string{"svc", "--"}, diary.program("A", stubborn)...)...)
+	r := etcd.run(append([]string{"svc", "--"}, diary.program("A", stubborn)...)...)
 	keeper := handle(t, parentOf(t, r.pid()))
 	diary.lives("A")
-	halt(t, r.cmd.Process) // so that it cannot be eldest who kills
+	clitest.Halt(t, r.Cmd.Process) // so that it cannot be eldest who kills
 	require.NoError(t, keeper.Kill())
 	diary.nobodyOf(t, "A")
-	r.signal(syscall.SIGKILL)
-	r.exits(-1)
+	r.Signal(syscall.SIGKILL)
+	r.Exits(-1)
 	diary.nobody("svc")
 }
 
 // Service managers send SIGTERM to all processes of a service: that ends it in good order.
 func TestRunEndsWhenAllOfItAreTold(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := borrowed(t)
 	diary := newDiary(t)
-	r := startRun(t, append([]string{"svc", "--ttl", "60s", "--"}, diary.program("A")...)...)
+	r := etcd.run(append([]string{"svc", "--ttl", "60s", "--"}, diary.program("A")...)...)
 	pid := r.pid()
 	keeper := handle(t, parentOf(t, pid))
 	diary.lives("A")
@@ -388,9 +352,9 @@ func TestRunEndsWhenAllOfItAreTold(t *testing.T) {
 	}
 	diary.lives("A")
 	require.NoError(t, keeper.Signal(syscall.SIGTERM))
-	r.signal(syscall.SIGTERM)
+	r.Signal(syscall.SIGTERM)
 	r.event("exited")
-	r.exits(exitOK)
+	r.Exits(cli.ExitOK)
 	require.Empty(t, etcd.keys())
 	diary.nobody("svc")
 }
@@ -398,7 +362,8 @@ func TestRunEndsWhenAllOfItAreTold(t *testing.T) {
 // Nobody reads the events, or nobody can any more: the program goes on, and ends in good
 // order. The pipe is full before the first event, so that each of them is one too many.
 func TestRunGoesOnWhenNobodyReadsItsEvents(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := borrowed(t)
 	for name, prepare := range map[string]func(t *testing.T, ours, theirs *os.File){
 		"full": func(t *testing.T, _, theirs *os.File) {
 			require.NoError(t, theirs.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
@@ -408,39 +373,33 @@ func TestRunGoesOnWhenNobodyReadsItsEvents(t *testing.T) {
 		"closed": func(t *testing.T, ours, _ *os.File) { require.NoError(t, ours.Close()) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			etcd := etcd.of(t)
 			diary := newDiary(t)
 			ours, theirs, err := os.Pipe()
 			require.NoError(t, err)
 			defer func() { _, _ = ours.Close(), theirs.Close() }()
 			prepare(t, ours, theirs)
-			parent, life, err := os.Pipe()
-			require.NoError(t, err)
-			defer func() { _, _ = parent.Close(), life.Close() }()
-			cmd := exec.Command(os.Args[0], append([]string{"run", "silent", "--ttl", "6s", "--grace", "500ms", "--"}, diary.program("A")...)...)
-			cmd.Env = append(os.Environ(), asCommand+"=1")
-			cmd.Stderr, cmd.ExtraFiles = theirs, []*os.File{parent}
-			require.NoError(t, cmd.Start())
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
+			cmd := etcd.command(append([]string{"run", name, "--ttl", "6s", "--grace", "500ms", "--"}, diary.program("A")...)...)
+			cmd.Stderr = theirs
+			p := clitest.Start(t, cmd)
 			diary.livesFor("A", 6500*time.Millisecond) // more than the TTL
-			require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-			err, ok := awaited(ended)
-			require.True(t, ok, "it does not end")
-			require.NoError(t, err)
-			require.Empty(t, etcd.keys())
-			diary.nobody("silent")
+			p.Signal(syscall.SIGTERM)
+			p.Exits(cli.ExitOK)
+			for _, key := range etcd.keys() {
+				require.NotContains(t, key, name+"/")
+			}
+			diary.nobody(name)
 		})
 	}
 }
 
 // The keeper's command is of no use by itself, and says so.
 func TestRunKeeperIsForEldestAlone(t *testing.T) {
-	cmd := exec.Command(os.Args[0], keeperCommand, "svc")
-	cmd.Env = append(os.Environ(), asCommand+"=1")
-	out, err := cmd.CombinedOutput()
-	require.Error(t, err)
-	require.Equal(t, exitFailed, cmd.ProcessState.ExitCode())
-	require.Contains(t, string(out), "started by it and by nobody else")
+	t.Parallel()
+	p := nowhere(t).start(keeperCommand, "svc")
+	p.Exits(cli.ExitFailed)
+	require.Contains(t, p.Errors(), "started by it and by nobody else")
 }
 
 // An "eldest run" in another one, and eldest commands in a program, find the TLS key that
@@ -456,8 +415,8 @@ func TestRunEnvironmentOfTheTLSKey(t *testing.T) {
 	}
 	t.Setenv("ELDEST_TOKEN", "")
 	t.Setenv("ELDEST_KEY", "/etc/key.pem")
-	require.Equal(t, "ELDEST_KEY", variableOf("ELDEST_", "key"))
-	require.Equal(t, "ETCDCTL_KEY", variableOf("ETCDCTL_", "key"))
+	require.Equal(t, "ELDEST_KEY", connect.VariableOf("ELDEST_", "key"))
+	require.Equal(t, "ETCDCTL_KEY", connect.VariableOf("ETCDCTL_", "key"))
 	env := tenureEnv("svc", "svc/1", 7)
 	for name, want := range map[string]string{"ELDEST_KEY": "svc/1", "ELDEST_TOKEN": "7", "ELDEST_ELECTION": "svc", "ELDEST_TLS_KEY": "/etc/key.pem"} {
 		got, _ := last(env, name)
@@ -469,7 +428,7 @@ func TestRunEnvironmentOfTheTLSKey(t *testing.T) {
 		value, _ := last(env, name)
 		t.Setenv(name, value)
 	}
-	require.Equal(t, "ELDEST_TLS_KEY", variableOf("ELDEST_", "key"))
+	require.Equal(t, "ELDEST_TLS_KEY", connect.VariableOf("ELDEST_", "key"))
 	inner := tenureEnv("inner", "inner/2", 8)
 	got, _ := last(inner, "ELDEST_TLS_KEY")
 	require.Equal(t, "/etc/key.pem", got)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -50,7 +52,7 @@ func TestRunDocumentNamesTestsThatThereAre(t *testing.T) {
 // What --help says of exit codes is what doc.go says.
 func TestRunHelpAndExitCodes(t *testing.T) {
 	code, help, _ := runLine(t, "run", "--help")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, cli.ExitOK, code)
 	for _, words := range []string{
 		"ELDEST_ELECTION", "ELDEST_KEY", "ELDEST_TOKEN", "ELDEST_DEADLINE", "ELDEST_CAUSE", "ELDEST_EXIT_CODE", "ELDEST_PID", "ELDEST_TLS_KEY",
 		"--grace", "--restart", "--exit-code", "--on-win", "--on-loss", "--hook-timeout", "--health", "--health-every", "Not guaranteed",

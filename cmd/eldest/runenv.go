@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/eldest-io/eldest"
 )
 
@@ -14,43 +16,29 @@ import (
 // elsewhere (see variableOf).
 const (
 	envElection = "ELDEST_ELECTION"
-	envKey      = "ELDEST_KEY"
-	envToken    = "ELDEST_TOKEN"
 	envDeadline = "ELDEST_DEADLINE"
 	envCause    = "ELDEST_CAUSE"
 	envExitCode = "ELDEST_EXIT_CODE"
 	envPID      = "ELDEST_PID"
-	envTLSKey   = "ELDEST_TLS_KEY"
 )
-
-// variableOf is the environment variable of a connection flag. Within "eldest run",
-// ELDEST_KEY is the candidate's key, which is no file; the TLS key that it hides is in
-// ELDEST_TLS_KEY.
-func variableOf(prefix, flag string) string {
-	name := prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-	if name == envKey && os.Getenv(envToken) != "" {
-		return envTLSKey
-	}
-	return name
-}
 
 // tenureEnv is the environment of processes that belong to a tenure: ours, without what
 // an "eldest run" around us has set, and the tenure's.
 func tenureEnv(election, key string, token eldest.Token) []string {
 	var env []string
-	tlsKey := os.Getenv(variableOf("ELDEST_", "key"))
+	tlsKey := os.Getenv(connect.VariableOf("ELDEST_", "key"))
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
 		switch name {
-		case envElection, envKey, envToken, envDeadline, envCause, envExitCode, envPID, envTLSKey:
+		case envElection, connect.EnvKey, connect.EnvToken, envDeadline, envCause, envExitCode, envPID, connect.EnvTLSKey:
 		default:
 			env = append(env, v)
 		}
 	}
 	if tlsKey != "" {
-		env = append(env, envTLSKey+"="+tlsKey)
+		env = append(env, connect.EnvTLSKey+"="+tlsKey)
 	}
-	return append(env, envElection+"="+election, envKey+"="+key, envToken+"="+strconv.FormatInt(int64(token), 10))
+	return append(env, envElection+"="+election, connect.EnvKey+"="+key, connect.EnvToken+"="+strconv.FormatInt(int64(token), 10))
 }
 
 // withDeadline adds until when leadership is certain. The clock is read before the time

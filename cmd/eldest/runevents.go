@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -39,7 +41,7 @@ type runEvents struct {
 	asJSON bool
 	path   string // of the command, as it is called
 	why    func(error) string
-	*lines
+	*cli.Lines
 
 	mu    sync.Mutex
 	of    subject
@@ -48,8 +50,8 @@ type runEvents struct {
 
 func newRunEvents(out io.Writer, asJSON bool, path, name string, why func(error) string) *runEvents {
 	e := &runEvents{asJSON: asJSON, path: path, of: subject{election: name}, why: why}
-	e.lines = writeLines(out, func(missed int) {
-		_, _ = io.WriteString(out, e.notice(droppedLines(missed)))
+	e.Lines = cli.WriteLines(out, func(missed int) {
+		_, _ = io.WriteString(out, e.notice(cli.DroppedLines(missed)))
 	}, func(error) {}) // the program goes on for whoever uses it, even if nobody reads this
 	return e
 }
@@ -78,7 +80,7 @@ func (e *runEvents) tellAt(at time.Time, event runEvent) {
 	if e.asJSON {
 		line = jsonLine(event)
 	}
-	e.write(line)
+	e.Write(line)
 }
 
 // because says why the candidacy that follows its end has been given up.
@@ -94,37 +96,37 @@ func (e *runEvents) restarting(why string, pause time.Duration) {
 	defer e.mu.Unlock()
 	ms := pause.Milliseconds()
 	if e.asJSON {
-		e.write(e.own(ownEvent{Event: "restarting", Cause: why, InMS: &ms}))
+		e.Write(e.own(ownEvent{Event: "restarting", Cause: why, InMS: &ms}))
 		return
 	}
-	e.write(fmt.Sprintf("%s  %-10s  in %d ms  because %s\n", time.Now().Format(clockTime), "restarting", ms, why))
+	e.Write(fmt.Sprintf("%s  %-10s  in %d ms  because %s\n", time.Now().Format(clockTime), "restarting", ms, why))
 }
 
 // note writes what is no event of a candidate.
 func (e *runEvents) note(text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.write(e.notice(text))
+	e.Write(e.notice(text))
 }
 
 func (e *runEvents) notice(text string) string {
 	if e.asJSON {
 		return e.own(ownEvent{Event: "notice", Text: text})
 	}
-	return noticeLine(e.path, text)
+	return cli.NoticeLine(e.path, text)
 }
 
 // failed is what the command ends with. For programs the last line says so, and nothing is
 // left for the words that people read.
 func (e *runEvents) failed(err error) error {
-	code, reason := exitCode(err, true)
+	code, reason := cli.ExitCode(err, true)
 	if !e.asJSON || reason == nil {
 		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.write(e.own(ownEvent{Event: "failed", Cause: plain.Lines(reason.Error()), ExitCode: &code}))
-	return exit(code, nil)
+	e.Write(e.own(ownEvent{Event: "failed", Cause: plain.Lines(reason.Error()), ExitCode: &code}))
+	return cli.Exit(code, nil)
 }
 
 func (e *runEvents) own(event ownEvent) string {

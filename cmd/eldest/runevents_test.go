@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/lease"
@@ -28,14 +31,14 @@ func objects(t *testing.T, text string) (all []object) {
 	return all
 }
 
-func newTestEvents(out *sheet, asJSON bool) *runEvents {
+func newTestEvents(out *clitest.Sheet, asJSON bool) *runEvents {
 	return newRunEvents(out, asJSON, "eldest run", "svc", func(err error) string { return err.Error() })
 }
 
 // Beside the rounds there is no key, no token and no lease: they are left out, and not 0.
 func TestRunEventsOfTheCommandItself(t *testing.T) {
 	for _, asJSON := range []bool{true, false} {
-		var out sheet
+		var out clitest.Sheet
 		e := newTestEvents(&out, asJSON)
 		e.stand("svc/1", 1)
 		e.tell(runEvent{campaignEvent: campaignEvent{Event: "leader", Token: 7}})
@@ -45,7 +48,7 @@ func TestRunEventsOfTheCommandItself(t *testing.T) {
 		e.restarting("exit code 3", 1500*time.Millisecond)
 		e.note("waiting for etcd")
 		left := e.failed(errors.New("it did not work"))
-		e.close(patience)
+		e.Close(patience)
 		text := out.String()
 		require.Contains(t, text, "the keeper is gone", "why it was given up")
 		if !asJSON {
@@ -68,21 +71,21 @@ func TestRunEventsOfTheCommandItself(t *testing.T) {
 		}
 		require.EqualValues(t, 1500, all[2]["in_ms"])
 		require.Equal(t, "exit code 3", all[2]["cause"])
-		require.EqualValues(t, exitFailed, all[4]["exit_code"])
-		code, shown := exitCode(left, true)
-		require.Equal(t, exitFailed, code)
+		require.EqualValues(t, cli.ExitFailed, all[4]["exit_code"])
+		code, shown := cli.ExitCode(left, true)
+		require.Equal(t, cli.ExitFailed, code)
 		require.NoError(t, shown, "it is told already")
 	}
 }
 
 // A renewal that fails says whose fault it is.
 func TestRunEventsOfJeopardy(t *testing.T) {
-	var out sheet
+	var out clitest.Sheet
 	e := newTestEvents(&out, true)
 	told := e.sessionHooks(func() {})
 	told.Jeopardy(lease.JeopardyEvent{Remaining: time.Second, Err: context.DeadlineExceeded})
 	told.Jeopardy(lease.JeopardyEvent{Remaining: time.Second, Err: errors.New("the program hangs")})
-	e.close(patience)
+	e.Close(patience)
 	all := objects(t, out.String())
 	require.Len(t, all, 2)
 	require.Equal(t, "etcd does not answer: context deadline exceeded", all[0]["cause"])
@@ -91,22 +94,22 @@ func TestRunEventsOfJeopardy(t *testing.T) {
 
 // With --json every line of eldest's own is an object, whatever happens.
 func TestRunWritesObjectsAndNothingElse(t *testing.T) {
-	port := freePort(t)
-	t.Setenv("ELDEST_ENDPOINTS", "127.0.0.1:"+port)
-	r := startRun(t, "svc", "--ttl", "60s", "--http", "0", "--restart", "on-failure", "--on-loss", "exit 1", "--", "sh", "-c", "exit 3")
+	t.Parallel()
+	etcd := later(t)
+	r := etcd.run("svc", "--ttl", "60s", "--http", "0", "--restart", "on-failure", "--on-loss", "exit 1", "--", "sh", "-c", "exit 3")
 	require.Contains(t, r.event("notice")["text"], "serving http://")
 	require.Contains(t, r.event("notice")["text"], "waiting for etcd")
-	etcd := startEtcdProcess(t, port)
+	etcd.restart()
 	r.event("restarting")
-	r.signal(syscall.SIGTERM)
-	r.exits(exitOK)
-	objects(t, r.errors())
+	r.Signal(syscall.SIGTERM)
+	r.Exits(cli.ExitOK)
+	objects(t, r.Errors())
 	require.Empty(t, etcd.keys())
 
-	r = startRun(t, "svc", "--ttl", "60s", "--", "sh", "-c", "exit 3")
+	r = etcd.run("svc", "--ttl", "60s", "--", "sh", "-c", "exit 3")
 	end := r.event("failed")
 	require.Equal(t, "the program ended: exit code 3", end["cause"])
-	require.EqualValues(t, exitFailed, end["exit_code"])
-	r.exits(exitFailed)
-	objects(t, r.errors())
+	require.EqualValues(t, cli.ExitFailed, end["exit_code"])
+	r.Exits(cli.ExitFailed)
+	objects(t, r.Errors())
 }

@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -21,9 +24,9 @@ import (
 // fault is a stage on which one run leads, with a program and its children, another one
 // waits, and something happens to the first.
 type fault struct {
-	t       *testing.T
-	name    string // of the election
-	cluster *etcdtest.Cluster
+	t    *testing.T
+	name string // of the election
+	*etcd
 	// host is how the first reaches etcd.
 	host   *etcdtest.Host
 	diary  diary
@@ -39,13 +42,13 @@ type fault struct {
 func (f *fault) kill(p *os.Process, sig syscall.Signal) {
 	f.t.Helper()
 	if sig == syscall.SIGSTOP {
-		halt(f.t, p)
+		clitest.Halt(f.t, p)
 		return
 	}
 	require.NoError(f.t, p.Signal(sig))
 }
 
-func (f *fault) eldest() *os.Process { return f.first.cmd.Process }
+func (f *fault) eldest() *os.Process { return f.first.Cmd.Process }
 
 // cut drops everything between the first and etcd, and sees to it that something was.
 func (f *fault) cut(d etcdtest.Direction) {
@@ -62,8 +65,7 @@ func (f *fault) cut(d etcdtest.Direction) {
 // Fails when the keeper is not told of the deadline, when it does not kill at the deadline
 // or at the end of its pipe, when a lost lease is given back before the program is dead.
 func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
-	cluster := etcdtest.Start(t, etcdtest.Config{})
-	// This process adopts orphans, as the first process of a container does. Elsewhere the
+	// Its subtests run beside each other, and no other test beside them: this process adopts orphans, as the first process of a container does. Elsewhere the
 	// kernel wakes a keeper that is stopped when its owner dies; here nobody does but ours.
 	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	t.Cleanup(func() { require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) })
@@ -84,7 +86,7 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			},
 		},
 		"eldest stopped": {
-			how: []string{stubborn, parent}, code: exitLost,
+			how: []string{stubborn, parent}, code: cli.ExitLost,
 			do: func(f *fault) { f.kill(f.eldest(), syscall.SIGSTOP) },
 			then: func(f *fault, last, _ time.Time) {
 				require.True(f.t, f.diary.told("A", syscall.SIGTERM), "no SIGTERM before the SIGKILL")
@@ -92,14 +94,14 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			},
 		},
 		"eldest stopped, without a grace": {
-			how: []string{stubborn, parent}, code: exitLost, more: []string{"--grace", "0s"},
+			how: []string{stubborn, parent}, code: cli.ExitLost, more: []string{"--grace", "0s"},
 			do: func(f *fault) { f.kill(f.eldest(), syscall.SIGSTOP) },
 			then: func(f *fault, _, _ time.Time) {
 				require.False(f.t, f.diary.told("A", syscall.SIGTERM))
 			},
 		},
 		"keeper killed": {
-			how: []string{stubborn, parent}, ttl: "60s", code: exitFailed,
+			how: []string{stubborn, parent}, ttl: "60s", code: cli.ExitFailed,
 			do: func(f *fault) { f.kill(f.keeper, syscall.SIGKILL) },
 			then: func(f *fault, _, _ time.Time) {
 				why := fmt.Sprintf("the keeper of the program is gone: process %d, killed by SIGKILL", f.keeper.Pid)
@@ -109,11 +111,11 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			},
 		},
 		"keeper stopped, then cut off": {
-			how: []string{stubborn, parent}, code: exitLost,
+			how: []string{stubborn, parent}, code: cli.ExitLost,
 			do: func(f *fault) {
 				f.kill(f.keeper, syscall.SIGSTOP)
 				// Renewals go on, and so does the program, past the deadline that the keeper knows.
-				f.diary.livesFor("A-away", 4500*time.Millisecond)
+				f.diary.livesFor("A-away", 6500*time.Millisecond)
 				f.cut(etcdtest.BothWays)
 			},
 		},
@@ -127,15 +129,15 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 		"keeper stopped, and nobody to ask for health": {
 			// The lease is lost while etcd can be reached: it could be given back at once,
 			// and one child of the program is out of reach until the keeper is dealt with.
-			how: []string{stubborn, parent}, code: exitLost, more: []string{"--health", "true", "--health-every", "1s"},
+			how: []string{stubborn, parent}, code: cli.ExitLost, more: []string{"--health", "true", "--health-every", "1s"},
 			do: func(f *fault) { f.kill(f.keeper, syscall.SIGSTOP) },
 		},
 		"program killed": {
-			how: []string{stubborn, parent}, ttl: "60s", code: exitFailed,
+			how: []string{stubborn, parent}, ttl: "60s", code: cli.ExitFailed,
 			do: func(f *fault) { f.kill(f.program, syscall.SIGKILL) },
 		},
 		"program stopped, then cut off": {
-			how: []string{stubborn, parent}, code: exitLost,
+			how: []string{stubborn, parent}, code: cli.ExitLost,
 			do: func(f *fault) {
 				f.kill(f.program, syscall.SIGSTOP)
 				f.cut(etcdtest.BothWays)
@@ -145,64 +147,69 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			},
 		},
 		"cut off": {
-			how: []string{stubborn, parent}, code: exitLost,
+			how: []string{stubborn, parent}, code: cli.ExitLost,
 			do:   func(f *fault) { f.cut(etcdtest.BothWays) },
 			then: func(f *fault, _, _ time.Time) { require.True(f.t, f.diary.told("A", syscall.SIGTERM)) },
 		},
 		"cut off, a program that obeys": {
-			ttl: "6s", more: []string{"--grace", "2500ms"}, code: exitLost,
+			more: []string{"--grace", "2500ms"}, code: cli.ExitLost,
 			do: func(f *fault) { f.cut(etcdtest.BothWays) },
 			then: func(f *fault, _, _ time.Time) {
 				require.True(f.t, f.diary.told("A", syscall.SIGTERM))
-				require.Contains(f.t, f.first.errors(), `"exit_code":0`, "it was not given the time to end by itself")
+				require.Contains(f.t, f.first.Errors(), `"exit_code":0`, "it was not given the time to end by itself")
 			},
 		},
 		"replies cut off": {
-			how: []string{stubborn}, code: exitLost,
+			how: []string{stubborn}, code: cli.ExitLost,
 			do: func(f *fault) { f.cut(etcdtest.Outbound) },
 		},
 		"key deleted": {
-			how: []string{stubborn, parent}, ttl: "60s", code: exitLost,
+			how: []string{stubborn, parent}, ttl: "60s", code: cli.ExitLost,
 			do: func(f *fault) {
-				_, err := f.cluster.Client(f.t).Delete(bounded(f.t), f.key)
-				require.NoError(f.t, err)
+				f.delete(f.key)
 			},
 		},
 		"etcd stopped": {
-			how: []string{stubborn, parent}, code: exitLost,
+			how: []string{stubborn, parent}, code: cli.ExitLost,
 			do: func(f *fault) {
-				require.NoError(f.t, f.cluster.Member(0).Stop())
+				require.NoError(f.t, f.Member(0).Stop())
 				f.first.event("lost")
 				f.diary.nobodyOf(f.t, "A")
-				require.NoError(f.t, f.cluster.Member(0).Cont())
+				require.NoError(f.t, f.Member(0).Cont())
 			},
 		},
 		"etcd killed": {
-			how: []string{stubborn, parent}, code: exitLost,
+			how: []string{stubborn, parent}, code: cli.ExitLost,
 			do: func(f *fault) {
-				require.NoError(f.t, f.cluster.Member(0).Kill())
+				require.NoError(f.t, f.Member(0).Kill())
 				f.first.event("lost")
 				f.diary.nobodyOf(f.t, "A")
-				require.NoError(f.t, f.cluster.Member(0).Restart(bounded(f.t)))
+				require.NoError(f.t, f.Member(0).Restart(bounded(f.t)))
 			},
 		},
 	}
 	for name, c := range faults {
 		t.Run(name, func(t *testing.T) {
-			f := &fault{t: t, name: "svc " + name, cluster: cluster, host: cluster.Host(t), diary: newDiary(t)}
+			t.Parallel()
+			etcd := borrowed
+			if strings.HasPrefix(name, "etcd ") {
+				etcd = own
+			}
+			f := &fault{t: t, name: "svc " + name, etcd: etcd(t), diary: newDiary(t)}
+			f.host = f.Host(t)
 			ttl := c.ttl
 			if ttl == "" {
-				ttl = "4s"
+				ttl = "6s"
 			}
 			flags := []string{f.name, "--grace", "1s", "--ttl", ttl, "--endpoints"}
 			first := append(append(slices.Clone(flags), strings.Join(f.host.Endpoints(), ",")), c.more...)
-			f.first = startRun(t, append(append(first, "--"), f.diary.program("A", c.how...)...)...)
+			f.first = f.run(append(append(first, "--"), f.diary.program("A", c.how...)...)...)
 			f.key = f.first.event("leader")["key"].(string)
 			f.program = handle(t, f.first.pid())
 			f.keeper = handle(t, parentOf(t, f.program.Pid))
 			require.Equal(t, f.eldest().Pid, parentOf(t, f.keeper.Pid), "INVALID: no keeper")
 			// The second one outlasts etcd's absence, by its TTL or standing again.
-			f.second = startRun(t, append(append(flags, strings.Join(cluster.Endpoints(), ","), "--restart", "on-failure", "--ttl", "20s", "--"), f.diary.program("B")...)...)
+			f.second = f.run(append(append(flags, f.endpoint, "--restart", "on-failure", "--ttl", "20s", "--"), f.diary.program("B")...)...)
 			f.second.event("waiting")
 			f.diary.lives("A")
 			if len(c.how) > 1 {
@@ -212,7 +219,7 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 
 			f.began = time.Now()
 			c.do(f)
-			win := at(t, f.second.event("leader"))
+			win := timeOf(t, f.second.event("leader"))
 			f.diary.lives("B")
 			var last time.Time
 			if name == "key deleted" {
@@ -223,18 +230,16 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 				last = f.diary.inTurn("A", "B", win)
 			}
 			_ = f.eldest().Signal(syscall.SIGCONT)
-			f.first.exits(c.code)
+			f.first.Exits(c.code)
 			f.diary.nobodyOf(t, "A")
 			if c.then != nil {
 				c.then(f, last, win)
 			}
 
-			f.second.signal(syscall.SIGTERM)
-			f.second.exits(exitOK)
+			f.second.Signal(syscall.SIGTERM)
+			f.second.Exits(cli.ExitOK)
 			f.diary.nobody(f.name)
-			kvs, err := cluster.Client(t).Get(bounded(t), f.name, clientv3.WithPrefix())
-			require.NoError(t, err)
-			require.Empty(t, kvs.Kvs, "a key is left")
+			require.Empty(t, f.standing(), "a key is left")
 		})
 	}
 }

@@ -5,10 +5,11 @@ package main
 import (
 	"context"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -91,8 +92,7 @@ func TestRunGate(t *testing.T) {
 
 // The gate is shut from the win until nothing of the program runs, and at no other time.
 func TestRunShutsTheGateWhileTheProgramMayRun(t *testing.T) {
-	startEtcdProcess(t, "0")
-	t.Setenv(asCommand, "1") // for the keeper
+	etcd := borrowed(t)
 	diary := newDiary(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -100,7 +100,7 @@ func TestRunShutsTheGateWhileTheProgramMayRun(t *testing.T) {
 	cmd.SetContext(ctx)
 	cmd.SetErr(io.Discard)
 	require.NoError(t, cmd.ParseFlags([]string{"--ttl", "30s"}))
-	conn := &connFlags{endpoints: []string{os.Getenv("ELDEST_ENDPOINTS")}, dialTimeout: time.Second, commandTimeout: patience, resolved: true}
+	conn := &connect.Flags{Endpoints: []string{etcd.endpoint}, DialTimeout: time.Second, CommandTimeout: patience}
 	r := newRunner(cmd, conn, &httpFlag{}, runOptions{
 		name: "svc", ttl: 30 * time.Second, grace: 500 * time.Millisecond, restart: restartNever,
 		path: "/usr/bin/env", program: diary.program("A"), hookTimeout: time.Second,

@@ -21,9 +21,10 @@ func init() {
 // A program that runs while leading is shown like a candidate, round after round; the
 // sockets are eldest's alone, and gone with it.
 func TestRunServesHTTP(t *testing.T) {
-	startEtcdProcess(t, "0")
-	r := startRun(t, "e", "--value", "me", "--restart", "always", "--http", "0", "--", "sleep", "1000")
-	at := r.served()
+	t.Parallel()
+	etcd := borrowed(t)
+	r := etcd.run("e", "--value", "me", "--restart", "always", "--http", "0", "--", "sleep", "1000")
+	at := served(r.Process)
 	led := r.event("leader")
 	pid := r.pid()
 	code, o := role(t, at)
@@ -46,15 +47,15 @@ func TestRunServesHTTP(t *testing.T) {
 			strings.Contains(body, `eldest_queue_length{election="e"} 1`)
 	}, patience, 5*time.Millisecond)
 
-	second := startRun(t, "e", "--http", "0", "--", "sleep", "1000")
-	elsewhere := second.served()
+	second := etcd.run("e", "--http", "0", "--", "sleep", "1000")
+	elsewhere := served(second.Process)
 	second.event("waiting")
 	code, _ = role(t, elsewhere)
 	require.Equal(t, http.StatusServiceUnavailable, code)
-	second.signal(syscall.SIGTERM)
-	second.over()
-	r.signal(syscall.SIGTERM)
-	r.over()
+	second.Signal(syscall.SIGTERM)
+	second.Over()
+	r.Signal(syscall.SIGTERM)
+	r.Over()
 	for _, url := range []string{at, elsewhere} {
 		_, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		require.Error(t, err)

@@ -10,6 +10,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -21,8 +24,8 @@ import (
 // standing again.
 type runner struct {
 	cmd     *cobra.Command
-	conn    *connFlags // resolved
-	o       runOptions // checked
+	conn    *connect.Flags // resolved
+	o       runOptions     // checked
 	events  *runEvents
 	gate    *gate
 	signals *runSignals
@@ -32,7 +35,7 @@ type runner struct {
 	noted   bool       // it was said that there is no control group
 }
 
-func newRunner(cmd *cobra.Command, conn *connFlags, http *httpFlag, o runOptions) *runner {
+func newRunner(cmd *cobra.Command, conn *connect.Flags, http *httpFlag, o runOptions) *runner {
 	return &runner{cmd: cmd, conn: conn, http: http, o: o, gate: newGate()}
 }
 
@@ -50,8 +53,8 @@ func (r *runner) run() (err error) {
 	ctx, signals, stop := listenSignals(r.cmd.Context())
 	defer stop()
 	r.signals = signals
-	r.events = newRunEvents(r.cmd.ErrOrStderr(), wantsJSON(r.cmd), r.cmd.CommandPath(), r.o.name, r.conn.why)
-	defer r.events.close(lastLines)
+	r.events = newRunEvents(r.cmd.ErrOrStderr(), cli.WantsJSON(r.cmd), r.cmd.CommandPath(), r.o.name, r.conn.Why)
+	defer r.events.Close(cli.LastLines)
 	defer func() { err = r.events.failed(err) }()
 	shown, err := r.http.serve(r.cmd, r.o.name, r.o.ttl, r.events.note)
 	if err != nil {
@@ -63,14 +66,14 @@ func (r *runner) run() (err error) {
 		r.notice("not guaranteed on this system: %s", lack)
 	}
 
-	wait := &waitNotice{to: r.cmd, conn: r.conn, say: r.events.note}
-	client, err := r.conn.dialPatiently(ctx, wait)
+	wait := &connect.Notice{To: r.cmd, Conn: r.conn, Say: r.events.note}
+	client, err := r.conn.DialPatiently(ctx, wait)
 	if err != nil {
 		return r.result(ctx, outcome{err: err})
 	}
 	defer func() { _ = client.Close() }()
 	r.client = client
-	wait.listen(client, r.o.name) // within the gate: what is held back there, etcd has not refused
+	wait.Listen(client, r.o.name) // within the gate: what is held back there, etcd has not refused
 	r.gate.guardClient(client, r.o.name)
 	if err := r.face.Observe(client); err != nil {
 		return r.result(ctx, outcome{err: err})
@@ -130,10 +133,10 @@ func (out outcome) succeeded() bool { return out.err == nil && (!out.ran || out.
 // why says in words how the round ended.
 func (out outcome) why() string {
 	if out.err != nil {
-		return because(out.err)
+		return connect.Because(out.err)
 	}
 	if out.retired != nil {
-		return because(out.retired)
+		return connect.Because(out.retired)
 	}
 	return "the program ended: " + out.status.String()
 }
@@ -157,22 +160,22 @@ func (r *runner) result(ctx context.Context, out outcome) error {
 	stopped := ctx.Err() != nil
 	switch {
 	case lost(out.err):
-		return exit(exitLost, errors.New(because(out.err)))
+		return cli.Exit(cli.ExitLost, errors.New(connect.Because(out.err)))
 	case errors.Is(out.err, job.ErrLeft):
 		return out.err
 	case out.ran && r.o.exitCode:
 		if out.status.OK() {
 			return nil
 		}
-		return exit(out.status.Exit(), nil)
+		return cli.Exit(out.status.Exit(), nil)
 	case out.refused && r.o.exitCode:
-		return exit(127, out.err)
+		return cli.Exit(127, out.err)
 	case out.refused, out.final && out.err != nil && !stopped:
-		return r.conn.explain(r.cmd.Context(), out.err)
+		return r.conn.Explain(r.cmd.Context(), out.err)
 	case stopped:
 		return nil //nolint:nilerr // by a signal, as it should
 	case out.err != nil:
-		return r.conn.explain(r.cmd.Context(), out.err)
+		return r.conn.Explain(r.cmd.Context(), out.err)
 	case out.retired != nil:
 		return nil //nolint:nilerr // as it should
 	case !out.status.OK():
@@ -186,7 +189,7 @@ func (r *runner) result(ctx context.Context, out outcome) error {
 // stopped for trying.
 func (r *runner) startKeeper() (*job.Job, error) {
 	stdin, _ := r.cmd.InOrStdin().(*os.File)
-	if stdin != nil && onTerminal(stdin) {
+	if stdin != nil && cli.OnTerminal(stdin) {
 		stdin = nil
 	}
 	stdout, _ := r.cmd.OutOrStdout().(*os.File)

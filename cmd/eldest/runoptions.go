@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/spf13/cobra"
 
 	"github.com/eldest-io/eldest/election"
@@ -44,7 +46,7 @@ func (o *runOptions) take(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
 	switch {
 	case dash < 0 && len(args) > 1:
-		return fmt.Errorf("put -- before the program: eldest run %s -- %s", printable(args[0]), printable(strings.Join(args[1:], " ")))
+		return fmt.Errorf("put -- before the program: eldest run %s -- %s", cli.Printable(args[0]), cli.Printable(strings.Join(args[1:], " ")))
 	case dash == 1 && len(args) > 1:
 		o.name, o.program = args[0], args[1:]
 		return nil
@@ -64,7 +66,7 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 	}
 	if err := checkCampaign(o.name, o.value, o.ttl); err != nil {
 		if len(o.value) > election.MaxValue {
-			return usageErrorf("--value has %d bytes, at most %d are allowed", len(o.value), election.MaxValue)
+			return cli.Usagef("--value has %d bytes, at most %d are allowed", len(o.value), election.MaxValue)
 		}
 		return err
 	}
@@ -78,24 +80,24 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 	}
 	switch {
 	case o.restart != restartAlways && o.restart != restartOnFailure && o.restart != restartNever:
-		return usageErrorf("--restart %s: want %s, %s or %s", printable(o.restart), restartAlways, restartOnFailure, restartNever)
+		return cli.Usagef("--restart %s: want %s, %s or %s", cli.Printable(o.restart), restartAlways, restartOnFailure, restartNever)
 	case o.hookTimeout <= 0 || o.hookTimeout > maxHookTime:
-		return usageErrorf("--hook-timeout %v: want more than 0s and at most %v", o.hookTimeout, maxHookTime)
+		return cli.Usagef("--hook-timeout %v: want more than 0s and at most %v", o.hookTimeout, maxHookTime)
 	case o.healthEvery < 10*time.Millisecond || o.healthEvery > maxHookTime:
-		return usageErrorf("--health-every %v: want at least 10ms and at most %v", o.healthEvery, maxHookTime)
+		return cli.Usagef("--health-every %v: want at least 10ms and at most %v", o.healthEvery, maxHookTime)
 	case cmd.Flags().Changed("health-every") && o.health == "":
-		return usageErrorf("--health-every without --health: say with --health CMD what is to be run")
+		return cli.Usagef("--health-every without --health: say with --health CMD what is to be run")
 	case cmd.Flags().Changed("hook-timeout") && o.onWin == "" && o.onLoss == "":
-		return usageErrorf("--hook-timeout without --on-win or --on-loss: there is no hook to bound")
+		return cli.Usagef("--hook-timeout without --on-win or --on-loss: there is no hook to bound")
 	}
 	for _, flag := range []string{"on-win", "on-loss", "health"} {
 		if cmd.Flags().Changed(flag) && strings.TrimSpace(cmd.Flag(flag).Value.String()) == "" {
-			return usageErrorf("--%s is empty: give it a shell command, or leave it out", flag)
+			return cli.Usagef("--%s is empty: give it a shell command, or leave it out", flag)
 		}
 	}
 	path, err := exec.LookPath(o.program[0])
 	if err != nil {
-		return usageErrorf("%s cannot be run: %w; give the path of an executable file, or the name of one in PATH", printable(o.program[0]), err)
+		return cli.Usagef("%s cannot be run: %w; give the path of an executable file, or the name of one in PATH", cli.Printable(o.program[0]), err)
 	}
 	o.path = path
 	return nil
@@ -106,9 +108,9 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 func (o *runOptions) checkGrace(ttl time.Duration, what string) error {
 	switch {
 	case o.grace < 0:
-		return usageErrorf("--grace %v: want 0s or more", o.grace)
+		return cli.Usagef("--grace %v: want 0s or more", o.grace)
 	case o.grace > ttl/2:
-		return usageErrorf("--grace %v is more than half of %s, %v, which must leave time to renew: use --ttl %v or more, or --grace %v or less",
+		return cli.Usagef("--grace %v is more than half of %s, %v, which must leave time to renew: use --ttl %v or more, or --grace %v or less",
 			o.grace, what, ttl, (2*o.grace + time.Second - 1).Truncate(time.Second), ttl/2)
 	}
 	return nil

@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
@@ -29,28 +33,27 @@ func (l *refusing) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*cli
 }
 
 // outage has a round stand behind a leader, lets its renewals fail, and then has it win.
-func outage(t *testing.T, more func(*runOptions)) (etcd *etcdProcess, out *sheet, renewals *refusing, result chan outcome) {
+func outage(t *testing.T, more func(*runOptions)) (e *etcd, out *clitest.Sheet, renewals *refusing, result chan outcome) {
 	t.Helper()
-	etcd = startEtcdProcess(t, "0")
-	t.Setenv(asCommand, "1") // for the keeper
-	first, _ := leading(t, "svc")
+	e = borrowed(t)
+	first, _ := e.leading("svc")
 	cmd := newRunCmd()
 	cmd.SetContext(t.Context())
-	conn := &connFlags{dialTimeout: time.Second, commandTimeout: patience, resolved: true}
+	conn := &connect.Flags{DialTimeout: time.Second, CommandTimeout: patience}
 	o := runOptions{
-		name: "svc", ttl: 24 * time.Second, grace: 12 * time.Second, restart: restartNever,
+		name: "svc", ttl: 12 * time.Second, grace: 6 * time.Second, restart: restartNever,
 		hookTimeout: time.Minute, healthEvery: time.Second,
 	}
 	more(&o)
 	r := newRunner(cmd, conn, &httpFlag{}, o)
-	out, renewals = &sheet{}, &refusing{Lease: etcd.client.Lease}
-	r.events = newRunEvents(out, true, "eldest run", "svc", conn.why)
-	t.Cleanup(func() { r.events.close(patience) })
+	out, renewals = &clitest.Sheet{}, &refusing{Lease: e.client.Lease}
+	r.events = newRunEvents(out, true, "eldest run", "svc", conn.Why)
+	t.Cleanup(func() { r.events.Close(patience) })
 	ctx, signals, stop := listenSignals(t.Context())
 	t.Cleanup(stop)
 	// The client is the test's as well: what it must not do is done by another one.
-	client := clientv3.NewCtxClient(etcd.client.Ctx())
-	client.KV, client.Watcher, client.Cluster, client.Lease = etcd.client.KV, etcd.client.Watcher, etcd.client.Cluster, renewals
+	client := clientv3.NewCtxClient(e.client.Ctx())
+	client.KV, client.Watcher, client.Cluster, client.Lease = e.client.KV, e.client.Watcher, e.client.Cluster, renewals
 	r.client, r.signals = client, signals
 	t.Cleanup(func() { require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) })
 	result = make(chan outcome, 1)
@@ -58,13 +61,13 @@ func outage(t *testing.T, more func(*runOptions)) (etcd *etcdProcess, out *sheet
 	told(t, out, "waiting")
 	renewals.on.Store(true)
 	told(t, out, "jeopardy")
-	first.signal(syscall.SIGTERM)
+	first.Signal(syscall.SIGTERM)
 	told(t, out, "leader")
-	return etcd, out, renewals, result
+	return e, out, renewals, result
 }
 
 // told waits for an event and returns it.
-func told(t *testing.T, out *sheet, event string) (found object) {
+func told(t *testing.T, out *clitest.Sheet, event string) (found object) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		for _, o := range objects(t, out.String()) {
@@ -107,7 +110,7 @@ func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
 // roundOver waits for the end of a round.
 func roundOver(t *testing.T, result <-chan outcome) outcome {
 	t.Helper()
-	end, ok := awaited(result)
+	end, ok := clitest.Awaited(result)
 	require.True(t, ok, "the round does not end")
 	return end
 }
@@ -130,18 +133,19 @@ func TestRunHearsOfALossWhileItRenewsFirst(t *testing.T) {
 // A keeper that slept past the deadline that it knew, and finds the program's start in its
 // orders, does not start it; eldest, whose lease is well, has it started then.
 func TestRunStartsOnceTheKeeperHasHeardOfTheDeadline(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
-	leader, _ := leading(t, "svc")
-	r := startRun(t, "svc", "--ttl", "4s", "--", "sh", "-c", "echo ran")
+	t.Parallel()
+	etcd := borrowed(t)
+	leader, _ := etcd.leading("svc")
+	r := etcd.run("svc", "--ttl", "4s", "--", "sh", "-c", "echo ran")
 	keeper := stoppedKeeper(t, r)
-	leader.signal(syscall.SIGTERM)
-	leader.event("resigned")
-	leader.exits(exitOK)
+	leader.Signal(syscall.SIGTERM)
+	leader.Event("resigned")
+	leader.Exits(cli.ExitOK)
 	r.event("leader")
 	time.Sleep(4200 * time.Millisecond) // longer than any deadline that was known at the win
 	require.NoError(t, keeper.Signal(syscall.SIGCONT))
-	require.Equal(t, "ran\n", r.line())
-	r.exits(exitOK)
+	require.Equal(t, "ran\n", r.Line())
+	r.Exits(cli.ExitOK)
 	require.Empty(t, etcd.keys())
 	newDiary(t).nobody("svc")
 }

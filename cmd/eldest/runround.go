@@ -161,7 +161,7 @@ func (o *round) beatWhileIdle() (stop func()) {
 // leave removes the key and revokes the lease, within --command-timeout. What is not
 // confirmed in time is reported: etcd removes the key when the lease runs out.
 func (o *round) leave(candidate *election.Candidate, why error) {
-	limit := o.conn.commandTimeout
+	limit := o.conn.CommandTimeout
 	if errors.Is(why, eldest.ErrSessionLost) || o.left != nil {
 		// The key goes with the lease, and most often etcd cannot be reached, or nothing
 		// that removes the key is sent: nobody gains by waiting for it.

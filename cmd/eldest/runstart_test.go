@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,13 +22,13 @@ func stoppedKeeper(t *testing.T, r *running) (keeper *os.Process) {
 	t.Helper()
 	r.event("waiting")
 	require.Eventually(t, func() bool {
-		keepers := childrenOfProcess(r.cmd.Process.Pid)
+		keepers := clitest.Children(r.Cmd.Process.Pid)
 		if len(keepers) == 1 {
 			keeper = handle(t, keepers[0])
 		}
 		return keeper != nil
 	}, patience, time.Millisecond, "no keeper")
-	halt(t, keeper)
+	clitest.Halt(t, keeper)
 	return keeper
 }
 
@@ -34,20 +38,21 @@ func stoppedKeeper(t *testing.T, r *running) (keeper *os.Process) {
 //
 // Fails when nobody looks at anything else while the program is being started.
 func TestRunStartsNothingWhenItNoLongerLeads(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
-	leader, _ := leading(t, "svc")
+	t.Parallel()
+	etcd := borrowed(t)
+	leader, _ := etcd.leading("svc")
 	ran := filepath.Join(t.TempDir(), "ran")
-	r := startRun(t, "svc", "--ttl", "60s", "--", "sh", "-c", "echo ran > "+ran+"; sleep 1000")
+	r := etcd.run("svc", "--ttl", "60s", "--", "sh", "-c", "echo ran > "+ran+"; sleep 1000")
 	keeper := stoppedKeeper(t, r)
-	leader.signal(syscall.SIGTERM)
-	leader.event("resigned")
-	leader.exits(exitOK)
+	leader.Signal(syscall.SIGTERM)
+	leader.Event("resigned")
+	leader.Exits(cli.ExitOK)
 	led := r.event("leader")
 	_, err := etcd.client.Delete(t.Context(), led["key"].(string))
 	require.NoError(t, err)
 	r.event("lost")
 	_ = keeper.Signal(syscall.SIGCONT) // it may be gone by now
-	r.exits(exitLost)
+	r.Exits(cli.ExitLost)
 	require.NoFileExists(t, ran)
 	newDiary(t).nobody("svc")
 }
@@ -56,81 +61,85 @@ func TestRunStartsNothingWhenItNoLongerLeads(t *testing.T) {
 //
 // Fails when nobody but the keeper looks at the program.
 func TestRunKeeperThatDoesNotNoticeTheEnd(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := borrowed(t)
 	diary := newDiary(t)
-	r := startRun(t, append([]string{"svc", "--ttl", "60s", "--"}, diary.program("A", stubborn, parent)...)...)
+	r := etcd.run(append([]string{"svc", "--ttl", "60s", "--"}, diary.program("A", stubborn, parent)...)...)
 	program := handle(t, r.pid())
 	keeper := handle(t, parentOf(t, program.Pid))
 	diary.lives("A-away")
-	halt(t, keeper)
+	clitest.Halt(t, keeper)
 	require.NoError(t, program.Kill())
 	require.EqualValues(t, 137, r.event("exited")["exit_code"])
 	require.Contains(t, r.event("resigned")["cause"], "it did not listen, and was killed")
-	r.exits(exitFailed)
+	r.Exits(cli.ExitFailed)
 	require.Empty(t, etcd.keys())
 	diary.nobody("svc")
 }
 
 // A signal ends a leader whose program is still to be started.
 func TestRunEndsWhileTheProgramIsStarted(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
-	leader, _ := leading(t, "svc")
-	r := startRun(t, "svc", "--ttl", "60s", "--", "sh", "-c", "sleep 1000")
+	t.Parallel()
+	etcd := borrowed(t)
+	leader, _ := etcd.leading("svc")
+	r := etcd.run("svc", "--ttl", "60s", "--", "sh", "-c", "sleep 1000")
 	stoppedKeeper(t, r)
-	leader.signal(syscall.SIGTERM)
-	leader.event("resigned")
-	leader.exits(exitOK)
+	leader.Signal(syscall.SIGTERM)
+	leader.Event("resigned")
+	leader.Exits(cli.ExitOK)
 	r.event("leader")
-	r.signal(syscall.SIGTERM)
-	r.exits(exitOK)
+	r.Signal(syscall.SIGTERM)
+	r.Exits(cli.ExitOK)
 	require.Empty(t, etcd.keys())
 	newDiary(t).nobody("svc")
 }
 
 // While --on-win runs there is no program that could be asked for its health.
 func TestRunHealthWaitsForTheProgram(t *testing.T) {
-	startEtcdProcess(t, "0")
-	r := startRun(t, "svc", "--ttl", "4s", "--health", "true", "--health-every", "300ms", "--on-win", "sleep 6", "--", "sh", "-c", "echo ran")
-	require.Equal(t, "ran\n", r.line())
-	r.exits(exitOK)
-	require.NotContains(t, r.errors(), `"lost"`)
+	t.Parallel()
+	etcd := borrowed(t)
+	r := etcd.run("svc", "--ttl", "4s", "--health", "true", "--health-every", "300ms", "--on-win", "sleep 6", "--", "sh", "-c", "echo ran")
+	require.Equal(t, "ran\n", r.Line())
+	r.Exits(cli.ExitOK)
+	require.NotContains(t, r.Errors(), `"lost"`)
 }
 
 // A program that ends when it is told to, because renewals fail, has lost the leadership
 // all the same: the event says so, as do the exit code and --on-loss.
 func TestRunLossIsToldThoughTheProgramObeys(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := own(t)
 	over := filepath.Join(t.TempDir(), "over")
-	r := startRun(t, "svc", "--ttl", "6s", "--grace", "2s", "--on-loss", logTo(over, "$ELDEST_CAUSE"), "--", "sleep", "1000")
+	r := etcd.run("svc", "--ttl", "6s", "--grace", "2s", "--on-loss", logTo(over, "$ELDEST_CAUSE"), "--", "sleep", "1000")
 	r.event("started")
 	etcd.halt()
 	r.event("stopping")
 	require.Contains(t, r.event("lost")["cause"], "session lost")
-	r.exits(exitLost)
-	require.NotContains(t, r.errors(), `"resigned"`)
+	r.Exits(cli.ExitLost)
+	require.NotContains(t, r.Errors(), `"resigned"`)
 	require.Contains(t, reading(t, over), "session lost")
 }
 
 // A check of health that fills the pipe of a stopped keeper holds up no kill. The lease ends
 // sooner than the keeper is given up for not reading.
 func TestRunKillsBesideAnOrderThatIsStuck(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	etcd := borrowed(t) // and no other test beside this one: such a lease is soon lost
 	diary := newDiary(t)
 	for _, name := range []string{"A", "B", "C", "D"} {
-		t.Setenv("BALLAST_"+name, strings.Repeat(name, 100_000))
+		etcd = etcd.with("BALLAST_" + name + "=" + strings.Repeat(name, 100_000))
 	}
-	a := startRun(t, append([]string{"svc", "--ttl", "3s", "--health", "true", "--health-every", "400ms", "--"}, diary.program("A", stubborn, parent)...)...)
+	a := etcd.run(append([]string{"svc", "--ttl", "3s", "--health", "true", "--health-every", "400ms", "--"}, diary.program("A", stubborn, parent)...)...)
 	keeper := handle(t, parentOf(t, a.pid()))
 	diary.lives("A")
-	b := startRun(t, append([]string{"svc", "--"}, diary.program("B")...)...)
+	b := etcd.run(append([]string{"svc", "--"}, diary.program("B")...)...)
 	b.event("waiting")
-	halt(t, keeper)
-	win := at(t, b.event("leader"))
+	clitest.Halt(t, keeper)
+	win := timeOf(t, b.event("leader"))
 	diary.lives("B")
 	diary.inTurn("A", "B", win)
-	a.exits(exitLost)
-	b.signal(os.Interrupt)
-	b.exits(exitOK)
+	a.Exits(cli.ExitLost)
+	b.Signal(os.Interrupt)
+	b.Exits(cli.ExitOK)
 	require.Empty(t, etcd.keys())
 	diary.nobody("svc")
 }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
 	"github.com/eldest-io/eldest/election"
@@ -255,7 +257,7 @@ func (t *tenure) watch(ctx context.Context) *outcome {
 			return &outcome{err: fmt.Errorf("%w: it has not started the program for %v", job.ErrKeeper, startPatience)}
 		case <-warned:
 			warned, t.warned = nil, true
-			t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "stopping", Cause: because(t.whyWarned())}})
+			t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "stopping", Cause: connect.Because(t.whyWarned())}})
 		case <-ending:
 			ending, t.stopped = nil, true
 			if t.retired {
@@ -309,9 +311,9 @@ func (t *tenure) handsOver() bool {
 	}
 	if !t.retired {
 		t.retired = true
-		t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "retired", Token: t.token, Cause: because(why)}})
+		t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "retired", Token: t.token, Cause: connect.Because(why)}})
 		if t.running && !t.stopped {
-			t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "stopping", Cause: because(why)}})
+			t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "stopping", Cause: connect.Because(why)}})
 		}
 	}
 	return true
@@ -369,11 +371,11 @@ func (t *tenure) judge(out *outcome) *outcome {
 	switch {
 	case why != nil:
 		out = &outcome{ran: t.running, status: status, err: why}
-		t.ended = because(why)
+		t.ended = connect.Because(why)
 	case out.err != nil:
-		t.ended = because(out.err)
+		t.ended = connect.Because(out.err)
 	case retired != nil:
-		t.ended = because(retired)
+		t.ended = connect.Because(retired)
 	case t.stopped || !out.ran:
 		t.ended = "eldest was told to end"
 	default:

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 )
 
 // terminal makes a terminal and returns both of its ends.
@@ -36,19 +37,15 @@ func terminal(t *testing.T) (ours, theirs *os.File) {
 //
 // Fails when the program is in the session of the terminal, in another group than its.
 func TestRunIsNotStoppedByItsTerminal(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := borrowed(t)
 	ours, theirs := terminal(t)
-	parent, life, err := os.Pipe()
-	require.NoError(t, err)
-	defer func() { _, _ = parent.Close(), life.Close() }()
-	cmd := exec.Command(os.Args[0], "run", "svc", "--ttl", "60s", "--", "sh", "-c",
+	cmd := etcd.command("run", "svc", "--ttl", "60s", "--", "sh", "-c",
 		"stty sane <&1; echo set $?; cat; echo empty $?; read x </dev/tty; echo end")
-	cmd.Env = append(os.Environ(), asCommand+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
-	cmd.ExtraFiles = []*os.File{parent}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // as a shell's
-	require.NoError(t, cmd.Start())
-	var shown sheet
+	p := clitest.Start(t, cmd)
+	var shown clitest.Sheet
 	go func() {
 		buffer := make([]byte, 1000)
 		for {
@@ -59,10 +56,9 @@ func TestRunIsNotStoppedByItsTerminal(t *testing.T) {
 			}
 		}
 	}()
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	require.Eventually(t, func() bool { return len(done) > 0 }, patience, 5*time.Millisecond, "it stands still: %s", &shown)
-	require.NoError(t, <-done, shown.String())
+	_, ended := clitest.Awaited(p.Done)
+	require.True(t, ended, "it stands still: %s", &shown)
+	require.Zero(t, p.ProcessState.ExitCode(), shown.String())
 	for _, line := range []string{"set 0\n", "empty 0\n", "end\n"} { // the last ones may still be on their way
 		require.Eventually(t, func() bool { return strings.Contains(shown.String(), line) }, patience, time.Millisecond, "no %q in %s", line, &shown)
 	}

@@ -6,11 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -20,9 +25,9 @@ import (
 
 // asTree in the environment makes the test binary a program that starts chains of processes,
 // each of which leaves its session, forks and ends. They run as another user, and its
-// arguments are the file with which it enters the control group that bounds them, and the file
-// to which each process writes one byte. They hold a lock on it, too: it is free when none of
-// them is left.
+// arguments are the file with which it enters the control group that bounds them, the file to
+// which each process writes one byte, and the number of chains. They hold a lock on the file,
+// too: it is free when none of them is left.
 const asTree = "ELDEST_TEST_AS_TREE"
 
 // withoutKill in the environment takes from the process, and from all that it starts, the
@@ -31,7 +36,8 @@ const withoutKill = "ELDEST_TEST_WITHOUT_KILL"
 
 func init() {
 	if os.Getenv(asTree) != "" {
-		tree(os.Args[1], os.Args[2])
+		chains, _ := strconv.Atoi(os.Args[3])
+		tree(os.Args[1], os.Args[2], chains)
 	}
 }
 
@@ -50,12 +56,9 @@ func dropKill() (done struct{}) {
 	return done
 }
 
-const (
-	chains = 32
-	nobody = 65534 // the number of a user
-)
+const nobody = 65534 // the number of a user
 
-func tree(join, path string) {
+func tree(join, path string, chains int) {
 	if os.WriteFile(join, []byte("0"), 0) != nil {
 		os.Exit(96) // never without a bound
 	}
@@ -104,24 +107,24 @@ func chain(fd uintptr, end int64) {
 
 // forest is a tree as the program of "eldest run".
 type forest struct {
-	t    *testing.T
-	join string
-	file *os.File
+	t      *testing.T
+	join   string
+	file   *os.File
+	chains string
 }
 
-func newForest(t *testing.T) forest {
+func newForest(t *testing.T, chains int) forest {
 	if os.Getuid() != 0 {
 		t.Skip("only root has processes run as another user")
 	}
-	t.Setenv(withoutKill, "1")
 	file, err := os.Create(t.TempDir() + "/chains")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = file.Close() })
-	return forest{t, cgrouptest.LimitProcesses(t, 200), file}
+	return forest{t, cgrouptest.LimitProcesses(t, 200), file, strconv.Itoa(chains)}
 }
 
 func (f forest) program() []string {
-	return []string{"env", "-u", asCommand, asTree + "=1", os.Args[0], f.join, f.file.Name()}
+	return []string{"env", asTree + "=1", os.Args[0], f.join, f.file.Name(), f.chains}
 }
 
 // grows waits until the chains are long.
@@ -147,11 +150,11 @@ func (f forest) dead() bool {
 //
 // Fails when eldest looks for it without end, or releases the key.
 func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
-	cgrouptest.Forbid(t)
-	f := newForest(t)
+	etcd := borrowed(t)
+	etcd = etcd.with(withoutKill + "=1").changed(cgrouptest.In(t, cgrouptest.NewBarren(t)))
+	f := newForest(t, 1) // one is enough: none can be killed
 	after := filepath.Join(t.TempDir(), "after")
-	r := startRun(t, append([]string{"svc", "--ttl", "10m", "--restart", "always", "--on-loss", logTo(after, "ran"), "--"}, f.program()...)...)
+	r := etcd.run(append([]string{"svc", "--ttl", "10m", "--restart", "always", "--on-loss", logTo(after, "ran"), "--"}, f.program()...)...)
 	require.Contains(t, r.event("notice")["text"], "not guaranteed here: that a program which goes on forking dies")
 	r.event("started")
 	f.grows()
@@ -159,12 +162,12 @@ func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
 	const left = "not all processes of the program could be killed: "
 	require.Contains(t, r.event("resigned")["cause"], left)
 	require.Contains(t, r.event("failed")["cause"], left)
-	r.exits(exitFailed)
+	r.Exits(cli.ExitFailed)
 	require.False(t, f.dead(), "INVALID: it was killed")
 	require.Len(t, etcd.standing(), 1, "the key is gone, and the tree lives")
-	require.Contains(t, r.errors(), "etcd did not confirm that the key is gone")
+	require.Contains(t, r.Errors(), "etcd did not confirm that the key is gone")
 	require.NoFileExists(t, after)
-	require.Equal(t, 1, strings.Count(r.errors(), "not guaranteed here"))
+	require.Equal(t, 1, strings.Count(r.Errors(), "not guaranteed here"))
 	newDiary(t).nobody("svc")
 }
 
@@ -173,49 +176,82 @@ func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
 //
 // Fails when the program has no control group, or when the one who kills leaves that out.
 func TestRunRegression55ForkingTree(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	etcd := borrowed(t) // no other test beside this one: the chains take all of the processors
 	for name, c := range map[string]struct {
 		end  func(r *running, f forest, keeper *os.Process)
 		code int
 	}{
-		"eldest killed": {func(r *running, _ forest, _ *os.Process) { r.signal(syscall.SIGKILL) }, -1},
+		"eldest killed": {func(r *running, _ forest, _ *os.Process) { r.Signal(syscall.SIGKILL) }, -1},
 		"eldest stopped": {func(r *running, f forest, _ *os.Process) {
-			halt(r.t, r.cmd.Process)
-			require.Eventually(r.t, f.dead, patience, time.Millisecond, "it lives on after the deadline")
-			r.signal(syscall.SIGCONT)
-		}, exitLost},
-		"keeper killed": {func(_ *running, f forest, keeper *os.Process) { require.NoError(f.t, keeper.Kill()) }, exitFailed},
+			clitest.Halt(r.T, r.Cmd.Process)
+			require.Eventually(r.T, f.dead, patience, time.Millisecond, "it lives on after the deadline")
+			r.Signal(syscall.SIGCONT)
+		}, cli.ExitLost},
+		"keeper killed": {func(_ *running, f forest, keeper *os.Process) { require.NoError(f.t, keeper.Kill()) }, cli.ExitFailed},
 		"keeper stopped": {func(r *running, f forest, keeper *os.Process) {
-			halt(r.t, keeper)
-			r.signal(syscall.SIGTERM)
+			clitest.Halt(r.T, keeper)
+			r.Signal(syscall.SIGTERM)
 			r.event("exited")
-		}, exitOK},
+		}, cli.ExitOK},
 		"program ends": {func(_ *running, f forest, _ *os.Process) {
 			require.NoError(f.t, os.WriteFile(f.file.Name()+".end", nil, 0o600))
-		}, exitOK},
+		}, cli.ExitOK},
 	} {
 		t.Run(name, func(t *testing.T) {
-			groups := cgrouptest.Enter(t)
-			f := newForest(t)
+			groups := cgrouptest.New(t)
+			etcd := etcd.of(t).with(withoutKill + "=1").changed(cgrouptest.In(t, groups))
+			f := newForest(t, 32)
 			election := "forest " + name
-			r := startRun(t, append([]string{election, "--ttl", "10s", "--"}, f.program()...)...)
+			r := etcd.run(append([]string{election, "--ttl", "10s", "--"}, f.program()...)...)
 			keeper := handle(t, parentOf(t, r.pid()))
 			f.grows()
 			require.Len(t, glob(groups+"/eldest-run-*"), 1, "INVALID: no control group")
 			c.end(r, f, keeper)
-			if c.code == exitOK || c.code == exitFailed {
+			if c.code == cli.ExitOK || c.code == cli.ExitFailed {
 				r.event("resigned")
 				require.True(t, f.dead(), "the tree lives, and the key may go")
 			}
 			require.Eventually(t, f.dead, patience, time.Millisecond, "it lives on")
-			r.exits(c.code)
+			r.Exits(c.code)
 			newDiary(t).nobody(election)
 			require.Empty(t, glob(groups+"/eldest-run-*"), "a control group is left")
-			if c.code == exitOK || c.code == exitFailed {
+			if c.code == cli.ExitOK || c.code == cli.ExitFailed {
 				for _, key := range etcd.keys() {
 					require.NotContains(t, key, election, "the key is left")
 				}
 			}
 		})
 	}
+}
+
+// Eldest and its keeper are killed together, and the program with them: the control group
+// that they leave is removed by the next one that starts there.
+//
+// Fails when nobody looks for it.
+func TestRunRemovesTheControlGroupThatIsLeft(t *testing.T) {
+	etcd := borrowed(t)
+	dir := cgrouptest.New(t)
+	groups := dir + "/eldest-run-*"
+	etcd = etcd.changed(cgrouptest.In(t, dir))
+	diary := newDiary(t)
+	r := etcd.run(append([]string{"svc", "--ttl", "2s", "--"}, diary.program("A")...)...)
+	keeper := handle(t, parentOf(t, r.pid()))
+	diary.lives("A")
+	clitest.Halt(t, r.Cmd.Process) // it would remove the group of a keeper that is gone
+	require.NoError(t, keeper.Kill())
+	diary.nobodyOf(t, "A")
+	r.Signal(syscall.SIGKILL)
+	r.Exits(-1)
+	left := glob(groups)
+	require.Len(t, left, 1, "INVALID: no control group is left")
+
+	next := etcd.run(append([]string{"svc", "--ttl", "2s", "--"}, diary.program("B")...)...)
+	next.pid()
+	diary.lives("B")
+	require.NoDirExists(t, left[0], "the control group is left")
+	require.Len(t, glob(groups), 1, "INVALID: the next one has none")
+	next.Signal(syscall.SIGTERM)
+	next.Exits(cli.ExitOK)
+	require.Empty(t, glob(groups))
+	diary.nobody("svc")
 }

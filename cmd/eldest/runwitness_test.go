@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -18,16 +19,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 )
 
 // asWitness in the environment makes the test binary a program to be run: it writes a
 // sign of life every millisecond, with its name and the time, to the file that is named
 // there. Programs of successive leaders share the file, so its order is that of the signs.
 const asWitness = "ELDEST_TEST_AS_WITNESS"
-
-// ofTests in the environment tells what one run of these tests has started from what another
-// one has, at the same time on the same machine.
-const ofTests = "ELDEST_TEST_OF"
 
 // How a witness behaves, as arguments behind its name.
 const (
@@ -40,7 +39,6 @@ func init() {
 	if path := os.Getenv(asWitness); path != "" {
 		witness(path, os.Args[1], os.Args[2:])
 	}
-	_ = os.Setenv(ofTests, strconv.Itoa(os.Getpid())) // the commands have begun by now, and do not come here
 }
 
 func witness(path, name string, how []string) {
@@ -97,34 +95,48 @@ type sign struct {
 type diary struct {
 	t    *testing.T
 	path string
+	read *struct { // so far
+		to  int64
+		all []sign
+	}
 }
 
-func newDiary(t *testing.T) diary { return diary{t, filepath.Join(t.TempDir(), "signs")} }
+func newDiary(t *testing.T) diary {
+	return diary{t, filepath.Join(t.TempDir(), "signs"), new(struct {
+		to  int64
+		all []sign
+	})}
+}
 
 // program is the command line of a witness.
 func (d diary) program(name string, how ...string) []string {
-	return append([]string{"env", "-u", asCommand, asWitness + "=" + d.path, os.Args[0], name}, how...)
+	return append([]string{"env", asWitness + "=" + d.path, os.Args[0], name}, how...)
 }
 
 func (d diary) signs() []sign {
 	d.t.Helper()
-	data, err := os.ReadFile(d.path)
+	file, err := os.Open(d.path)
 	if os.IsNotExist(err) {
 		return nil
 	}
 	require.NoError(d.t, err)
-	var all []sign
+	defer func() { _ = file.Close() }()
+	_, err = file.Seek(d.read.to, io.SeekStart)
+	require.NoError(d.t, err)
+	data, err := io.ReadAll(file)
+	require.NoError(d.t, err)
 	for line := range strings.Lines(string(data)) {
-		fields := strings.Fields(line)
-		if len(fields) < 3 || !strings.HasSuffix(line, "\n") {
-			continue // it is being written
+		if !strings.HasSuffix(line, "\n") {
+			break // it is being written
 		}
+		d.read.to += int64(len(line))
+		fields := strings.Fields(line)
 		at, err := strconv.ParseInt(fields[1], 10, 64)
 		require.NoError(d.t, err)
 		name, _, _ := strings.Cut(fields[0], "-")
-		all = append(all, sign{name, fields[0], time.Unix(0, at), fields[2]})
+		d.read.all = append(d.read.all, sign{name, fields[0], time.Unix(0, at), fields[2]})
 	}
-	return all
+	return d.read.all
 }
 
 // worked is how many signs of life are those of somebody who works.
@@ -197,11 +209,11 @@ func (d diary) inTurn(one, other string, win time.Time) time.Time {
 	return last
 }
 
-// nobody waits until no process of the test is left: no witness, no keeper.
+// nobody waits until no process of the test is left: no witness, and no keeper of the election.
 func (d diary) nobody(election string) {
 	d.t.Helper()
 	var left []string
-	ours := []byte(ofTests + "=" + strconv.Itoa(os.Getpid()) + "\x00")
+	ours := []byte(ofTests + "=" + mark(d.t) + "\x00")
 	require.Eventually(d.t, func() bool {
 		left = nil
 		for _, dir := range glob("/proc/[0-9]*") {
@@ -223,23 +235,23 @@ func glob(pattern string) []string {
 
 // running is an "eldest run".
 type running struct {
-	*process
+	*clitest.Process
 	seen int // of its stderr
 }
 
-// startRun runs "eldest run" with a witness, or whatever the arguments say. Where the
-// arguments do not say otherwise its lease is one that a busy machine does not lose.
-func startRun(t *testing.T, args ...string) *running {
-	t.Helper()
-	return &running{process: start(t, append([]string{"run", "--json", "--ttl", "30s", "--grace", "500ms"}, args...)...)}
+// run runs "eldest run" with a witness, or whatever the arguments say. Where the arguments do
+// not say otherwise its lease is one that a busy machine does not lose.
+func (e *etcd) run(args ...string) *running {
+	e.t.Helper()
+	return &running{Process: e.start(append([]string{"run", "--json", "--ttl", "30s", "--grace", "500ms"}, args...)...)}
 }
 
 // event waits for the next event of that name, and passes over others.
 func (r *running) event(name string) object {
-	r.t.Helper()
+	r.T.Helper()
 	var found object
-	r.eventually(func() bool {
-		rest := r.errors()[r.seen:]
+	r.Eventually(func() bool {
+		rest := r.Errors()[r.seen:]
 		for {
 			line, more, ok := strings.Cut(rest, "\n")
 			if !ok {
@@ -253,14 +265,14 @@ func (r *running) event(name string) object {
 				return true
 			}
 		}
-	}, 2*time.Millisecond, "no event %s of %q", name, r.cmd.Args[1:])
+	}, 2*time.Millisecond, "no event %s of %q", name, r.Args[1:])
 	return found
 }
 
 // pid waits for the program.
 func (r *running) pid() int { return int(r.event("started")["pid"].(float64)) }
 
-func at(t *testing.T, o object) time.Time {
+func timeOf(t *testing.T, o object) time.Time {
 	when, err := time.Parse(time.RFC3339Nano, o["time"].(string))
 	require.NoError(t, err)
 	return when
@@ -268,33 +280,19 @@ func at(t *testing.T, o object) time.Time {
 
 // parentOf is the keeper of a program.
 func parentOf(t *testing.T, pid int) int {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	require.NoError(t, err)
-	_, rest, _ := strings.Cut(string(data), ") ")
-	ppid, err := strconv.Atoi(strings.Fields(rest)[1])
-	require.NoError(t, err)
-	return ppid
+	_, parent, ok := clitest.Stat(pid)
+	require.True(t, ok)
+	return parent
 }
 
 // handle is a process of which the number is known. It stays that process's when it has
 // ended and the number is given to another, which no signal must reach.
-func handle(t *testing.T, pid int) *os.Process {
+func handle(t testing.TB, pid int) *os.Process {
 	t.Helper()
 	p, err := os.FindProcess(pid)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = p.Release() })
 	return p
-}
-
-// halt stops a process and waits until it stands still.
-func halt(t *testing.T, p *os.Process) {
-	t.Helper()
-	require.NoError(t, p.Signal(syscall.SIGSTOP))
-	require.Eventually(t, func() bool {
-		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid))
-		_, rest, _ := strings.Cut(string(data), ") ")
-		return err == nil && strings.HasPrefix(rest, "T")
-	}, patience, time.Millisecond, "%d does not stand still", p.Pid)
 }
 
 // nobodyOf waits until no process of the witness of that name is left, its children

@@ -12,6 +12,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 
@@ -29,7 +32,7 @@ import (
 
 // nodeFlags are the flags of "eldest service node".
 type nodeFlags struct {
-	conn *connFlags
+	conn *connect.Flags
 	http *httpFlag
 	// listen is where requests are taken, advertise what the others dial; "" is the
 	// same.
@@ -63,24 +66,24 @@ address, role, key, token, leader, leader_address and reason.
 The service is there to be tried out: it listens without TLS.
 ` + transferHelp + httpHelp + `
 Exit codes: 0 after a signal; 1 failed; 2 bad usage.
-` + connHelp,
+` + connect.Help,
 		Example: `  eldest etcd --members 3
   eldest service node shop n1 --listen 127.0.0.1:7001 --endpoints 127.0.0.1:2379`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch err := keys.Check(args[0]); {
 			case err != nil:
-				return exit(exitUsage, err)
+				return cli.Exit(cli.ExitUsage, err)
 			case f.ttl <= 0 || f.ttl > lease.MaxTTL:
-				return usageErrorf("--ttl %v: want more than 0s and at most %v", f.ttl, lease.MaxTTL)
+				return cli.Usagef("--ttl %v: want more than 0s and at most %v", f.ttl, lease.MaxTTL)
 			}
 			if err := f.checkListen(); err != nil {
 				return err
 			}
-			if err := f.conn.resolve(cmd); err != nil {
+			if err := f.conn.Resolve(cmd); err != nil {
 				return err
 			}
-			shown, err := f.http.serve(cmd, args[0], f.ttl, toStderr(cmd))
+			shown, err := f.http.serve(cmd, args[0], f.ttl, cli.ToStderr(cmd))
 			if err != nil {
 				return err
 			}
@@ -89,10 +92,10 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 			if cmd.Context().Err() != nil && !errors.Is(err, eldest.ErrStuck) {
 				return nil // by a signal, as it should
 			}
-			return f.conn.explain(cmd.Context(), err)
+			return f.conn.Explain(cmd.Context(), err)
 		},
 	}
-	f.conn, f.http, f.deaf = addConnFlags(cmd), addHTTPFlag(cmd), addTransferFlag(cmd)
+	f.conn, f.http, f.deaf = connect.AddFlags(cmd), addHTTPFlag(cmd), addTransferFlag(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT where to take requests, also from the other nodes; port 0 is a free one")
 	fl.StringVar(&f.advertise, "advertise", "", "the address that the other nodes dial (default: that of --listen, which must name a host then)")
@@ -106,10 +109,10 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 func (f *nodeFlags) checkListen() error {
 	host, port, err := net.SplitHostPort(f.listen)
 	if err != nil {
-		return usageErrorf("--listen %q: want HOST:PORT, as in 127.0.0.1:7001", f.listen)
+		return cli.Usagef("--listen %q: want HOST:PORT, as in 127.0.0.1:7001", f.listen)
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
-		return usageErrorf("--listen %q: %q is no port; want HOST:PORT, as in 127.0.0.1:7001", f.listen, port)
+		return cli.Usagef("--listen %q: %q is no port; want HOST:PORT, as in 127.0.0.1:7001", f.listen, port)
 	}
 	if ip := net.ParseIP(host); f.advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
 		return f.undialable()
@@ -118,7 +121,7 @@ func (f *nodeFlags) checkListen() error {
 }
 
 func (f *nodeFlags) undialable() error {
-	return usageErrorf("--listen %s: it must name a host that the other nodes can dial; or use --advertise to tell them another address", f.listen)
+	return cli.Usagef("--listen %s: it must name a host that the other nodes can dial; or use --advertise to tell them another address", f.listen)
 }
 
 // run serves until the command's context ends or something fails for good.
@@ -130,15 +133,15 @@ func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.F
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
 
-	notices := newNotices(cmd)
-	defer notices.close(lastLines)
-	wait := &waitNotice{to: cmd, conn: f.conn, say: notices.say}
-	client, err := f.conn.dialPatiently(ctx, wait)
+	notices := cli.NewNotices(cmd)
+	defer notices.Close(cli.LastLines)
+	wait := &connect.Notice{To: cmd, Conn: f.conn, Say: notices.Say}
+	client, err := f.conn.DialPatiently(ctx, wait)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	wait.listen(client, election)
+	wait.Listen(client, election)
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", f.listen, err)
@@ -147,7 +150,7 @@ func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.F
 		_ = listener.Close() // a name that stands for every address; nobody knows of it yet
 		return f.undialable()
 	}
-	events := nodeEvents{out: cmd.OutOrStdout(), asJSON: wantsJSON(cmd), election: election, node: node}
+	events := nodeEvents{out: cmd.OutOrStdout(), asJSON: cli.WantsJSON(cmd), election: election, node: node}
 	feeds := shown.Hooks()
 	c, err := curator.New(curator.Config{
 		Elector: elector.Config{
@@ -160,6 +163,7 @@ func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.F
 			TakeOver:  f.takeOver,
 		},
 		Listener: listener,
+		Hooks:    shown.Calls(),
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)
 			if err != nil {
@@ -193,7 +197,7 @@ func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.F
 	hush()
 	select {
 	case <-told:
-	case <-time.After(lastLines):
+	case <-time.After(cli.LastLines):
 	}
 	if cause := context.Cause(ctx); cause != nil && cmd.Context().Err() == nil {
 		err = cause // nobody reads what is told
@@ -237,7 +241,7 @@ func (e nodeEvents) tell(ctx context.Context, watch *elector.Watch) error {
 		} else if l, ok := s.Leader(); ok {
 			event.Key, event.Token, event.Leader, event.LeaderAddress = l.Key, l.Token, l.NodeID, l.Address
 		} else if s.Reason() != nil {
-			event.Reason = because(s.Reason())
+			event.Reason = connect.Because(s.Reason())
 		}
 		if err := e.write(s.Since(), event); err != nil {
 			return err
@@ -270,7 +274,7 @@ func (event nodeEvent) text(at time.Time) string {
 		{"because", event.Reason},
 	} {
 		if part.value != "" {
-			fmt.Fprintf(&b, "  %s", strings.TrimSpace(part.name+" "+printable(part.value)))
+			fmt.Fprintf(&b, "  %s", strings.TrimSpace(part.name+" "+cli.Printable(part.value)))
 		}
 	}
 	if event.Token != 0 {

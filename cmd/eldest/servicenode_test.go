@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -14,55 +18,25 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
 
-func TestBadUsageOfService(t *testing.T) {
-	for line, reason := range map[string]string{
-		"service surplus":                               "surplus",
-		"service --ttl 1s":                              "a TTL of 1s",
-		"service --rounds 0":                            "0 rounds",
-		"service --seed x":                              "x",
-		"service node":                                  "accepts 2 arg(s)",
-		"service node shop":                             "accepts 2 arg(s)",
-		"service node a/b n1":                           "a/b",
-		"service node shop n1 --ttl 0s":                 "--ttl 0s",
-		"service node shop n1 --listen 0.0.0.0:0":       "--advertise",
-		"service node shop n1 --listen :27301":          "--listen :27301: it must name a host that the other nodes can dial; or use --advertise",
-		"service node shop n1 --listen [::]:0":          "--advertise",
-		"service node shop n1 --listen 7001":            `--listen "7001"`,
-		"service node shop n1 --listen 127.0.0.1:x":     `"x" is no port`,
-		"service node shop n1 --listen 127.0.0.1:":      `"" is no port`,
-		"service node shop n1 --listen 127.0.0.1:99999": `"99999" is no port`,
-		"service node shop n1 --endpoints nonsense":     "--endpoints",
-		"service node shop " + strings.Repeat("x", 1e6): "",
-	} {
-		t.Run(line[:min(len(line), 60)], func(t *testing.T) {
-			code, stdout, stderr := runLine(t, strings.Fields(line)...)
-			require.Equal(t, exitUsage, code, stderr)
-			require.Contains(t, stderr, reason)
-			require.Empty(t, stdout)
-		})
-	}
-	code, _, stderr := runLine(t, "service", "node", "shop", "")
-	require.Equal(t, exitUsage, code, stderr)
-}
-
 // nodeTTL is one that a busy machine does not let run out.
 const nodeTTL = 30 * time.Second
 
-// serviceNode starts a node and returns it with the address at which it listens.
-func serviceNode(t *testing.T, id string, more ...string) (p *process, address string) {
-	t.Helper()
-	p = start(t, append([]string{"service", "node", "shop", id, "--json", "--ttl", nodeTTL.String()}, more...)...)
-	listening := p.event("listening")
+// node starts a node and returns it with the address at which it listens.
+func (e *etcd) node(id string, more ...string) (p *clitest.Process, address string) {
+	e.t.Helper()
+	t := e.t
+	p = e.start(append([]string{"service", "node", "shop", id, "--json", "--ttl", nodeTTL.String()}, more...)...)
+	listening := p.Event("listening")
 	require.Equal(t, "shop", listening["election"])
 	require.Equal(t, id, listening["node"])
 	return p, listening["address"].(string)
 }
 
 // becomes reads statuses up to one with the role.
-func (p *process) becomes(role string) object {
-	p.t.Helper()
+func becomes(p *clitest.Process, role string) object {
+	p.T.Helper()
 	for {
-		if o := p.event("status"); o["role"] == role {
+		if o := p.Event("status"); o["role"] == role {
 			return o
 		}
 		// Those in between may be skipped, or be told.
@@ -70,11 +44,12 @@ func (p *process) becomes(role string) object {
 }
 
 func TestServiceNodes(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
-	a, addressA := serviceNode(t, "a")
-	led := a.becomes("leading")
-	b, addressB := serviceNode(t, "b", "--listen", "127.0.0.1:0")
-	followed := b.becomes("following")
+	t.Parallel()
+	etcd := borrowed(t)
+	a, addressA := etcd.node("a")
+	led := becomes(a, "leading")
+	b, addressB := etcd.node("b", "--listen", "127.0.0.1:0")
+	followed := becomes(b, "following")
 	require.Equal(t, led["token"], followed["token"])
 	require.Equal(t, "a", followed["leader"])
 	require.Equal(t, addressA, followed["leader_address"])
@@ -86,90 +61,87 @@ func TestServiceNodes(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, led["token"], put.GetReceipt().GetToken())
 
-	a.signal(syscall.SIGTERM)
-	b.becomes("leading")
-	require.Contains(t, a.becomes("neither")["reason"], "signal")
-	a.ends(exitOK)
+	a.Signal(syscall.SIGTERM)
+	becomes(b, "leading")
+	require.Contains(t, becomes(a, "neither")["reason"], "signal")
+	a.Ends(cli.ExitOK)
 	item, err := kvpb.NewKVClient(conn).Get(etcd.bounded(), &kvpb.GetRequest{Key: "k"})
 	require.NoError(t, err)
 	require.Equal(t, "v", string(item.GetValue()))
-	b.signal(os.Interrupt)
-	b.ends(exitOK)
+	b.Signal(os.Interrupt)
+	b.Ends(cli.ExitOK)
 	require.Zero(t, etcd.leases())
 }
 
-// ends waits for the end, whatever the process still says.
-func (p *process) ends(code int) {
-	p.t.Helper()
-	p.over()
-	for range p.lines { // what is left
-	}
-	p.exits(code)
-}
-
 func TestServiceNodeForPeople(t *testing.T) {
-	startEtcdProcess(t, "0")
-	p := start(t, "service", "node", "shop", "n1", "--ttl", "30s", "--listen", "0.0.0.0:0", "--advertise", "node-1:7001")
-	require.Contains(t, p.line(), "listening  at ")
-	for line := p.line(); !strings.Contains(line, "leading  token 2"); line = p.line() {
+	t.Parallel()
+	etcd := borrowed(t)
+	p := etcd.start("service", "node", "shop", "n1", "--ttl", "30s", "--listen", "0.0.0.0:0", "--advertise", "node-1:7001")
+	require.Contains(t, p.Line(), "listening  at ")
+	for line := p.Line(); !strings.Contains(line, "leading  token "); line = p.Line() {
 		require.Contains(t, line, "status     neither  because ")
 	}
-	p.signal(syscall.SIGTERM)
-	p.ends(exitOK)
+	p.Signal(syscall.SIGTERM)
+	p.Ends(cli.ExitOK)
 }
 
 // A node waits for etcd, and says so.
 func TestServiceNodeWaitsForEtcd(t *testing.T) {
-	port := freePort(t)
-	p := start(t, "service", "node", "shop", "n1", "--ttl", "30s", "--json", "--endpoints", "127.0.0.1:"+port)
-	p.event("listening")
-	startEtcdProcess(t, port)
-	p.becomes("leading")
-	p.signal(syscall.SIGTERM)
-	p.ends(exitOK)
+	t.Parallel()
+	etcd := later(t)
+	p := etcd.start("service", "node", "shop", "n1", "--ttl", "30s", "--json")
+	p.Event("listening")
+	etcd.restart()
+	becomes(p, "leading")
+	p.Signal(syscall.SIGTERM)
+	p.Ends(cli.ExitOK)
 }
 
 // A reader that goes away ends the node; its key goes with it.
 func TestServiceNodeEndsWithItsReader(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
-	p, _ := serviceNode(t, "a")
-	led := p.becomes("leading")
-	require.NoError(t, p.stdout.Close())
+	t.Parallel()
+	etcd := borrowed(t)
+	p, _ := etcd.node("a")
+	led := becomes(p, "leading")
+	require.NoError(t, p.Out.Close())
 	etcd.delete(led["key"].(string)) // something to tell
-	p.over()
-	require.Equal(t, exitFailed, p.cmd.ProcessState.ExitCode())
-	require.Contains(t, p.errors(), "writing the events")
+	p.Over()
+	require.Equal(t, cli.ExitFailed, p.ProcessState.ExitCode())
+	require.Contains(t, p.Errors(), "writing the events")
 	require.Zero(t, etcd.leases())
 }
 
 func TestServiceNodesHandOver(t *testing.T) {
-	startEtcdProcess(t, "0")
-	a, _ := serviceNode(t, "a")
-	led := a.becomes("leading")
-	b, _ := serviceNode(t, "b")
-	b.becomes("following")
-	rows := partakes(t, "shop", 2)
-	code, _, stderr := runLine(t, "transfer", "shop", "--to", rows[1]["key"].(string), "--patience", patience.String())
-	require.Equal(t, exitOK, code, stderr)
-	require.Equal(t, rows[1]["token"], b.becomes("leading")["token"])
-	require.Equal(t, "b", a.becomes("following")["leader"])
-	require.NotEqual(t, led["key"], partakes(t, "shop", 2)[1]["key"], "a stands again, in a new session")
+	t.Parallel()
+	etcd := borrowed(t)
+	a, _ := etcd.node("a")
+	led := becomes(a, "leading")
+	b, _ := etcd.node("b")
+	becomes(b, "following")
+	rows := etcd.partakes("shop", 2)
+	code, _, stderr := etcd.line("transfer", "shop", "--to", rows[1]["key"].(string), "--patience", patience.String())
+	require.Equal(t, cli.ExitOK, code, stderr)
+	require.Equal(t, rows[1]["token"], becomes(b, "leading")["token"])
+	require.Equal(t, "b", becomes(a, "following")["leader"])
+	require.NotEqual(t, led["key"], etcd.partakes("shop", 2)[1]["key"], "a stands again, in a new session")
 
-	serviceNode(t, "c", "--no-transfer")
-	for end := time.Now().Add(patience); len(partakes(t, "shop", 2)) != 3; {
+	etcd.node("c", "--no-transfer")
+	for end := time.Now().Add(patience); len(etcd.partakes("shop", 2)) != 3; {
 		require.True(t, time.Now().Before(end), "c does not stand")
 	}
 }
 
 // The key of a node that was killed is waited for, but by one that is asked to take over.
 func TestServiceNodeTakesOver(t *testing.T) {
-	startEtcdProcess(t, "0")
-	killed, _ := serviceNode(t, "a")
-	led := killed.becomes("leading")
-	killed.signal(syscall.SIGKILL)
-	killed.over()
-	serviceNode(t, "a")
-	require.Equal(t, led["key"], partakes(t, "shop", 2)[0]["key"])
-	next, _ := serviceNode(t, "a", "--take-over")
-	require.Greater(t, next.becomes("leading")["token"], led["token"])
+	t.Parallel()
+	etcd := borrowed(t)
+	killed, _ := etcd.node("a")
+	led := becomes(killed, "leading")
+	etcd.partakes("shop", 1) // or the one that is killed may never come to say that it does
+	killed.Signal(syscall.SIGKILL)
+	killed.Over()
+	etcd.node("a")
+	require.Equal(t, led["key"], etcd.partakes("shop", 2)[0]["key"])
+	next, _ := etcd.node("a", "--take-over")
+	require.Greater(t, becomes(next, "leading")["token"], led["token"])
 }

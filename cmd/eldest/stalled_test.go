@@ -3,15 +3,17 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,41 +38,38 @@ func clog(t *testing.T, reader uintptr) {
 }
 
 // stall has nobody read the stdout of a process any more, and fills it.
-func (p *process) stall() {
-	p.t.Helper()
-	require.NoError(p.t, p.stdout.SetReadDeadline(time.Now()))
-	for line := range p.lines {
-		assert.Fail(p.t, "one more line", line)
+func stall(p *clitest.Process) {
+	t := p.T.(*testing.T)
+	t.Helper()
+	require.NoError(t, p.Out.SetReadDeadline(time.Now()))
+	for line := range p.Lines {
+		assert.Fail(t, "one more line", line)
 	}
-	raw, err := p.stdout.SyscallConn() // Fd would put an end to deadlines
-	require.NoError(p.t, err)
-	require.NoError(p.t, raw.Control(func(fd uintptr) { clog(p.t, fd) }))
+	raw, err := p.Out.SyscallConn() // Fd would put an end to deadlines
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) { clog(t, fd) }))
 }
 
-// read reads on where stall has stopped.
-func (p *process) read() {
-	p.t.Helper()
-	require.NoError(p.t, p.stdout.SetReadDeadline(time.Time{}))
-	lines := make(chan string, 1000)
-	p.lines = lines
-	done := make(chan struct{})
+// readOn reads on where stall has stopped, behind what fills the pipe.
+func readOn(p *clitest.Process) {
+	p.T.Helper()
+	require.NoError(p.T, p.Out.SetReadDeadline(time.Time{}))
+	stop := p.Read()
+	p.T.Cleanup(func() {
+		_ = p.Process.Kill()
+		stop()
+	})
+	full := p.Lines
+	lines := make(chan string, cap(full))
+	p.Lines = lines
 	go func() {
-		defer close(done)
 		defer close(lines)
-		for r := bufio.NewReader(p.stdout); ; {
-			line, err := r.ReadString('\n')
-			if len(line) > 1 {
+		for line := range full {
+			if line != "\n" {
 				lines <- line
-			}
-			if err != nil {
-				return
 			}
 		}
 	}()
-	p.t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-done
-	})
 }
 
 // Whoever stops reading its lines does not keep a leader from leaving: it hands over, and
@@ -78,28 +77,29 @@ func (p *process) read() {
 //
 // Fails when a line is waited for before the key is removed.
 func TestCampaignHandsOverThoughNobodyReads(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
-	a, led := leading(t, "svc", "A")
-	b, second := waiting(t, "svc", "B")
-	partakes(t, "svc", 2)
-	a.stall()
-	code, _, stderr := runLine(t, "transfer", "svc", "--to", second["key"].(string), "--patience", patience.String())
-	require.Equal(t, exitOK, code, stderr)
-	require.Equal(t, second["token"], b.event("leader")["token"])
-	require.Equal(t, []string{"B", "A"}, values(partakes(t, "svc", 2)), "it stands again")
+	t.Parallel()
+	etcd := borrowed(t)
+	a, led := etcd.leading("svc", "A")
+	b, second := etcd.waiting("svc", "B")
+	etcd.partakes("svc", 2)
+	stall(a)
+	code, _, stderr := etcd.line("transfer", "svc", "--to", second["key"].(string), "--patience", patience.String())
+	require.Equal(t, cli.ExitOK, code, stderr)
+	require.Equal(t, second["token"], b.Event("leader")["token"])
+	require.Equal(t, []string{"B", "A"}, values(etcd.partakes("svc", 2)), "it stands again")
 
-	a.read()
-	require.Equal(t, led["token"], a.event("retired")["token"])
-	require.Equal(t, led["token"], a.event("resigned")["token"])
-	require.Equal(t, second["key"], a.event("registered")["predecessor"])
-	a.event("waiting")
-	a.signal(syscall.SIGTERM)
-	a.event("resigned")
-	a.exits(exitOK)
-	require.Empty(t, a.errors())
-	b.signal(syscall.SIGTERM)
-	b.event("resigned")
-	b.exits(exitOK)
+	readOn(a)
+	require.Equal(t, led["token"], a.Event("retired")["token"])
+	require.Equal(t, led["token"], a.Event("resigned")["token"])
+	require.Equal(t, second["key"], a.Event("registered")["predecessor"])
+	a.Event("waiting")
+	a.Signal(syscall.SIGTERM)
+	a.Event("resigned")
+	a.Exits(cli.ExitOK)
+	require.Empty(t, a.Errors())
+	b.Signal(syscall.SIGTERM)
+	b.Event("resigned")
+	b.Exits(cli.ExitOK)
 	require.Empty(t, etcd.keys())
 }
 
@@ -109,15 +109,16 @@ func TestCampaignHandsOverThoughNobodyReads(t *testing.T) {
 // Fails when the candidate's hooks wait for the reader: then leaving takes all of
 // --command-timeout, and the last line is waited for without limit.
 func TestCampaignEndsThoughNobodyReads(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
-	a, _ := leading(t, "svc", "--command-timeout", "1m")
-	b, _ := waiting(t, "svc", "--command-timeout", "1m")
-	for _, p := range []*process{b, a} {
-		p.stall()
-		p.signal(syscall.SIGTERM)
-		p.over()
-		require.Equal(t, exitOK, p.cmd.ProcessState.ExitCode())
-		require.Empty(t, p.errors())
+	t.Parallel()
+	etcd := borrowed(t)
+	a, _ := etcd.leading("svc", "--command-timeout", "1m")
+	b, _ := etcd.waiting("svc", "--command-timeout", "1m")
+	for _, p := range []*clitest.Process{b, a} {
+		stall(p)
+		p.Signal(syscall.SIGTERM)
+		p.Over()
+		require.Equal(t, cli.ExitOK, p.ProcessState.ExitCode())
+		require.Empty(t, p.Errors())
 	}
 	require.Empty(t, etcd.keys())
 	require.Zero(t, etcd.leases())
@@ -125,50 +126,34 @@ func TestCampaignEndsThoughNobodyReads(t *testing.T) {
 
 // So does a node of a service.
 func TestServiceNodeEndsThoughNobodyReads(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
-	p, _ := serviceNode(t, "a")
-	p.becomes("leading")
-	p.stall()
-	p.signal(syscall.SIGTERM)
-	p.over()
-	require.Equal(t, exitOK, p.cmd.ProcessState.ExitCode(), p.errors())
-	require.Empty(t, p.errors())
+	t.Parallel()
+	etcd := borrowed(t)
+	p, _ := etcd.node("a")
+	becomes(p, "leading")
+	stall(p)
+	p.Signal(syscall.SIGTERM)
+	p.Over()
+	require.Equal(t, cli.ExitOK, p.ProcessState.ExitCode(), p.Errors())
+	require.Empty(t, p.Errors())
 	require.Zero(t, etcd.leases())
 }
 
 // And "eldest run", whose lines are on stderr.
 func TestRunEndsThoughNobodyReads(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := borrowed(t)
 	reader, writer, err := os.Pipe()
 	require.NoError(t, err)
 	defer func() { _ = reader.Close() }()
 	clog(t, reader.Fd())
-	parent, ours, err := os.Pipe()
-	require.NoError(t, err)
-	defer func() { _ = ours.Close() }()
-	cmd := exec.Command(os.Args[0], "run", "svc", "--ttl", "30s", "--command-timeout", "1m", "--", "sleep", "1000")
-	cmd.Env = append(os.Environ(), asCommand+"=1")
-	cmd.Stderr, cmd.ExtraFiles = writer, []*os.File{parent}
-	require.NoError(t, cmd.Start())
-	_, _ = parent.Close(), writer.Close()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = cmd.Wait()
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-done
-	})
-	partakes(t, "svc", 1)
-	_, second := waiting(t, "svc", "B")
-	code, _, stderr := runLine(t, "transfer", "svc", "--to", second["key"].(string), "--patience", patience.String())
-	require.Equal(t, exitOK, code, stderr)
-	select {
-	case <-done:
-	case <-time.After(patience):
-		require.Fail(t, "it does not end")
-	}
-	require.Equal(t, exitOK, cmd.ProcessState.ExitCode(), "it has handed over, and does not restart")
+	cmd := etcd.command("run", "svc", "--ttl", "30s", "--command-timeout", "1m", "--", "sleep", "1000")
+	cmd.Stderr = writer
+	p := clitest.Start(t, cmd)
+	require.NoError(t, writer.Close())
+	etcd.partakes("svc", 1)
+	_, second := etcd.waiting("svc", "B")
+	code, _, stderr := etcd.line("transfer", "svc", "--to", second["key"].(string), "--patience", patience.String())
+	require.Equal(t, cli.ExitOK, code, stderr)
+	p.Exits(cli.ExitOK) // it has handed over, and does not restart
 	require.Len(t, etcd.standing(), 1)
 }

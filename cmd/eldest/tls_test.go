@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -64,7 +66,7 @@ func (a *authority) issue(name string, template *x509.Certificate) (*x509.Certif
 }
 
 // startTLS serves an etcd behind TLS, to clients with a certificate of a only.
-func startTLS(t *testing.T, a *authority, etcd *etcdProcess) (endpoint string) {
+func startTLS(t *testing.T, a *authority, etcd *etcd) (endpoint string) {
 	a.issue("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	pair, err := tls.LoadX509KeyPair(a.file("server.crt"), a.file("server.key"))
 	require.NoError(t, err)
@@ -104,33 +106,36 @@ func startTLS(t *testing.T, a *authority, etcd *etcdProcess) (endpoint string) {
 }
 
 func TestTLS(t *testing.T) {
-	etcd := startEtcdProcess(t, "0")
+	t.Parallel()
+	etcd := borrowed(t)
 	a, strangers := newAuthority(t, "ca"), newAuthority(t, "ca")
 	a.issue("client", &x509.Certificate{})
 	endpoint := startTLS(t, a, etcd)
-	leading(t, "svc", "me")
+	etcd.leading("svc", "me")
 	for name, c := range map[string]struct {
 		code   int
 		stderr string
 		args   []string
 	}{
-		"right":         {exitOK, "", []string{"--cacert", a.file("ca.crt"), "--cert", a.file("client.crt"), "--key", a.file("client.key")}},
-		"unverified":    {exitOK, "", []string{"--insecure-skip-tls-verify", "--cert", a.file("client.crt"), "--key", a.file("client.key")}},
-		"unknown":       {exitFailed, "certificate", []string{"--cacert", strangers.file("ca.crt"), "--cert", a.file("client.crt"), "--key", a.file("client.key")}},
-		"unidentified":  {exitFailed, "no answer", []string{"--cacert", a.file("ca.crt")}},
-		"without a CA":  {exitFailed, "certificate", nil},
-		"not a keypair": {exitUsage, "--cert", []string{"--cert", a.file("client.crt"), "--key", a.file("ca.key")}},
+		"right":         {cli.ExitOK, "", []string{"--cacert", a.file("ca.crt"), "--cert", a.file("client.crt"), "--key", a.file("client.key")}},
+		"unverified":    {cli.ExitOK, "", []string{"--insecure-skip-tls-verify", "--cert", a.file("client.crt"), "--key", a.file("client.key")}},
+		"unknown":       {cli.ExitFailed, "certificate", []string{"--cacert", strangers.file("ca.crt"), "--cert", a.file("client.crt"), "--key", a.file("client.key")}},
+		"unidentified":  {cli.ExitFailed, "no answer", []string{"--cacert", a.file("ca.crt")}},
+		"without a CA":  {cli.ExitFailed, "certificate", nil},
+		"not a keypair": {cli.ExitUsage, "--cert", []string{"--cert", a.file("client.crt"), "--key", a.file("ca.key")}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			etcd := etcd.of(t)
 			limit := patience // for an answer; what is refused has to be so within it, and goes on to its end
-			if c.code != exitOK {
+			if c.code != cli.ExitOK {
 				limit = 5 * time.Second
 			}
 			args := append([]string{"leader", "svc", "--endpoints", endpoint, "--command-timeout", limit.String(), "--dial-timeout", limit.String()}, c.args...)
-			code, stdout, stderr := runLine(t, args...)
+			code, stdout, stderr := etcd.line(args...)
 			require.Equal(t, c.code, code, stderr)
 			require.Contains(t, stderr, c.stderr)
-			require.Equal(t, c.code == exitOK, strings.Contains(stdout, "me"), stdout)
+			require.Equal(t, c.code == cli.ExitOK, strings.Contains(stdout, "me"), stdout)
 		})
 	}
 }

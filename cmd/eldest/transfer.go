@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -19,7 +22,7 @@ import (
 
 // transferFlags are the flags of "eldest transfer".
 type transferFlags struct {
-	conn *connFlags
+	conn *connect.Flags
 	// to is the user's word for the target: its key or its lease.
 	to              string
 	order           string
@@ -65,13 +68,13 @@ made room for (the next in line leads then, and the exit code is 1).
 Exit codes: 0 done, or the target leads already; 1 failed, or it is not known what came
 of it; 2 bad usage; 4 nobody leads, or the target is not in the queue; 6 refused: the
 leader leads on, though some may have stepped back.
-` + connHelp,
+` + connect.Help,
 		Example: `  eldest transfer nightly-jobs --to nightly-jobs/694d9a3f2c1b4e07 --dry-run
   eldest transfer nightly-jobs --to 694d9a3f2c1b4e07 --order pass-by`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
-	f.conn = addConnFlags(cmd)
+	f.conn = connect.AddFlags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.to, "to", "", "the candidate that is to lead: its key, or its lease in hex")
 	fl.StringVar(&f.order, "order", transfer.Keep.String(), "keep: the order among all others; pass-by: those behind the target stay, and pass those who step back")
@@ -84,19 +87,19 @@ leader leads on, though some may have stepped back.
 // check refuses bad arguments before anything is sent.
 func (f *transferFlags) check(name string) (options transfer.Options, err error) {
 	if err := keys.Check(name); err != nil {
-		return options, exit(exitUsage, err)
+		return options, cli.Exit(cli.ExitUsage, err)
 	}
 	options = transfer.Options{Patience: f.patience, Drain: f.drain, GiveWay: nodeGivesWay}
 	options.Order, err = transfer.ParseOrder(f.order)
 	switch {
 	case err != nil:
-		return options, usageErrorf("--order %s: want keep or pass-by", printable(f.order))
+		return options, cli.Usagef("--order %s: want keep or pass-by", cli.Printable(f.order))
 	case f.to == "":
-		return options, usageErrorf("--to is missing: which candidate is to lead? eldest list %s shows their keys", printable(name))
+		return options, cli.Usagef("--to is missing: which candidate is to lead? eldest list %s shows their keys", cli.Printable(name))
 	case f.patience <= 0 || f.patience > maxPatience:
-		return options, usageErrorf("--patience %v: want more than 0s and at most %v", f.patience, maxPatience)
+		return options, cli.Usagef("--patience %v: want more than 0s and at most %v", f.patience, maxPatience)
 	case f.drain <= 0 || f.drain > maxPatience:
-		return options, usageErrorf("--drain %v: want more than 0s and at most %v", f.drain, maxPatience)
+		return options, cli.Usagef("--drain %v: want more than 0s and at most %v", f.drain, maxPatience)
 	}
 	return options, nil
 }
@@ -106,7 +109,7 @@ func (f *transferFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.conn.resolve(cmd); err != nil {
+	if err := f.conn.Resolve(cmd); err != nil {
 		return err
 	}
 	report := handover{Election: name, Order: options.Order.String(), DryRun: f.dryRun}
@@ -122,8 +125,8 @@ func (f *transferFlags) run(cmd *cobra.Command, name string) error {
 		err, report.AlreadyLed = nil, true
 	}
 	report.ended(err)
-	if report.planned || report.AlreadyLed || wantsJSON(cmd) {
-		if err := report.print(cmd.OutOrStdout(), wantsJSON(cmd)); err != nil {
+	if report.planned || report.AlreadyLed || cli.WantsJSON(cmd) {
+		if err := report.print(cmd.OutOrStdout(), cli.WantsJSON(cmd)); err != nil {
 			return err
 		}
 	}
@@ -133,9 +136,9 @@ func (f *transferFlags) run(cmd *cobra.Command, name string) error {
 // plan finds the target and makes the plan, within --command-timeout. The client is the
 // caller's to close, if there is one.
 func (f *transferFlags) plan(ctx context.Context, report *handover, options transfer.Options) (*clientv3.Client, error) {
-	once, cancel := context.WithTimeout(ctx, f.conn.commandTimeout)
+	once, cancel := context.WithTimeout(ctx, f.conn.CommandTimeout)
 	defer cancel()
-	client, err := f.conn.dial(once)
+	client, err := f.conn.Dial(once)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +148,7 @@ func (f *transferFlags) plan(ctx context.Context, report *handover, options tran
 	}
 	report.Target = f.to
 	for _, m := range queue.Members {
-		if names(f.to, m.Candidate, f.conn.namespace) {
+		if names(f.to, m.Candidate, f.conn.Namespace) {
 			report.Target = m.Key
 		}
 	}
@@ -158,7 +161,7 @@ func (f *transferFlags) plan(ctx context.Context, report *handover, options tran
 func (f *transferFlags) carryOut(ctx context.Context, client *clientv3.Client, report *handover, options transfer.Options) error {
 	limit := f.drain
 	for range len(report.Back) + 2 {
-		limit += f.patience + f.conn.commandTimeout
+		limit += f.patience + f.conn.CommandTimeout
 	}
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -172,28 +175,28 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 	var refusal *transfer.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		code := exitRefused
+		code := cli.ExitRefused
 		switch {
 		case refusal.Unknown:
-			code = exitFailed
+			code = cli.ExitFailed
 		case refusal.Reason == transfer.NoLeader, refusal.Reason == transfer.UnknownTarget:
-			code = exitNobody
+			code = cli.ExitNobody
 		}
-		text := because(err)
+		text := connect.Because(err)
 		if advice := adviceFor(refusal, name); advice != "" {
 			text += ". " + advice
 		}
-		return exit(code, errors.New(text))
+		return cli.Exit(code, errors.New(text))
 	case errors.Is(err, transfer.ErrOvertaken):
-		return exit(exitFailed, fmt.Errorf("%s: the target left the queue meanwhile, or gave way to a better one", because(err)))
+		return cli.Exit(cli.ExitFailed, fmt.Errorf("%s: the target left the queue meanwhile, or gave way to a better one", connect.Because(err)))
 	case errors.Is(err, eldest.ErrOutcomeUnknown):
-		return exit(exitFailed, fmt.Errorf("%s; eldest list %s shows who leads", because(err), printable(name)))
-	case rpcCode(err) == codes.PermissionDenied:
+		return cli.Exit(cli.ExitFailed, fmt.Errorf("%s; eldest list %s shows who leads", connect.Because(err), cli.Printable(name)))
+	case connect.Code(err) == codes.PermissionDenied:
 		begin, _ := keys.MailboxRange(name)
 		return fmt.Errorf("%s: user %q needs a role that may read the election's keys and write those under %s",
-			because(err), f.conn.user, printable(f.conn.namespace+begin))
+			connect.Because(err), f.conn.User, cli.Printable(f.conn.Namespace+begin))
 	}
-	return f.conn.explain(ctx, err)
+	return f.conn.Explain(ctx, err)
 }
 
 // nodeGivesWay is what a node of a service does when it is its turn (elector.Config.Priority):
@@ -208,12 +211,12 @@ func nodeGivesWay(own eldest.Candidate, others []eldest.Candidate) bool {
 
 // adviceFor says what can be done about a refusal.
 func adviceFor(r *transfer.Refusal, name string) string {
-	list := "eldest list " + printable(name)
+	list := "eldest list " + cli.Printable(name)
 	switch r.Reason {
 	case transfer.UnknownTarget:
 		return list + " shows who stands"
 	case transfer.LeaderDeaf:
-		return "eldest resign " + printable(name) + " removes its key, and the next in line leads"
+		return "eldest resign " + cli.Printable(name) + " removes its key, and the next in line leads"
 	case transfer.Between:
 		return "The first in line can be made the leader whoever they are; eldest resign can remove them from the queue"
 	case transfer.Behind:
@@ -236,7 +239,7 @@ func adviceFor(r *transfer.Refusal, name string) string {
 func keysOf(candidates []member) string {
 	shown := make([]string, len(candidates))
 	for i, c := range candidates {
-		shown[i] = printable(c.Key)
+		shown[i] = cli.Printable(c.Key)
 	}
 	return strings.Join(shown, ", ")
 }

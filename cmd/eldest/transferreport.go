@@ -7,6 +7,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/transfer"
 )
@@ -92,7 +95,7 @@ func (h *handover) ended(err error) {
 	if err == nil {
 		return
 	}
-	h.Error = because(err)
+	h.Error = connect.Because(err)
 	var refusal *transfer.Refusal
 	if errors.As(err, &refusal) {
 		h.Reason, h.Who = string(refusal.Reason), membersOf(refusal.Who)
@@ -111,19 +114,19 @@ func (h *handover) print(w io.Writer, asJSON bool) error {
 	var b strings.Builder
 	switch {
 	case h.AlreadyLed:
-		fmt.Fprintf(&b, "%s leads already\n", printable(h.Target))
+		fmt.Fprintf(&b, "%s leads already\n", cli.Printable(h.Target))
 	case h.DryRun:
-		fmt.Fprintf(&b, "This would hand %s to %s:\n", printable(h.Election), printable(h.Target))
+		fmt.Fprintf(&b, "This would hand %s to %s:\n", cli.Printable(h.Election), cli.Printable(h.Target))
 		h.table(&b)
 	default:
 		for _, m := range h.Moved {
-			fmt.Fprintf(&b, "%s stepped back: its token was %d and is %d\n", printable(m.Key), m.Token, m.NewToken)
+			fmt.Fprintf(&b, "%s stepped back: its token was %d and is %d\n", cli.Printable(m.Key), m.Token, m.NewToken)
 		}
 		if h.Retired {
-			fmt.Fprintf(&b, "%s retired with token %d\n", printable(h.Leader.Key), h.Leader.Token)
+			fmt.Fprintf(&b, "%s retired with token %d\n", cli.Printable(h.Leader.Key), h.Leader.Token)
 		}
 		if h.NowLeads != nil {
-			fmt.Fprintf(&b, "%s leads with token %d\n", printable(h.NowLeads.Key), h.NowLeads.Token)
+			fmt.Fprintf(&b, "%s leads with token %d\n", cli.Printable(h.NowLeads.Key), h.NowLeads.Token)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -134,7 +137,7 @@ func (h *handover) print(w io.Writer, asJSON bool) error {
 func (h *handover) table(b *strings.Builder) {
 	tw := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
 	row := func(what string, m member) {
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\n", what, printable(m.Key), m.Token, shownValue(m.value))
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\n", what, cli.Printable(m.Key), m.Token, shownValue(m.value))
 	}
 	fmt.Fprintln(tw, "WHAT\tKEY\tTOKEN\tVALUE")
 	for _, m := range h.Back {
@@ -149,7 +152,7 @@ func (h *handover) table(b *strings.Builder) {
 	if len(h.Foreign) > 0 {
 		foreign := make([]string, len(h.Foreign))
 		for i, key := range h.Foreign {
-			foreign[i] = printable(key)
+			foreign[i] = cli.Printable(key)
 		}
 		fmt.Fprintf(b, "Keys that are no candidates', and may hold up programs of etcd's own package: %s\n", strings.Join(foreign, ", "))
 	}

@@ -17,4 +17,4 @@
 // needs nothing but Go, and commits what comes out.
 package curatorpb
 
-//go:generate ../../.ci/generate/run curator/curatorpb
+//go:generate ../../tests/generate/run curator/curatorpb

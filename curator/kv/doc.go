@@ -16,6 +16,9 @@
 //		// ...
 //	}
 //
+// Replica is a copy of all the data, for reads at nodes that do not lead and callers that
+// allow them (curator.Config.Reads). Its reads have no guard, and an age instead.
+//
 // Not guaranteed: that a request is carried out at most once if its caller sends it
 // twice. A request id is for one attempt, and the service records it and does not look
 // for it. Nor is anything ever removed from the trail: it grows with every write, by

@@ -25,7 +25,7 @@ func (s *Server) Get(ctx context.Context, r *kvpb.GetRequest) (*kvpb.Item, error
 	case len(resp.Kvs) == 0:
 		return nil, missing(r.GetKey())
 	}
-	return s.item(resp.Kvs[0]), nil
+	return s.space.item(resp.Kvs[0]), nil
 }
 
 // List reads the keys with a prefix; see kvpb.KV. It asks for them page by page, all at
@@ -41,7 +41,7 @@ func (s *Server) List(r *kvpb.ListRequest, stream grpc.ServerStreamingServer[kvp
 			return answer(err)
 		}
 		for _, kv := range resp.Kvs {
-			if err := stream.Send(s.item(kv)); err != nil {
+			if err := stream.Send(s.space.item(kv)); err != nil {
 				return err
 			}
 		}
@@ -55,7 +55,7 @@ func (s *Server) List(r *kvpb.ListRequest, stream grpc.ServerStreamingServer[kvp
 	}
 }
 
-func (s *Server) item(kv *mvccpb.KeyValue) *kvpb.Item {
-	key, _ := s.space.Key(string(kv.Key)) // it was asked for within the space
+func (s Space) item(kv *mvccpb.KeyValue) *kvpb.Item {
+	key, _ := s.Key(string(kv.Key)) // it was asked for within the space
 	return &kvpb.Item{Key: key, Value: kv.Value, Revision: kv.ModRevision}
 }

@@ -10,7 +10,7 @@
  *
  * Macros that break one step, or an assumption, are under #ifdef; docs/model/check
  * knows what each must violate. Lines that begin with "~" are printed when a trail
- * is replayed; tests/modeltrace draws them.
+ * is replayed; cmd/eldest/lab/modeltrace draws them.
  */
 #ifndef N
 #define N 2 /* candidates: 2 or 3 */

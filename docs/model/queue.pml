@@ -12,7 +12,7 @@
  *
  * Macros that break one step of the protocol are under #ifdef; docs/model/check
  * knows which of the assertions each must violate. Lines that begin with "~" are
- * printed when a trail is replayed; tests/modeltrace draws them.
+ * printed when a trail is replayed; cmd/eldest/lab/modeltrace draws them.
  */
 #ifndef N
 #define N 2 /* candidates: 2 or 3 */

@@ -11,7 +11,7 @@
  *
  * Macros that break one step are under #ifdef; docs/model/check knows what each must
  * violate. Lines that begin with "~" are printed when a trail is replayed;
- * tests/modeltrace draws them.
+ * cmd/eldest/lab/modeltrace draws them.
  */
 #ifndef N
 #define N 4      /* candidates */

@@ -34,12 +34,13 @@ func TestBook(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, programs, 10, "a chapter each")
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin+string(filepath.Separator), "./...")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", bin+string(filepath.Separator), "./...")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, program := range programs {
 		name := filepath.Dir(program)
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			etcd := etcdtest.Start(t, etcdtest.Config{})
 			said := play(t, filepath.Join(bin, name), etcd)
 			wanted := filepath.Join(name, "output.txt")

@@ -17,4 +17,4 @@
 // nothing but Go, and commits what comes out.
 package fencepb
 
-//go:generate ../../.ci/generate/run fence/fencepb
+//go:generate ../../tests/generate/run fence/fencepb

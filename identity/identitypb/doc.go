@@ -12,4 +12,4 @@
 // nothing but Go, and commits what comes out.
 package identitypb
 
-//go:generate ../../.ci/generate/run identity/identitypb
+//go:generate ../../tests/generate/run identity/identitypb

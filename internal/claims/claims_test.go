@@ -179,6 +179,24 @@ func TestOldAnswerFindsNoDeadToken(t *testing.T) {
 	require.NoError(t, take(t, cs, key("a")).Hold(7), "nothing is kept of what nobody asks for")
 }
 
+// A token that is confirmed twice, as by the caller and in the background, counts once: what
+// else the lease owes is not forgotten with its last session.
+//
+// Broken by counting confirmations where tokens are meant.
+func TestTokenIsConfirmedOnce(t *testing.T) {
+	cs, lease, end := session(t)
+	a := take(t, cs, key("a"))
+	take(t, cs, key("waits"))
+	for _, token := range []eldest.Token{7, 8} {
+		require.NoError(t, a.Doom(token))
+	}
+	a.Gone(7)
+	a.Gone(7)
+	end(eldest.ErrClosed)
+	cs.End()
+	require.ErrorIs(t, take(t, claims.New(t.Context(), lease), key("b")).Hold(8), claims.ErrDoomed)
+}
+
 // A clean-up that is stopped may not be told that its request has arrived. The next claim
 // of the name knows when it holds a later life.
 func TestWhatWasDoomedIsForgottenWithTheNextLife(t *testing.T) {

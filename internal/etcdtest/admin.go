@@ -31,6 +31,15 @@ func (c *Cluster) Leader(ctx context.Context) (int, error) {
 	}
 }
 
+// Leads reports whether a member leads etcd, as far as a majority says so within the given
+// time. It blocks no longer than that, and than ctx lives.
+func (c *Cluster) Leads(ctx context.Context, member int, within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	leader, err := c.Leader(ctx)
+	return err == nil && leader == member
+}
+
 // leaderNow counts whom the members follow, the newest Raft term only: a member
 // that was cut off may still believe in a leader of the past.
 func (c *Cluster) leaderNow(ctx context.Context) int {

@@ -41,6 +41,17 @@ type Config struct {
 	// Replaceable lets Replace work at any time. Otherwise etcd refuses to change
 	// its members until all of them have been in touch for five seconds.
 	Replaceable bool
+	// Dir is the directory in which the cluster's own, temporary one is made. "" is memory,
+	// where the system has a place for that.
+	Dir string
+	// Fsync has the members wait for the disk, as etcd does of itself.
+	Fsync bool
+	// Direct has the members reach each other without the fabric, and so without a way to
+	// cut them apart.
+	Direct bool
+	// Died, if set, is called when a member's process ends that was not killed by this
+	// cluster, from any goroutine. It must not close the cluster.
+	Died func(error)
 }
 
 // How long the parts of a cluster may take on a machine that is overloaded.
@@ -133,7 +144,7 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	if c.ports, err = reservePorts(2 * cfg.Members); err != nil {
 		return c, err
 	}
-	if c.dir, err = newDataDir(); err != nil {
+	if c.dir, err = newDataDir(cfg.Dir); err != nil {
 		return c, err
 	}
 	if err = os.Mkdir(c.Scratch(), 0o700); err != nil {
@@ -141,18 +152,20 @@ func start(ctx context.Context, cfg Config) (c *Cluster, err error) {
 	}
 	token := fmt.Sprintf("%x", rand.Uint64())
 	for i := range cfg.Members {
-		c.members = append(c.members, &Member{
+		m := &Member{
 			Index:    i,
-			Name:     fmt.Sprintf("m%d", i),
+			Name:     fmt.Sprintf("m%d", i+1),
 			Endpoint: fmt.Sprintf("http://127.0.0.1:%d", c.ports.ports[2*i]),
 			cluster:  c,
 			host:     fmt.Sprintf("192.0.2.%d:2380", i+1),
 			real:     fmt.Sprintf("127.0.0.1:%d", c.ports.ports[2*i+1]),
-			log:      filepath.Join(c.dir.path, fmt.Sprintf("m%d.log", i)),
-		})
-	}
-	for _, m := range c.members {
-		m.token = token
+			token:    token,
+		}
+		m.log = filepath.Join(c.dir.path, m.Name+".log")
+		if cfg.Direct {
+			m.host = m.real
+		}
+		c.members = append(c.members, m)
 	}
 	return c, c.restart(ctx, c.members...)
 }

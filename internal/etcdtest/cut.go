@@ -3,6 +3,7 @@ package etcdtest
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Direction is a direction as an etcd member sees it, for cuts between members and
@@ -50,6 +51,9 @@ func (c *Cluster) Held(i int) (int64, error) {
 }
 
 func (c *Cluster) setCut(i int, d Direction) error {
+	if c.cfg.Direct {
+		return fmt.Errorf("%w: nothing stands between the members, by Config.Direct", ErrState)
+	}
 	c.mu.Lock()
 	c.cut[i] = d
 	c.mu.Unlock()

@@ -1,6 +1,7 @@
 package etcdtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -21,15 +22,12 @@ type dataDir struct {
 const watchScript = `cat >/dev/null; i=0
 while [ -d "$1" ] && [ $i -lt 100 ]; do rm -rf "$1" 2>/dev/null || sleep 0.1; i=$((i+1)); done`
 
-// newDataDir makes a directory in memory if the system has a place for that.
-func newDataDir() (*dataDir, error) {
-	base := "/dev/shm"
-	if info, err := os.Stat(base); err != nil || !info.IsDir() {
-		base = ""
-	}
-	path, err := os.MkdirTemp(base, "eldest-etcdtest-")
-	if err != nil && base != "" {
-		path, err = os.MkdirTemp("", "eldest-etcdtest-") // there, but not for us
+// newDataDir makes a directory in base; "" is memory if the system has a place for that.
+func newDataDir(base string) (*dataDir, error) {
+	const pattern = "eldest-etcdtest-"
+	path, err := os.MkdirTemp(cmp.Or(base, "/dev/shm"), pattern)
+	if err != nil && base == "" {
+		path, err = os.MkdirTemp("", pattern) // no such place, or not for us
 	}
 	if err != nil {
 		return nil, err

@@ -24,7 +24,8 @@
 // Isolation between tests of one package on the Shared cluster: use names of one's
 // own, and a cluster of one's own for faults and for compaction. Durability over a
 // power loss: members do not wait for the disk, and where there is a /dev/shm the
-// data is in memory. Exact times: everything shares the machine's few processors.
+// data is in memory (Config.Fsync and Dir change that). Exact times: everything shares
+// the machine's few processors.
 //
 // # Members
 //

@@ -2,6 +2,7 @@ package etcdtest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -44,6 +45,11 @@ func Shared(t testing.TB) *Cluster {
 //
 // allow adds goroutines that the package's tests may leave.
 func Main(m *testing.M, allow ...goleak.Option) {
+	// Tests with an etcd wait most of the time, and not for a processor. -parallel wins.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		fmt.Fprintf(os.Stderr, "etcdtest: %v\n", err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	shared.Lock()
 	if shared.cluster != nil {

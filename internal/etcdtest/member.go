@@ -108,12 +108,23 @@ func (m *Member) start() error {
 	if m.proc != nil {
 		return fmt.Errorf("%w: start %s, which runs", ErrState, m.Name)
 	}
-	p, err := startProcess(m.cluster.cfg.Command, m.arguments(), m.log)
+	p, err := startProcess(m.cluster.cfg.Command, m.arguments(), m.log, m.died)
 	if err != nil {
 		return err
 	}
 	m.proc = p
 	return nil
+}
+
+// died reports that the member's process has ended by itself, or by somebody else's doing.
+func (m *Member) died(how *os.ProcessState) {
+	tell, last := m.cluster.cfg.Died, ""
+	if how.ExitCode() > 0 { // then it has said why
+		last = ": " + m.LogTail(1)
+	}
+	if tell != nil {
+		tell(fmt.Errorf("etcd member %s ended by itself (%v)%s", m.Name, how, last))
+	}
 }
 
 func (m *Member) awaitReady(ctx context.Context) error {
@@ -172,7 +183,9 @@ func (m *Member) arguments() []string {
 		"--quota", strconv.FormatInt(c.cfg.Quota, 10),
 		"--token-ttl", strconv.FormatInt(int64(c.cfg.TokenTTL/time.Second), 10),
 		"--max-txn-ops", strconv.Itoa(c.cfg.MaxTxnOps),
-		"--unsafe-no-fsync",
+	}
+	if !c.cfg.Fsync {
+		args = append(args, "--unsafe-no-fsync")
 	}
 	if m.life > 0 {
 		args = append(args, "--existing")
@@ -186,7 +199,9 @@ func (m *Member) arguments() []string {
 	var initial []string
 	for _, peer := range c.members {
 		initial = append(initial, peer.Name+"=http://"+peer.host)
-		args = append(args, "--route", peer.Name+","+peer.host+","+peer.real)
+		if !c.cfg.Direct {
+			args = append(args, "--route", peer.Name+","+peer.host+","+peer.real)
+		}
 	}
 	return append(args, "--initial-cluster", strings.Join(initial, ","))
 }

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +23,7 @@ type process struct {
 	ready chan readyLine // at most one
 	done  chan struct{}  // closed when the process is gone and waited for
 	err   error          // of Wait; valid once done is closed
+	ours  atomic.Bool    // its end is this process's doing
 
 	mu      sync.Mutex
 	seq     int64
@@ -58,9 +60,10 @@ type reply struct {
 // errGone is returned for requests to a process that has ended.
 var errGone = errors.New("etcdtest: the member's process has ended")
 
-// startProcess starts a command with further args and reads its lines until it ends. All its output
-// but those lines goes to logPath, appended.
-func startProcess(command, args []string, logPath string) (*process, error) {
+// startProcess starts a command with further args and reads its lines until it ends, which is
+// told to died if kill did not cause it. All its output but those lines goes to logPath,
+// appended.
+func startProcess(command, args []string, logPath string, died func(*os.ProcessState)) (*process, error) {
 	logFile, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -96,6 +99,9 @@ func startProcess(command, args []string, logPath string) (*process, error) {
 		started <- nil
 		p.read(stdout)
 		p.err = p.cmd.Wait()
+		if !p.ours.Load() {
+			died(p.cmd.ProcessState)
+		}
 		close(p.done)
 	}()
 	if err := <-started; err != nil {
@@ -156,6 +162,7 @@ func (p *process) request(ctx context.Context, cut []link) (reply, error) {
 
 // kill ends the process with SIGKILL, stopped or not, and waits for it.
 func (p *process) kill() error {
+	p.ours.Store(true)
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}

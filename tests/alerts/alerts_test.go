@@ -16,7 +16,8 @@ import (
 )
 
 // underneath are the parts of each alert's query without its comparison: what they return
-// for an election in which all is well. An alert whose query counts nothing never fires.
+// for an election in which all is well: steady, and shop for what is about calls. An alert
+// whose query counts nothing never fires.
 var underneath = map[string][]struct {
 	query    string
 	from, to float64
@@ -40,6 +41,15 @@ var underneath = map[string][]struct {
 		{`sum by (election) (eldest_foreign_keys_total unless eldest_foreign_keys_total offset 1h)`, 0, 0},
 	},
 	"EldestHooksDropped": {{`sum by (election, instance) (increase(eldest_hooks_dropped_total[10m]))`, 0, 0}},
+	"EldestServiceRefuses": {
+		{`sum by (election, reason) (rate(eldest_service_refusals_total[2m]))`, 0, 0},
+		{`sum by (election) (rate(eldest_service_calls_total{way!="hop"}[2m]))`, 0.1, 10000},
+	},
+	"EldestServiceCallsWait": {
+		{`sum by (election, instance) (eldest_service_waiting_calls)`, 0, 2},
+		{`sum by (election, instance) (eldest_service_calls_in_flight)`, 0, 4},
+	},
+	"EldestServiceBusy": {{`sum by (election, instance) (increase(eldest_service_refusals_total{reason="busy"}[10m]))`, 0, 0}},
 }
 
 // The whole of it; see the package comment for the stories.
@@ -67,8 +77,7 @@ func TestAgainstARealServer(t *testing.T) {
 	for range 3 {
 		campaign(etcd, "steady", slow)
 	}
-	join(etcd, "shop", slow, "service", "node", "shop", "n1")
-	join(etcd, "shop", slow, "service", "node", "shop", "n2")
+	shop := []*participant{join(etcd, "shop", slow, "service", "node", "shop", "n1"), join(etcd, "shop", slow, "service", "node", "shop", "n2")}
 	for n := range 3 {
 		join(etcd, "flap", slow, "service", "node", "flap", fmt.Sprint("n", n))
 	}
@@ -79,8 +88,7 @@ func TestAgainstARealServer(t *testing.T) {
 	campaign(etcd, "split", slow)
 	// Long enough for scrapes to see the lease run out.
 	campaign(dark, "split", "10s")
-	join(dark, "dark", "10s", "service", "node", "dark", "n1")
-	join(dark, "dark", "10s", "service", "node", "dark", "n2")
+	darkened := []*participant{join(dark, "dark", "10s", "service", "node", "dark", "n1"), join(dark, "dark", "10s", "service", "node", "dark", "n2")}
 
 	s := serve(t, addresses)
 	s.eventually("all are scraped", func() bool { return len(s.query("up == 1")) == len(addresses) })
@@ -92,6 +100,8 @@ func TestAgainstARealServer(t *testing.T) {
 		return fmt.Sprint(leaders) == "map[alone:1 dark:1 flap:1 foreign:1 gone:1 shop:1 split:2 steady:1]"
 	})
 
+	call(t, shop...)
+	call(t, darkened...)
 	gone.stop()
 	depose(s, etcd.Client(t), "EldestFlapping", "flap")
 	s.fires("EldestLeadershipLost", "flap") // the cause is that a key was removed
@@ -101,15 +111,21 @@ func TestAgainstARealServer(t *testing.T) {
 	checkDashboard(t, s)
 	checkUnderneath(t, s)
 	s.over("EldestNoLeader", "flap", "dark")
+	s.over("EldestServiceRefuses", "dark")
+	s.over("EldestServiceCallsWait", "dark")
 
 	require.NoError(t, dark.Member(0).Stop())
 	s.fires("EldestSlackBelowAThird", "dark")
 	s.fires("EldestNoLeader", "dark")
 	s.fires("EldestLeadershipLost", "dark")
+	s.fires("EldestServiceCallsWait", "dark")
+	s.fires("EldestServiceRefuses", "dark")
 	s.over("EldestSeveralLeaders", "split") // the one at the dark etcd leads no more
 	require.NoError(t, dark.Member(0).Cont())
 	s.over("EldestNoLeader", "dark")
 	s.over("EldestSlackBelowAThird", "dark")
+	s.over("EldestServiceCallsWait", "dark")
+	s.over("EldestServiceRefuses", "dark")
 	s.over("EldestFlapping", "flap")
 	s.fires("EldestNoSuccessor", "alone")
 	require.Empty(t, s.firing("EldestHooksDropped"))
@@ -175,6 +191,9 @@ func checkUnderneath(t *testing.T, s *server) {
 		for _, part := range underneath[alert] {
 			require.Contains(t, string(text), part.query, alert)
 			e := expected{election: "steady", from: part.from, to: part.to}
+			if strings.HasPrefix(alert, "EldestService") {
+				e.election = "shop"
+			}
 			var last []sample
 			for deadline := s.deadline(); ; {
 				if last = s.query(faster(part.query)); e.holds(last) || !s.before(deadline) {

@@ -74,6 +74,15 @@ var expectations = map[string][]expected{
 	"Observers":                       {{"steady", nil, 0, 3}, {"shop", nil, 0, 4}},
 	"Foreign keys":                    {{"steady", nil, 0, 0}, {"foreign", nil, 1, 10}},
 	"Dropped hook calls":              {{"steady", nil, 0, 0}},
+	"Callers' calls":                  {{"shop", map[string]string{"code": "OK"}, 0.1, 10000}},
+	"Refusals":                        {{"shop", map[string]string{"reason": "no_leader"}, 0, 0}, {"shop", map[string]string{"reason": "busy"}, 0, 0}},
+	"What a call takes": {
+		{"shop", map[string]string{"way": "served"}, 0.00001, 5}, {"shop", map[string]string{"way": "forwarded"}, 0.00001, 5},
+		{"shop", map[string]string{"way": "hop"}, 0.00001, 5},
+	},
+	"Wait for a leader":        {{"shop", nil, 0.0000001, 5}},
+	"Calls under way":          {{"shop", nil, 0, 4}},
+	"Kept for calls that wait": {{"shop", nil, 0, 0}},
 }
 
 // holds reports what of an expectation a query does not meet; "" if it does.

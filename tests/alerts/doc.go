@@ -15,14 +15,15 @@
 // # The stories
 //
 //	steady   three candidates, nothing happens: no alert, ever
-//	shop     two nodes of a service, nothing happens
+//	shop     two nodes of a service that are called, nothing happens
 //	flap     three nodes of a service; the leader's key is removed again and again
 //	foreign  a key that is no candidate's
 //	alone    one candidate
 //	gone     one candidate, which is ended
 //	split    one candidate each at two etcds: two leaders
-//	dark     two nodes whose etcd is stopped, and goes on
+//	dark     two nodes that are called, whose etcd is stopped, and goes on
 //
-// Two alerts need what a process does not do on demand, hooks that block and watches that
-// break for hours: they are shown firing by promtool, and here that their queries count.
+// Three alerts need what a process does not do on demand, hooks that block, watches that
+// break for hours, and thousands of calls that wait: they are shown firing by promtool, and
+// here that their queries count.
 package alerts

@@ -48,27 +48,27 @@ type process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 
-	mu     sync.Mutex
-	stderr bytes.Buffer
+	mu    sync.Mutex
+	wrote bytes.Buffer
 }
 
-// Write takes what the process writes to stderr.
+// Write takes what the process writes.
 func (p *process) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stderr.Write(data)
+	return p.wrote.Write(data)
 }
 
 func (p *process) said() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.stderr.String()
+	return p.wrote.String()
 }
 
 func start(t *testing.T, name, path string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, name: name, cmd: exec.Command(path, args...), done: make(chan struct{})}
-	p.cmd.Stderr, p.cmd.SysProcAttr = p, childAttr()
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = p, p, childAttr()
 	require.NoError(t, p.cmd.Start())
 	go func() {
 		defer close(p.done)
@@ -77,7 +77,7 @@ func start(t *testing.T, name, path string, args ...string) *process {
 	t.Cleanup(func() {
 		p.stop()
 		if t.Failed() {
-			t.Logf("stderr of %s:\n%s", name, p.said())
+			t.Logf("%s wrote:\n%s", name, p.said())
 		}
 	})
 	return p
@@ -123,8 +123,7 @@ type participant struct {
 
 var serving = regexp.MustCompile(`serving http://([^/]+)/metrics`)
 
-// participate starts an eldest process and waits until it says where it serves. Its
-// events go nowhere.
+// participate starts an eldest process and waits until it says where it serves.
 func participate(t *testing.T, etcd *etcdtest.Cluster, election, ttl string, args ...string) *participant {
 	t.Helper()
 	path, err := eldest()

@@ -65,12 +65,21 @@ func TestPromtoolFindsChangedRules(t *testing.T) {
 			{"EldestWatchesBreak", "eldest_watch_restarts_total[10m])) > 5", "eldest_watch_restarts_total[10m])) > 50"},
 			{"EldestForeignKeys", "eldest_foreign_keys_total offset 1h) > 0", "eldest_foreign_keys_total offset 1h) > 1"},
 			{"EldestHooksDropped", "eldest_hooks_dropped_total[10m])) > 0", "eldest_hooks_dropped_total[10m])) > 9999"},
+			{"EldestServiceRefuses", "> 0.01", "> 0.1"},
+			{"EldestServiceCallsWait", "(eldest_service_calls_in_flight)", `(eldest_service_calls_in_flight{way="served"})`},
+			{"EldestServiceBusy", `eldest_service_refusals_total{reason="busy"}[10m])) > 0`, `eldest_service_refusals_total{reason="busy"}[10m])) > 9`},
 		},
 		{
 			{"EldestSlackBelowAThird", `le="0.33"}[5m])) > 0`, `le="0.33"}[5m])) > 2`},
 			{"EldestFlapping", "(eldest_leader_token > 0)", "(eldest_leader_token)"},
 			{"EldestForeignKeys", "(increase(eldest_foreign_keys_total[1h])) > 0", "(increase(eldest_foreign_keys_total[1h])) > 3"},
 			{"EldestNoLeader", "for: 1m\n        labels:\n          severity: critical\n        annotations:\n          summary: Nobody leads", "for: 0m\n        labels:\n          severity: critical\n        annotations:\n          summary: Nobody leads"},
+			{"EldestServiceRefuses", "for: 5m", "for: 0m"},
+			{"EldestServiceCallsWait", "for: 2m", "for: 0m"},
+			{"EldestServiceBusy", `{reason="busy"}`, ""},
+		},
+		{
+			{"EldestServiceRefuses", `{way!="hop"}`, ""},
 		},
 	} {
 		dir, changed := t.TempDir(), string(rules)

@@ -158,6 +158,12 @@ func curatorSection(t *testing.T) section {
 	refuses("`Grace` −1 s", "new curator", func(cfg *curator.Config) { cfg.Grace = -time.Second })
 	refuses("`MaxMessage` −1", "new curator", func(cfg *curator.Config) { cfg.MaxMessage = -1 })
 	refuses("`MaxMetadata` −1", "new curator", func(cfg *curator.Config) { cfg.MaxMetadata = -1 })
+	refuses("`MaxWaiting` −1", "new curator", func(cfg *curator.Config) { cfg.MaxWaiting = -1 })
+	refuses("`MaxHeld` −1", "new curator", func(cfg *curator.Config) { cfg.MaxHeld = -1 })
+	refuses("`Reads` without `ReadAge`", "new curator", func(cfg *curator.Config) { cfg.Reads = func(grpc.ServiceRegistrar) {} })
+	refuses("`ReadAge` without `Reads`", "new curator", func(cfg *curator.Config) {
+		cfg.ReadAge = func(context.Context) (time.Duration, error) { return 0, nil }
+	})
 	refuses("TLS for the listener, and nothing said of the hop", "new curator", func(cfg *curator.Config) { cfg.ServerCredentials = insecure.NewCredentials() })
 	refuses("TLS for the listener, an option for the hop, and no credentials", "new curator", func(cfg *curator.Config) {
 		cfg.ServerCredentials, cfg.PeerOptions = insecure.NewCredentials(), []grpc.DialOption{grpc.WithDisableRetry()}

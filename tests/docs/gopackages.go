@@ -66,7 +66,7 @@ func LoadCode(ctx context.Context, r *Repository) (*Code, error) {
 	for name, path := range others {
 		c.known[name] = []string{path}
 	}
-	modules := []string{".", "metrics", "traces", "oracle"}
+	modules := []string{".", "metrics", "traces"}
 	if found, _ := r.has("fence/go.mod"); found {
 		modules = append(modules, "fence")
 	}

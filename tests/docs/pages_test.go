@@ -38,7 +38,7 @@ var eldest = sync.OnceValues(func() (*Command, error) {
 	path := filepath.Join(bin, "eldest")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, ".")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-o", path, ".")
 	build.Dir = "../../cmd/eldest"
 	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {

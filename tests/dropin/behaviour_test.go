@@ -27,6 +27,7 @@ func table() []behaviour {
 
 // Each row holds with our package; with etcd's it holds as well, or fails as the row says.
 func TestTable(t *testing.T) {
+	t.Parallel()
 	for _, row := range table() {
 		t.Run(row.what, func(t *testing.T) {
 			t.Parallel()

@@ -28,6 +28,7 @@ func named(order []face) string {
 // Candidates with either package stand in one election: one order, one leader, and all of
 // them see the same one. Each leader's transactions commit, and nobody else's.
 func TestMixedElection(t *testing.T) {
+	t.Parallel()
 	for _, order := range orders {
 		t.Run(named(order), func(t *testing.T) {
 			t.Parallel()
@@ -77,6 +78,7 @@ func TestMixedElection(t *testing.T) {
 
 // Sessions with either package lock one mutex: it is held by one at a time, and in order.
 func TestMixedMutex(t *testing.T) {
+	t.Parallel()
 	for _, order := range orders {
 		t.Run(named(order), func(t *testing.T) {
 			t.Parallel()

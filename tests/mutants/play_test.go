@@ -83,6 +83,7 @@ const (
 // Every verdict that there is, on a repository that has a mutant for each; and the tree
 // is what it was after each of them, or the healthy ones would not be.
 func TestVerdicts(t *testing.T) {
+	t.Parallel()
 	want := map[string]verdict{
 		"a-killed":    killed,
 		"b-survives":  survived,
@@ -106,7 +107,7 @@ func TestVerdicts(t *testing.T) {
 		"i-panics":    change(add, "func Add(a, b int) int { panic(a) }", "TestAdd"),
 	})
 	told := 0
-	results, err := playAll(t.Context(), setting{root: root, jobs: 1, timeout: 10 * time.Second}, all, func(result) { told++ })
+	results, err := playAll(t.Context(), setting{root: root, jobs: 4, timeout: 5 * time.Second}, all, func(result) { told++ })
 	require.NoError(t, err)
 	require.Equal(t, len(want), told)
 	got := map[string]verdict{}
@@ -125,6 +126,7 @@ func TestVerdicts(t *testing.T) {
 
 // A report says of which code it speaks.
 func TestReport(t *testing.T) {
+	t.Parallel()
 	root, _ := repository(t, nil)
 	head, err := git(t.Context(), root, nil, "rev-parse", "HEAD")
 	require.NoError(t, err)
@@ -156,6 +158,7 @@ func TestReport(t *testing.T) {
 
 // All killed is the one good end.
 func TestAllKilled(t *testing.T) {
+	t.Parallel()
 	root, all := repository(t, map[string]string{"a": change(add, "func Add(a, b int) int { return a - b }", "TestAdd")})
 	// What is not committed counts, unless a commit is asked for.
 	require.NoError(t, write(filepath.Join(root, "tiny", "tiny_test.go"), []byte("package tiny\n"), 0o644))
@@ -171,6 +174,7 @@ func TestAllKilled(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	root, all := repository(t, map[string]string{"a": change(add, "func Add(a, b int) int { select {} }", "TestAdd")})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -179,6 +183,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestCheckFinds(t *testing.T) {
+	t.Parallel()
 	root, all := repository(t, map[string]string{
 		"a-good":      change(add, "func Add(a, b int) int { return a - b }", "TestAdd"),
 		"b-stale":     change("func Add(a, b int) int { return b + a }", add, "TestAdd"),
@@ -193,6 +198,7 @@ func TestCheckFinds(t *testing.T) {
 // The mutants of this repository: each applies to the code as it is now, and its test is
 // there. That they are killed is for the command to say.
 func TestMutantsOfThisRepository(t *testing.T) {
+	t.Parallel()
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	root, err := rootOf(here)

@@ -4,7 +4,7 @@
 // test's comment tells the scenario, what the faulty code did, and which change of
 // Eldest makes the test fail.
 //
-// Not covered here: the seeded scenarios in virtual time (tests/sim), and the
+// Not covered here: the seeded scenarios in virtual time (cmd/eldest/lab/sim), and the
 // acceptance of the guarantees (the root of the repository).
 //
 // All tests run against real etcd processes. Where etcd's own package has the fault for

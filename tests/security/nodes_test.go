@@ -37,7 +37,7 @@ type service struct {
 
 func newService(t *testing.T, ids ...string) *service {
 	t.Helper()
-	s := &service{fortress: newFortress(t, signed(tokenLife), tokenLife), nodes: map[string]*curator.Curator{}, at: map[string]string{}, stop: map[string]func(){}}
+	s := &service{fortress: newFortress(t, kinds["signed"].tokens, kinds["signed"].life), nodes: map[string]*curator.Curator{}, at: map[string]string{}, stop: map[string]func(){}}
 	space := kv.SpaceOf(svc)
 	root := strings.TrimSuffix(space.Data(""), "data/")
 	s.user("node", on(svc, readWrite), permission{root, keys.End(root), readWrite})

@@ -221,7 +221,7 @@ func TestRoleOfExactlyTheRange(t *testing.T) {
 	cli := f.client("node", "somebody")
 	renewed := make(chan struct{}, 1000)
 	session, err := lease.Open(within(t), lease.Config{
-		Lease: cli, TTL: 6 * time.Second,
+		Lease: cli, TTL: 4 * time.Second,
 		Renewal: func(granted time.Duration) lease.Renewal {
 			return lease.Renewal{Every: granted / 6, Timeout: granted / 2}
 		},
@@ -273,7 +273,7 @@ func TestPermissionTakenFromALeader(t *testing.T) {
 	f := newFortress(t, simple, 0)
 	f.user("node", on(svc, readWrite), permission{from: "data", may: readWrite})
 	cli := f.client("node", "somebody")
-	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 10 * time.Second})
+	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 4 * time.Second})
 	require.NoError(t, err)
 	c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli})
 	require.NoError(t, err)

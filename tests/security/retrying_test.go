@@ -58,6 +58,7 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 		require.ErrorIs(t, take(t, returned, "the return"), context.Canceled)
 	}
 	t.Run("open", func(t *testing.T) {
+		t.Parallel()
 		reported(t, "open session", func(ctx context.Context, told func(failure)) error {
 			_, err := lease.Open(ctx, lease.Config{Lease: mistrusting(t), Hooks: lease.Hooks{
 				Retrying: func(e lease.RetryingEvent) { told(failure{e.Op, e.Attempt, e.Err, e.Pause}) },
@@ -66,6 +67,7 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 		})
 	})
 	t.Run("campaign", func(t *testing.T) {
+		t.Parallel()
 		session, err := lease.Open(within(t), lease.Config{Lease: f.root, TTL: time.Minute})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, session.Close(within(t))) }()
@@ -85,6 +87,7 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 		})
 	})
 	t.Run("observe", func(t *testing.T) {
+		t.Parallel()
 		reported(t, "watch", func(ctx context.Context, told func(failure)) error {
 			cli := mistrusting(t)
 			o, err := observe.New(observe.Config{
@@ -98,6 +101,7 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 		})
 	})
 	t.Run("elector", func(t *testing.T) {
+		t.Parallel()
 		var log paper
 		e, err := elector.New(elector.Config{
 			Election: "svc", NodeID: "n", Source: elector.Always(elector.Client(mistrusting(t))),

@@ -11,4 +11,4 @@
 // nothing but Go, and commits what comes out.
 package kvpb
 
-//go:generate ../../../.ci/generate/run curator/kv/kvpb
+//go:generate ../../../tests/generate/run curator/kv/kvpb

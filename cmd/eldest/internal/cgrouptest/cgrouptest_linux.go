@@ -2,7 +2,9 @@ package cgrouptest
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,44 +25,79 @@ type T interface {
 	Skipf(format string, args ...any)
 }
 
-// Enter moves the test's process into a control group of its own until the end of the test,
-// and returns its directory. What the test starts meanwhile is in it, too, and is killed at
-// the end. The test is skipped where that is not allowed.
-func Enter(t T) (dir string) {
+// New makes a control group for the time of the test and returns its directory. At the end what
+// runs in it is killed. The test is skipped where that is not allowed.
+func New(t T) (dir string) {
 	t.Helper()
-	dir, err := enter(t)
+	dir, err := create(t)
 	if err != nil {
 		t.Skipf("no control group can be made: %v", err)
 	}
 	return dir
 }
 
-// Forbid is Enter, and no control group can be made below that. Where Enter would skip the
-// test none can be made anyway.
-func Forbid(t T) {
+// NewBarren is New, and no control group can be made below that. Where New would skip the test
+// none can be made anyway: dir is "".
+func NewBarren(t T) (dir string) {
 	t.Helper()
-	if dir, err := enter(t); err == nil {
-		must(t, write(dir, "cgroup.max.descendants", "0"))
+	dir, err := create(t)
+	if err != nil {
+		return ""
+	}
+	must(t, write(dir, "cgroup.max.descendants", "0"))
+	return dir
+}
+
+// In has a command start in a control group; "" is that of this process.
+func In(t T, dir string) func(*exec.Cmd) {
+	t.Helper()
+	if dir == "" {
+		return func(*exec.Cmd) {}
+	}
+	group, err := os.Open(dir)
+	must(t, err)
+	t.Cleanup(func() { _ = group.Close() })
+	return func(cmd *exec.Cmd) {
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}
 	}
 }
 
-func enter(t T) (dir string, err error) {
-	before, err := job.OwnCgroup()
+// Enter moves the test's process into New until the end of the test. What the test starts
+// meanwhile is in it, too.
+func Enter(t T) (dir string) {
+	t.Helper()
+	dir = New(t)
+	move(t, dir)
+	return dir
+}
+
+// Forbid moves it into NewBarren.
+func Forbid(t T) {
+	t.Helper()
+	if dir := NewBarren(t); dir != "" {
+		move(t, dir)
+	}
+}
+
+func move(t T, dir string) {
+	t.Helper()
+	must(t, write(dir, "cgroup.procs", "0")) // the process that writes
+	t.Cleanup(func() { must(t, write(filepath.Dir(dir), "cgroup.procs", "0")) })
+}
+
+func create(t T) (dir string, err error) {
+	own, err := job.OwnCgroup()
 	if err != nil {
 		return "", err
 	}
-	if dir, err = os.MkdirTemp(before, "eldest-test-"); err != nil {
+	if dir, err = os.MkdirTemp(own, "eldest-test-"); err != nil {
 		return "", err
 	}
-	if _, err = os.Stat(filepath.Join(dir, "cgroup.kill")); err == nil {
-		err = write(dir, "cgroup.procs", "0") // the process that writes
-	}
-	if err != nil {
+	if _, err = os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil {
 		_ = syscall.Rmdir(dir)
 		return "", err
 	}
 	t.Cleanup(func() {
-		must(t, write(before, "cgroup.procs", "0"))
 		must(t, write(dir, "cgroup.kill", "1"))
 		remove(t, dir)
 	})
@@ -112,11 +149,17 @@ func remove(t T, dir string) {
 	t.Helper()
 	var err error
 	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(time.Millisecond) {
-		below, _ := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs"))
-		for _, path := range below {
-			_ = syscall.Rmdir(filepath.Dir(path))
+		var groups []string // each before those below it
+		_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+			if err == nil && entry.IsDir() {
+				groups = append(groups, path)
+			}
+			return nil // what is gone by now is gone
+		})
+		for _, path := range slices.Backward(groups) {
+			err = syscall.Rmdir(path)
 		}
-		if err = syscall.Rmdir(dir); err == nil {
+		if err == nil {
 			return
 		}
 	}

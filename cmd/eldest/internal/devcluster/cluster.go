@@ -8,8 +8,6 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"go.etcd.io/etcd/client/pkg/v3/types"
 )
 
 // Defaults of a Config. The timeouts are short because on one machine nothing
@@ -18,6 +16,10 @@ const (
 	DefaultHeartbeat = 20 * time.Millisecond
 	DefaultElection  = 200 * time.Millisecond
 )
+
+// StartTimeout bounds the start of a development cluster: it takes a tenth of a
+// second, and half a minute on a machine that can hardly breathe.
+const StartTimeout = 30 * time.Second
 
 // ErrInvalid is returned by Start for a Config that makes no cluster.
 var ErrInvalid = errors.New("invalid cluster")
@@ -57,7 +59,6 @@ type Cluster struct {
 
 	mu      sync.Mutex
 	members []*Member // nil while stopped
-	cut     []bool
 	ids     []uint64
 	closed  bool
 }
@@ -90,7 +91,6 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	}
 	c.cfgs = lay.configs(c.dir, cfg, c.remove)
 	c.members = make([]*Member, len(c.cfgs))
-	c.cut = make([]bool, len(c.cfgs))
 	c.ids = make([]uint64, len(c.cfgs))
 	for i := range c.cfgs {
 		if err := c.start(i); err != nil {
@@ -126,25 +126,6 @@ func (c *Cluster) Members() []Info {
 		}
 	}
 	return infos
-}
-
-// Leader is the index of the member that leads the cluster, as a majority of
-// the members sees it, or -1. It does not block.
-func (c *Cluster) Leader() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	votes := make(map[types.ID]int)
-	for _, m := range c.members {
-		if m != nil {
-			votes[m.Server().Leader()]++
-		}
-	}
-	for i, id := range c.ids {
-		if votes[types.ID(id)] > len(c.ids)/2 {
-			return i
-		}
-	}
-	return -1
 }
 
 // Close stops all members, waits for them and removes the data directory if it

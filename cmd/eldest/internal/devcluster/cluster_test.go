@@ -50,21 +50,6 @@ func client(t *testing.T, endpoints ...string) *clientv3.Client {
 	return cli
 }
 
-// serves reports whether a member answers a read that needs the majority, soon.
-func serves(cli *clientv3.Client) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_, err := cli.Get(ctx, "k")
-	return err == nil
-}
-
-// requireServes waits until a member answers.
-func requireServes(t *testing.T, endpoint string) {
-	t.Helper()
-	cli := client(t, endpoint)
-	require.Eventually(t, func() bool { return serves(cli) }, 20*time.Second, time.Millisecond)
-}
-
 func TestClusterServesAndLeavesNothing(t *testing.T) {
 	c := start(t, devcluster.Config{Members: 3})
 	cli := client(t, c.Endpoints()...)
@@ -104,31 +89,6 @@ func TestClusterComesBackWithItsData(t *testing.T) {
 	got, err := client(t, second.Endpoints()...).Get(within(t), "k")
 	require.NoError(t, err)
 	require.Equal(t, "v", string(got.Kvs[0].Value))
-}
-
-func TestCutAndMend(t *testing.T) {
-	c := start(t, devcluster.Config{Members: 3})
-	lead := -1
-	require.Eventually(t, func() bool { lead = c.Leader(); return lead >= 0 }, 20*time.Second, time.Millisecond)
-	require.NoError(t, c.Cut(lead))
-	next := -1
-	require.Eventually(t, func() bool { next = c.Leader(); return next >= 0 && next != lead }, 20*time.Second, time.Millisecond)
-	require.False(t, serves(client(t, c.Endpoints()[lead])))
-	requireServes(t, c.Endpoints()[next])
-	require.NoError(t, c.Mend(lead))
-	requireServes(t, c.Endpoints()[lead])
-	require.ErrorIs(t, c.Cut(3), devcluster.ErrNoMember)
-}
-
-func TestStopAndRestart(t *testing.T) {
-	c := start(t, devcluster.Config{Members: 3})
-	require.NoError(t, c.Stop(0))
-	require.ErrorIs(t, c.Stop(0), devcluster.ErrNoMember)
-	require.False(t, serves(client(t, c.Endpoints()[0])))
-	requireServes(t, c.Endpoints()[1])
-	require.NoError(t, c.Restart(within(t), 0))
-	require.ErrorIs(t, c.Restart(within(t), 0), devcluster.ErrNoMember)
-	requireServes(t, c.Endpoints()[0])
 }
 
 func TestBadConfigs(t *testing.T) {

@@ -27,12 +27,4 @@
 // cluster.json in that directory, and a later Start with the same directory
 // brings the same cluster back, on the same ports: the members know each other
 // by them.
-//
-// # Faults
-//
-// Cut separates a member from all others, both ways, and Mend joins it again.
-// Stop and Restart end a member and bring it back with its data. The cut drops
-// what Raft sends; the members' plain requests to each other (a follower passes
-// the renewal of a lease on to its leader) still get through for as long as the
-// follower believes in that leader, which is one election timeout at most.
 package devcluster

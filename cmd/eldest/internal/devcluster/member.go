@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -95,9 +94,6 @@ func (m *Member) Ready(ctx context.Context) error {
 
 // ID is the member's ID in the cluster.
 func (m *Member) ID() uint64 { return uint64(m.etcd.Server.MemberID()) }
-
-// Server is the running server, for what only a development cluster may do.
-func (m *Member) Server() *etcdserver.EtcdServer { return m.etcd.Server }
 
 // Done is closed when the server has stopped, for whatever reason.
 func (m *Member) Done() <-chan struct{} { return m.etcd.Server.StopNotify() }

@@ -2,7 +2,8 @@
 // to Prometheus, to load balancers, and to whoever looks after processes.
 //
 //	/         what there is
-//	/metrics  the numbers of package metrics, of the Go runtime and of the process
+//	/metrics  the numbers of package metrics, of the Go runtime and of the process; those of
+//	          calls where the participant is a node of a service
 //	/healthz  200 while the participant can do its work, else 503
 //	/leader   200 while this participant leads, else 503
 //
@@ -18,6 +19,16 @@
 // leads nor stands in the queue, whether etcd is away, refuses it, or it hangs. The answer
 // says which. Restarting a process that is in trouble costs nothing, as it holds nothing;
 // but while etcd is away it does not help, either.
+//
+// # Connections
+//
+// At most 32 connections are open at a time, and a new one is always accepted: another one is
+// closed for it. That is the one without a request for the longest time; or, if more than half
+// of them have a request, the one whose request takes the longest. So a liveness probe is
+// answered, also when clients hold many connections.
+//
+// Not guaranteed: that a request is answered while clients open thousands of connections a
+// second.
 //
 // # Addresses
 //

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"golang.org/x/net/netutil"
 
+	"github.com/eldest-io/eldest/curator"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/hooks"
 	"github.com/eldest-io/eldest/lease"
@@ -29,10 +29,13 @@ import (
 type Face struct {
 	name    string
 	numbers *metrics.Election
+	calls   *metrics.Service
 	health  *health
 	server  *http.Server
 	address string
 	served  chan struct{}
+	// shown is for what else /metrics is to show.
+	shown prometheus.Registerer
 
 	mu       sync.Mutex
 	closed   bool
@@ -44,33 +47,36 @@ type Face struct {
 // trouble: enough for a new session after a lost one, back-off included.
 func Grace(ttl time.Duration) time.Duration { return max(2*ttl, 10*time.Second) }
 
-// connections bounds those that are open at a time: files that clients hold are files that
-// a leader may need.
-const connections = 32
+// gathering bounds the requests for /metrics that are carried out at a time: those whose
+// connection was closed go on until they want to answer. It is more than there are
+// connections, so that such a request does not cost the next one its answer.
+const gathering = 2 * limit
 
 // Serve serves on a listener, which it closes in the end.
 func Serve(l net.Listener, election string, grace time.Duration) *Face {
 	f := &Face{
-		name: election, numbers: metrics.New(election), health: newHealth(election, grace),
+		name: election, numbers: metrics.New(election), calls: metrics.NewService(election), health: newHealth(election, grace),
 		address: l.Addr().String(), served: make(chan struct{}),
 	}
 	f.leader = &candidacy{face: f}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(f.numbers, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	f.shown = registry
 	mux := http.NewServeMux()
 	mux.Handle("/{$}", reading(http.HandlerFunc(f.serveContents)))
-	mux.Handle("/metrics", reading(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
+	mux.Handle("/metrics", reading(promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: gathering})))
 	mux.Handle("/healthz", reading(f.health))
 	mux.Handle("/leader", reading(http.HandlerFunc(f.serveLeader)))
+	open := connections{open: make(map[net.Conn]usage)}
 	f.server = &http.Server{
 		// What clients do wrong is theirs, and the command's lines are for programs.
 		ErrorLog: log.New(io.Discard, "", 0),
 		Handler:  mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ConnState: open.track,
 	}
 	go func() {
 		defer close(f.served)
-		_ = f.server.Serve(netutil.LimitListener(l, connections)) // until Close
+		_ = f.server.Serve(l) // until Close
 	}()
 	return f
 }
@@ -104,13 +110,30 @@ func (f *Face) Candidate(s *lease.Session, c *election.Candidate, value string) 
 	f.leader = &candidacy{face: f, candidate: c, value: value}
 }
 
-// Node shows a node whose status is known, an elector's or a curator's; leader answers at
-// /leader.
-func (f *Face) Node(n metrics.Node, leader http.Handler) {
+// Calls returns what feeds the numbers of calls, for a node of a service. They are shown from
+// Node on.
+func (f *Face) Calls() curator.Hooks {
+	if f == nil {
+		return curator.Hooks{}
+	}
+	return f.calls.Hooks()
+}
+
+// Node is a node of a service, such as a *curator.Curator.
+type Node interface {
+	metrics.Node
+	metrics.Loaded
+}
+
+// Node shows a node of a service, whose status and load are known; leader answers at /leader.
+// It is called once.
+func (f *Face) Node(n Node, leader http.Handler) {
 	if f == nil {
 		return
 	}
 	f.numbers.Attach(n)
+	f.calls.Attach(n)
+	f.shown.MustRegister(f.calls)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.leader = leader

@@ -14,9 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/face"
+	"github.com/eldest-io/eldest/curator"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
@@ -193,8 +195,8 @@ func TestHealthWhileEtcdIsAway(t *testing.T) {
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)
 	// Nobody misses so long a time as the grace, or that between a renewal that fails and the end.
-	s := serve(t, 10*time.Second)
-	session, c := s.stand(ctx, cli, "v", 10*time.Second)
+	s := serve(t, 6*time.Second)
+	session, c := s.stand(ctx, cli, "v", 6*time.Second)
 	_, err := c.Campaign(ctx)
 	require.NoError(t, err)
 	host.Cut()
@@ -209,7 +211,7 @@ func TestHealthWhileEtcdIsAway(t *testing.T) {
 			require.NotEqual(t, "lost", health["session"], "leading without a session")
 		}
 		if code != http.StatusOK {
-			require.Greater(t, health["without_session_seconds"], 10.0)
+			require.Greater(t, health["without_session_seconds"], 6.0)
 			require.Contains(t, health["reason"], eldest.ErrSessionLost.Error())
 			break
 		}
@@ -246,9 +248,29 @@ func TestNode(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, code)
 }
 
+// The numbers of calls are a node's: a candidate has none.
+func TestCallsOfANode(t *testing.T) {
+	s := serve(t, time.Minute)
+	_, _, text := s.ask(http.MethodGet, "/metrics")
+	require.NotContains(t, text, "eldest_service_")
+	s.Calls().Answered(curator.CallEvent{Way: curator.WayRefused, Code: codes.Unavailable, Refusal: curator.RefusalNoLeader})
+	s.Node(fixed{}, http.NotFoundHandler())
+	_, _, text = s.ask(http.MethodGet, "/metrics")
+	for _, line := range []string{
+		fmt.Sprintf("eldest_service_calls_total{code=\"Unavailable\",election=%q,way=\"refused\"} 1", t.Name()),
+		fmt.Sprintf("eldest_service_refusals_total{election=%q,reason=\"no_leader\"} 1", t.Name()),
+		fmt.Sprintf("eldest_service_waiting_calls{election=%q} 3", t.Name()),
+		fmt.Sprintf("eldest_service_calls_in_flight{election=%q,way=\"served\"} 2", t.Name()),
+	} {
+		require.Contains(t, text, line)
+	}
+}
+
+// fixed is a node that does nothing.
 type fixed struct{}
 
 func (fixed) Status() elector.Status { return elector.Status{} }
+func (fixed) Load() curator.Load     { return curator.Load{Waiting: 3, Serving: 2} }
 
 func TestOnlyReaders(t *testing.T) {
 	s := serve(t, time.Minute)
@@ -269,6 +291,7 @@ func TestOnlyReaders(t *testing.T) {
 func TestNoFace(t *testing.T) {
 	var f *face.Face
 	require.Zero(t, f.Hooks())
+	require.Nil(t, f.Calls().Answered)
 	require.Empty(t, f.Address())
 	f.Candidate(nil, nil, "")
 	f.Node(nil, nil)

@@ -21,13 +21,25 @@ type cgroup struct {
 	dir, kill, events int // file descriptors
 }
 
-// newCgroup makes a control group below that of this process.
-func newCgroup() (*cgroup, error) {
+// newCgroup makes a control group below that of this process, and removes those that are left
+// there.
+func newCgroup() (c *cgroup, err error) {
 	parent, err := OwnCgroup()
 	if err != nil {
 		return nil, err
 	}
-	path, err := os.MkdirTemp(parent, "eldest-run-")
+	removeLeftovers(parent)
+	// Another process that does so now may find a new one before it is held.
+	for range 3 {
+		if c, err = makeCgroup(parent); err == nil {
+			break
+		}
+	}
+	return c, err
+}
+
+func makeCgroup(parent string) (*cgroup, error) {
+	path, err := os.MkdirTemp(parent, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -40,24 +52,32 @@ func newCgroup() (*cgroup, error) {
 
 func openCgroup(path string) (*cgroup, error) {
 	c := &cgroup{path: path, dir: -1, kill: -1, events: -1}
-	for _, file := range []struct {
-		fd   *int
-		name string
-		how  int
-	}{
-		{&c.dir, "", unix.O_RDONLY | unix.O_DIRECTORY},
-		{&c.kill, "cgroup.kill", unix.O_WRONLY},
-		{&c.events, "cgroup.events", unix.O_RDONLY},
-	} {
-		name := filepath.Join(path, file.name)
-		fd, err := unix.Open(name, file.how|unix.O_CLOEXEC, 0)
-		if err != nil {
-			c.close()
-			return nil, &os.PathError{Op: "open", Path: name, Err: err}
-		}
-		*file.fd = fd
+	err := c.open(&c.dir, "", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err == nil {
+		err = hold(c.dir)
+	}
+	// The files come after that: if it was removed just before, they are not there any more.
+	if err == nil {
+		err = c.open(&c.kill, "cgroup.kill", unix.O_WRONLY)
+	}
+	if err == nil {
+		err = c.open(&c.events, "cgroup.events", unix.O_RDONLY)
+	}
+	if err != nil {
+		c.close()
+		return nil, err
 	}
 	return c, nil
+}
+
+func (c *cgroup) open(fd *int, file string, how int) error {
+	name := filepath.Join(c.path, file)
+	opened, err := unix.Open(name, how|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	*fd = opened
+	return nil
 }
 
 // OwnCgroup returns the directory of the control group that this process is in.

@@ -21,7 +21,7 @@
 // On Linux the owner makes a control group (cgroup version 2) below its own, and the keeper
 // starts program and hooks in it. Both have its cgroup.kill open, and kill all that is in it
 // with one write, however fast it forks and as whichever user it runs. The one that ends last
-// removes it. Where no control group can be made, or no process be started in it, Ungrouped
+// removes it. Each has a lock on it, by which others see that it is in use. Where no control group can be made, or no process be started in it, Ungrouped
 // says why.
 //
 // Children of the program that left its process group (setsid) and are in no control group of
@@ -44,9 +44,10 @@
 //
 // That anything dies when two of the three are out of order at the same time: keeper and
 // owner stopped; the keeper killed and the owner stopped. If both are killed, the program
-// dies but its children do not, and the directory of the control group stays. Nor the death of
-// a process that the kernel cannot kill now (waiting for a disk or network file system), or
-// whose machine is suspended. Without a control group, nor that of a process that runs as
-// another user, or of a whole tree that goes on forking. On systems other than Linux there is
-// neither death signal nor adoption: see Promises.
+// dies but its children do not, and the control group stays; the next Start below the same
+// control group removes it, if it is empty by then. Nor the death of a process that the
+// kernel cannot kill now (waiting for a disk or network file system), or whose machine is
+// suspended. Without a control group, nor that of a process that runs as another user, or of
+// a whole tree that goes on forking. On systems other than Linux there is neither death
+// signal nor adoption: see Promises.
 package job

@@ -1,0 +1,2 @@
+// Package eldest holds the nouns.
+package eldest

@@ -1,0 +1,3 @@
+module github.com/eldest-io
+
+go 1.26.0

@@ -1,0 +1,2 @@
+// Package heavy is of another module than eldest.
+package heavy

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
+)
+
+// Streams are the process's standard streams, so that tests can run a command
+// without one.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Execute runs one command line and returns the exit code. It blocks until the
+// command is done; the end of ctx asks the command to end.
+func Execute(ctx context.Context, root *cobra.Command, args []string, std Streams) int {
+	started := false
+	markStart(root, &started)
+	root.SetArgs(args)
+	root.SetIn(std.In)
+	root.SetOut(std.Out)
+	root.SetErr(std.Err)
+
+	cmd, err := root.ExecuteContextC(ctx)
+	code, err := ExitCode(err, started)
+	if err != nil {
+		// Whatever it quotes: a line of ours that moves the cursor is not one.
+		fmt.Fprintf(std.Err, "%s: %s\n", cmd.CommandPath(), plain.Lines(err.Error()))
+	}
+	if code == ExitUsage && err != nil { // and not the code of another program, passed on
+		fmt.Fprintf(std.Err, "Run '%s --help' for usage.\n", cmd.CommandPath())
+	}
+	return code
+}
+
+// WantsJSON reports whether --json was given.
+func WantsJSON(cmd *cobra.Command) bool {
+	on, err := cmd.Flags().GetBool("json")
+	return err == nil && on
+}
+
+// markStart wraps every RunE so that errors of parsing and of running can be
+// told apart, whichever of cobra's checks the former come from.
+func markStart(cmd *cobra.Command, started *bool) {
+	if inner := cmd.RunE; inner != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			*started = true
+			return inner(cmd, args)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		markStart(sub, started)
+	}
+}
+
+// Version says what was built, and with which etcd.
+func Version() string {
+	built, etcd := "(devel)", "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Version != "" {
+			built = info.Main.Version
+		}
+		for _, module := range info.Deps {
+			if module.Path == "go.etcd.io/etcd/server/v3" {
+				etcd = module.Version
+			}
+		}
+	}
+	return fmt.Sprintf("%s (etcd %s)", built, etcd)
+}

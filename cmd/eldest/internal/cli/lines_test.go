@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+)
+
+// stuck is a reader that does not read, until it is released.
+type stuck struct {
+	text     strings.Builder
+	released chan struct{}
+}
+
+func (s *stuck) Write(data []byte) (int, error) {
+	<-s.released
+	return s.text.Write(data)
+}
+
+// Nobody waits for a reader that does not read; once it does, it gets what there was room
+// for, in order, and hears of the rest.
+func TestLinesWaitForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &stuck{released: make(chan struct{})}
+		missed := 0
+		l := WriteLines(out, func(n int) { missed += n }, func(err error) { t.Error(err) })
+		l.Write("0")
+		synctest.Wait() // it is being written
+		want := "0"
+		for i := 1; i <= PendingLines+3; i++ {
+			l.Write(fmt.Sprint(i))
+			if i <= PendingLines {
+				want += fmt.Sprint(i)
+			}
+		}
+		began := time.Now()
+		l.Close(time.Minute)
+		require.Equal(t, time.Minute, time.Since(began), "the limit")
+		require.Empty(t, out.text.String())
+		l.Write("late")
+
+		close(out.released)
+		l.Close(time.Minute) // once more is harmless
+		require.Equal(t, time.Minute, time.Since(began))
+		require.Equal(t, want, out.text.String())
+		require.Equal(t, 3, missed)
+	})
+}
+
+// Who hears of a reader that is gone decides what that means.
+func TestLinesTellOfAReaderThatIsGone(t *testing.T) {
+	reader, writer := io.Pipe()
+	gone := errors.New("gone")
+	require.NoError(t, reader.CloseWithError(gone))
+	var failures []error
+	l := WriteLines(writer, func(int) { t.Error("dropped") }, func(err error) { failures = append(failures, err) })
+	l.Write("one\n")
+	l.Write("two\n")
+	l.Close(time.Minute)
+	require.Equal(t, []error{gone, gone}, failures)
+}
+
+// What a command says on stderr does not wait, either.
+func TestNoticesSayWhatWasDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &stuck{released: make(chan struct{})}
+		cmd := &cobra.Command{Use: "fake"}
+		cmd.SetErr(out)
+		n := NewNotices(cmd)
+		for i := range PendingLines + 2 {
+			n.Sayf("line %d", i)
+			synctest.Wait()
+		}
+		close(out.released)
+		n.Close(time.Minute)
+		require.True(t, strings.HasPrefix(out.text.String(), "fake: line 0\nfake: 1 lines were dropped, because nobody read them\nfake: line 1\n"), out.text.String()[:200])
+		require.True(t, strings.HasSuffix(out.text.String(), fmt.Sprintf("fake: line %d\n", PendingLines)))
+	})
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// How often progress is shown: on a terminal, so that its clock seems to run; elsewhere,
+// so that somebody who looks later sees that it went on.
+const (
+	redraw = 500 * time.Millisecond
+	remind = 15 * time.Second
+)
+
+// ClearLine empties the line that the cursor is in.
+const ClearLine = "\r\x1b[K"
+
+// Progress shows how far a run has come, of which T tells: on a terminal as one line that
+// is written again and again, elsewhere, if it is wanted at all, as a line now and then.
+// Its methods may be called from any goroutine.
+type Progress[T any] struct {
+	out      io.Writer
+	terminal *os.File // nil: none on which a line can be written again
+	line     func(last T, passed time.Duration) string
+	began    time.Time
+
+	mu   sync.Mutex
+	last T
+	stop chan struct{}
+	done chan struct{}
+}
+
+// NewProgress starts to show what line makes of the newest update. The caller must close it.
+func NewProgress[T any](out io.Writer, wanted bool, line func(last T, passed time.Duration) string) *Progress[T] {
+	p := &Progress[T]{
+		out: out, terminal: Drawable(out), line: line, began: time.Now(),
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	switch {
+	case p.terminal != nil:
+		go p.show(redraw)
+	case wanted:
+		go p.show(remind)
+	default:
+		close(p.done)
+	}
+	return p
+}
+
+// Drawable returns the terminal that out is, nil if it is none on which a line can be
+// written again.
+func Drawable(out io.Writer) *os.File {
+	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" {
+		return file
+	}
+	return nil
+}
+
+// Update notes how far the run is. It writes nothing: a slow terminal must not delay
+// what is measured.
+func (p *Progress[T]) Update(now T) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = now
+}
+
+// Close removes the line from the terminal, and waits.
+func (p *Progress[T]) Close() {
+	close(p.stop)
+	<-p.done
+}
+
+func (p *Progress[T]) show(every time.Duration) {
+	defer close(p.done)
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-p.stop:
+			if p.terminal != nil {
+				fmt.Fprint(p.out, ClearLine)
+			}
+			return
+		}
+		p.mu.Lock()
+		line := p.line(p.last, time.Since(p.began))
+		p.mu.Unlock()
+		if p.terminal != nil {
+			fmt.Fprint(p.out, "\r"+Cut(line, p.width()-1)+"\x1b[K")
+		} else {
+			fmt.Fprintln(p.out, line)
+		}
+	}
+}
+
+// width is how many columns the terminal has.
+func (p *Progress[T]) width() int {
+	if width, _, err := term.GetSize(int(p.terminal.Fd())); err == nil && width > 0 {
+		return width
+	}
+	return 80
+}
+
+// Cut keeps a line on one line.
+func Cut(line string, width int) string {
+	if runes := []rune(line); len(runes) > width && width > 0 {
+		return string(runes[:width])
+	}
+	return line
+}

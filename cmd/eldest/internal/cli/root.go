@@ -1,0 +1,68 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// Group is a group of commands in --help.
+type Group string
+
+// The groups, by what a person comes for.
+const (
+	Use     Group = "use"
+	Operate Group = "operate"
+	Learn   Group = "learn"
+	Test    Group = "test"
+)
+
+// groups are in the order of --help.
+var groups = []*cobra.Group{
+	{ID: string(Use), Title: "Use elections:"},
+	{ID: string(Operate), Title: "Operate them:"},
+	{ID: string(Learn), Title: "Learn how they work:"},
+	{ID: string(Test), Title: "Test and measure them:"},
+}
+
+// Of puts commands into the group.
+func (g Group) Of(commands ...*cobra.Command) []*cobra.Command {
+	for _, command := range commands {
+		command.GroupID = string(g)
+	}
+	return commands
+}
+
+// NewRoot returns eldest without a command.
+func NewRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "eldest",
+		Short: "Leader election on raw etcd primitives",
+		Long: `eldest elects leaders on etcd: the candidate whose key is the oldest leads.
+
+"eldest demo" shows the whole protocol on a cluster of its own.`,
+		// Execute prints errors, once and with the exit code in view; the usage
+		// text after each failed request would bury the reason.
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args[0])
+		},
+	}
+	root.Version = Version()
+	root.SetVersionTemplate("eldest {{.Version}}\n")
+	root.SuggestionsMinimumDistance = 2
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.PersistentFlags().Bool("json", false, "write JSON for programs instead of tables for people")
+	root.AddGroup(groups...)
+	root.SetHelpCommandGroupID(string(Learn))
+	return root
+}
+
+// unknownCommand is an error of usage that names what was probably meant.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		return Usagef("unknown command %q; did you mean %q?", name, near[0])
+	}
+	return Usagef("unknown command %q", name)
+}

@@ -1,0 +1,124 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest"
+)
+
+// Code returns the gRPC code behind an error; codes.OK if there is none. The
+// client hands out three kinds: its own type, bare errors of the context, and raw
+// statuses of the transport.
+func Code(err error) codes.Code {
+	var coded rpctypes.EtcdError
+	var raw interface{ GRPCStatus() *status.Status }
+	switch {
+	case errors.As(err, &coded):
+		return coded.Code()
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	case errors.As(err, &raw):
+		return raw.GRPCStatus().Code()
+	}
+	return codes.OK
+}
+
+// Silent reports whether an error means that etcd was not reached, so that asking
+// again may help.
+func Silent(err error) bool {
+	switch Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded:
+		return true
+	default:
+		return errors.Is(err, context.Canceled)
+	}
+}
+
+// Explain turns the failure of a request into the command's: with what to do
+// about it, and the exit code of what was bad usage all along. ctx is the
+// command's context: its end explains any failure.
+func (f *Flags) Explain(ctx context.Context, err error) error {
+	var coded *cli.CodedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &coded):
+		return err
+	case ctx.Err() != nil:
+		return cli.ErrInterrupted
+	case errors.Is(err, eldest.ErrInvalid):
+		return cli.Usagef("%s", Because(err))
+	}
+	return f.Advise(err)
+}
+
+// Advise adds what to do to the text of an error.
+func (f *Flags) Advise(err error) error {
+	text := Because(err)
+	// From the special to the general: who asks is settled before what is allowed.
+	switch code := Code(err); {
+	case errors.Is(err, rpctypes.ErrUserEmpty):
+		return fmt.Errorf("%s: etcd wants to know who asks; use --user name:password", text)
+	case errors.Is(err, rpctypes.ErrAuthFailed):
+		return fmt.Errorf("%s: check --user and --password", text)
+	case code == codes.PermissionDenied:
+		return fmt.Errorf("%s: user %q needs a role with access to the election's keys "+
+			"(write for campaign and resign, read for the rest)", text, f.User)
+	case Silent(err):
+		// What exactly is wrong cannot be known from here; what to look at can.
+		where := "--endpoints (or ELDEST_ENDPOINTS)"
+		if f.Explicit {
+			where = "--endpoints"
+		}
+		return fmt.Errorf("no answer from etcd at %s (%s): is it running? Check %s, "+
+			"and --cacert, --cert and --key if it speaks TLS", f.addresses(), f.Why(err), where)
+	}
+	return errors.New(text)
+}
+
+// addresses renders the endpoints.
+func (f *Flags) addresses() string { return cli.Printable(strings.Join(f.Endpoints, ",")) }
+
+// Why says why etcd did not answer: what was wrong with the connection tells more
+// than that time was up.
+func (f *Flags) Why(err error) string {
+	trouble, _ := f.trouble.Load().(string)
+	if code := Code(err); trouble != "" && (code == codes.DeadlineExceeded || errors.Is(err, context.Canceled)) {
+		return cli.Printable(trouble)
+	}
+	return Because(err)
+}
+
+// Diagnose says what is wrong with the connection, "" if nothing is known. It
+// blocks for a moment: without a connection, that is how long a request waits for
+// one before gRPC says why there is none.
+func (f *Flags) Diagnose(ctx context.Context, client *clientv3.Client) string {
+	moment, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	_, _ = client.Get(moment, "x", clientv3.WithCountOnly())
+	trouble, _ := f.trouble.Load().(string)
+	return cli.Printable(trouble)
+}
+
+// Because renders an error without the library's outer words about the operation:
+// the command line has said those.
+func Because(err error) string {
+	for {
+		op, ok := err.(*eldest.OpError) //nolint:errorlint // only outer layers are taken off
+		if !ok {
+			return cli.Printable(err.Error())
+		}
+		err = op.Err
+	}
+}

@@ -1,0 +1,133 @@
+package connect
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/namespace"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/status"
+)
+
+// How soon a connection that died without a word is given up while requests are
+// under way. gRPC's clients do not ping more often than every 10 s; what must be
+// noticed sooner has a time-out of its own, renewals first of all.
+const (
+	keepaliveTime    = 10 * time.Second
+	keepaliveTimeout = 3 * time.Second
+)
+
+// Config makes a client's config of the resolved flags. It reads the files that they
+// name and sends nothing.
+func (f *Flags) Config() (*clientv3.Config, error) {
+	cfg, err := clientv3.NewClientConfig(&clientv3.ConfigSpec{
+		Endpoints:        f.Endpoints,
+		DialTimeout:      f.DialTimeout,
+		KeepAliveTime:    keepaliveTime,
+		KeepAliveTimeout: keepaliveTimeout,
+		Secure: &clientv3.SecureConfig{
+			Cacert: f.CACert, Cert: f.Cert, Key: f.Key,
+			InsecureSkipVerify: f.SkipVerify,
+			// The scheme of the endpoints decides, as with etcdctl.
+			InsecureTransport: true,
+		},
+		Auth: &clientv3.AuthConfig{Username: f.User, Password: f.Password},
+	}, zap.NewNop())
+	if err != nil {
+		return nil, cli.Usagef("--cacert, --cert, --key: %w", err)
+	}
+	// Errors are reported where they matter; a client that logs its attempts
+	// between our lines helps nobody.
+	cfg.Logger = zap.NewNop()
+	cfg.DialOptions = []grpc.DialOption{
+		grpc.WithConnectParams(reconnecting(f.DialTimeout)),
+		grpc.WithChainUnaryInterceptor(f.remember), grpc.WithChainStreamInterceptor(f.rememberStream),
+	}
+	return cfg, nil
+}
+
+// Dial makes a client for the resolved flags, within the namespace. Without a
+// user it sends nothing and cannot fail for want of etcd; with one it logs in,
+// which takes up to --dial-timeout. ctx bounds the call, not the client: a leader
+// that was told to end still needs it.
+func (f *Flags) Dial(ctx context.Context, more ...grpc.DialOption) (*clientv3.Client, error) {
+	cfg, err := f.Config()
+	if err != nil {
+		return nil, err
+	}
+	cfg.DialOptions = append(cfg.DialOptions, more...)
+
+	// The client's own context: it ends with ctx during the call and is cut loose
+	// from it afterwards.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	detach := context.AfterFunc(ctx, end)
+	cfg.Context = life
+	client, err := clientv3.New(*cfg)
+	if !detach() && err == nil {
+		_ = client.Close()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		end()
+		return nil, err
+	}
+	// The client keeps its type, so that the library's checks for a nil one hold.
+	if f.Namespace != "" {
+		client.KV = namespace.NewKV(client.KV, f.Namespace)
+		client.Watcher = namespace.NewWatcher(client.Watcher, f.Namespace)
+		client.Lease = namespace.NewLease(client.Lease, f.Namespace)
+	}
+	return client, nil
+}
+
+// reconnecting is how attempts to connect follow one another. gRPC's own pauses
+// grow to two minutes: a lease would be lost, and a command would wait, long after
+// etcd is back.
+func reconnecting(attempt time.Duration) grpc.ConnectParams {
+	return grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+		MinConnectTimeout: attempt,
+	}
+}
+
+// remember keeps what was wrong with the connection when an attempt failed. gRPC
+// says it in the status of a request that waited for a connection in vain; the
+// client turns that into the bare error of the context.
+func (f *Flags) remember(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+	invoker grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
+	err := invoker(ctx, method, req, reply, cc, opts...)
+	f.judge(err)
+	return err
+}
+
+// rememberStream is remember for the opening of streams: renewals are some.
+func (f *Flags) rememberStream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
+	streamer grpc.Streamer, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	stream, err := streamer(ctx, desc, cc, method, opts...)
+	f.judge(err)
+	return stream, err
+}
+
+// judge takes the words of gRPC for a missing connection out of a status. A
+// request that got through says that the trouble is over.
+func (f *Flags) judge(err error) {
+	switch _, trouble, ok := strings.Cut(status.Convert(err).Message(), "latest balancer error: "); {
+	case err == nil:
+		f.trouble.Store("")
+	case ok:
+		trouble = strings.TrimPrefix(trouble, "connection error: desc = ")
+		if text, err := strconv.Unquote(trouble); err == nil {
+			trouble = strings.TrimPrefix(text, "transport: ")
+		}
+		f.trouble.Store(trouble)
+	}
+}

@@ -1,0 +1,192 @@
+//go:build linux
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/fence"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/instant"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+)
+
+// chaosFlags are the flags of "eldest chaos".
+type chaosFlags struct {
+	cfg      chaos.Config
+	faults   []string
+	json     string
+	progress bool
+}
+
+// The defaults of a run: about a minute.
+const (
+	chaosRounds       = 25
+	chaosSeriesRounds = 25
+)
+
+func newChaosCmd() *cobra.Command {
+	var f chaosFlags
+	cmd := &cobra.Command{
+		Use:     "chaos",
+		Short:   "Try elections with faults, and judge what happened",
+		Long:    chaosHelp,
+		Example: chaosExample,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(f.faults) == 1 && f.faults[0] == "list" {
+				return listFaults(cmd.OutOrStdout(), wantsChaosJSON(cmd))
+			}
+			if err := f.settle(cmd, args); err != nil {
+				return err
+			}
+			return runChaos(cmd, f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVar(&f.cfg.Contender, "contender", contender.Eldest, "whose election is tried: "+contender.Eldest+", etcd's "+contender.Concurrency+", or the "+contender.DropIn+" in its place")
+	fl.IntVar(&f.cfg.Rounds, "rounds", chaosRounds, "how many rounds; 0: as many as --duration allows")
+	fl.DurationVar(&f.cfg.Duration, "duration", 0, "begin no round after this time (default: no limit)")
+	fl.Uint64Var(&f.cfg.Seed, "seed", 0, "of the first series; each further one has the next (default: at random)")
+	fl.IntVar(&f.cfg.SeriesRounds, "series", chaosSeriesRounds, "rounds with one cluster")
+	fl.StringSliceVar(&f.faults, "faults", nil, "those that may occur, comma separated or repeated; \"list\" shows them (default: all)")
+	fl.IntVar(&f.cfg.Members, "members", 3, "members of etcd: 1, 3 or 5")
+	fl.IntVar(&f.cfg.Participants, "participants", 5, fmt.Sprintf("candidates, each a process: 2 to %d", chaos.MaxParticipants))
+	fl.DurationVar(&f.cfg.TTL, "ttl", time.Second, fmt.Sprintf("of the leases, in whole seconds, up to %v", chaos.MaxTTL))
+	fl.StringVar(&f.cfg.Dir, "dir", "", "keep the histories of all series in this directory (default: those with a violation,\nin a temporary one)")
+	fl.StringVar(&f.json, "json", "", "write the report as JSON to `FILE`, or to stdout instead of the table")
+	fl.Lookup("json").NoOptDefVal = toStdout
+	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
+	fl.StringVar(&f.cfg.Defect, "participant-defect", "", "make the participants defective: "+strings.Join(actor.Defects, ", "))
+	_ = fl.MarkHidden("participant-defect") // it is for tests of the harness
+	for _, role := range newChaosRoleCmds() {
+		cmd.AddCommand(role)
+	}
+	return cmd
+}
+
+// wantsChaosJSON is wantsJSON for a --json that names a file.
+func wantsChaosJSON(cmd *cobra.Command) bool { return cmd.Flags().Changed("json") }
+
+// settle refuses what cannot work, before anything is started.
+func (f *chaosFlags) settle(cmd *cobra.Command, args []string) error {
+	fl := cmd.Flags()
+	switch {
+	case len(args) == 1 && fl.Changed("json") && f.json == toStdout:
+		f.json = args[0]
+	case len(args) == 1:
+		return cli.Usagef("%q: surplus; a file is named by --json", args[0])
+	case fl.Changed("json") && f.json == "":
+		return cli.Usagef("--json=: names no file; use --json FILE, or --json alone for stdout")
+	case fl.Changed("dir") && f.cfg.Dir == "":
+		return cli.Usagef("--dir: names no directory")
+	}
+	if fl.Changed("duration") && !fl.Changed("rounds") {
+		f.cfg.Rounds = 0
+	}
+	if !fl.Changed("seed") {
+		f.cfg.Seed = rand.Uint64N(1 << 32)
+	}
+	if fl.Changed("faults") && len(f.faults) == 0 {
+		return cli.Usagef("--faults: names none; \"--faults list\" shows them")
+	}
+	faults, err := plan.Parse(f.faults)
+	if err != nil {
+		return cli.Usagef("--faults: %v; \"--faults list\" shows them", err)
+	}
+	if f.cfg.Members == 1 && len(f.faults) == 0 {
+		faults = withoutPeers(faults)
+	}
+	f.cfg.Faults = faults
+	if err := f.cfg.Check(); err != nil {
+		return cli.Exit(cli.ExitUsage, err)
+	}
+	if f.cfg.KeepAll = f.cfg.Dir != ""; f.cfg.KeepAll {
+		if err := os.MkdirAll(f.cfg.Dir, 0o755); err != nil {
+			return cli.Usagef("--dir: %v", err)
+		}
+	}
+	return nil
+}
+
+// withoutPeers leaves out what one member alone cannot have.
+func withoutPeers(faults []plan.Fault) []plan.Fault {
+	var kept []plan.Fault
+	for _, f := range faults {
+		if !plan.NeedsPeers(f) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// runChaos plays the rounds and says what they showed.
+func runChaos(cmd *cobra.Command, f chaosFlags) (err error) {
+	defer heedSignals(cmd)()
+	paper, err := openPaper("--json", f.json, cmd.OutOrStdout())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, paper.close()) }()
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	f.cfg.Process = func(role string, args ...string) *exec.Cmd {
+		return exec.Command(executable, append([]string{"chaos", role}, args...)...)
+	}
+	f.cfg.Member = []string{executable, "etcd", "member"}
+	show := newChaosProgress(cmd.ErrOrStderr(), f.progress, f.cfg)
+	f.cfg.Progress = show.Update
+	report, err := chaos.Run(cmd.Context(), f.cfg)
+	show.Close()
+	if err != nil {
+		return err
+	}
+	if err := f.write(cmd, paper, report); err != nil {
+		return err
+	}
+	switch {
+	case len(report.Violations) > 0:
+		return cli.Exit(cli.ExitFailed, nil)
+	case report.Interrupted:
+		return cli.Exit(exitInterrupted, nil)
+	case report.Void():
+		return cli.Exit(cli.ExitProvesNothing, nil)
+	}
+	return nil
+}
+
+// newChaosRoleCmds are hidden: what the processes of a run are called with.
+func newChaosRoleCmds() []*cobra.Command {
+	return []*cobra.Command{
+		{
+			Use: chaos.RoleParticipant, Short: "Be a participant of a chaos run", Hidden: true, Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return actor.Run(cmd.InOrStdin(), cmd.OutOrStdout()) },
+		},
+		{
+			Use: chaos.RoleStore, Short: "Be the fenced store of a chaos run", Hidden: true, Args: cobra.ExactArgs(2),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				zero, err := strconv.ParseInt(args[1], 10, 64)
+				if err != nil {
+					return err
+				}
+				return fence.Run(args[0], instant.Clock{Zero: time.Duration(zero)}, cmd.InOrStdin(), cmd.OutOrStdout())
+			},
+		},
+	}
+}

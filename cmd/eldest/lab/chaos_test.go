@@ -1,0 +1,133 @@
+//go:build linux
+
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+)
+
+func TestBadUsageOfChaos(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for line, reason := range map[string]string{
+		"surplus":                        "--json",
+		"--json a b":                     "at most 1 arg",
+		"--json=":                        "--json FILE",
+		"--json /no/such/dir/x":          "/no/such/dir",
+		"--dir=":                         "--dir",
+		"--dir /dev/null/x":              "--dir",
+		"--faults kill,kil":              `no fault "kil"`,
+		"--members 2":                    "1, 3 or 5",
+		"--members 1 --faults cut":       "more than one member",
+		"--participants 1":               "2 to 100",
+		"--participants 101":             "2 to 100",
+		"--ttl 61s":                      "up to 1m0s",
+		"--faults=":                      "names none",
+		"--rounds 0":                     "neither",
+		"--rounds -1":                    "neither",
+		"--series 0":                     "series",
+		"--ttl 1500ms":                   "whole seconds",
+		"--contender herd":               `"herd"`,
+		"--participant-defect nonsense":  "overstay",
+		"--duration 1m --no-such-flag":   "--no-such-flag",
+		"--seed -1":                      "--seed",
+		"--rounds 1 --members 3 surplus": "surplus",
+	} {
+		t.Run(line, func(t *testing.T) {
+			code, stdout, stderr := runLine(t, append([]string{"chaos"}, strings.Fields(line)...)...)
+			require.Equal(t, cli.ExitUsage, code, stderr)
+			require.Empty(t, stdout)
+			require.Contains(t, stderr, reason)
+			require.Contains(t, stderr, "--help")
+		})
+	}
+}
+
+func TestChaosListsItsFaults(t *testing.T) {
+	for _, line := range []string{"chaos --faults list", "chaos --faults list --json"} {
+		code, stdout, stderr := runLine(t, strings.Fields(line)...)
+		require.Equal(t, cli.ExitOK, code, stderr)
+		for _, i := range plan.All() {
+			require.Contains(t, stdout, string(i.Fault))
+			require.Contains(t, stdout, i.Summary)
+		}
+		require.Equal(t, strings.Contains(line, "json"), json.Valid([]byte(stdout)))
+	}
+	code, stdout, _ := runLine(t, "chaos", "--help")
+	require.Equal(t, cli.ExitOK, code)
+	require.Contains(t, stdout, "Exit codes:")
+	require.NotContains(t, stdout, "participant-defect", "that is for tests")
+	require.NotContains(t, stdout, "  "+chaos.RoleStore+" ", "that is for programs")
+}
+
+// found is a report of a run that found something in its second series.
+func found() *chaos.Report {
+	round := chaos.Round{Round: plan.Round{Number: 3, Strikes: []plan.Strike{{Fault: plan.Stop}, {Fault: plan.Skew}}}}
+	v := chaos.Violation{Seed: 8, Round: 3, Faults: []plan.Fault{plan.Stop}, Invariant: "leading", At: 4250 * time.Millisecond, Text: "two at once\x1b[2J"}
+	return &chaos.Report{
+		SeriesRounds: 100,
+		Contender:    "concurrency", Seed: 7, Rounds: 28, Members: 5, Participants: 5, TTL: 2 * time.Second, Seconds: 61,
+		InvalidBecause: []string{"seed 7 round 1: nobody is leader"},
+		Violations:     []chaos.Violation{v}, ByInvariant: map[string]int{"leading": 1},
+		Faults: []chaos.FaultLine{{Fault: plan.Stop, Injected: 4, Struck: 3, Violations: 1}, {Fault: plan.Skew, Injected: 2, Unsupported: 2}},
+		Series: []chaos.Series{{Seed: 7}, {Seed: 8, Rounds: []chaos.Round{round}, Violations: []chaos.Violation{v}, Kept: "kept/concurrency-8"}},
+	}
+}
+
+func TestTableOfChaos(t *testing.T) {
+	var out bytes.Buffer
+	faults := []plan.Fault{plan.Stop, plan.Skew}
+	require.NoError(t, chaosTable(&out, found(), faults, story.Style{}))
+	text := out.String()
+	for _, want := range []string{
+		"concurrency: 28 rounds, seed 7, 5 members, 5 participants, TTL 2s, 1:01",
+		"stop         4            3                       1",
+		"skew         2        n/a 2                       0",
+		"n/a: cannot be done to concurrency",
+		"INVALID seed 7 round 1: nobody is leader",
+		`VIOLATION leading: seed 8 round 3 (stop), 4.250s after the series began: "two at once\x1b[2J"`,
+		"again: eldest chaos --seed 8 --rounds 3 --series 100 --contender concurrency --members 5 --ttl 2s --faults stop,skew",
+		"history: kept/concurrency-8",
+		"1 violation: 1 leading",
+	} {
+		require.Contains(t, text, want)
+	}
+}
+
+// What was asked for is told beside what there was.
+func TestCommandOfChaosIsWhatWasAsked(t *testing.T) {
+	r := found()
+	r.Wanted = 40
+	cfg := chaos.Config{Rounds: 40, Faults: []plan.Fault{plan.Stop}}
+	require.Equal(t, "eldest chaos --seed 7 --rounds 40 --series 100 --contender concurrency --members 5 --ttl 2s --faults stop", commandOf(r, cfg))
+	require.Equal(t, "28 of 40 rounds", played(r))
+	cfg.Rounds, cfg.Duration, r.Wanted = 0, time.Minute, 0
+	require.Equal(t, "eldest chaos --seed 7 --series 100 --contender concurrency --members 5 --ttl 2s --faults stop --duration 1m0s", commandOf(r, cfg))
+	require.Equal(t, "28 rounds", played(r))
+}
+
+func TestVerdictsOfChaos(t *testing.T) {
+	require.Contains(t, verdict(&chaos.Report{Rounds: 1}, story.Style{}), "everything held")
+	require.Contains(t, verdict(&chaos.Report{}, story.Style{}), "INVALID")
+	require.Contains(t, verdict(&chaos.Report{Rounds: 1, InvalidBecause: []string{"x"}}, story.Style{}), "INVALID")
+	require.Contains(t, verdict(&chaos.Report{Rounds: 1, Interrupted: true}, story.Style{}), "interrupted")
+}
+
+func TestProgressOfChaos(t *testing.T) {
+	at := chaos.Progress{Series: 7, Round: 4, Text: "kill(leader) for 1s", Done: 9, Total: 30}
+	require.Equal(t, "chaos 10/30  0:18, about 0:42 left  seed 7 round 4: kill(leader) for 1s", chaosLine(at, 18*time.Second, 0))
+	at.Total, at.Violations, at.Invalid = 0, 2, 1
+	require.Equal(t, "chaos 10  0:18 of 1:00  2 VIOLATIONS  1 invalid  seed 7 round 4: kill(leader) for 1s", chaosLine(at, 18*time.Second, time.Minute))
+	require.Equal(t, "chaos: getting ready", chaosLine(chaos.Progress{}, 0, 0))
+}

@@ -1,0 +1,69 @@
+//go:build linux
+
+package lab
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos"
+	"github.com/eldest-io/eldest/internal/onrecord"
+)
+
+// What docs/faults.md says of the runs on record is what their reports say.
+func TestRecordOfChaosIsThatOfItsReports(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/faults.md")
+	require.NoError(t, err)
+	rows := map[string]string{} // by first cell
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.SplitN(line, "|", 3); len(cells) == 3 {
+			rows[strings.Trim(cells[1], " `")] = strings.TrimSpace(line)
+		}
+	}
+	ours, theirs := record(t, "eldest"), record(t, "concurrency")
+	for _, r := range []*chaos.Report{ours, theirs} {
+		violations := "0"
+		if len(r.Violations) > 0 {
+			bad := map[[2]uint64]bool{}
+			for _, v := range r.Violations {
+				bad[[2]uint64{v.Seed, uint64(v.Round)}] = true
+			}
+			violations = fmt.Sprintf("%d in %d rounds", len(r.Violations), len(bad))
+		}
+		require.Equal(t, fmt.Sprintf("| %s | %s | %.0f min | %d to %d | %d | %s | %s / %s / %s | %d | %s | %s | %s |",
+			r.Contender, thousands(r.Rounds), r.Seconds/60, r.Series[0].Seed, r.Series[len(r.Series)-1].Seed, len(r.InvalidBecause),
+			thousands(r.Tenures), thousands(r.Acked), thousands(r.Refused), thousands(r.Unclear), r.LongStops,
+			thousands(r.Samples), thousands(r.Fenced), violations), rows[r.Contender])
+	}
+	require.Empty(t, ours.Violations)
+	require.Equal(t, len(ours.Faults), len(theirs.Faults))
+	for i, l := range ours.Faults {
+		require.Equal(t, fmt.Sprintf("| `%s` | %s | %s |", l.Fault, struck(l), struck(theirs.Faults[i])), rows[string(l.Fault)])
+	}
+}
+
+func record(t *testing.T, contender string) *chaos.Report {
+	var r chaos.Report
+	require.NoError(t, onrecord.Read("../../..", "chaos-"+contender, &r))
+	require.Equal(t, contender, r.Contender)
+	return &r
+}
+
+func struck(l chaos.FaultLine) string {
+	effect := fmt.Sprint(l.Struck)
+	if l.Unsupported > 0 {
+		effect = "n/a"
+	}
+	return fmt.Sprintf("%d | %s | %d", l.Injected, effect, l.Violations)
+}
+
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}

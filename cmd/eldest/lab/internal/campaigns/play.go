@@ -1,0 +1,243 @@
+package campaigns
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
+	"github.com/eldest-io/eldest/election"
+)
+
+// Wire is what the scene is played on.
+type Wire interface {
+	// Await blocks until the messages so far are what is waited for.
+	Await(ctx context.Context, seen func([]wiretap.Message) bool) error
+	// Note has the transcript say what happens, beside somebody's lane.
+	Note(lane, text string)
+	// Cut has everything vanish that a lane sends, or is sent, until Mend.
+	Cut(lane string)
+	Mend(lane string)
+	// Freeze ends the recording.
+	Freeze()
+}
+
+// member is a candidate of the scene.
+type member struct {
+	lane      string
+	client    *clientv3.Client
+	session   contender.Session
+	candidate contender.Candidate
+	tenure    contender.Tenure // valid once won has delivered nil
+	// won says how its campaign ended, which giveUp ends.
+	won    chan error
+	giveUp context.CancelFunc
+}
+
+// scene is one being played.
+type scene struct {
+	Config
+	wire    Wire
+	members []*member
+}
+
+// Play plays a scene, until the act is over: until somebody leads again and has set up what
+// it needs, or ctx ends. What follows, the candidates' leaving, is not recorded. It blocks
+// until they have left.
+func Play(ctx context.Context, wire Wire, cfg Config) error {
+	if err := cfg.Check(); err != nil {
+		return err
+	}
+	s := &scene{Config: cfg, wire: wire}
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	err := s.enter(ctx, waiting)
+	if err == nil {
+		err = s.act(ctx)
+	}
+	wire.Freeze()
+	stop()
+	s.leave(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+// enter has all stand, one after another. The first leads when this returns, and each other
+// one waits for the one before.
+func (s *scene) enter(ctx, waiting context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	for i := range s.Candidates {
+		m := &member{lane: fmt.Sprintf("c%d", i+1), won: make(chan error, 1)}
+		client, err := s.Dial(m.lane)
+		if err != nil {
+			return err
+		}
+		m.client = client
+		s.members = append(s.members, m)
+		if err := s.join(ctx, m); err != nil {
+			return fmt.Errorf("%s: %w", m.lane, err)
+		}
+		campaign, giveUp := context.WithCancel(waiting)
+		m.giveUp = giveUp
+		go func() {
+			t, err := m.candidate.Campaign(campaign)
+			m.tenure = t
+			m.won <- err
+			if err != nil && campaign.Err() == nil {
+				fail(fmt.Errorf("%s: %w", m.lane, err))
+			}
+		}()
+		if i > 0 {
+			// Its predecessor's, and the look whether that is still there.
+			if err := s.settled(ctx, m.lane, s.watchesAtFirst()+1, s.looks()); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.leads(ctx, m); err != nil {
+			return err
+		}
+	}
+	if s.Act.silent() {
+		return s.renewed(ctx)
+	}
+	return nil
+}
+
+// join opens a session for a candidate, and makes it. Ours registers first, waits until that
+// has been said, and waits for its turn then; etcd's registers when it begins to wait.
+func (s *scene) join(ctx context.Context, m *member) error {
+	c, err := contender.Named(s.Contender)
+	if err != nil {
+		return err
+	}
+	if ours, ok := c.(contender.Ours); ok {
+		ours.Registered = func() { _ = s.settled(ctx, m.lane, s.watchesAtFirst(), 0) }
+		// No second looks at quiet watches, which would come when they come.
+		ours.Election = func(cfg *election.Config) { cfg.Recheck = -1 }
+		c = ours
+	}
+	if m.session, err = c.Open(ctx, m.client, s.TTL); err != nil {
+		return err
+	}
+	m.candidate, err = m.session.Candidate(s.Election, m.lane)
+	return err
+}
+
+// withdraw has a candidate leave the queue: by a call where it has one, else by the end of
+// its campaign's context.
+func (m *member) withdraw(ctx context.Context) error {
+	if c, ok := m.candidate.(interface{ Withdraw(context.Context) error }); ok {
+		return c.Withdraw(ctx)
+	}
+	m.giveUp()
+	select {
+	case err := <-m.won:
+		if err == nil {
+			return fmt.Errorf("%s was to withdraw, and leads", m.lane)
+		}
+		return nil // the end of its context
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// leads waits until a candidate leads.
+func (s *scene) leads(ctx context.Context, m *member) error {
+	select {
+	case err := <-m.won:
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.lane, err)
+		}
+		s.wire.Note(m.lane, "leads")
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// act has it happen, and waits until it is over.
+func (s *scene) act(ctx context.Context) error {
+	leader, second := s.members[0], s.members[1]
+	switch s.Act {
+	case Resign:
+		s.wire.Note(leader.lane, "resigns")
+		if err := leader.tenure.Resign(ctx); err != nil {
+			return err
+		}
+	case Withdraw:
+		s.wire.Note(second.lane, "withdraws")
+		if err := second.withdraw(ctx); err != nil {
+			return err
+		}
+		third := s.members[2]
+		return s.settled(ctx, third.lane, s.watchesAtFirst()+2, 2*s.looks())
+	case Delete:
+		if err := s.remove(ctx, leader.tenure.Key()); err != nil {
+			return err
+		}
+		if err := s.told(ctx, leader); err != nil {
+			return err
+		}
+		return s.leads(ctx, second)
+	case Crash:
+		s.wire.Note(leader.lane, "crashes")
+		s.wire.Cut(leader.lane)
+		// Its process is gone: nothing of it arrives any more, the end of its connection
+		// neither, which etcd would not heed.
+		_ = leader.client.Close()
+	case Cut:
+		s.wire.Note(leader.lane, "is cut off")
+		s.wire.Cut(leader.lane)
+		if err := s.told(ctx, leader); err != nil {
+			return err
+		}
+		s.wire.Note(leader.lane, "leads no more")
+	}
+	return s.leads(ctx, second)
+}
+
+// told waits until a leader knows that its tenure is over. Etcd's package tells only of the
+// lease's end; a key that was removed it does not notice.
+func (s *scene) told(ctx context.Context, m *member) error {
+	if s.Contender == contender.Concurrency && s.Act == Delete {
+		return nil
+	}
+	select {
+	case <-m.tenure.Context().Done():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// remove is what an operator does.
+func (s *scene) remove(ctx context.Context, key string) error {
+	client, err := s.Dial("operator")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	_, err = client.Delete(ctx, key)
+	return err
+}
+
+// leave ends all, while nobody listens any more.
+func (s *scene) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaving)
+	defer cancel()
+	for _, m := range s.members {
+		s.wire.Mend(m.lane)
+	}
+	for _, m := range s.members {
+		if m.session != nil && m.session.Close(ctx) != nil {
+			m.session.Abandon()
+		}
+		_ = m.client.Close()
+	}
+}

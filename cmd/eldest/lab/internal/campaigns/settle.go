@@ -1,0 +1,78 @@
+package campaigns
+
+import (
+	"context"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
+)
+
+// leaving bounds the end of a scene.
+const leaving = 10 * time.Second
+
+// watchesAtFirst is how many watches a candidate has before it waits for anybody: ours
+// watches its own key.
+func (s *scene) watchesAtFirst() int {
+	if s.Contender == contender.Eldest {
+		return 1
+	}
+	return 0
+}
+
+// looks is how often a candidate reads keys, beside its transactions, when it begins to
+// wait: ours looks whether its predecessor is still there, etcd's asks who that is.
+func (s *scene) looks() int { return 1 }
+
+// settled waits until a lane has that many watches in place, has been answered that many
+// reads, and is owed no answer.
+func (s *scene) settled(ctx context.Context, lane string, watches, reads int) error {
+	return s.wire.Await(ctx, func(messages []wiretap.Message) bool {
+		created, answered, owed := 0, 0, 0
+		for i := range messages {
+			m := &messages[i]
+			if m.Lane != lane || m.Kind == wiretap.Note {
+				continue
+			}
+			if !m.Stream {
+				switch m.Kind {
+				case wiretap.Request:
+					owed++
+				case wiretap.Answer, wiretap.End:
+					owed--
+				case wiretap.Note:
+				}
+			}
+			switch r := m.Body.(type) {
+			case *etcdserverpb.WatchResponse:
+				if r.Created {
+					created++
+				}
+			case *etcdserverpb.RangeResponse:
+				answered++
+			}
+		}
+		return created >= watches && answered >= reads && owed == 0
+	})
+}
+
+// renewed waits until every lease has been renewed, as far as its owner asks: ours asks a
+// majority after each answer.
+func (s *scene) renewed(ctx context.Context) error {
+	return s.wire.Await(ctx, func(messages []wiretap.Message) bool {
+		lanes := make(map[string]bool)
+		for i := range messages {
+			switch messages[i].Body.(type) {
+			case *etcdserverpb.LeaseKeepAliveResponse:
+				if s.Contender == contender.Concurrency {
+					lanes[messages[i].Lane] = true
+				}
+			case *etcdserverpb.MemberListResponse:
+				lanes[messages[i].Lane] = true
+			}
+		}
+		return len(lanes) >= len(s.members)
+	})
+}

@@ -1,0 +1,327 @@
+package chaos
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/fence"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/instant"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+)
+
+// roleWord, as the first argument, makes this test binary one of a run's processes.
+const roleWord = "chaos-role"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == roleWord {
+		if err := beRole(os.Args[2], os.Args[3:]); err != nil {
+			_, _ = os.Stderr.WriteString(err.Error() + "\n")
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	// They wait most of the time, and not for a processor. -parallel wins.
+	if err := flag.Set("test.parallel", "2"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func beRole(role string, args []string) error {
+	if role == RoleParticipant {
+		return actor.Run(os.Stdin, os.Stdout)
+	}
+	zero, err := strconv.ParseInt(args[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	return fence.Run(args[0], instant.Clock{Zero: time.Duration(zero)}, os.Stdin, os.Stdout)
+}
+
+// small is a run whose processes are this binary; members are the tests' own.
+func small(t *testing.T) Config {
+	t.Helper()
+	return Config{
+		Contender: contender.Eldest, Seed: 1, Rounds: 2, SeriesRounds: 25, Members: 3, Participants: 3,
+		Faults: plan.Names(), TTL: time.Second, Dir: t.TempDir(),
+		Process: func(role string, args ...string) *exec.Cmd {
+			return exec.Command(os.Args[0], append([]string{roleWord, role}, args...)...)
+		},
+	}
+}
+
+// patience bounds a run that may share its processors with others.
+const patience = 3 * time.Minute
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Each fault, once, on a real cluster: it takes effect, the election recovers, and all
+// that happened is in order.
+func TestEachFaultTakesEffect(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	s, err := build(ctx, small(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.close()) }()
+	require.NoError(t, s.begin(ctx))
+
+	var out Series
+	for i, f := range plan.Names() {
+		p := plan.Draw(2, i, []plan.Fault{f}, time.Second)
+		require.Equal(t, f, p.Strikes[0].Fault)
+		p.Number, p.Hold = i+1, min(p.Hold, 300*time.Millisecond)
+		r, err := s.play(ctx, p)
+		for again := 0; again < 2 && err == nil && r.Invalid != ""; again++ {
+			t.Logf("no effect, made once more: %v: %s", p, r.Invalid) // on a busy machine
+			r, err = s.play(ctx, p)
+		}
+		require.NoError(t, err, "%v", p)
+		require.Empty(t, r.Invalid, "%v", p)
+		require.Empty(t, r.Unsettled, "%v", p)
+		require.Len(t, r.Struck, 1)
+		require.NotEmpty(t, r.Struck[0].On)
+		out.Rounds = append(out.Rounds, r)
+	}
+	require.NoError(t, s.crew.Err())
+	require.NoError(t, s.rest(ctx))
+	require.NoError(t, s.part(ctx))
+	out.judge(s, false)
+	require.Empty(t, out.Violations)
+	require.Empty(t, out.Invalid)
+	for _, f := range plan.Names() {
+		require.Positive(t, out.Tally.Struck[string(f)], f)
+	}
+}
+
+// A fault that cannot be seen to take effect makes its round invalid, and the run with it.
+func TestNoEffectIsInvalid(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	cfg := small(t)
+	cfg.TTL = 30 * time.Second // nobody loses its lease, and leaves the lead to a waiter
+	s, err := build(ctx, cfg)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.close()) }()
+	require.NoError(t, s.begin(ctx))
+
+	s.field.Patience = 500 * time.Millisecond
+	// A waiter makes no guarded write whose reply could be lost.
+	r, err := s.play(ctx, plan.Round{Number: 1, Strikes: []plan.Strike{
+		{Fault: plan.LostReply, On: plan.Waiter, Reply: plan.WriteReply},
+		{Fault: plan.Compact},
+	}})
+	require.NoError(t, err)
+	require.Contains(t, r.Invalid, "no effect")
+	require.Empty(t, r.Struck)
+	var report Report
+	report.add(Series{Seed: 7, Rounds: []Round{r}})
+	require.Equal(t, 1, report.Invalid)
+	require.True(t, report.Void())
+	require.False(t, report.Held())
+	require.Contains(t, report.InvalidBecause[0], "seed 7 round 1")
+}
+
+// A clock that nobody reads runs at any rate without effect.
+func TestSkewOfAClockThatNobodyReadsIsInvalid(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	cfg := small(t)
+	cfg.Defect = actor.Perfect
+	s, err := build(ctx, cfg)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.close()) }()
+	require.NoError(t, s.begin(ctx))
+	s.field.Patience = time.Second
+	r, err := s.play(ctx, plan.Round{Number: 1, Strikes: []plan.Strike{{Fault: plan.Skew, Rate: 1.05}}})
+	require.NoError(t, err)
+	require.Contains(t, r.Invalid, "nobody has read the clock")
+}
+
+func TestRunHolds(t *testing.T) {
+	t.Parallel()
+	var told []Progress
+	var cfg Config
+	var r *Report
+	for range 3 { // a run in which a fault took no effect proves nothing, and is made once more
+		told, cfg = nil, small(t)
+		cfg.KeepAll = true
+		cfg.SeriesRounds = 1
+		cfg.Progress = func(p Progress) { told = append(told, p) }
+		var err error
+		r, err = Run(within(t), cfg)
+		require.NoError(t, err)
+		if !r.Void() {
+			break
+		}
+	}
+	require.True(t, r.Held(), "%v %v", r.Violations, r.InvalidBecause)
+	require.Equal(t, 2, r.Rounds)
+	require.Len(t, r.Series, 2)
+	require.EqualValues(t, 2, r.Series[1].Seed)
+	require.Len(t, told, 2)
+	require.Equal(t, Progress{Series: 2, Round: 1, Text: plan.Draw(2, 1, cfg.Faults, cfg.TTL).String(), Done: 1, Total: 2}, told[1])
+	for _, s := range r.Series {
+		require.Positive(t, s.Seconds)
+		for _, name := range []string{"history.jsonl", "history.txt", "register.html"} {
+			require.FileExists(t, filepath.Join(s.Kept, name))
+		}
+	}
+	sum := 0
+	for _, l := range r.Faults {
+		sum += l.Struck
+	}
+	require.GreaterOrEqual(t, sum, 2)
+}
+
+// A harness that cannot fail proves nothing: participants with a defect must be caught,
+// each by what is there to catch it.
+func TestDefectsAreCaught(t *testing.T) {
+	t.Parallel()
+	for defect, caught := range map[string][]string{
+		actor.Overstay:  {"leading"},
+		actor.Unguarded: {"I2", "linear"},
+		actor.Linger:    {"healing", "left"},
+		actor.Forget:    {"left"},
+	} {
+		t.Run(defect, func(t *testing.T) {
+			t.Parallel()
+			catch(t, caught, func(cfg *Config) {
+				cfg.Defect, cfg.Rounds = defect, 3
+				cfg.Faults = []plan.Fault{plan.Resign, plan.Revoke}
+			})
+		})
+	}
+}
+
+// catch plays series after series until each of the invariants has been found broken.
+// Whether one series breaks it is a matter of luck: that a stopped process wakes in the
+// middle of a write, say. That ten in a row do not is a harness that does not see.
+func catch(t *testing.T, caught []string, set func(*Config)) {
+	t.Helper()
+	found := map[string]int{}
+	missing := func(name string) bool { return found[name] == 0 }
+	var seen []Violation
+	for try := range 10 {
+		cfg := small(t)
+		set(&cfg)
+		cfg.Seed += uint64(try)
+		r, err := Run(within(t), cfg)
+		require.NoError(t, err)
+		for name, n := range r.ByInvariant {
+			found[name] += n
+		}
+		seen = append(seen, r.Violations...)
+		for _, v := range r.Violations {
+			require.NotZero(t, v.Seed)
+		}
+		if len(r.Violations) > 0 {
+			require.False(t, r.Held())
+			require.FileExists(t, filepath.Join(r.Series[0].Kept, "history.jsonl"))
+		}
+		if !slices.ContainsFunc(caught, missing) {
+			return
+		}
+	}
+	require.Fail(t, "not caught", "%v of %v: %v", slices.DeleteFunc(caught, func(name string) bool { return !missing(name) }), caught, seen)
+}
+
+// The harness finds what is known to be wrong with etcd's own package: it counts its
+// deadline from the receipt of an answer, and a stopped leader is sure to lead at its first
+// use afterwards.
+func TestConcurrencyPackageIsCaught(t *testing.T) {
+	t.Parallel()
+	catch(t, []string{"leading"}, func(cfg *Config) {
+		cfg.Contender, cfg.Seed, cfg.Rounds = contender.Concurrency, 201, 12
+		cfg.Faults = []plan.Fault{plan.Stop, plan.Delay, plan.Delete}
+	})
+}
+
+func TestInterruptedRunReports(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(within(t))
+	cfg := small(t)
+	cfg.Rounds = 1000
+	cfg.Faults = []plan.Fault{plan.Compact} // which takes effect on the busiest machine
+	cfg.Progress = func(p Progress) {
+		if p.Round == 2 {
+			cancel()
+		}
+	}
+	r, err := Run(ctx, cfg)
+	require.NoError(t, err)
+	require.True(t, r.Interrupted)
+	require.Equal(t, 1, r.Rounds)
+	require.Empty(t, r.Violations)
+	require.Empty(t, r.InvalidBecause)
+}
+
+// What is judged does not grow any more, wherever it was broken off: a write that is
+// acknowledged while histories are being read would be one without a change in etcd.
+func TestBrokenOffHistoryIsWhole(t *testing.T) {
+	t.Parallel()
+	ctx := within(t)
+	s, err := build(ctx, small(t))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.close()) }()
+	require.NoError(t, s.begin(ctx))
+	require.Eventually(t, func() bool {
+		h, err := load(s.files())
+		return err == nil && h.Tally().Acked > 0
+	}, patience, 20*time.Millisecond, "nothing is written")
+
+	require.NoError(t, s.halt())
+	h, err := load(s.files())
+	require.NoError(t, err)
+	require.Empty(t, h.Judge())
+	for range 20 { // in which the leader would have written
+		time.Sleep(10 * time.Millisecond)
+		again, err := load(s.files())
+		require.NoError(t, err)
+		require.Equal(t, h.Tally(), again.Tally())
+	}
+	require.NoError(t, s.halt(), "nothing is left to be halted")
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	for name, spoil := range map[string]func(*Config){
+		"contender":    func(c *Config) { c.Contender = "herd" },
+		"rounds":       func(c *Config) { c.Rounds = 0 },
+		"negative":     func(c *Config) { c.Duration = -1 },
+		"series":       func(c *Config) { c.SeriesRounds = 0 },
+		"members":      func(c *Config) { c.Members = 2 },
+		"participants": func(c *Config) { c.Participants = 1 },
+		"a crowd":      func(c *Config) { c.Participants = MaxParticipants + 1 },
+		"ttl":          func(c *Config) { c.TTL = 1500 * time.Millisecond },
+		"no ttl":       func(c *Config) { c.TTL = 0 },
+		"long ttl":     func(c *Config) { c.TTL = MaxTTL + time.Second },
+		"faults":       func(c *Config) { c.Faults = nil },
+		"peers":        func(c *Config) { c.Members = 1 },
+		"defect":       func(c *Config) { c.Defect = "none" },
+		"no clock":     func(c *Config) { c.Contender, c.Faults = contender.Concurrency, []plan.Fault{plan.Skew} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := small(t)
+			spoil(&cfg)
+			r, err := Run(t.Context(), cfg)
+			require.ErrorIs(t, err, ErrInvalid)
+			require.Nil(t, r)
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+)
+
+// ErrInvalid is returned for a Config that makes no run; nothing was started.
+var ErrInvalid = errors.New("invalid run")
+
+// The roles of the processes that a run starts.
+const (
+	RoleParticipant = "participant"
+	RoleStore       = "store"
+)
+
+// Limits of Config.
+const (
+	// MaxParticipants is how many processes one machine is asked to run: with more of
+	// them the machine is what is tried.
+	MaxParticipants = 100
+	// MaxTTL bounds what a round waits for.
+	MaxTTL = time.Minute
+)
+
+// Contenders are the elections that can be tried: those that a program would use.
+var Contenders = []string{contender.Eldest, contender.Concurrency, contender.DropIn}
+
+// Config says what to try, and how hard.
+type Config struct {
+	// Contender is whose election is tried, one of Contenders.
+	Contender string
+	// Seed is that of the first series; each further one has the next.
+	Seed uint64
+	// Rounds is how many there are at most, Duration for how long new ones begin; 0
+	// of one means that the other decides.
+	Rounds   int
+	Duration time.Duration
+	// SeriesRounds is how many rounds there are with one cluster.
+	SeriesRounds int
+	// Members is 1, 3 or 5; Participants 2 to MaxParticipants.
+	Members, Participants int
+	// Faults are those that may occur.
+	Faults []plan.Fault
+	// TTL is that of the leases, in whole seconds, up to MaxTTL.
+	TTL time.Duration
+	// Dir is where histories are kept: of all series if KeepAll, else of those with
+	// a violation.
+	Dir     string
+	KeepAll bool
+	// Defect is one of actor.Defects, for tests of the harness.
+	Defect string
+
+	// Process makes the command of a role; Member is the command line of a member,
+	// to which its flags are appended.
+	Process func(role string, args ...string) *exec.Cmd
+	Member  []string
+	// Progress, if set, is called before each round and after the last. It must not
+	// block.
+	Progress func(Progress)
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Series uint64 // its seed
+	Round  int    // in the series; 0: it starts
+	Text   string // the round's faults
+	// Done and Total count rounds; Total is 0 where the time decides.
+	Done, Total         int
+	Violations, Invalid int
+}
+
+// Recovery is how soon after the faults somebody must lead, and the queue must be right.
+func (c Config) Recovery() time.Duration { return c.TTL + 3*time.Second }
+
+// Check refuses what makes no run. The error wraps ErrInvalid.
+func (c Config) Check() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+	}
+	switch {
+	case !slices.Contains(Contenders, c.Contender):
+		return bad("contender %q; there are %s", c.Contender, strings.Join(Contenders, ", "))
+	case c.Rounds < 0 || c.Duration < 0:
+		return bad("%d rounds and a duration of %v: neither can be negative", c.Rounds, c.Duration)
+	case c.Rounds == 0 && c.Duration == 0:
+		return bad("neither a number of rounds nor a duration")
+	case c.SeriesRounds < 1:
+		return bad("series of %d rounds", c.SeriesRounds)
+	case !slices.Contains([]int{1, 3, 5}, c.Members):
+		return bad("%d members; it can be 1, 3 or 5", c.Members)
+	case c.Participants < 2 || c.Participants > MaxParticipants:
+		return bad("%d participants; it takes 2 to %d", c.Participants, MaxParticipants)
+	case c.TTL < time.Second || c.TTL > MaxTTL || c.TTL%time.Second != 0:
+		return bad("a TTL of %v; want whole seconds, 1s or more, up to %v", c.TTL, MaxTTL)
+	case len(c.Faults) == 0:
+		return bad("no faults")
+	case c.Defect != "" && !slices.Contains(actor.Defects, c.Defect):
+		return bad("defect %q; there are %s", c.Defect, strings.Join(actor.Defects, ", "))
+	}
+	if c.Contender != contender.Eldest && !slices.ContainsFunc(c.Faults, func(f plan.Fault) bool { return !plan.NeedsClock(f) }) {
+		return bad("%s, of %s, which cannot be given a clock: no fault would take effect", plan.Skew, c.Contender)
+	}
+	if c.Members == 1 {
+		for _, f := range c.Faults {
+			if plan.NeedsPeers(f) {
+				return bad("%s takes more than one member", f)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package chaos
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+)
+
+// Keys that go within a second of the moment in which a former leader of etcd went on were
+// taken away by etcd; earlier and later ones, and what is no candidate's, were not.
+func TestTakenByEtcd(t *testing.T) {
+	gone := func(at time.Duration, key string, token int64) oracle.Change {
+		return oracle.Change{At: at, Key: key, Create: token, Deleted: true}
+	}
+	h := &oracle.History{About: oracle.About{Prefix: "chaos/", TTL: 2 * time.Second}, Changes: []oracle.Change{
+		gone(4*time.Second-1, "chaos/1a", 2),
+		gone(4*time.Second, "chaos/1b", 3),
+		{At: 4*time.Second + 1, Key: "chaos/1c", Create: 9},
+		gone(4*time.Second+2, "chaos-data", 4),
+		gone(5*time.Second-1, "chaos/1d", 5),
+		gone(5*time.Second, "chaos/1e", 6),
+		gone(9*time.Second, "chaos/1f", 7),
+	}}
+	require.Empty(t, takenByEtcd(h, nil))
+	taken := takenByEtcd(h, []time.Duration{time.Second, 4 * time.Second})
+	require.Len(t, taken, 2)
+	for i, want := range []oracle.Event{{Token: 3, Key: "chaos/1b", Lease: 0x1b}, {Token: 5, Key: "chaos/1d", Lease: 0x1d}} {
+		require.Equal(t, oracle.Removed, taken[i].Kind)
+		require.Equal(t, 4*time.Second, taken[i].At)
+		require.Equal(t, want.Token, taken[i].Token)
+		require.Equal(t, want.Key, taken[i].Key)
+		require.Equal(t, want.Lease, taken[i].Lease)
+		require.Equal(t, taken[i].Until, []time.Duration{6 * time.Second, 7*time.Second - 1}[i], "its lease ends by itself")
+	}
+}
+
+// What a whole run had the occasion for and never had makes it invalid.
+func TestRunMustHaveHadItsOccasions(t *testing.T) {
+	stops := func(n int) []Round {
+		var rounds []Round
+		for range n {
+			rounds = append(rounds, Round{Round: plan.Round{Strikes: []plan.Strike{{Fault: plan.Stop, On: plan.Leader}}}})
+		}
+		return rounds
+	}
+	for name, c := range map[string]struct {
+		report Report
+		lacks  int
+	}{
+		"never stopped for long":    {Report{Series: []Series{{Rounds: stops(stopsOfLeaders - 5)}, {Rounds: stops(5)}}}, 1},
+		"stopped for long, once":    {Report{LongStops: 1, Series: []Series{{Rounds: stops(stopsOfLeaders)}}}, 0},
+		"not stopped often":         {Report{Series: []Series{{Rounds: stops(stopsOfLeaders - 1)}}}, 0},
+		"never refused":             {Report{Rounds: roundsWithWrites}, 1},
+		"refused, once":             {Report{Rounds: roundsWithWrites, Refused: 1}, 0},
+		"few rounds, never refused": {Report{Rounds: roundsWithWrites - 1}, 0},
+		"never fenced off":          {Report{LongStops: longStopsWithWrites}, 1},
+		"fenced off, once":          {Report{LongStops: longStopsWithWrites, FencedOff: 1}, 0},
+		"few long stops":            {Report{LongStops: longStopsWithWrites - 1}, 0},
+	} {
+		c.report.prove()
+		require.Len(t, c.report.InvalidBecause, c.lacks, name)
+	}
+}

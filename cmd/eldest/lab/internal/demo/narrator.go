@@ -1,0 +1,204 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+)
+
+// narrator tells the facts to people. Safe for concurrent use.
+type narrator struct {
+	tape  *story.Tape
+	style story.Style
+
+	mu    sync.Mutex
+	names map[string]string // by key
+	led   map[string]bool   // by key
+	told  map[string]bool   // reasons that were given already
+}
+
+func newNarrator(t *story.Tape, style story.Style) *narrator {
+	return &narrator{tape: t, style: style, names: make(map[string]string), led: make(map[string]bool), told: make(map[string]bool)}
+}
+
+// fact tells one fact, and the first time of its kind also why it is so.
+func (n *narrator) fact(f Fact) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	who, colour, text, why := n.words(f)
+	if text == "" {
+		return
+	}
+	lines := []string{n.style.Paint(colour, fmt.Sprintf("%-9s %s", who, text))}
+	if why != "" && !n.told[why] {
+		n.told[why] = true
+		lines = append(lines, n.style.Paint(story.Dim, fmt.Sprintf("%-9s   (%s)", "", why)))
+	}
+	n.tape.At(f.At, rankOf(f.Kind), lines...)
+}
+
+func rankOf(k Kind) story.Rank {
+	switch k {
+	case Acted:
+		return story.Cause
+	case Observed, Guarded, Exited:
+		return story.Onlooker
+	default:
+		return story.Effect
+	}
+}
+
+// words needs mu.
+func (n *narrator) words(f Fact) (who string, colour story.Ink, text, why string) {
+	switch f.Kind {
+	case Registered:
+		n.names[f.Key] = f.Actor
+		text = fmt.Sprintf("stands: key %s, token %d, through %s; ", shortKey(f.Key), f.Token, f.Member)
+		if f.Predecessor == "" {
+			text += "nobody is before it"
+		} else {
+			text += fmt.Sprintf("number %d, behind %s", f.Queue, n.name(f.Predecessor))
+		}
+		return f.Actor, story.Plain, text, "the token is its key's create revision: etcd gives it, it only grows, it is the place in the queue"
+	case Waiting:
+		return f.Actor, story.Plain, fmt.Sprintf("waits for %s's key %s to go", n.name(f.Predecessor), shortKey(f.Predecessor)),
+			"it watches that one key and no other: in a queue of any length one departure wakes one waiter"
+	case Won:
+		n.led[f.Key] = true
+		return f.Actor, story.Green, fmt.Sprintf("LEADS with token %d", f.Token),
+			"it has proof, as of one revision, that its key is there and that no key is older"
+	case Jeopardy:
+		return f.Actor, story.Yellow, "could not renew its lease: " + f.Cause,
+			"one failure is none: it tries again until its own deadline, which is before etcd's"
+	case Recovered:
+		return f.Actor, story.Plain, "renewed its lease after all", ""
+	case Lost:
+		text = "is out of the queue: " + f.Cause
+		if n.led[f.Key] {
+			text = "LEADS NO MORE: " + f.Cause
+		}
+		return f.Actor, story.Red, text, ""
+	case Resigned:
+		if n.led[f.Key] {
+			return f.Actor, story.Yellow, "resigned: first it stopped leading, then it deletes its key", ""
+		}
+		return f.Actor, story.Plain, "left the queue", ""
+	case Exited:
+		return f.Actor, story.Dim, exitWords(f), ""
+	case Acted:
+		return "demo", story.Bold, n.actWords(f), ""
+	case Observed:
+		return n.observed(f)
+	case Guarded:
+		return n.guarded(f)
+	default:
+		return "", story.Plain, "", ""
+	}
+}
+
+func (n *narrator) name(key string) string {
+	if name, ok := n.names[key]; ok {
+		return name
+	}
+	return shortKey(key)
+}
+
+func (n *narrator) actWords(f Fact) string {
+	switch f.Act {
+	case Resign:
+		return fmt.Sprintf("sends SIGTERM to %s, the leader", f.Actor)
+	case Withdraw:
+		return fmt.Sprintf("sends SIGTERM to %s, which waits", f.Actor)
+	case Kill:
+		return fmt.Sprintf("sends SIGKILL to %s, the leader", f.Actor)
+	case Delete:
+		return fmt.Sprintf("deletes %s, the key of %s, the leader", shortKey(f.Key), f.Actor)
+	case Cut:
+		return fmt.Sprintf("cuts %s off from the other members; the leader %s reaches %s only", f.Member, f.Actor, f.Member)
+	case Mend:
+		return fmt.Sprintf("joins %s to the others again", f.Member)
+	default:
+		return ""
+	}
+}
+
+// exitWords says nothing where nothing is left to say.
+func exitWords(f Fact) string {
+	switch f.Code {
+	case codeLeft, codeKilled:
+		return ""
+	case codeLost:
+		return "ended its process with exit code 3, \"lost\""
+	default:
+		return fmt.Sprintf("ended its process with exit code %d: %s", f.Code, f.Cause)
+	}
+}
+
+func (n *narrator) observed(f Fact) (who string, colour story.Ink, text, why string) {
+	const observer = "observer"
+	switch f.State {
+	case eldest.Led.String():
+		return observer, story.Cyan, fmt.Sprintf("sees %s lead, token %d", f.Actor, f.Token),
+			"it keeps one watch on the whole queue, holds no lease and never stands"
+	case eldest.Nobody.String():
+		return observer, story.Cyan, "sees nobody lead", ""
+	default:
+		return observer, story.Cyan, "does not know who leads: " + f.Cause,
+			"\"nobody leads\" and \"I do not know\" are different answers"
+	}
+}
+
+func (n *narrator) guarded(f Fact) (who string, colour story.Ink, text, why string) {
+	write := fmt.Sprintf("writes as %s, with token %d: ", n.name(f.Key), f.Token)
+	switch {
+	case f.Accepted:
+		return "writer", story.Green, write + "accepted", ""
+	case f.Found == 0:
+		return "writer", story.Red, write + "REFUSED by etcd, that key is gone" + extra(f.Cause),
+			"each write says: only if this key has this create revision; a late one of an old leader cannot pass"
+	default:
+		return "writer", story.Red, write + fmt.Sprintf("REFUSED by etcd, the key has token %d", f.Found), ""
+	}
+}
+
+// extra is for an error that is no refusal.
+func extra(cause string) string {
+	if cause == "" {
+		return ""
+	}
+	return " (" + cause + ")"
+}
+
+// margin is where untimed lines of a scene begin: under the names.
+const margin = "         "
+
+// scene prints a heading and what to look for.
+func (n *narrator) scene(number int, title string, why ...string) {
+	lines := []string{"", n.style.Paint(story.Bold, fmt.Sprintf("%d. %s", number, title))}
+	for _, w := range why {
+		lines = append(lines, "   "+w)
+	}
+	n.tape.Say(lines...)
+}
+
+// queue draws the queue, the eldest first.
+func (n *narrator) queue(names []string, token eldest.Token) {
+	if len(names) == 0 {
+		n.tape.Say(margin + "queue: empty")
+		return
+	}
+	first := n.style.Paint(story.Green, fmt.Sprintf("%s(leader, token %d)", names[0], token))
+	n.tape.Say(margin + "queue: " + strings.Join(append([]string{first}, names[1:]...), " <- "))
+}
+
+// shortKey is the end of a candidate's key: enough to tell keys apart.
+func shortKey(key string) string {
+	const tail = 4
+	if len(key) <= tail {
+		return key
+	}
+	return ".." + key[len(key)-tail:]
+}

@@ -1,0 +1,74 @@
+package plays_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+)
+
+// binary is the real command, built once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "eldest-plays-test-")
+	if err != nil {
+		return "", err
+	}
+	return clitest.Build("../../..", dir)
+})
+
+// performance is a play that is going on.
+type performance struct {
+	*clitest.Process
+	tmp string
+}
+
+// limit bounds one performance.
+const limit = 3 * time.Minute
+
+// perform starts "eldest" with the name of a play and its flags.
+func perform(t *testing.T, args ...string) *performance {
+	t.Helper()
+	path, err := binary()
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	t.Cleanup(cancel)
+	cmd, tmp := exec.CommandContext(ctx, path, args...), t.TempDir()
+	// What a shell may have set must not reach the candidates.
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "ETCDCTL_USER=nobody:nothing", "ELDEST_ENDPOINTS=127.0.0.1:1")
+	return &performance{clitest.Start(t, cmd), tmp}
+}
+
+// until reads JSON lines up to an event and act.
+func (p *performance) until(event, act string) {
+	p.T.Helper()
+	for line := range p.Lines {
+		var f struct{ Event, Act string }
+		require.NoError(p.T, json.Unmarshal([]byte(line), &f))
+		if f.Event == event && f.Act == act {
+			return
+		}
+	}
+	require.Fail(p.T, "the output ended", "without %s %s: %s", event, act, p.Errors())
+}
+
+// exit waits for the end, which comes with that of the output, and returns the exit code.
+func (p *performance) exit() int {
+	p.Rest()
+	<-p.Done
+	return p.ProcessState.ExitCode()
+}
+
+// left is what is still in the temporary directory.
+func (p *performance) left() []string {
+	names, err := filepath.Glob(filepath.Join(p.tmp, "*"))
+	require.NoError(p.T, err)
+	return names
+}

@@ -1,0 +1,167 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+)
+
+// Summary is what --json ends with.
+type Summary struct {
+	Event      string          `json:"event"` // "summary"
+	OK         bool            `json:"ok"`
+	Seed       uint64          `json:"seed"`
+	DurationMS int64           `json:"duration_ms"`
+	Checks     []story.Verdict `json:"checks"`
+	Acts       []ActRow        `json:"acts"`
+	// Broken says why the play did not come to its end.
+	Broken string `json:"broken,omitempty"`
+}
+
+// ActRow is what one act did to the service.
+type ActRow struct {
+	Act      Act          `json:"act"`
+	Node     string       `json:"node"`
+	OldToken eldest.Token `json:"old_token"`
+	// Successor and NewToken are empty and 0 where the leader stayed.
+	Successor string       `json:"successor,omitempty"`
+	NewToken  eldest.Token `json:"new_token,omitempty"`
+	// TookMS is the time from the act to the successor's win, SilenceMS the longest
+	// time in which the client had no answer from any node; both in milliseconds.
+	TookMS    float64 `json:"took_ms"`
+	SilenceMS float64 `json:"silence_ms"`
+	// What became of the requests that were begun during the act. Refused and Open are
+	// writes, Failed are reads.
+	Done    int `json:"done"`
+	Refused int `json:"refused"`
+	Open    int `json:"open"`
+	Failed  int `json:"failed"`
+}
+
+// rows renders the acts.
+func rows(x *exhibits) []ActRow {
+	var all []ActRow
+	for _, s := range x.spans() {
+		r := ActRow{
+			Act: s.Act, Node: s.Node, OldToken: s.Token, SilenceMS: inMillis(s.silence()),
+			Done:    s.count(func(a Attempt) bool { return a.Outcome == Done }),
+			Refused: s.count(func(a Attempt) bool { return a.Outcome == Refused }),
+			Open:    s.count(func(a Attempt) bool { return a.Outcome == Open }),
+			Failed:  s.count(func(a Attempt) bool { return a.Outcome == Failed }),
+		}
+		if s.successor != nil {
+			r.Successor, r.NewToken, r.TookMS = s.successor.Node, s.successor.Token, inMillis(s.successor.At.Sub(s.At))
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func inMillis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func fromMillis(ms float64) string {
+	return story.Millis(time.Duration(ms * float64(time.Millisecond)))
+}
+
+// words renders one act for people.
+func (r ActRow) words(style story.Style) string {
+	what := map[Act]string{Stop: "stopped", Kill: "was killed", Suspend: "was suspended", CutLeader: "was cut off", CutFollower: "was cut off"}[r.Act]
+	change := fmt.Sprintf("%s led after %8s", r.Successor, fromMillis(r.TookMS))
+	if r.Successor == "" {
+		change = fmt.Sprintf("%-21s", "the leader stayed")
+	}
+	requests := fmt.Sprintf("requests: %3d done; writes: %2d refused, %2d open; reads: %2d failed; longest without an answer %s", r.Done, r.Refused, r.Open, r.Failed, fromMillis(r.SilenceMS))
+	return fmt.Sprintf("%s %-13s %s   %s", r.Node, what, style.Paint(story.Bold, change), style.Paint(story.Dim, requests))
+}
+
+// summary judges, prints what was found, and returns ErrViolated unless everything
+// held, the play came to its end, and nothing was left behind (left is nil).
+func (s *stage) summary(facts []Fact, attempts []Attempt, evidence []Change, broken, left error) error {
+	sum := Summary{
+		Event: "summary", Seed: s.cfg.Seed,
+		DurationMS: time.Since(s.tape.Start()).Milliseconds(),
+		Checks:     Audit(facts, attempts, evidence, s.cfg.limits()),
+		Acts:       s.reckoned(rows(exhibit(story.InOrder(facts), story.InOrder(attempts), evidence))),
+	}
+	sum.OK = broken == nil && left == nil && len(story.Failed(sum.Checks)) == 0
+	if err := errors.Join(broken, left); err != nil {
+		sum.Broken = err.Error()
+	}
+	if s.cfg.JSON {
+		s.lines.Print(sum)
+	} else {
+		s.printSummary(sum, left)
+	}
+	if !sum.OK {
+		return errors.Join(ErrViolated, broken, left)
+	}
+	return nil
+}
+
+func (s *stage) printSummary(sum Summary, left error) {
+	style := s.cfg.Style
+	lines := []string{"", style.Paint(story.Bold, "Acts")}
+	for _, r := range sum.Acts {
+		lines = append(lines, "  "+r.words(style))
+	}
+	lines = append(lines, "", style.Paint(story.Bold, "Audited: what the client was told against everything that happened in etcd"))
+	lines = append(lines, style.Verdicts(sum.Checks)...)
+	if sum.Broken != "" {
+		lines = append(lines, "", style.Paint(story.Red, "The play did not come to its end: "+sum.Broken))
+	}
+	verdict := style.Paint(story.Green, "All of it held.")
+	if !sum.OK {
+		verdict = style.Paint(story.Red, "NOT all of it held.")
+	}
+	lines = append(lines, "", fmt.Sprintf("%s %.1f s, seed %d; %s.", verdict, float64(sum.DurationMS)/1000, sum.Seed, endWords(left)))
+	s.tape.Say(lines...)
+}
+
+// tally keeps how the service fared in the last act, which is over, with all of its
+// requests, and tells it. Before the first act there is nothing to tell.
+func (s *stage) tally() {
+	all := rows(exhibit(s.history.Facts(), s.attempts.Facts(), nil))
+	if len(all) == 0 {
+		return
+	}
+	row := all[len(all)-1]
+	s.acts = append(s.acts, row)
+	if !s.cfg.JSON {
+		s.tape.Say(strings.Repeat(" ", len("  0.000  ")) + row.words(s.cfg.Style))
+	}
+}
+
+// reckoned puts the figures that were told during the play in the place of those of the
+// same acts. An act that did not come to its end has the ones that are given.
+func (s *stage) reckoned(all []ActRow) []ActRow {
+	copy(all, s.acts)
+	return all
+}
+
+// introduce tells what is about to happen.
+func (s *stage) introduce() {
+	if s.cfg.JSON {
+		return
+	}
+	rounds := "each act once"
+	if s.cfg.Rounds > 1 {
+		rounds = fmt.Sprintf("%d rounds of acts", s.cfg.Rounds)
+	}
+	s.tape.Say(
+		fmt.Sprintf("eldest service: an etcd cluster of %d members, %d nodes of a key-value service, leases of %v; %s, seed %d",
+			nodes, nodes, s.cfg.TTL, rounds, s.cfg.Seed),
+		s.cfg.Style.Paint(story.Dim, "Everything runs on this machine and is gone afterwards. Times are seconds since the start. Ctrl-C ends it."),
+	)
+}
+
+// endWords says what close achieved.
+func endWords(err error) string {
+	if err != nil {
+		return "not everything could be cleaned up: " + err.Error()
+	}
+	return "all processes are ended, all data is removed"
+}

@@ -1,0 +1,130 @@
+package storm_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/service"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/witness"
+	"github.com/eldest-io/eldest/curator/kv/kvpb"
+)
+
+// What the greedy client holds and sends, for each node.
+const (
+	stalled = 8   // streams of each kind that are held
+	large   = 12  // large messages at once
+	crowd   = 150 // small calls at once
+
+	// big is how large each of the bigs is that stalled readers ask for: together they
+	// are more than any window.
+	big, bigs = 256 << 10, 12
+	// tooBig is more than the service takes, and less than a message may have: it goes
+	// all the way to the leader, and nothing stays in etcd.
+	tooBig = 1 << 20
+
+	// hold is how long a stream is held.
+	hold = 3 * time.Second
+)
+
+// greedy asks for more than its share on all routes until ctx ends.
+func (s *storm) greedy(ctx context.Context, routes []route) {
+	for _, r := range routes {
+		for range stalled {
+			s.work(ctx, r, true, pause, (*worker).deafReader)
+			s.work(ctx, r, true, pause, (*worker).deafHandler)
+			s.work(ctx, r, true, pause, (*worker).silent)
+		}
+		s.work(ctx, r, true, every, (*worker).burst)
+		s.work(ctx, r, true, every, (*worker).crowd)
+	}
+}
+
+// deafReader asks for much and does not read it for a while.
+func (w *worker) deafReader() {
+	c := w.call("stalled reader")
+	ctx, cancel := of(context.Background(), c, 2*hold)
+	defer cancel()
+	items, err := kvpb.NewKVClient(w.conn).List(ctx, &kvpb.ListRequest{Prefix: "big-"})
+	if err == nil { // some are shorter than a tenure
+		time.Sleep(time.Duration(w.rng.ExpFloat64() * float64(hold/3)))
+	}
+	for err == nil {
+		_, err = items.Recv()
+	}
+	w.done(c, new(peer.Peer), withoutEOF(err))
+}
+
+// deafHandler sends to a handler that does not receive, until there is no more room.
+func (w *worker) deafHandler() {
+	c := w.call("stalled handler")
+	ctx, cancel := of(context.Background(), c, hold)
+	defer cancel()
+	stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, witness.DeafStream)
+	if err == nil {
+		for lump := (&kvpb.PutRequest{Value: make([]byte, 64<<10)}); stream.SendMsg(lump) == nil; {
+		}
+		err = stream.RecvMsg(new(kvpb.PutResponse))
+	}
+	w.done(c, new(peer.Peer), err)
+}
+
+// silent begins an upload, and sends nothing for so long.
+func (w *worker) silent() {
+	c := w.call("stalled upload")
+	ctx, cancel := of(context.Background(), c, hold)
+	defer cancel()
+	stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{}, kvpb.KV_Put_FullMethodName)
+	if err == nil {
+		err = stream.RecvMsg(new(kvpb.PutResponse))
+	}
+	w.done(c, new(peer.Peer), err)
+}
+
+// burst sends large messages at once.
+func (w *worker) burst() {
+	value := make([]byte, tooBig)
+	w.together(large, "large message", func(ctx context.Context, kv kvpb.KVClient, c *call) error {
+		_, err := kv.Put(ctx, &kvpb.PutRequest{RequestId: c.id, Key: "large", Value: value})
+		return err
+	})
+}
+
+// crowd sends many calls at once.
+func (w *worker) crowd() {
+	w.together(crowd, "one of a crowd", func(ctx context.Context, kv kvpb.KVClient, _ *call) error {
+		_, err := kv.Get(ctx, &kvpb.GetRequest{Key: "crowd"}) // which is not there
+		return err
+	})
+}
+
+func (w *worker) together(n int, kind string, do func(context.Context, kvpb.KVClient, *call) error) {
+	var all sync.WaitGroup
+	for range n {
+		c := w.call(kind)
+		all.Go(func() {
+			ctx, cancel := of(context.Background(), c, 2*hold)
+			defer cancel()
+			w.done(c, new(peer.Peer), do(ctx, kvpb.NewKVClient(w.conn), c))
+		})
+	}
+	all.Wait()
+}
+
+// fill writes what stalled readers ask for.
+func (s *storm) fill(to route) {
+	w := &worker{storm: s, route: to}
+	for n := range bigs {
+		a := service.Attempt{Event: "attempt", ID: fmt.Sprintf("big-%d", n), Node: to.name, Method: service.Append, Key: fmt.Sprintf("big-%d", n), Value: string(make([]byte, big))}
+		ctx, cancel := context.WithTimeout(context.Background(), lifetime)
+		if err := a.Send(ctx, to.conn); err != nil {
+			w.problem("the storm cannot be prepared: %v", err)
+		}
+		cancel()
+		s.attempt(a)
+	}
+}

@@ -1,0 +1,71 @@
+package storm_test
+
+import (
+	"flag"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/witness"
+)
+
+var (
+	lasts = flag.Duration("storm.for", 0, "how long the storm lasts; 0: there is none, for it judges how many calls come through in a second")
+	seed  = flag.Uint64("storm.seed", 0, "what is drawn: faults, calls; 0: another one each time")
+	nodes = flag.Int("storm.nodes", 3, "how many nodes there are")
+	ttl   = flag.Duration("storm.ttl", 2*time.Second, "the time to live of the nodes' leases")
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The storm: what must hold is in the package comment.
+func TestStorm(t *testing.T) {
+	if *lasts == 0 {
+		t.Skip("-storm.for is 0: it wants the machine for itself")
+	}
+	draw := *seed
+	if draw == 0 {
+		draw = rand.Uint64N(1_000_000) + 1
+	}
+	t.Logf("seed %d", draw)
+	s := gather(t, *nodes, *ttl, draw)
+	changes := s.rage(*lasts, true)
+	lasted := time.Since(s.begin)
+	verdicts, counts := s.judge(lasted, true, changes)
+	t.Logf("after %v:\n%s", lasted.Round(time.Second), render(counts, verdicts))
+	for _, v := range story.Failed(verdicts) {
+		t.Errorf("seed %d: not so: %s", draw, v.Name)
+	}
+}
+
+// A service that breaks every promise, without any fault: each is noticed.
+func TestStormNoticesWhatIsWrong(t *testing.T) {
+	t.Setenv(witness.Mutant, "1")
+	s := gather(t, *nodes, 15**ttl, 1) // which runs out for nobody
+	changes := s.rage(3*time.Second, false)
+	verdicts, counts := s.judge(time.Since(s.begin), false, changes)
+	t.Log(render(counts, verdicts))
+	found := make(map[string]string)
+	for _, v := range verdicts {
+		found[v.Name] = strings.Join(v.Problems, "\n")
+	}
+	for _, wrong := range []struct{ verdict, problem string }{
+		{"no acknowledged write is lost", "and is not there"},
+		{"no attempt is applied twice", "was applied 2 times"},
+		{"no refused write is applied", "and applied all the same"},
+		{promises, "could have waited"},
+		{promises, "shed, though its caller is modest"},
+		{promises, "undocumented: DataLoss"},
+		{promises, "begun more than once"},
+	} {
+		require.Contains(t, found[wrong.verdict], wrong.problem, wrong.verdict)
+	}
+	for _, name := range []string{"no write of a deposed leader", orderly} {
+		require.Empty(t, found[name], name)
+	}
+}

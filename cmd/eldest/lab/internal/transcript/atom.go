@@ -1,0 +1,215 @@
+package transcript
+
+import (
+	"math"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
+)
+
+// atom is what the normal form keeps together: a request and its answer, and what watches
+// were told because of it; or something that nobody asked for.
+type atom struct {
+	// begin and end are where it stands among the messages: it comes after every atom that
+	// had ended before it began. Invariant: begin <= end.
+	begin, end int
+	lane       string
+	// ask and answer are nil where there is none. The answer may be the end of the call.
+	ask, answer *wiretap.Message
+	// rev is the revision at which it was answered; 0: not known. rank puts those of one
+	// revision in order.
+	rev  int64
+	rank int
+	// watch is the one that it creates or that is canceled.
+	watch watchID
+	told  []told
+}
+
+// told is an event and whose watch was told it.
+type told struct {
+	at    int
+	lane  string
+	watch watchID
+	event *mvccpb.Event
+}
+
+// The ranks of atoms at one revision: whatever made it, what nobody asked for, watches that
+// begin there, and what was read.
+const (
+	rankWrite = iota
+	rankOutside
+	rankWatch
+	rankRead
+)
+
+// unanswered is the end of an atom that has none.
+const unanswered = math.MaxInt
+
+// gathering makes atoms of messages.
+type gathering struct {
+	atoms []*atom
+	// open are the atoms of calls that wait for an answer, in order.
+	open map[int][]*atom
+	// single are the watches on one key, and left those that the client has canceled.
+	single map[watchID]string
+	left   map[watchID]bool
+	// begun are the atoms that made the watches.
+	begun map[watchID]*atom
+	told  []told
+	// renewed says of leases how they were renewed; granted are the leases there are.
+	renewed map[int64]*renewal
+	granted map[int64]bool
+	renews  map[string]bool // lanes
+}
+
+// renewal is the first of a lease, which stands for all.
+type renewal struct {
+	ask, answer wiretap.Message
+	// confirmed are the request and the answer by which a client makes sure that a
+	// majority stands behind a renewal, if it does.
+	confirmed [2]*wiretap.Message
+}
+
+// gather makes atoms. What comes at a time of its own is left out: see Normalise.
+func gather(messages []wiretap.Message) *gathering {
+	g := &gathering{
+		open: make(map[int][]*atom), single: make(map[watchID]string), left: make(map[watchID]bool), begun: make(map[watchID]*atom),
+		renewed: make(map[int64]*renewal), granted: make(map[int64]bool), renews: make(map[string]bool),
+	}
+	for i := range messages {
+		switch m := &messages[i]; m.Kind {
+		case wiretap.Note:
+			g.add(&atom{begin: i, end: i, lane: m.Lane, ask: m})
+		case wiretap.Request:
+			g.request(i, m)
+		case wiretap.Answer:
+			g.answer(i, m)
+		case wiretap.End:
+			g.ended(i, m)
+		}
+	}
+	return g
+}
+
+func (g *gathering) add(a *atom) { g.atoms = append(g.atoms, a) }
+
+func (g *gathering) request(i int, m *wiretap.Message) {
+	a := &atom{begin: i, end: unanswered, lane: m.Lane, ask: m, rank: rankRead}
+	switch r := m.Body.(type) {
+	case *etcdserverpb.WatchRequest:
+		switch u := r.RequestUnion.(type) {
+		case *etcdserverpb.WatchRequest_CreateRequest:
+			a.rank = rankWatch
+		case *etcdserverpb.WatchRequest_CancelRequest:
+			g.left[watchID{m.Call, u.CancelRequest.WatchId}] = true
+			return
+		default:
+			return
+		}
+	case *etcdserverpb.LeaseRevokeRequest:
+		g.granted[r.ID] = true
+	case *etcdserverpb.LeaseTimeToLiveRequest:
+		g.granted[r.ID] = true
+	case *etcdserverpb.LeaseKeepAliveRequest:
+		g.granted[r.ID] = true
+	}
+	if m.Lost {
+		a.end = i
+	}
+	g.add(a)
+	if !m.Lost {
+		g.open[m.Call] = append(g.open[m.Call], a)
+	}
+}
+
+// answered takes the oldest request of a call that waits.
+func (g *gathering) answered(i int, m *wiretap.Message) *atom {
+	waiting := g.open[m.Call]
+	if len(waiting) == 0 {
+		return nil
+	}
+	a := waiting[0]
+	g.open[m.Call] = waiting[1:]
+	a.end, a.answer, a.rev = i, m, revisionOf(m.Body)
+	return a
+}
+
+func (g *gathering) answer(i int, m *wiretap.Message) {
+	if w, ok := m.Body.(*etcdserverpb.WatchResponse); ok {
+		g.watched(i, m, w)
+		return
+	}
+	a := g.answered(i, m)
+	if a == nil {
+		g.add(&atom{begin: i, end: i, lane: m.Lane, answer: m})
+		return
+	}
+	switch r := m.Body.(type) {
+	case *etcdserverpb.PutResponse:
+		a.rank = rankWrite
+	case *etcdserverpb.DeleteRangeResponse:
+		if r.Deleted > 0 {
+			a.rank = rankWrite
+		}
+	case *etcdserverpb.TxnResponse:
+		if writes(r) {
+			a.rank = rankWrite
+		}
+	case *etcdserverpb.LeaseGrantResponse:
+		g.granted[r.ID] = true
+	case *etcdserverpb.LeaseKeepAliveResponse:
+		g.renewal(a, r)
+	case *etcdserverpb.MemberListResponse:
+		g.confirmation(a)
+	}
+}
+
+// drop takes an atom out again.
+func (g *gathering) drop(a *atom) {
+	for i := len(g.atoms) - 1; i >= 0; i-- {
+		if g.atoms[i] == a {
+			g.atoms = append(g.atoms[:i], g.atoms[i+1:]...)
+			return
+		}
+	}
+}
+
+func (g *gathering) watched(i int, m *wiretap.Message, w *etcdserverpb.WatchResponse) {
+	id := watchID{m.Call, w.WatchId}
+	switch {
+	case m.Lost:
+	case w.Created:
+		a := g.answered(i, m)
+		if a == nil {
+			return
+		}
+		a.watch, g.begun[id] = id, a
+		if c := a.ask.Body.(*etcdserverpb.WatchRequest).GetCreateRequest(); len(c.GetRangeEnd()) == 0 {
+			g.single[id] = string(c.GetKey())
+		}
+	case len(w.Events) > 0:
+		for _, e := range w.Events {
+			g.told = append(g.told, told{at: i, lane: m.Lane, watch: id, event: e})
+		}
+	case w.Canceled && !g.left[id]:
+		g.add(&atom{begin: i, end: i, lane: m.Lane, answer: m, watch: id, rank: rankRead})
+	}
+}
+
+// ended is the end of a call. That of a stream says something only if neither the client
+// nor the end of its work was the reason.
+func (g *gathering) ended(i int, m *wiretap.Message) {
+	waiting := g.open[m.Call]
+	delete(g.open, m.Call)
+	for _, a := range waiting {
+		a.end, a.answer = i, m
+		if m.Stream && endedByClient(m) {
+			a.answer = nil
+		}
+	}
+	if m.Stream && len(waiting) == 0 && !endedByClient(m) {
+		g.add(&atom{begin: i, end: i, lane: m.Lane, answer: m})
+	}
+}

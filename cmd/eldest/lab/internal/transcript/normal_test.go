@@ -1,0 +1,200 @@
+package transcript_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/transcript"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
+)
+
+// step is a message of a made-up trace, which may come once those that it names are there.
+type step struct {
+	name  string
+	after string // names, with spaces between them
+	m     wiretap.Message
+}
+
+func message(lane string, call int, method string, kind wiretap.Kind, body proto.Message) wiretap.Message {
+	return wiretap.Message{Lane: lane, Call: call, Method: "/etcdserverpb." + method, Kind: kind, Body: body, Stream: strings.HasPrefix(method, "Watch") || method == "Lease/LeaseKeepAlive"}
+}
+
+func ask(lane string, call int, method string, body proto.Message) wiretap.Message {
+	return message(lane, call, method, wiretap.Request, body)
+}
+
+func answer(lane string, call int, method string, body proto.Message) wiretap.Message {
+	return message(lane, call, method, wiretap.Answer, body)
+}
+
+func watchKey(key string) *etcdserverpb.WatchRequest {
+	return &etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{CreateRequest: &etcdserverpb.WatchCreateRequest{Key: []byte(key)}}}
+}
+
+func deleted(key string, revision int64, watch int64) *etcdserverpb.WatchResponse {
+	return &etcdserverpb.WatchResponse{WatchId: watch, Header: at(revision), Events: []*mvccpb.Event{
+		{Type: mvccpb.Event_DELETE, Kv: &keyValue{Key: []byte(key), ModRevision: revision}},
+	}}
+}
+
+// handover is what two candidates say: anna stands and watches her key, bert watches hers;
+// she deletes it, and both are told; bert proves that he may lead, and she revokes her lease.
+// base is where the store stands, and lease is hers.
+func handover(base, lease int64) []step {
+	hex := "0123456789abcdef"
+	if lease != 0x123456789abcdef {
+		hex = "00fedcba98765432"
+	}
+	key := "e/" + strings.TrimLeft(hex, "0")
+	remove := &txnRequest{Compare: []*etcdserverpb.Compare{compareCreate(key, base+1)}, Success: []*etcdserverpb.RequestOp{
+		{Request: &etcdserverpb.RequestOp_RequestDeleteRange{RequestDeleteRange: &etcdserverpb.DeleteRangeRequest{Key: []byte(key)}}},
+	}}
+	removed := &etcdserverpb.TxnResponse{Header: at(base + 2), Succeeded: true, Responses: []*etcdserverpb.ResponseOp{
+		{Response: &etcdserverpb.ResponseOp_ResponseDeleteRange{ResponseDeleteRange: &etcdserverpb.DeleteRangeResponse{Deleted: 1}}},
+	}}
+	return []step{
+		{"grant", "", ask("anna", 1, "Lease/LeaseGrant", &etcdserverpb.LeaseGrantRequest{TTL: 60})},
+		{"granted", "grant", answer("anna", 1, "Lease/LeaseGrant", &etcdserverpb.LeaseGrantResponse{Header: at(base), ID: lease, TTL: 60})},
+		{"put", "granted", ask("anna", 2, "KV/Put", &etcdserverpb.PutRequest{Key: []byte(key), Lease: lease})},
+		{"stands", "put", answer("anna", 2, "KV/Put", &etcdserverpb.PutResponse{Header: at(base + 1)})},
+		{"own", "stands", ask("anna", 3, "Watch/Watch", watchKey(key))},
+		{"owned", "own", answer("anna", 3, "Watch/Watch", &etcdserverpb.WatchResponse{Header: at(base + 1), Created: true})},
+		{"wait", "owned", ask("bert", 4, "Watch/Watch", watchKey(key))},
+		{"waits", "wait", answer("bert", 4, "Watch/Watch", &etcdserverpb.WatchResponse{Header: at(base + 1), Created: true})},
+		// Renewals come when they come.
+		{"renew", "granted", ask("anna", 5, "Lease/LeaseKeepAlive", &etcdserverpb.LeaseKeepAliveRequest{ID: lease})},
+		{"renewed", "renew", answer("anna", 5, "Lease/LeaseKeepAlive", &etcdserverpb.LeaseKeepAliveResponse{Header: at(base), ID: lease, TTL: 60})},
+		{"majority", "renewed", ask("anna", 6, "Cluster/MemberList", &etcdserverpb.MemberListRequest{Linearizable: true})},
+		{"behind", "majority", answer("anna", 6, "Cluster/MemberList", &etcdserverpb.MemberListResponse{Members: []*etcdserverpb.Member{{}}})},
+		{"delete", "waits", ask("anna", 7, "KV/Txn", remove)},
+		{"deleted", "delete", answer("anna", 7, "KV/Txn", removed)},
+		// Both are told in no order, and may be before the answer is there.
+		{"annaTold", "delete", answer("anna", 3, "Watch/Watch", deleted(key, base+2, 0))},
+		{"bertTold", "delete", answer("bert", 4, "Watch/Watch", deleted(key, base+2, 0))},
+		{"prove", "bertTold", ask("bert", 8, "KV/Range", &rangeRequest{Key: []byte("e/x"), Revision: base + 2})},
+		{"proven", "prove", answer("bert", 8, "KV/Range", &etcdserverpb.RangeResponse{Header: at(base + 2)})},
+		{"cancel", "bertTold", ask("bert", 4, "Watch/Watch", &etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CancelRequest{CancelRequest: &etcdserverpb.WatchCancelRequest{}}})},
+		{"canceled", "cancel", answer("bert", 4, "Watch/Watch", &etcdserverpb.WatchResponse{Header: at(base + 2), Canceled: true})},
+		{"revoke", "deleted proven", ask("anna", 9, "Lease/LeaseRevoke", &etcdserverpb.LeaseRevokeRequest{ID: lease})},
+		{"revoked", "revoke", answer("anna", 9, "Lease/LeaseRevoke", &etcdserverpb.LeaseRevokeResponse{Header: at(base + 2)})},
+		{"end", "revoked", wiretap.Message{Lane: "anna", Call: 3, Method: "/etcdserverpb.Watch/Watch", Kind: wiretap.End, Stream: true, Status: status.New(codes.Canceled, "")}},
+	}
+}
+
+// shuffled is one of the orders in which steps may come.
+func shuffled(steps []step, rng *rand.Rand) []wiretap.Message {
+	done := map[string]bool{}
+	var messages []wiretap.Message
+	for len(messages) < len(steps) {
+		s := steps[rng.IntN(len(steps))]
+		ready := !done[s.name]
+		for _, before := range strings.Fields(s.after) {
+			ready = ready && done[before]
+		}
+		if ready {
+			done[s.name] = true
+			messages = append(messages, s.m)
+		}
+	}
+	return messages
+}
+
+const normalised = `
+anna → LeaseGrant ttl 60s
+anna ← LeaseGrant L1 ttl 60s
+anna → LeaseKeepAlive L1
+anna ← LeaseKeepAlive L1 ttl 60s
+anna → MemberList linearizable
+anna ← MemberList members 1
+anna → Put "e/L1" = "", lease L1
+anna ← Put r2
+anna → Watch create w1 "e/L1", from now on
+anna ← Watch w1 created, r2
+bert → Watch create w1 "e/L1", from now on
+bert ← Watch w1 created, r2
+anna → Txn If create("e/L1") = r2 Then Delete "e/L1"
+anna ← Txn then, r3; Delete 1 deleted
+bert ← Watch w1 DELETE "e/L1" at r3
+bert → Range "e/x", at r3
+bert ← Range r3, no key
+anna → LeaseRevoke L1
+anna ← LeaseRevoke r3
+`
+
+func printed(t *testing.T, messages []wiretap.Message) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("\n")
+	require.NoError(t, transcript.Print(&b, transcript.Normalise(messages)))
+	return b.String()
+}
+
+// Whatever the order in which messages of one scenario come, whatever the lease, wherever
+// the store stands: the normal form is the same.
+func TestNormalFormIsTheSame(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 400 {
+		base, lease := int64(1), int64(0x123456789abcdef)
+		if i%2 == 1 {
+			base, lease = 70000, 0xfedcba98765432
+		}
+		require.Equal(t, normalised, printed(t, shuffled(handover(base, lease), rng)))
+	}
+}
+
+// Keys come and go where the diagram needs to know.
+func TestKeysComeAndGo(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var gained, gone []string
+	for _, e := range transcript.Normalise(shuffled(handover(1, 0x123456789abcdef), rng)) {
+		for _, k := range e.Gained {
+			gained = append(gained, e.Lane+" "+k+" "+e.Text())
+		}
+		gone = append(gone, e.Gone...)
+	}
+	require.Equal(t, []string{"anna e/L1 Put r2"}, gained)
+	require.Equal(t, []string{"e/L1"}, gone)
+}
+
+// What etcd ends is no detail, and a watch from the past is told of it when it begins.
+func TestNormalFormKeeps(t *testing.T) {
+	require.Equal(t, `
+anna → DeleteRange "k"
+anna ← DeleteRange r2, 1 deleted
+bert → Watch create w1 "k", from now on
+bert ← Watch w1 created, r2
+bert ← Watch w1 DELETE "k" at r2
+bert → Watch create w2 "k", from now on
+bert ← Watch w2 created, r2
+bert ← Watch w2 canceled: compacted at r1
+carl ← Watch w DELETE "l" at r3
+anna → Put "k" = "" (lost)
+bert ← Watch ended, Unavailable: no leader
+`, printed(t, []wiretap.Message{
+		ask("anna", 1, "KV/DeleteRange", &etcdserverpb.DeleteRangeRequest{Key: []byte("k")}),
+		answer("anna", 1, "KV/DeleteRange", &etcdserverpb.DeleteRangeResponse{Header: at(6), Deleted: 1}),
+		ask("bert", 2, "Watch/Watch", watchKey("k")),
+		answer("bert", 2, "Watch/Watch", &etcdserverpb.WatchResponse{Header: at(6), Created: true, WatchId: 1}),
+		answer("bert", 2, "Watch/Watch", deleted("k", 6, 1)),
+		ask("bert", 2, "Watch/Watch", watchKey("k")),
+		answer("bert", 2, "Watch/Watch", &etcdserverpb.WatchResponse{Header: at(6), Created: true, WatchId: 2}),
+		answer("bert", 2, "Watch/Watch", &etcdserverpb.WatchResponse{Header: at(6), Canceled: true, WatchId: 2, CompactRevision: 5}),
+		answer("carl", 3, "Watch/Watch", deleted("l", 7, 9)),
+		func() wiretap.Message {
+			m := ask("anna", 4, "KV/Put", &etcdserverpb.PutRequest{Key: []byte("k")})
+			m.Lost = true
+			return m
+		}(),
+		{Lane: "bert", Call: 2, Method: "/etcdserverpb.Watch/Watch", Kind: wiretap.End, Stream: true, Status: status.New(codes.Unavailable, "no leader")},
+	}))
+}
+
+func TestNothing(t *testing.T) { require.Empty(t, transcript.Normalise(nil)) }

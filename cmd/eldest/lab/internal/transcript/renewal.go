@@ -1,0 +1,104 @@
+package transcript
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc/codes"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
+)
+
+// endedByClient reports whether a call ended because the client wanted no more, or would not
+// wait any longer.
+func endedByClient(m *wiretap.Message) bool {
+	switch m.Status.Code() {
+	case codes.OK, codes.Canceled, codes.DeadlineExceeded:
+		return true
+	}
+	return false
+}
+
+// renewal folds the renewals of a lease into one. What is said of a lease that is gone
+// stays where it is.
+func (g *gathering) renewal(a *atom, r *etcdserverpb.LeaseKeepAliveResponse) {
+	if r.TTL <= 0 {
+		return
+	}
+	g.drop(a)
+	g.renews[a.lane] = true
+	if g.renewed[r.ID] == nil {
+		g.renewed[r.ID] = &renewal{ask: *a.ask, answer: *a.answer}
+	}
+}
+
+// confirmation folds the question that follows a renewal.
+func (g *gathering) confirmation(a *atom) {
+	if !g.renews[a.lane] {
+		return
+	}
+	g.drop(a)
+	for _, r := range g.renewed {
+		if r.ask.Lane == a.lane && r.confirmed[0] == nil {
+			r.confirmed = [2]*wiretap.Message{a.ask, a.answer}
+		}
+	}
+}
+
+// unanswered drops renewals that were not answered, and all but the first of the same
+// request of one lane that were lost: it is sent again and again.
+func (g *gathering) unanswered() {
+	lost := make(map[string]bool)
+	g.atoms = slices.DeleteFunc(g.atoms, func(a *atom) bool {
+		if a.ask == nil {
+			return false
+		}
+		if a.ask.Lost {
+			what := a.lane + " " + g.masked(a)
+			if lost[what] {
+				return true
+			}
+			lost[what] = true
+		}
+		if r, ok := a.ask.Body.(*etcdserverpb.LeaseKeepAliveRequest); ok {
+			answer, _ := answerOf(a).(*etcdserverpb.LeaseKeepAliveResponse)
+			return answer == nil || answer.TTL > 0 || r == nil
+		}
+		_, confirms := a.ask.Body.(*etcdserverpb.MemberListRequest)
+		return confirms && g.renews[a.lane] && answerOf(a) == nil
+	})
+}
+
+// answerOf is the answer's message, or nil.
+func answerOf(a *atom) any {
+	if a.answer == nil || a.answer.Body == nil {
+		return nil
+	}
+	return a.answer.Body
+}
+
+// entries are a renewal's, which stand directly after the grant of its lease.
+func (r *renewal) entries(n *normal) []Entry {
+	messages := []*wiretap.Message{&r.ask, &r.answer, r.confirmed[0], r.confirmed[1]}
+	var entries []Entry
+	for _, m := range messages {
+		if m != nil {
+			entries = append(entries, say(*m, "", n)...)
+		}
+	}
+	return entries
+}
+
+// older are the renewals of leases that were granted before anything was written down; they
+// stand first.
+func (g *gathering) older(atoms []*atom) []*renewal {
+	left := maps.Clone(g.renewed)
+	for _, a := range atoms {
+		if granted, ok := answerOf(a).(*etcdserverpb.LeaseGrantResponse); ok {
+			delete(left, granted.ID)
+		}
+	}
+	return slices.SortedFunc(maps.Values(left), func(a, b *renewal) int { return cmp.Compare(a.ask.Call, b.ask.Call) })
+}

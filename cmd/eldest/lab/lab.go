@@ -1,0 +1,18 @@
+package lab
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+)
+
+// Commands are what eldest mounts. node is the command that runs one node of a service,
+// which the service play starts as processes.
+func Commands(node *cobra.Command) []*cobra.Command {
+	return slices.Concat(
+		cli.Learn.Of(newDemoCmd(), newServiceCmd(node), newTraceCmd()),
+		cli.Test.Of(newBenchCmd(), newChaosCmd()),
+	)
+}

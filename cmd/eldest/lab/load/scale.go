@@ -1,0 +1,110 @@
+package load
+
+import "time"
+
+// Span is a duration that JSON shows as Go writes it.
+type Span time.Duration
+
+// MarshalText writes 1m30s and the like.
+func (s Span) MarshalText() ([]byte, error) { return []byte(time.Duration(s).String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (s *Span) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	*s = Span(d)
+	return err
+}
+
+// Scale says how much load there is, and for how long.
+type Scale struct {
+	// For is how long the load lasts, from when everybody has joined.
+	For Span `json:"for"`
+	// AtMost is for how long it goes on where it has not been reached by then, because
+	// the machine has other things to do; 0: no longer than For.
+	AtMost Span `json:"at_most,omitempty"`
+	// Seed decides who departs, and how.
+	Seed uint64 `json:"seed"`
+
+	// Heartbeat and Election are etcd's timeouts.
+	Heartbeat Span `json:"heartbeat"`
+	Election  Span `json:"election"`
+
+	// Candidates stand in one election, each with a session of its own with this TTL.
+	// They share so many clients of etcd.
+	Candidates int  `json:"candidates"`
+	Clients    int  `json:"clients"`
+	TTL        Span `json:"ttl"`
+	// PerSecond is how many of them depart each second. For each another one comes.
+	PerSecond float64 `json:"departures_per_second"`
+	// LeaderCrash is the time between two leaders that leave without a word; nobody leads
+	// then until the lease has expired.
+	LeaderCrash Span `json:"leader_crash_every"`
+
+	// Observers is how many subscriptions there are, each read by a goroutine of its own,
+	// and Watchers over how many observe.Observers, each with a client of its own.
+	Observers int `json:"observers"`
+	Watchers  int `json:"watchers"`
+
+	// Nodes of a leader-elected service; so many Calls are sent at once to those that do
+	// not lead, again and again, and the leader gives up of its own accord at this pace.
+	Nodes     int  `json:"nodes"`
+	Calls     int  `json:"calls_at_once"`
+	CallEvery Span `json:"calls_every"`
+	HandOver  Span `json:"service_hand_over_every"`
+
+	// KillEvery is the time between the kills of two members, one after the other, and
+	// DownFor how long each is away.
+	KillEvery Span `json:"member_killed_every"`
+	DownFor   Span `json:"member_down_for"`
+
+	// Inspect is the time between two looks: at the queue, at what was written, at the
+	// memory.
+	Inspect Span `json:"inspected_every"`
+}
+
+// Full is the load that the library must carry.
+//
+// The clients are shared because 1,000 clients of three members are 3,000 connections,
+// which would measure two processors at gRPC's handshakes: see Scale.Clients, which can be
+// raised by a flag.
+func Full() Scale {
+	return Scale{
+		For: Span(10 * time.Minute), Seed: 1,
+		Heartbeat: Span(100 * time.Millisecond), Election: Span(time.Second),
+		Candidates: 1000, Clients: 50, TTL: Span(10 * time.Second), PerSecond: 10, LeaderCrash: Span(47 * time.Second),
+		Observers: 10_000, Watchers: 10,
+		Nodes: 3, Calls: 1000, CallEvery: Span(5 * time.Second), HandOver: Span(17 * time.Second),
+		KillEvery: Span(20 * time.Second), DownFor: Span(5 * time.Second),
+		Inspect: Span(4 * time.Second),
+	}
+}
+
+// Everyday is the same in small, for a machine that has other things to do: it takes a
+// twentieth of a processor, under the race detector a fifth.
+func Everyday() Scale {
+	return Scale{
+		For: Span(8 * time.Second), AtMost: Span(90 * time.Second), Seed: 1,
+		Heartbeat: Span(50 * time.Millisecond), Election: Span(500 * time.Millisecond),
+		Candidates: 50, Clients: 3, TTL: Span(5 * time.Second), PerSecond: 5, LeaderCrash: Span(4 * time.Second),
+		Observers: 1000, Watchers: 2,
+		Nodes: 3, Calls: 50, CallEvery: Span(2 * time.Second), HandOver: Span(4 * time.Second),
+		// Less often than a lease lives, for each election of etcd's prolongs all leases: that
+		// of a leader who left without a word would never expire where each kill costs one.
+		KillEvery: Span(7 * time.Second), DownFor: Span(time.Second),
+		Inspect: Span(time.Second),
+	}
+}
+
+// patience is how long anything may take before it counts as stuck: an expiry of a lease
+// that an election of etcd's has just prolonged, and then more than anything takes on a
+// machine that is overloaded.
+func (s Scale) patience() time.Duration { return 2*time.Duration(s.TTL) + 30*time.Second }
+
+// By returns the scale with a part of everybody, at the same paces: for a machine that
+// cannot carry all.
+func (s Scale) By(part float64) Scale {
+	of := func(n int) int { return max(1, int(float64(n)*part)) }
+	s.Candidates, s.Clients, s.Observers, s.Calls = of(s.Candidates), of(s.Clients), of(s.Observers), of(s.Calls)
+	s.PerSecond *= part
+	return s
+}

@@ -1,0 +1,279 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/benchpage"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+)
+
+// markup is what breaks out of wherever it is put into a page: out of text, of an
+// attribute with either kind of quotes, of a comment, of CSS, of a script, of SVG, of a
+// template, or out of what the page makes of its own pictures.
+var markup = []string{
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onmouseover='alert(1)`, `" autofocus onfocus="alert(1)`,
+	`--><svg onload=alert(1)>`, `]]><script>alert(1)</script>`, `</style><script>alert(1)</script>`, `</script><script>alert(1)//`,
+	`</text></svg><iframe src="javascript:alert(1)">`, `<a href="javascript:alert(1)">`, `{{.}}{{define "x"}}`, `</title><base href="//evil.test/">`,
+	`font-family:x`, `font-family:"><script>alert(1)</script>`, `<svg x=">`, `#010201#010206`, `expression(alert(1));background:url(//evil.test)`,
+	`&lt;script&gt;`, `\u003cscript\u003e`, "\x00<script>", "<scr\u0000ipt>", "\u2028alert(1)//", `%3Cscript%3E`, `</textarea><form action=//evil.test><button>`,
+	`<!--`, `<![CDATA[`, `<?xml version="1.0"?>`, `<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>&e;`, `..\..\..\x`, `../../../x`,
+}
+
+// requirePage holds a page to what ours are: one script, which is ours, elements and
+// attributes that ours have, and no address that is not in it.
+func requirePage(t *testing.T, page []byte, script string) {
+	t.Helper()
+	root, err := html.Parse(bytes.NewReader(page))
+	require.NoError(t, err)
+	scripts := 0
+	for n := range root.Descendants() {
+		switch n.Type {
+		case html.CommentNode, html.ErrorNode:
+			require.Fail(t, "not ours", "%v %q", n.Type, n.Data)
+		case html.ElementNode:
+			require.Contains(t, elements, n.Data, "an element that is not ours")
+			if n.Data == "script" {
+				scripts++
+				require.Equal(t, script, n.FirstChild.Data)
+				require.Empty(t, n.Attr)
+			}
+			for _, a := range n.Attr {
+				require.Contains(t, attributes, a.Key, "an attribute that is not ours: of <%s>, %q", n.Data, a.Val)
+				switch a.Key {
+				case "href":
+					require.Regexp(t, `^#run-\d+$`, a.Val)
+				case "style":
+					require.NotContains(t, a.Val, "url(")
+					require.NotContains(t, a.Val, "expression")
+				case "data-hover":
+					require.True(t, json.Valid([]byte(a.Val)), a.Val)
+				}
+			}
+		}
+	}
+	require.Equal(t, 1, scripts)
+}
+
+var (
+	elements = strings.Fields(`html head meta title style body header h1 p nav a b main section h2 h3 dl div dt dd pre figure figcaption
+		details summary table thead tbody tr th td i span small ul li footer script svg g path text rect circle line`)
+	attributes = strings.Fields(`lang charset name content href id class style data-hover colspan viewbox viewBox xmlns role aria-label
+		transform d x y width height cx cy r x1 x2 y1 y2 font-family`)
+)
+
+// requirePicture holds an SVG file to the same.
+func requirePicture(t *testing.T, picture string) {
+	t.Helper()
+	for dec := xml.NewDecoder(strings.NewReader(picture)); ; {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err, "no XML")
+		switch token := token.(type) {
+		case xml.StartElement:
+			require.Contains(t, elements, token.Name.Local)
+			for _, a := range token.Attr {
+				require.Contains(t, attributes, a.Name.Local, "of <%s>, %q", token.Name.Local, a.Value)
+			}
+		case xml.Directive, xml.ProcInst, xml.Comment:
+			require.Fail(t, "not ours", "%v", token)
+		}
+	}
+}
+
+// pageScript is the script of a page in which there is nothing of others.
+func pageScript(t testing.TB) string {
+	t.Helper()
+	var page bytes.Buffer
+	require.NoError(t, benchpage.Write(&page, []figures.Run{{Scenario: "x"}}))
+	_, script, ok := strings.Cut(page.String(), "<script>")
+	require.True(t, ok)
+	script, _, ok = strings.Cut(script, "</script>")
+	require.True(t, ok)
+	return script
+}
+
+// No text in a benchmark's file becomes markup of the page or of a picture, wherever it
+// stands, and no picture is written elsewhere than where it was asked for.
+func TestReportsTrustNoText(t *testing.T) {
+	script := pageScript(t)
+	for _, text := range append(slices.Clone(markup), clitest.Hostile, strings.Repeat(`"><script>`, 100)) {
+		dir := t.TempDir()
+		in, page, pictures := filepath.Join(dir, "in.json"), filepath.Join(dir, "page.html"), filepath.Join(dir, "pictures")
+		data, err := json.Marshal(hostileRun(text))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(in, data, 0o600))
+		code, stdout, stderr := runLine(t, "bench", "report", in, in, "--html", page, "--svg", pictures)
+		require.Equal(t, cli.ExitOK, code, stderr)
+		clitest.RequireTame(t, "table", stdout)
+		out, err := os.ReadFile(page)
+		require.NoError(t, err)
+		requirePage(t, out, script)
+		if !strings.ContainsAny(text, "\x00\u2028") && text != clitest.Hostile {
+			require.Contains(t, unescaped(t, out), text, "it is shown, though")
+		}
+		files, err := filepath.Glob(filepath.Join(pictures, "*"))
+		require.NoError(t, err)
+		for _, file := range files {
+			require.Regexp(t, `^[a-z0-9-]*\.svg$`, filepath.Base(file))
+			svg, err := os.ReadFile(file)
+			require.NoError(t, err)
+			requirePicture(t, string(svg))
+		}
+		require.True(t, len(files) > 0 || len(text) > 30, text) // of long names there is no room for anything else
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Len(t, entries, 3, "something was written elsewhere")
+	}
+}
+
+// unescaped is the text of a page.
+func unescaped(t *testing.T, page []byte) string {
+	t.Helper()
+	root, err := html.Parse(bytes.NewReader(page))
+	require.NoError(t, err)
+	var b strings.Builder
+	for n := range root.Descendants() {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data)
+		}
+	}
+	return b.String()
+}
+
+// FuzzReport: whatever a benchmark's file has in it, it is refused, or shown as tables,
+// JSON, a page and pictures, in which nothing of it is anything but text.
+func FuzzReport(f *testing.F) {
+	for i, text := range markup {
+		f.Add([]byte(nil), text, markup[(i+7)%len(markup)], 2, []byte{1, 2, 200}, 3)
+	}
+	for _, text := range []string{clitest.Hostile, "", " ", "ns", "eldest", "concurrency", "bound", "win", "two-leaders", "handover", "cut"} {
+		f.Add([]byte(nil), text, "win", -1, []byte{0, 0}, -1)
+	}
+	for _, raw := range []string{
+		`{}`, `{"scenario":"x"}`, `{"scenario":"x"}{"scenario":"y"}`, `{"runs":[]}`, `{"runs":[{"scenario":"x"},{}]}`, `[1]`, `null`, `{"scenario":"x","time":"\u001b"}`,
+		`{"scenario":"cut","members":-1,"seconds":1e308,"results":[{"contender":"eldest","n":9223372036854775807,"unit":"ns","samples":[9223372036854775807,-9223372036854775808]}]}`,
+		`{"scenario":"x","results":[{"samples":null,"errors":9223372036854775807,"rounds":-1}]}`, `{"scenario":"x","results":[{"contender":"a","unit":"B","samples":[0]},{"contender":"concurrency","unit":"B","samples":[1]}]}`,
+	} {
+		f.Add([]byte(raw), "", "", 0, []byte(nil), 0)
+	}
+	script := pageScript(f)
+	f.Fuzz(func(t *testing.T, raw []byte, text, other string, n int, samples []byte, count int) {
+		if len(raw) == 0 {
+			run := hostileRun(text)
+			for i := range run.Results {
+				x := &run.Results[i]
+				x.N, x.Errors, x.Rounds, x.Regime = n*(i%3), count, count*i, other
+				if i%2 == 0 {
+					x.Metric = other
+				}
+				for j, s := range samples[:min(len(samples), 50)] {
+					// Small ones, and as large as they get.
+					x.Samples = append(x.Samples, int64(s)<<(uint(j*i)%60))
+				}
+			}
+			var err error
+			raw, err = json.Marshal(run)
+			require.NoError(t, err)
+		}
+		runs, err := figures.Read(bytes.NewReader(raw))
+		if err != nil {
+			require.ErrorIs(t, err, figures.ErrForeign)
+			clitest.RequireTame(t, "the error", plain.Lines(err.Error()))
+			return
+		}
+		var table, page, document bytes.Buffer
+		require.NoError(t, figures.Write(&document, runs))
+		clitest.RequireTame(t, "JSON", document.String())
+		again, err := figures.Read(bytes.NewReader(document.Bytes()))
+		require.NoError(t, err)
+		require.Equal(t, len(runs), len(again))
+		var twice bytes.Buffer
+		require.NoError(t, figures.Write(&twice, again))
+		require.Equal(t, document.String(), twice.String(), "what is written changes when it is read")
+		if len(runs) == 0 {
+			return
+		}
+		for i := range runs {
+			require.NoError(t, figures.Table(&table, &runs[i], story.Style{}))
+		}
+		clitest.RequireTame(t, "table", table.String())
+		require.NoError(t, benchpage.Write(&page, runs))
+		requirePage(t, page.Bytes(), script)
+		files, err := benchpage.Files(runs)
+		require.NoError(t, err)
+		for _, file := range files {
+			require.Regexp(t, `^[a-z0-9-]*\.svg$`, file.Name)
+			requirePicture(t, file.SVG)
+		}
+	})
+}
+
+// hostileRun is a benchmark's document with such texts wherever there is one.
+func hostileRun(text string) figures.Run {
+	run := figures.Run{
+		Scenario: text, Summary: text, Go: text, Etcd: text, Members: 3, Incomplete: text, Notes: []string{text, "fit"},
+		Setup: figures.Setup{Eldest: text, Command: text, CPU: text},
+	}
+	run.Setup.OS, run.Setup.Arch, run.Setup.Storage = text, text, text
+	run.Setup.Load, run.Setup.Written = 1, map[string]bench.Written{text: {PerSecond: 1, Failed: 1}}
+	for i, contender := range []string{text, "eldest", "concurrency"} {
+		for _, n := range []int{2, 50} {
+			run.Results = append(run.Results, figures.Result{Result: bench.Result{
+				Contender: contender, Regime: text, N: n, Metric: text, Unit: bench.Nanoseconds, Rounds: 4, Errors: 1, FirstError: text,
+				Min: 1, P50: int64(2 + i), P90: 3, P99: 3, Max: 3, Mean: 2, Sum: 6, Samples: []int64{1, int64(2 + i), 3},
+			}}, figures.Result{Result: bench.Result{
+				Contender: contender, Regime: text, N: n, Metric: "other" + text, Unit: text, Rounds: 1, Samples: []int64{int64(i)},
+			}})
+		}
+	}
+	return run
+}
+
+// A benchmark's file is anybody's, and so is its name: tables, JSON and errors.
+func TestReportsOfOthersDoNothingToATerminal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), clitest.Hostile+".json")
+	write := func(document any) {
+		data, err := json.Marshal(document)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+	}
+	write(hostileRun(clitest.Hostile))
+	for _, line := range [][]string{{"bench", "report", path}, {"bench", "report", path, "--json"}, {"bench", "report", path, path, "--json"}} {
+		code, stdout, stderr := runLine(t, line...)
+		require.Equal(t, cli.ExitOK, code, stderr)
+		require.Contains(t, stdout, "owned")
+		clitest.RequireTame(t, strings.Join(line[:2], " "), stdout)
+		clitest.RequireTame(t, strings.Join(line[:2], " "), stderr)
+	}
+	// What was written of it can be read and is the same.
+	_, once, _ := runLine(t, "bench", "report", path, "--json")
+	require.NoError(t, os.WriteFile(path, []byte(once), 0o600))
+	_, twice, _ := runLine(t, "bench", "report", path, "--json")
+	require.Equal(t, once, twice)
+	for _, bad := range []any{clitest.Hostile, map[string]any{"scenario": "x", "time": clitest.Hostile}, map[string]any{"scenario": "x", clitest.Hostile: 1, "results": clitest.Hostile}, []string{clitest.Hostile}} {
+		write(bad)
+		code, stdout, stderr := runLine(t, "bench", "report", path)
+		require.Equal(t, cli.ExitUsage, code)
+		clitest.RequireTame(t, "errors", stdout+stderr)
+	}
+}

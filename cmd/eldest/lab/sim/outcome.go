@@ -1,0 +1,161 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/eldest-io/eldest/bench/contender"
+)
+
+// outcome is what a scenario adds to a suite: a line of JSON between processes.
+type outcome struct {
+	Style   style         `json:"style"`
+	Seed    uint64        `json:"seed"`
+	Tenures int           `json:"tenures"`
+	Acked   int           `json:"acked"`
+	Reads   int           `json:"reads"`
+	Virtual time.Duration `json:"virtual"`
+	Took    time.Duration `json:"took"`
+	// Struck counts faults and proofs of faults, by name.
+	Struck map[string]int `json:"struck"`
+	// Violations counts what the checkers found, by invariant.
+	Violations map[string]int `json:"violations,omitempty"`
+	// Invalid says why the scenario proves nothing, Mild that no fault took effect in
+	// it, as happens to one in some hundred.
+	Invalid string `json:"invalid,omitempty"`
+	Mild    bool   `json:"mild,omitempty"`
+	// Report is there for a scenario that failed.
+	Report string `json:"report,omitempty"`
+}
+
+// outcome sums a result up. The history of a failed one is kept, if that is wanted: where
+// violations are expected there would be thousands.
+func (r *result) outcome(took time.Duration, keep bool) outcome {
+	o := outcome{
+		Style: r.plan.style, Seed: r.plan.seed, Tenures: r.tenures, Acked: r.acked, Reads: r.reads,
+		Virtual: r.virtual, Took: took, Struck: r.struck, Violations: map[string]int{},
+		Invalid: r.invalid(), Mild: r.faults() == 0,
+	}
+	for _, v := range r.violations {
+		o.Violations[v.Invariant]++
+	}
+	if len(r.violations) > 0 || o.Invalid != "" {
+		if keep {
+			r.kept = r.keep()
+		}
+		o.Report = r.String()
+	}
+	return o
+}
+
+// sum is what many scenarios add up to.
+type sum struct {
+	Scenarios int           `json:"scenarios"`
+	Tenures   int           `json:"tenures"`
+	Acked     int           `json:"acknowledgedWrites"`
+	Reads     int           `json:"reads"`
+	Virtual   time.Duration `json:"-"`
+	// Years is Virtual in years of 365 days.
+	Years float64 `json:"virtualYears"`
+	// CPU is the time that the scenarios took, each in its process.
+	CPU        time.Duration  `json:"-"`
+	Seconds    float64        `json:"scenarioSeconds"`
+	Mild       int            `json:"withoutFault"`
+	Struck     map[string]int `json:"struck"`
+	Violations map[string]int `json:"violations"`
+	// Found is where violations were found, by invariant.
+	Found  map[string]*found `json:"found,omitempty"`
+	Failed []outcome         `json:"-"`
+}
+
+// found is in how many scenarios an invariant was violated, and the first of them.
+type found struct {
+	Scenarios int      `json:"scenarios"`
+	Seeds     []string `json:"seeds"`
+}
+
+// firstSeeds is how many seeds are kept of each invariant that was violated.
+const firstSeeds = 8
+
+func (f *found) add(g found) {
+	f.Scenarios += g.Scenarios
+	f.Seeds = append(f.Seeds, g.Seeds...)
+	f.Seeds = f.Seeds[:min(len(f.Seeds), firstSeeds)]
+}
+
+func newSum() *sum {
+	return &sum{Struck: map[string]int{}, Violations: map[string]int{}, Found: map[string]*found{}}
+}
+
+const year = 365 * 24 * time.Hour
+
+func (s *sum) add(o outcome) {
+	s.Scenarios++
+	s.Tenures += o.Tenures
+	s.Acked += o.Acked
+	s.Reads += o.Reads
+	s.Virtual += o.Virtual
+	s.CPU += o.Took
+	s.Years, s.Seconds = float64(s.Virtual)/float64(year), s.CPU.Seconds()
+	if o.Mild {
+		s.Mild++
+	}
+	for name, n := range o.Struck {
+		s.Struck[name] += n
+	}
+	for invariant, n := range o.Violations {
+		s.Violations[invariant] += n
+		s.find(invariant, found{1, []string{fmt.Sprintf("%s %d", o.Style, o.Seed)}})
+	}
+	if o.Report != "" {
+		s.Failed = append(s.Failed, o)
+	}
+}
+
+func (s *sum) find(invariant string, f found) {
+	if s.Found[invariant] == nil {
+		s.Found[invariant] = &found{}
+	}
+	s.Found[invariant].add(f)
+}
+
+// never returns the kinds of fault that never struck and should have, with an
+// election.
+func (s *sum) never(impl contender.Contender) []string {
+	var out []string
+	for _, k := range kinds() {
+		if k.ours && impl.Name() != contender.Eldest {
+			continue
+		}
+		if s.Struck[k.name] == 0 && (!k.rare || s.Scenarios >= plenty) {
+			out = append(out, k.name)
+		}
+	}
+	return out
+}
+
+// merged is the sum of many.
+func merged(sums map[style]*sum) *sum {
+	out := newSum()
+	for _, s := range sums {
+		out.Scenarios += s.Scenarios
+		out.Tenures += s.Tenures
+		out.Acked += s.Acked
+		out.Reads += s.Reads
+		out.Virtual += s.Virtual
+		out.CPU += s.CPU
+		out.Mild += s.Mild
+		for name, n := range s.Struck {
+			out.Struck[name] += n
+		}
+		for invariant, n := range s.Violations {
+			out.Violations[invariant] += n
+		}
+		for invariant, f := range s.Found {
+			out.find(invariant, *f)
+		}
+		out.Failed = append(out.Failed, s.Failed...)
+	}
+	out.Years, out.Seconds = float64(out.Virtual)/float64(year), out.CPU.Seconds()
+	return out
+}

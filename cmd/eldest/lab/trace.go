@@ -1,0 +1,176 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/campaigns"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// traceFlags are the flags of "eldest trace".
+type traceFlags struct {
+	conn      *connect.Flags
+	scene     campaigns.Config
+	act       string
+	svg       string
+	normalise bool
+	// election is "" for all that a program says; program is nil for candidates of ours.
+	election string
+	program  []string
+}
+
+func newTraceCmd() *cobra.Command {
+	var f traceFlags
+	cmd := &cobra.Command{
+		Use:   "trace ELECTION | trace [ELECTION] -- CMD [ARG]...",
+		Short: "Show every request, answer and event between candidates and etcd",
+		Long:  traceHelp + connect.Help,
+		Example: `  eldest trace jobs
+  eldest trace jobs --act crash --candidates 4
+  eldest trace jobs --act withdraw --contender concurrency --normalise
+  eldest trace jobs --svg resign.svg
+  eldest trace -- etcdctl put key value
+  eldest trace nightly-jobs --endpoints etcd1:2379 -- eldest run nightly-jobs -- sleep 60`,
+		Args: f.take,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(cmd); err != nil {
+				return err
+			}
+			return newTracer(cmd, &f).run()
+		},
+	}
+	f.conn = connect.AddFlags(cmd)
+	f.conn.Explicit = true
+	fl := cmd.Flags()
+	fl.Lookup("endpoints").Usage = "trace on this etcd; only as a flag, never from the environment (default: an etcd of its own)"
+	fl.IntVar(&f.scene.Candidates, "candidates", 3, "how many candidates stand, up to 20")
+	fl.StringVar(&f.act, "act", string(campaigns.Resign), "what happens: "+campaigns.Names())
+	fl.DurationVar(&f.scene.TTL, "ttl", 0, "time to live of the leases (default: 1m, so that none is renewed; 3s for crash and cut)")
+	fl.StringVar(&f.scene.Contender, "contender", contender.Eldest, "whose candidates: eldest, or concurrency, etcd's own package")
+	fl.StringVar(&f.svg, "svg", "", "draw a sequence diagram of the normal form into this file")
+	fl.BoolVar(&f.normalise, "normalise", false, "write the normal form, at the end: the same text for two runs of one scene")
+	return cmd
+}
+
+const traceHelp = `Puts a proxy on 127.0.0.1 between clients and etcd and shows what passes, in order: one
+line for each request (→), answer and event (←), with the seconds since the start, who,
+and the number of the call. Keys and values are quoted, and cut where they are long;
+leases are in hexadecimal, revisions are written r5, "create" and "mod" are those of a
+key, and w0 is the number of a watch on its stream. Passwords and tokens are not shown.
+
+"eldest trace ELECTION" plays a small campaign on an etcd of its own: --candidates stand,
+c1 leads, and --act happens:
+  resign    the leader resigns
+  withdraw  the one behind the leader leaves the queue
+  delete    an operator deletes the leader's key
+  crash     the leader vanishes, and its lease runs out
+  cut       the leader's network swallows everything; it stops leading at its deadline
+It ends when the next one leads, or waits for another one.
+
+"eldest trace [ELECTION] -- CMD" traces a program instead, and ends with its exit code;
+with ELECTION, what concerns other keys is left out. CMD must talk to the proxy: its
+address is in ELDEST_ENDPOINTS and ETCDCTL_ENDPOINTS, which the commands of eldest and
+etcdctl read unless --endpoints is among their own arguments, and replaces {} in the
+arguments of CMD. The connection to the proxy is without TLS, and variables of the
+environment that ask for TLS are not passed on. The standard streams are CMD's; the trace
+is written to stderr then. Who is who is taken from the user agent that a client gives
+itself, in Go with grpc.WithUserAgent("name"); others are called client, client-2 and so
+on, one for each connection.
+
+Without --endpoints, etcd is one member in this process, empty at the beginning and gone
+at the end. With it, the proxy uses --cacert, --cert and --key for etcd; while it runs
+whoever can reach 127.0.0.1 may use them through it. --user is for candidates of ours; a
+program logs in by itself.
+
+--normalise leaves out times, the ends of streams, and what comes when it comes; folds
+renewals into one; calls leases L1, L2, ..., watches w1, w2, ... of each client, and the
+revision at the beginning r1; and puts side by side what belongs together: a request and
+its answer, and then the events that it caused. --svg draws that, with the time in which
+a candidate's key is in etcd. Both keep up to 20000 messages.
+
+--json writes one object a line: time_ms, kind (request, answer, event, end, note), lane,
+connection, call, method, text, took_ms (answers), lost (true if it was cut off), code and
+error (ends), and message, the message as JSON (bytes in base64). With --normalise: kind,
+lane, method, text, lost.
+
+Exit codes: 0 done; 1 failed; 2 bad usage; 130 interrupted; of CMD: its own.
+`
+
+// take splits the arguments at the dash.
+func (f *traceFlags) take(cmd *cobra.Command, args []string) error {
+	dash := cmd.ArgsLenAtDash()
+	switch {
+	case dash < 0 && len(args) == 1:
+		f.election = args[0]
+		return nil
+	case dash < 0 && len(args) == 0:
+		return errors.New("ELECTION is missing, or a program after --")
+	case dash < 0:
+		return errors.New("want one ELECTION; a program goes after --: eldest trace ELECTION -- CMD ARG")
+	case dash > 1:
+		return fmt.Errorf("want one ELECTION before --, not %d", dash)
+	case len(args) == dash:
+		return errors.New("the program is missing: eldest trace ELECTION -- CMD ARG")
+	}
+	if dash == 1 {
+		f.election = args[0]
+	}
+	f.program = args[dash:]
+	return nil
+}
+
+// check refuses what cannot work, before anything is sent or started.
+func (f *traceFlags) check(cmd *cobra.Command) error {
+	fl := cmd.Flags()
+	if f.program != nil {
+		for _, name := range []string{"candidates", "act", "ttl", "contender", "user", "password", "namespace"} {
+			if fl.Changed(name) {
+				return cli.Usagef("--%s is for candidates of eldest's own, not for a program", name)
+			}
+		}
+	}
+	if f.program == nil || f.election != "" {
+		if err := keys.Check(f.election); err != nil {
+			return cli.Exit(cli.ExitUsage, err)
+		}
+	}
+	if f.program == nil {
+		if fl.Changed("ttl") && f.scene.TTL <= 0 {
+			return cli.Usagef("--ttl %v: want more than 0s", f.scene.TTL)
+		}
+		f.scene.Election, f.scene.Act = f.election, campaigns.Act(f.act)
+		if err := f.scene.Check(); err != nil {
+			return cli.Exit(cli.ExitUsage, err)
+		}
+	}
+	if err := f.conn.Resolve(cmd); err != nil {
+		return err
+	}
+	if !fl.Changed("endpoints") {
+		f.conn.Endpoints = nil
+	}
+	if f.svg == "" {
+		return nil
+	}
+	// A diagram that cannot be written is better known of before than after.
+	file, err := os.OpenFile(f.svg, os.O_WRONLY|os.O_CREATE, 0o644) //nolint:gosec // named by the user, and for reading
+	if err != nil {
+		return cli.Usagef("--svg: %w", err)
+	}
+	return file.Close()
+}
+
+// traceLimit bounds a scene: what is played takes a TTL, and on a bad day two.
+func (f *traceFlags) traceLimit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, 2*f.scene.TTL+time.Minute, errors.New("the act was not over in time"))
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+)
+
+// patience bounds every wait of these tests.
+const patience = clitest.Patience
+
+// object is a line of JSON.
+type object = clitest.Object
+
+// Called by the name of the command, this binary is it: what tests start, and what scripts and
+// programs find by that name, are real processes. They end with their parent. The keeper of
+// "eldest run" ends with its owner.
+func init() {
+	if filepath.Base(os.Args[0]) != "eldest" {
+		return
+	}
+	if len(os.Args) < 2 || os.Args[1] != "run-keeper" {
+		clitest.EndWithParent()
+	}
+	main()
+}
+
+func TestMain(m *testing.M) {
+	// These tests wait most of the time, and not for a processor. -parallel wins.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	testscript.Main(clean{m}, map[string]func(){"eldest": main})
+}
+
+// clean runs the tests, and fails if they leave goroutines.
+type clean struct{ m *testing.M }
+
+func (c clean) Run() int {
+	code := c.m.Run()
+	closeIdle()
+	if code != 0 { // tests were broken off: the leaks say nothing
+		return code
+	}
+	// An embedded member that stops leaves its idle HTTP connections to peers,
+	// both ends of which are in this process, to their timeouts of seconds.
+	if err := goleak.Find(
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
+		goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
+	); err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,104 @@
+package kv_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/curator/kv"
+	"github.com/eldest-io/eldest/curator/kv/kvpb"
+)
+
+// slow is a client whose reads take a second of the test's clock each, or fail.
+type slow struct {
+	clientv3.KV
+	clock  *atomic.Int64
+	broken atomic.Bool
+	reads  atomic.Int64
+}
+
+func (s *slow) Get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	defer s.reads.Add(1)
+	if s.broken.Load() {
+		return nil, errors.New("no connection")
+	}
+	resp, err := s.KV.Get(ctx, key, options...)
+	s.clock.Add(int64(time.Second))
+	return resp, err
+}
+
+// A copy is as old as the question that it is the answer to, and says nothing before the first
+// answer; while etcd does not answer it is what it was, and grows older.
+func TestReplica(t *testing.T) {
+	s := newStage(t)
+	_, server := s.leader(s.admin)
+	for _, key := range []string{"b", "a/1", "a/2"} {
+		_, err := server.Put(s.ctx, put("r", key, "of "+key))
+		require.NoError(t, err)
+	}
+	var clock atomic.Int64
+	replica := kv.NewReplica(s.space, func() time.Duration { return time.Duration(clock.Load()) })
+	_, err := replica.Age(s.ctx)
+	require.Error(t, err)
+	_, err = replica.Get(s.ctx, &kvpb.GetRequest{Key: "b"})
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Equal(t, codes.Unavailable, status.Code(replica.List(&kvpb.ListRequest{}, &sink{ctx: s.ctx, send: func() {}})))
+
+	client := &slow{KV: s.admin, clock: &clock}
+	ctx, stop := context.WithCancelCause(s.ctx)
+	followed := make(chan error, 1)
+	go func() { followed <- replica.Follow(ctx, client, time.Millisecond) }()
+	age := func() time.Duration {
+		age, err := replica.Age(s.ctx)
+		require.NoError(t, err)
+		return age
+	}
+	require.Eventually(t, func() bool { return client.reads.Load() > 1 }, time.Minute, time.Millisecond)
+	require.GreaterOrEqual(t, age(), time.Second, "the time that the read took is not counted")
+	item, err := replica.Get(s.ctx, &kvpb.GetRequest{Key: "a/2"})
+	require.NoError(t, err)
+	led, err := server.Get(s.ctx, &kvpb.GetRequest{Key: "a/2"})
+	require.NoError(t, err)
+	require.Equal(t, led.String(), item.String())
+	_, err = replica.Get(s.ctx, &kvpb.GetRequest{Key: "a"})
+	require.Equal(t, codes.NotFound, status.Code(err))
+	_, err = replica.Get(s.ctx, &kvpb.GetRequest{})
+	require.Equal(t, codes.InvalidArgument, status.Code(err))
+	for prefix, want := range map[string][]string{"": {"a/1", "a/2", "b"}, "a/": {"a/1", "a/2"}, "c": nil} {
+		out := &sink{ctx: s.ctx, send: func() {}}
+		require.NoError(t, replica.List(&kvpb.ListRequest{Prefix: prefix}, out))
+		var got []string
+		for _, i := range out.items {
+			got = append(got, i.GetKey())
+		}
+		require.Equal(t, want, got)
+	}
+
+	// A deletion is seen, too.
+	_, err = server.Delete(s.ctx, &kvpb.DeleteRequest{RequestId: "d", Key: "b"})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := replica.Get(s.ctx, &kvpb.GetRequest{Key: "b"})
+		return status.Code(err) == codes.NotFound
+	}, time.Minute, time.Millisecond)
+
+	client.broken.Store(true)
+	failed := client.reads.Load() + 2
+	require.Eventually(t, func() bool { return client.reads.Load() > failed }, time.Minute, time.Millisecond)
+	before := age()
+	clock.Add(int64(time.Hour))
+	require.Equal(t, before+time.Hour, age())
+	_, err = replica.Get(s.ctx, &kvpb.GetRequest{Key: "a/2"})
+	require.NoError(t, err)
+
+	over := errors.New("over")
+	stop(over)
+	require.ErrorIs(t, <-followed, over)
+}

@@ -1,0 +1,135 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// refusal is the body of an answer in the place of the service's.
+type refusal struct {
+	Election       string `json:"election"`
+	Node           string `json:"node"`
+	Reason         string `json:"reason"`
+	NothingApplied bool   `json:"nothing_applied"`
+}
+
+// Refuse answers a request in the place of a handler that met the end of its tenure, for
+// example a refusal by the tenure's guard. nothingApplied says that the request has changed
+// nothing; only the handler can know. The answer is 503 with Retry-After if so and 502 if
+// not, with the reason in a JSON object. It must be called before anything is written to w.
+func (f *Front) Refuse(w http.ResponseWriter, reason error, nothingApplied bool) {
+	code := http.StatusBadGateway
+	if nothingApplied {
+		code = http.StatusServiceUnavailable
+	}
+	f.refuse(w, code, nothingApplied, reason)
+}
+
+func (f *Front) refuse(w http.ResponseWriter, code int, untouched bool, reason error) {
+	text := "unknown"
+	if reason != nil {
+		text = reason.Error()
+	}
+	body, _ := json.Marshal(refusal{f.cfg.Election, f.cfg.NodeID, text, untouched}) // texts: it cannot fail
+	header := w.Header()
+	for _, key := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified"} {
+		header.Del(key) // of an answer that there is not
+	}
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "no-store")
+	if code == http.StatusServiceUnavailable {
+		header.Set("Retry-After", "1")
+	}
+	w.WriteHeader(code)
+	_, _ = w.Write(append(body, '\n')) // a caller that hung up needs no answer
+}
+
+// early prepares w for an answer that is given before the request's body was read. On its
+// own, net/http's HTTP/1 server reads some of the body first, for as long as the caller
+// takes. Asked not to, it can serve no other request on the connection (as of Go 1.26 it
+// panics at the next one), so the connection is closed.
+func early(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 && r.ContentLength != 0 && http.NewResponseController(w).EnableFullDuplex() == nil {
+		w.Header().Set("Connection", "close")
+	}
+}
+
+// linger takes in, for a moment, what is left of a body whose early answer is written.
+// Otherwise the server closes the connection while the caller writes, and the caller may see
+// that instead of the answer: the transport's last read, which is still under way, is
+// aborted when the handler returns.
+func linger(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		connection := http.NewResponseController(w)
+		_ = connection.Flush()
+		_ = connection.SetReadDeadline(time.Now().Add(lingering))
+		_, _ = io.CopyN(io.Discard, r.Body, 256<<10)
+	}
+}
+
+// lingering is the moment.
+const lingering = 500 * time.Millisecond
+
+// answer is a handler's ResponseWriter. It notices whether there is an answer. It is for
+// one goroutine at a time, as ResponseWriters are.
+type answer struct {
+	http.ResponseWriter
+	tenure context.Context
+
+	begun    bool
+	inTenure bool // it was begun before the tenure ended
+	hijacked bool
+}
+
+func (a *answer) begin() {
+	if !a.begun {
+		a.begun, a.inTenure = true, a.tenure.Err() == nil
+	}
+}
+
+// open reports whether the caller cannot tell the end of the answer from a part of it.
+func (a *answer) open() bool { return a.Header().Get("Content-Length") == "" }
+
+// WriteHeader begins the answer, unless the code is an interim one.
+func (a *answer) WriteHeader(code int) {
+	if code >= http.StatusOK || code == http.StatusSwitchingProtocols {
+		a.begin()
+	}
+	a.ResponseWriter.WriteHeader(code)
+}
+
+// Write begins the answer; see http.ResponseWriter.
+func (a *answer) Write(p []byte) (int, error) {
+	a.begin()
+	return a.ResponseWriter.Write(p)
+}
+
+// ReadFrom begins the answer; see io.ReaderFrom.
+func (a *answer) ReadFrom(src io.Reader) (int64, error) {
+	a.begin()
+	return io.Copy(a.ResponseWriter, src)
+}
+
+// Flush begins the answer; see http.Flusher.
+func (a *answer) Flush() { _ = a.FlushError() }
+
+// FlushError is Flush for http.ResponseController.
+func (a *answer) FlushError() error {
+	a.begin()
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// Hijack hands the connection to the handler; see http.Hijacker.
+func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(a.ResponseWriter).Hijack()
+	a.hijacked = err == nil
+	return conn, buffered, err
+}
+
+// Unwrap returns the server's own; see http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

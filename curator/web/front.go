@@ -1,0 +1,219 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator/internal/routing"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/retry"
+)
+
+// Front is the http.Handler that every node of a service serves. Made by New. All methods
+// are safe for concurrent use.
+type Front struct {
+	cfg       Config
+	transport http.RoundTripper
+	own       *http.Transport // transport, if it is the Front's own
+	proxyLog  *log.Logger
+	router    *router
+	waiting   atomic.Int64
+	started   atomic.Bool
+}
+
+// New makes a Front. It starts nothing. The error wraps eldest.ErrInvalid.
+func New(cfg Config) (*Front, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, &eldest.OpError{Op: "new web front", Election: cfg.Election, Err: err}
+	}
+	f := &Front{
+		cfg: cfg, transport: cfg.Transport, router: &router{grace: cfg.Grace},
+		proxyLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
+	}
+	if f.transport == nil {
+		f.own = newTransport()
+		f.transport = f.own
+	}
+	f.router.neither(fmt.Errorf("%w: no Run is going on", eldest.ErrClosed))
+	return f, nil
+}
+
+// Run follows who leads until ctx ends, and returns an error that wraps ctx's cause. Without
+// it nothing is forwarded. At the end, requests that wait and those that come later are
+// answered with 503; forwarded ones have Config.Grace to end and are then broken off, and
+// those in a tenure are for Lead to end. When Run has returned, nothing of it is left
+// running. A Front runs once; a second call returns eldest.ErrClosed.
+func (f *Front) Run(ctx context.Context) error {
+	if ctx == nil {
+		return f.failed("run", invalid("the context is nil"))
+	}
+	if !f.started.CompareAndSwap(false, true) {
+		return f.failed("run", fmt.Errorf("%w: a front runs once", eldest.ErrClosed))
+	}
+	var narrator sync.WaitGroup
+	narrator.Go(func() { f.narrate(ctx) })
+	for watch := f.cfg.Node.Watch(); ; {
+		s, err := watch.Next(ctx)
+		if err != nil {
+			f.router.stop(fmt.Errorf("%w: node %+q is stopping", eldest.ErrClosed, f.cfg.NodeID))
+			narrator.Wait()
+			if f.own != nil {
+				f.own.CloseIdleConnections()
+			}
+			return f.failed("run", err)
+		}
+		f.heed(s)
+	}
+}
+
+// heed turns a status into a route. That this node leads is for Lead to say.
+func (f *Front) heed(s elector.Status) {
+	leader, follows := s.Leader()
+	switch {
+	case s.Role() == elector.Leading:
+		f.router.neither(fmt.Errorf("%w: the tenure of this node begins or ends", eldest.ErrNoLeader))
+	case !follows && s.Reason() != nil:
+		f.router.neither(s.Reason())
+	case !follows:
+		f.router.neither(eldest.ErrNoLeader)
+	case leader.NodeID == f.cfg.NodeID:
+		f.router.neither(fmt.Errorf("%w: the leader has the name of this node", eldest.ErrNoLeader))
+	default:
+		to, err := f.cfg.URL(leader)
+		if err == nil && (to == nil || to.Host == "") {
+			err = fmt.Errorf("there is no host in %q", to)
+		}
+		if err != nil {
+			f.router.neither(fmt.Errorf("%w: leader %+q has no URL: %w", eldest.ErrNoLeader, leader.NodeID, err))
+			return
+		}
+		f.router.follow(leader, to)
+	}
+}
+
+// narrate logs the routes until ctx ends. The logger may be slow.
+func (f *Front) narrate(ctx context.Context) {
+	logger := f.cfg.Logger.With("election", f.cfg.Election, "node", f.cfg.NodeID)
+	for reader := f.router.Reader(); ; {
+		to, err := reader.Next(ctx)
+		switch {
+		case err != nil:
+			return
+		case to.tenure != nil:
+			logger.Info("requests are served here", "token", int64(to.tenure.token))
+		case to.peer != nil:
+			logger.Info("requests are forwarded", "leader", to.peer.leader.NodeID, "url", to.peer.url.Redacted(), "token", int64(to.peer.leader.Token))
+		default:
+			logger.Info("requests wait for a leader", "reason", to.reason)
+		}
+	}
+}
+
+// ServeHTTP serves the request in the tenure of this node, or forwards it to the leader, or
+// waits until it can do either. It blocks until the request is answered; the waits end with
+// Config.Wait, the request's context, or Run.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h, bare, err := hopOf(r, f.cfg.VerifyHop)
+	if err == nil {
+		if err = f.route(w, bare, h); err == nil {
+			return
+		}
+	}
+	code := http.StatusServiceUnavailable
+	switch {
+	case errors.Is(err, errForged):
+		code = http.StatusForbidden
+	case errors.Is(err, errMalformed):
+		code = http.StatusBadRequest
+	}
+	early(w, r)
+	f.refuse(w, code, true, err)
+}
+
+// route returns when the request is answered, or why it is not: then it has not been
+// anywhere, and w is as it was.
+func (f *Front) route(w http.ResponseWriter, r *http.Request, h hop) error {
+	place := &place{in: &f.waiting, limit: int64(f.cfg.MaxWaiting)}
+	defer place.leave()
+	until := time.Now().Add(f.cfg.Wait)
+	for attempt := 0; ; attempt++ {
+		to := f.router.Now()
+		what := to.Decide(h.token)
+		if what != routing.Serve && what != routing.Refuse && !place.take() {
+			return fmt.Errorf("more than %d requests wait for a leader", f.cfg.MaxWaiting)
+		}
+		if what <= routing.Doubt {
+			to, what, _ = f.router.Next(r.Context(), h.token, until)
+		}
+		var err error
+		switch what {
+		case routing.Serve:
+			place.leave()
+			err = f.serve(w, r, to.tenure)
+		case routing.Forward:
+			err = f.forward(w, r, to.peer, until, place.leave)
+		case routing.Refuse:
+			return orUnknown(to.why(h, f.cfg.NodeID))
+		default:
+			return fmt.Errorf("no leader in time: %w", orUnknown(to.why(h, f.cfg.NodeID)))
+		}
+		if err == nil {
+			return nil
+		}
+		// It has not been anywhere yet: there is another route now, or will be.
+		if !f.router.Pause(r.Context(), to, lookAgain(attempt), until) || r.Context().Err() != nil {
+			return err
+		}
+	}
+}
+
+// orUnknown is for a tenure that was over when it was asked whether, and is not over now.
+func orUnknown(err error) error {
+	if err == nil {
+		return eldest.ErrNoLeader
+	}
+	return err
+}
+
+// lookAgain is how long a request waits for another route, or for the leader to be there
+// again, before it is tried once more.
+var lookAgain = retry.Jittered(50*time.Millisecond, 500*time.Millisecond)
+
+// place is one request's among those that wait.
+type place struct {
+	in    *atomic.Int64
+	limit int64
+	taken atomic.Bool
+}
+
+// take reports whether there is a place.
+func (p *place) take() bool {
+	if p.taken.Load() {
+		return true
+	}
+	if p.in.Add(1) > p.limit {
+		p.in.Add(-1)
+		return false
+	}
+	p.taken.Store(true)
+	return true
+}
+
+func (p *place) leave() {
+	if p.taken.CompareAndSwap(true, false) {
+		p.in.Add(-1)
+	}
+}
+
+func (f *Front) failed(op string, err error) error {
+	return &eldest.OpError{Op: op + " web front", Election: f.cfg.Election, Err: err}
+}

@@ -1,0 +1,170 @@
+package web
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+)
+
+// arrived is what a handler sees of the hop.
+type arrived struct {
+	node     string
+	token    eldest.Token
+	verified bool
+	header   http.Header
+}
+
+func (a *arrived) handler(_ http.ResponseWriter, r *http.Request) {
+	a.node, a.token, a.verified = Forwarded(r.Context())
+	a.header = r.Header.Clone()
+}
+
+// A hop that nobody has verified is served in its tenure or refused, and nothing of it is
+// shown to handlers.
+func TestForgedHopInPlainText(t *testing.T) {
+	var saw arrived
+	leader, follower, _ := pair(t, saw.handler)
+	require.Equal(t, http.StatusOK, leader.get(hopHeader, "7", fromHeader, "follower").StatusCode)
+	require.False(t, saw.verified, "nobody has verified it")
+	require.NotContains(t, saw.header, hopHeader)
+	require.NotContains(t, saw.header, fromHeader)
+	require.Equal(t, http.StatusOK, follower.get().StatusCode)
+	require.False(t, saw.verified)
+	require.NotContains(t, saw.header, hopHeader)
+
+	calls := leader.calls.Load()
+	leader.get(hopHeader, "6").refused(t, http.StatusServiceUnavailable)
+	follower.get(hopHeader, "7").refused(t, http.StatusServiceUnavailable) // it is not forwarded again
+	for _, bad := range [][]string{{hopHeader, "x"}, {hopHeader, "+7"}, {hopHeader, "-1"}, {hopHeader, "0"}, {hopHeader, ""}, {hopHeader, "7", hopHeader, "7"}, {hopHeader, "7", fromHeader, "%zz"}} {
+		for _, n := range []*node{leader, follower} {
+			n.get(bad...).refused(t, http.StatusBadRequest)
+		}
+	}
+	require.Equal(t, calls, leader.calls.Load())
+
+	// Headers that the caller declares to be of its own connection are no way around.
+	require.Equal(t, http.StatusOK, follower.get("Connection", "Eldest-Hop, Eldest-From").StatusCode)
+	require.Equal(t, calls+1, leader.calls.Load())
+}
+
+// authority signs the certificates of nodes and callers.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	a := &authority{pool: x509.NewCertPool()}
+	a.cert = &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	a.cert, a.key = a.sign(t, a.cert)
+	a.pool.AddCert(a.cert)
+	return a
+}
+
+func (a *authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	by := a.key
+	if by == nil {
+		by = key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), by)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return cert, key
+}
+
+func (a *authority) node(t testing.TB, names ...string) tls.Certificate {
+	t.Helper()
+	cert, key := a.sign(t, &x509.Certificate{
+		SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	})
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+}
+
+// secure makes a node with a certificate, which is the one that it shows to leaders. Its
+// callers may show one.
+func (a *authority) secure(t testing.TB, id, named string, http2 bool) *node {
+	t.Helper()
+	cert := a.node(t, named)
+	transport := newTransport()
+	transport.TLSClientConfig = &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}
+	transport.ForceAttemptHTTP2 = http2
+	n := newQuietNode(t, id, func(cfg *Config) { cfg.Transport = transport })
+	n.server.EnableHTTP2 = http2
+	n.server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: a.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13}
+	n.server.StartTLS()
+	t.Cleanup(transport.CloseIdleConnections)
+	return n
+}
+
+// as asks the node with a certificate, or without.
+func (a *authority) as(t testing.TB, n *node, certificates []tls.Certificate, header ...string) reply {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool, Certificates: certificates, MinVersion: tls.VersionTLS13}}
+	defer transport.CloseIdleConnections()
+	client := n.server.Client()
+	defer func(before http.RoundTripper) { client.Transport = before }(client.Transport)
+	client.Transport = transport
+	return n.get(header...)
+}
+
+// With mutual TLS a hop is accepted from the node whose certificate says so, and from
+// nobody else who shows a certificate. Over HTTP/2 the rules are the same.
+func TestHopsOfNodesOnly(t *testing.T) {
+	for _, http2 := range []bool{false, true} {
+		a := newAuthority(t)
+		var saw arrived
+		leader, follower := a.secure(t, "leader", "leader", http2), a.secure(t, "follower", "follower", http2)
+		leader.leads(7, saw.handler)
+		follower.follows(leader, 7)
+		require.Equal(t, http.StatusOK, a.as(t, follower, nil).StatusCode)
+		require.True(t, saw.verified)
+		require.Equal(t, "follower", saw.node)
+		require.EqualValues(t, 7, saw.token)
+		require.Equal(t, "https", saw.header.Get("X-Forwarded-Proto"))
+
+		calls := leader.calls.Load()
+		for _, names := range []string{"other", "*.nodes", "caller"} {
+			cert := []tls.Certificate{a.node(t, names)}
+			for _, n := range []*node{leader, follower} {
+				require.Contains(t, a.as(t, n, cert, hopHeader, "7", fromHeader, "follower").refused(t, http.StatusForbidden), "certificate")
+			}
+		}
+		misnamed := a.secure(t, "follower", "somebody", http2)
+		misnamed.follows(leader, 7)
+		a.as(t, misnamed, nil).refused(t, http.StatusForbidden)
+		require.Equal(t, calls, leader.calls.Load())
+
+		// A caller without a hop is a caller, with a certificate or without.
+		require.Equal(t, http.StatusOK, a.as(t, leader, []tls.Certificate{a.node(t, "caller")}).StatusCode)
+		require.False(t, saw.verified)
+		// Where callers need no certificate, a hop without one is refused if the Front is told so.
+		leader.cfg.VerifyHop = NodeCertificate
+		a.as(t, leader, nil, hopHeader, "7", fromHeader, "follower").refused(t, http.StatusForbidden)
+		require.Equal(t, http.StatusOK, a.as(t, follower, nil).StatusCode)
+		require.True(t, saw.verified)
+	}
+}
+
+func TestNodeCertificateWithoutTLS(t *testing.T) {
+	leader := newNode(t, "leader", func(cfg *Config) { cfg.VerifyHop = NodeCertificate })
+	leader.leads(7, hello)
+	require.Contains(t, leader.get(hopHeader, "7", fromHeader, "follower").refused(t, http.StatusForbidden), "without TLS")
+	require.Zero(t, leader.calls.Load())
+}

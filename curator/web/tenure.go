@@ -1,0 +1,132 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+)
+
+// tenure is what this node serves while it leads.
+type tenure struct {
+	*flight
+	token   eldest.Token
+	handler http.Handler
+}
+
+// Lead serves requests with handler in the tenure l, those of callers and those that
+// followers forward, until ctx or the tenure ends. Call it from the lead function of an
+// elector, or from curator.Config.Background, with a handler made for this tenure. It blocks
+// until no handler runs any more and returns ctx's cause.
+//
+// Where only ctx has ended and the tenure still holds, running requests have Config.Grace to
+// end, in the tenure. Then their contexts end; after Config.Grace again, what they read from
+// callers and write to them fails; and then Lead waits for handlers that ignore both. New
+// requests wait for the next leader. Lead may be called before, during and after Run, for
+// one tenure at a time; another call returns an error that wraps eldest.ErrInvalid.
+func (f *Front) Lead(ctx context.Context, l *elector.Leadership, handler http.Handler) error {
+	if ctx == nil || l == nil || handler == nil {
+		return f.failed("lead", invalid("the context, the leadership or the handler is nil"))
+	}
+	certain := func() error {
+		if !l.Holds(0) {
+			return fmt.Errorf("%w: the deadline has passed", eldest.ErrSessionLost)
+		}
+		return nil
+	}
+	return f.failed("lead", f.lead(ctx, &tenure{flight: newFlight(l.Context(), certain), token: l.Token(), handler: handler}))
+}
+
+func (f *Front) lead(ctx context.Context, t *tenure) error {
+	if err := f.router.lead(t); err != nil {
+		t.cancel(err)
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case <-t.ctx.Done():
+	}
+	cause := context.Cause(ctx)
+	if cause == nil {
+		cause = context.Cause(t.ctx)
+	}
+	why := fmt.Errorf("node %+q leads no more: %w", f.cfg.NodeID, cause)
+	// First nobody new; then those that run, while this node still leads; then the end.
+	t.close(why)
+	f.router.leave(why)
+	t.settle(f.cfg.Grace)
+	t.finish(why, f.cfg.Grace)
+	return cause
+}
+
+// errNotBegun is a request that came too late for its tenure or its leader. It has not been
+// anywhere.
+var errNotBegun = errors.New("not begun")
+
+// serve runs the handler of a tenure.
+func (f *Front) serve(w http.ResponseWriter, r *http.Request, t *tenure) error {
+	q, err := t.begin(w)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotBegun, err)
+	}
+	ended := false
+	end := func() {
+		if !ended {
+			ended = true
+			if !t.end(q) {
+				panic(http.ErrAbortHandler) // the connection can be used for nothing else
+			}
+		}
+	}
+	defer end()
+	ctx, cancel := t.context(r.Context())
+	defer cancel()
+	a := &answer{ResponseWriter: w, tenure: t.ctx}
+	t.handler.ServeHTTP(a, r.WithContext(ctx))
+	lost := context.Cause(t.ctx) // before the end: a tenure that is given up ends when the last request has
+	end()
+	switch {
+	case lost == nil, a.hijacked:
+	case !a.begun:
+		// A handler that returns because its context has ended has not done its work, and
+		// net/http would say 200.
+		f.refuse(w, http.StatusBadGateway, false, fmt.Errorf("node %+q leads no more: %w", f.cfg.NodeID, lost))
+	case a.inTenure && a.open():
+		panic(http.ErrAbortHandler) // nobody can tell whether it was the whole answer
+	}
+	return nil
+}
+
+// context returns the context of a handler. It is made from the tenure's own, so that it
+// has ended before another node can lead (G3), and has the values, the deadline and the end of
+// the request's.
+func (t *tenure) context(of context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(inTenure{Context: t.ctx, of: of})
+	detach := context.AfterFunc(of, func() { cancel(context.Cause(of)) })
+	return ctx, func() {
+		detach()
+		cancel(nil)
+	}
+}
+
+// inTenure is a tenure's context with the values and the deadline of a request's, which ends
+// whatever is made of it.
+type inTenure struct {
+	context.Context
+	of context.Context
+}
+
+// Value returns the tenure's value first: package context finds its own there.
+func (c inTenure) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.of.Value(key)
+}
+
+// Deadline returns the request's. A tenure has none that is known ahead.
+func (c inTenure) Deadline() (time.Time, bool) { return c.of.Deadline() }

@@ -1,0 +1,303 @@
+package metrics_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/curator"
+	"github.com/eldest-io/eldest/curator/kv"
+	"github.com/eldest-io/eldest/curator/kv/kvpb"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/metrics"
+)
+
+// node is one node of the key-value service, with what a client of it has seen.
+type node struct {
+	*curator.Curator
+	t        *testing.T
+	etcd     *clientv3.Client
+	registry *prometheus.Registry
+	kv       kvpb.KVClient
+
+	mu    sync.Mutex
+	codes map[codes.Code]int
+}
+
+func serve(t *testing.T, cli *clientv3.Client, id string, change ...func(*curator.Config)) *node {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	election := strings.ReplaceAll(t.Name(), "/", " ")
+	numbers := metrics.NewService(election)
+	n := &node{t: t, etcd: cli, registry: prometheus.NewPedanticRegistry(), codes: make(map[codes.Code]int)}
+	n.registry.MustRegister(numbers)
+	cfg := curator.Config{
+		Elector: elector.Config{
+			Election: election, NodeID: id, Source: elector.Always(elector.Client(cli)), Session: lease.Config{TTL: time.Minute},
+		},
+		Listener: listener, Wait: patience, Grace: patience, Hooks: numbers.Hooks(),
+		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
+			server, err := kv.New(ctx, l)
+			if err == nil {
+				kvpb.RegisterKVServer(r, server)
+			}
+			return err
+		},
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	n.Curator, err = curator.New(cfg)
+	require.NoError(t, err)
+	numbers.Attach(n)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = n.Run(ctx)
+	}()
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			err := invoker(ctx, method, req, reply, cc, opts...)
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.codes[status.Code(err)]++
+			return err
+		}))
+	require.NoError(t, err)
+	n.kv = kvpb.NewKVClient(conn)
+	t.Cleanup(func() {
+		_ = conn.Close()
+		stop()
+		<-ended
+	})
+	return n
+}
+
+func (n *node) becomes(role elector.Role) elector.Status {
+	n.t.Helper()
+	s, err := n.Watch().NextWhere(within(n.t), func(s elector.Status) bool { return s.Role() == role })
+	require.NoError(n.t, err)
+	return s
+}
+
+// ids are those of requests.
+var ids atomic.Int64
+
+// put makes a call, in the background.
+func (n *node) put() <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := n.kv.Put(within(n.t), &kvpb.PutRequest{Key: "k", RequestId: fmt.Sprint(ids.Add(1))})
+		done <- err
+	}()
+	return done
+}
+
+// refused takes the answer of a call, which must be a node's.
+func (n *node) refused(done <-chan error) {
+	n.t.Helper()
+	require.Equal(n.t, codes.Unavailable, status.Code(<-done))
+}
+
+// shows waits until a scrape shows a value.
+func (n *node) shows(name string, want float64) {
+	n.t.Helper()
+	require.Eventually(n.t, func() bool { return scrape(n.t, n.registry)[name] == want }, patience, 5*time.Millisecond, "%s never was %v", name, want)
+}
+
+// addsUp asserts that what is counted is what the client has seen.
+func (n *node) addsUp() {
+	n.t.Helper()
+	now := scrape(n.t, n.registry)
+	all := 0
+	for code := codes.OK; code <= codes.Unauthenticated; code++ {
+		sum := 0.0
+		for _, way := range []string{"served", "forwarded", "refused"} {
+			sum += now[`eldest_service_calls_total{code="`+code.String()+`"}{way="`+way+`"}`]
+		}
+		require.EqualValues(n.t, n.codes[code], sum, code)
+		all += n.codes[code]
+	}
+	require.EqualValues(n.t, all, now["eldest_service_wait_seconds"])
+}
+
+func calls(way string, code codes.Code) string {
+	return `eldest_service_calls_total{code="` + code.String() + `"}{way="` + way + `"}`
+}
+
+func refusals(reason curator.Refusal) string {
+	return `eldest_service_refusals_total{reason="` + reason.String() + `"}`
+}
+
+// blocks has the leader's handlers say that they have begun, and wait for the end of their
+// context, or for release.
+func blocks(began chan<- struct{}, release <-chan struct{}) func(*curator.Config) {
+	return func(cfg *curator.Config) {
+		cfg.Unary = func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			began <- struct{}{}
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-release:
+				return handler(ctx, req)
+			}
+		}
+	}
+}
+
+// Each node counts what its callers have seen, and the leader the hops beside it.
+func TestCallsOfTwoNodes(t *testing.T) {
+	cli, began, release := etcdtest.Shared(t).Client(t), make(chan struct{}, 10), make(chan struct{})
+	a := serve(t, cli, "a", blocks(began, release))
+	a.becomes(elector.Leading)
+	b := serve(t, cli, "b")
+	b.becomes(elector.Following)
+	first, second, third := a.put(), b.put(), b.put()
+	const inFlight = "eldest_service_calls_in_flight"
+	a.shows(inFlight+`{way="served"}`, 3)
+	b.shows(inFlight+`{way="forwarded"}`, 2)
+	close(release)
+	for _, done := range []<-chan error{first, second, third} {
+		require.NoError(t, <-done)
+	}
+	_, err := b.kv.Get(within(t), &kvpb.GetRequest{Key: "nothing of that name"})
+	require.Equal(t, codes.NotFound, status.Code(err))
+
+	now := scrape(t, a.registry)
+	require.Equal(t, 1.0, now[calls("served", codes.OK)])
+	require.Equal(t, 2.0, now[calls("hop", codes.OK)])
+	require.Equal(t, 1.0, now[calls("hop", codes.NotFound)])
+	require.Equal(t, 3.0, now[`eldest_service_call_seconds{way="hop"}`])
+	require.Zero(t, now[inFlight+`{way="served"}`])
+	now = scrape(t, b.registry)
+	require.Equal(t, 2.0, now[calls("forwarded", codes.OK)])
+	require.Equal(t, 1.0, now[calls("forwarded", codes.NotFound)])
+	require.Equal(t, 3.0, now[`eldest_service_call_seconds{way="forwarded"}`])
+	require.Zero(t, now[inFlight+`{way="forwarded"}`])
+	a.addsUp()
+	b.addsUp()
+	for _, reason := range curator.Refusals() {
+		require.Zero(t, now[refusals(reason)])
+	}
+}
+
+// The refusals of real nodes, at the node that was called.
+func TestRefusalsOfNodes(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	short := func(cfg *curator.Config) { cfg.Wait = 300 * time.Millisecond }
+	t.Run("no leader", func(t *testing.T) {
+		away, err := clientv3.New(clientv3.Config{Endpoints: []string{etcdtest.Nowhere(t)}})
+		require.NoError(t, err)
+		defer func() { _ = away.Close() }()
+		n := serve(t, away, "n", short)
+		done := n.put()
+		n.shows("eldest_service_waiting_calls", 1)
+		n.refused(done)
+		require.Equal(t, 1.0, scrape(t, n.registry)[refusals(curator.RefusalNoLeader)])
+		require.Zero(t, scrape(t, n.registry)["eldest_service_waiting_calls"])
+		n.addsUp()
+	})
+	t.Run("unreachable", func(t *testing.T) {
+		a := serve(t, cli, "a", func(cfg *curator.Config) { cfg.Elector.Address = etcdtest.Nowhere(t) })
+		a.becomes(elector.Leading)
+		b := serve(t, cli, "b", short)
+		b.becomes(elector.Following)
+		b.refused(b.put())
+		require.Equal(t, 1.0, scrape(t, b.registry)[refusals(curator.RefusalUnreachable)])
+		b.addsUp()
+	})
+	t.Run("tenure ended", func(t *testing.T) {
+		began := make(chan struct{}, 1)
+		a := serve(t, cli, "a", blocks(began, nil))
+		key, _, _ := a.becomes(elector.Leading).Own()
+		b := serve(t, cli, "b")
+		b.becomes(elector.Following)
+		done := b.put()
+		<-began
+		_, err := cli.Delete(within(t), key)
+		require.NoError(t, err)
+		b.refused(done)
+		require.Equal(t, 1.0, scrape(t, b.registry)[refusals(curator.RefusalTenureEnded)])
+		require.Zero(t, scrape(t, a.registry)[refusals(curator.RefusalTenureEnded)], "counted once")
+		require.Equal(t, 1.0, scrape(t, a.registry)[calls("hop", codes.Unavailable)])
+		b.addsUp()
+	})
+	t.Run("connection lost", func(t *testing.T) {
+		conns, began := make(chan net.Conn, 10), make(chan struct{}, 1)
+		a := serve(t, cli, "a", blocks(began, nil))
+		a.becomes(elector.Leading)
+		b := serve(t, cli, "b", func(cfg *curator.Config) {
+			cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+				c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+				if err == nil {
+					conns <- c
+				}
+				return c, err
+			}))
+		})
+		b.becomes(elector.Following)
+		done := b.put()
+		<-began
+		for range len(conns) { // one for calls, one to ask who is there
+			require.NoError(t, (<-conns).Close())
+		}
+		b.refused(done)
+		require.Equal(t, 1.0, scrape(t, b.registry)[refusals(curator.RefusalConnectionLost)])
+		b.addsUp()
+	})
+}
+
+// loaded is a node with a load of the test's.
+type loaded curator.Load
+
+func (l loaded) Load() curator.Load { return curator.Load(l) }
+
+// Whatever a call's event is, the labels are those that are documented, and a hop is counted
+// as nothing else.
+func TestEventsOfCalls(t *testing.T) {
+	numbers, registry := metrics.NewService("e"), prometheus.NewPedanticRegistry()
+	registry.MustRegister(numbers)
+	before := scrape(t, registry)
+	told := numbers.Hooks().Answered
+	for _, reason := range curator.Refusals() {
+		told(curator.CallEvent{Method: "/any/Thing", Way: curator.WayRefused, Code: codes.Unavailable, Refusal: reason, Waited: time.Second})
+		told(curator.CallEvent{Method: "/any/Other", Way: curator.WayRefused, Hop: true, Code: codes.Unavailable, Refusal: reason, Waited: time.Second})
+	}
+	told(curator.CallEvent{Way: curator.WayServed, Code: 99, Took: time.Minute})
+	numbers.Attach(loaded{Waiting: 1, Held: 2, Forwarding: 3, Serving: 4})
+	now := scrape(t, registry)
+	require.Len(t, now, len(before), "there are new labels")
+	n := float64(len(curator.Refusals()))
+	for _, reason := range curator.Refusals() {
+		require.Equal(t, 1.0, now[refusals(reason)], reason)
+	}
+	for name, want := range map[string]float64{
+		calls("refused", codes.Unavailable): n, calls("hop", codes.Unavailable): n, calls("served", codes.Unknown): 1,
+		"eldest_service_wait_seconds":                     n + 1,
+		`eldest_service_call_seconds{way="hop"}`:          n,
+		"eldest_service_waiting_calls":                    1,
+		"eldest_service_waiting_bytes":                    2,
+		`eldest_service_calls_in_flight{way="forwarded"}`: 3,
+		`eldest_service_calls_in_flight{way="served"}`:    4,
+	} {
+		require.Equal(t, want, now[name], name)
+	}
+}

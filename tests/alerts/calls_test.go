@@ -1,0 +1,67 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/eldest-io/eldest/curator/kv/kvpb"
+)
+
+var listening = regexp.MustCompile(`listening\s+at (\S+)`)
+
+// listens waits until a node of a service says where it takes calls.
+func (p *participant) listens() (address string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		found := listening.FindStringSubmatch(p.said())
+		if found == nil {
+			return false
+		}
+		address = found[1]
+		return true
+	}, patience, 5*time.Millisecond, "it never said where it listens")
+	return address
+}
+
+// call calls each node until the test ends, with two callers who have a second for each
+// call, and ask again in a twentieth of one.
+func call(t *testing.T, nodes ...*participant) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	var callers sync.WaitGroup
+	var conns []*grpc.ClientConn
+	for _, n := range nodes {
+		conn, err := grpc.NewClient(n.listens(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		require.NoError(t, err)
+		conns = append(conns, conn)
+		for caller := range 2 {
+			callers.Go(func() {
+				for i := 0; ctx.Err() == nil; i++ {
+					once, cancel := context.WithTimeout(ctx, time.Second)
+					// What becomes of it is for the numbers to say.
+					_, _ = kvpb.NewKVClient(conn).Put(once, &kvpb.PutRequest{Key: "k", RequestId: fmt.Sprint(n.address, caller, i)})
+					cancel()
+					select {
+					case <-ctx.Done():
+					case <-time.After(50 * time.Millisecond):
+					}
+				}
+			})
+		}
+	}
+	t.Cleanup(func() {
+		stop()
+		callers.Wait()
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	})
+}

@@ -1,0 +1,4 @@
+// Package layout checks what no linter can say of the tree: each package has a list of import
+// rules in .golangci.yml and a doc.go, files and packages are named for what they own, and
+// some packages start no goroutine.
+package layout
