@@ -3,7 +3,6 @@ package election_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -144,37 +143,6 @@ func TestWaiterWhoseKeyIsGone(t *testing.T) {
 			require.NoError(t, elder.Err())
 		})
 	}
-}
-
-// G3: nobody renews any more, and the tenure ends here before the lease can there.
-func TestTenureEndsByTheDeadline(t *testing.T) {
-	s := newStage(t)
-	granted := time.Now()
-	session := s.session(s.admin, func(cfg *lease.Config) {
-		cfg.Lease, cfg.Majority, cfg.TTL, cfg.Margin = mute{s.admin}, s.admin, 30*time.Second, 25*time.Second
-		cfg.Renewal = func(time.Duration) lease.Renewal {
-			return lease.Renewal{Every: time.Second, Timeout: time.Second}
-		}
-	})
-	c := s.candidate("v", on(session))
-	l := s.lead(c)
-	require.True(t, l.Holds(0))
-	require.False(t, l.Holds(5*time.Second))
-	require.ErrorIs(t, s.over(l), eldest.ErrSessionLost)
-	require.Less(t, time.Since(granted), session.TTL(), "the server cannot have expired the lease")
-	require.ErrorIs(t, l.Resign(s.ctx), eldest.ErrNotLeading)
-	require.ErrorIs(t, l.Resign(s.ctx), eldest.ErrSessionLost)
-	_, err := c.Campaign(s.ctx)
-	require.ErrorIs(t, err, eldest.ErrSessionLost, "of a session that is over, not of a tenure")
-	require.NoError(t, c.Close(s.ctx))
-}
-
-// mute is a client whose renewals are not answered.
-type mute struct{ clientv3.Lease }
-
-func (mute) KeepAliveOnce(ctx context.Context, _ clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
 }
 
 // Regression 15: re-elected with the same key and value, the old guard stays shut.

@@ -15,10 +15,8 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-const (
-	turnTTL  = 2 * time.Second // of those who take turns
-	patience = 20 * time.Second
-)
+// turnTTL is the TTL of those who take turns.
+const turnTTL = 2 * time.Second
 
 // participant is one of two that take turns: a session and a candidate for each.
 type participant struct {
@@ -101,7 +99,7 @@ func TestCutLeader200Times(t *testing.T) {
 						replies++
 					default:
 						both++
-						require.GreaterOrEqual(w.T, won-<-ended, margin, what)
+						require.GreaterOrEqual(w.T, won-take(w, ended, "when it ended"), margin, what)
 					}
 					leader.host.Heal()
 					leader.leave(ctx)

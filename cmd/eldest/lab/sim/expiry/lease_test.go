@@ -83,11 +83,11 @@ func TestRegression11BlackHole(t *testing.T) {
 				require.True(w.T, s.Holds(0))
 				cut := w.Now()
 				host.Cut(rig.Both)
-				resp := <-gone
+				resp := take(w, gone, "the end of the lease")
 				require.Equal(w.T, clientv3.EventTypeDelete, resp.Events[0].Type)
 				expired := w.Now()
 				require.ErrorIs(w.T, context.Cause(s.Context()), eldest.ErrSessionLost)
-				require.GreaterOrEqual(w.T, expired-<-ended, margin, "replies are late by %v, cut at %v", late, cut)
+				require.GreaterOrEqual(w.T, expired-take(w, ended, "when it ended"), margin, "replies are late by %v, cut at %v", late, cut)
 				require.Less(w.T, expired-cut, ttl+time.Second, "INVALID: it was renewed after the cut")
 				host.Heal()
 			}

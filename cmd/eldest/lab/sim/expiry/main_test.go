@@ -23,6 +23,22 @@ func open(w *rig.World, cfg lease.Config) *lease.Session {
 	return s
 }
 
+// patience bounds each wait: virtual time costs nothing, but what never comes would be waited
+// for without end, because leases are renewed meanwhile.
+const patience = 5 * time.Minute
+
+// take waits for a value.
+func take[T any](w *rig.World, from <-chan T, what string) T {
+	w.T.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		require.FailNow(w.T, "not in time: "+what)
+		panic("unreachable")
+	}
+}
+
 // moment returns when a channel is closed, once it is.
 func moment(w *rig.World, closed <-chan struct{}) <-chan time.Duration {
 	at := make(chan time.Duration, 1)
