@@ -29,6 +29,7 @@ var still = map[string]string{
 	"fence":                 "a request is admitted on the goroutine that serves it",
 	"internal/absent":       "looking takes no time",
 	"internal/onrecord":     "reading takes its turn",
+	"internal/rawframe":     "a message is moved on its caller's goroutine",
 	"internal/retry":        "its callers wait",
 	"internal/rpcerr":       "reading an error takes no time",
 	"cmd/eldest/lab/oracle": "a judgement is a pure function",
