@@ -28,6 +28,7 @@ var still = map[string]string{
 	"traces":                "spans are written where things happen",
 	"fence":                 "a request is admitted on the goroutine that serves it",
 	"internal/absent":       "looking takes no time",
+	"internal/clockctx":     "carrying a clock takes no time",
 	"internal/onrecord":     "reading takes its turn",
 	"internal/rawframe":     "a message is moved on its caller's goroutine",
 	"internal/retry":        "its callers wait",
