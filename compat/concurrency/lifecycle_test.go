@@ -193,6 +193,26 @@ func TestCause(t *testing.T) {
 	}
 }
 
+// A program that is told of the loss by the context finds Done closed.
+func TestDoneIsClosedWhenTheContextEnds(t *testing.T) {
+	t.Parallel()
+	cli := etcdtest.Shared(t).Client(t)
+	for range 20 {
+		s := session(t, cli, concurrency.WithTTL(60))
+		e := concurrency.NewElection(s, t.Name())
+		require.NoError(t, e.Campaign(within(t), "v"))
+		deleted, err := cli.Delete(within(t), e.Key())
+		require.NoError(t, err)
+		require.EqualValues(t, 1, deleted.Deleted)
+		take(t, s.Ctx().Done(), "the end")
+		select {
+		case <-s.Done():
+		default:
+			require.FailNow(t, "the context has ended, and Done is not closed")
+		}
+	}
+}
+
 // What is asked of a session that was lost is refused here, whatever etcd still knows of
 // its lease.
 func TestLostSession(t *testing.T) {
