@@ -52,16 +52,18 @@ func TestLeaseIsLeftToOthers(t *testing.T) {
 		sent := &revocations{Lease: host.Client.Lease}
 		host.Client.Lease = sent
 		var lost, heirs []*concurrency.Session
-		for range 200 { // what is sent at the end of one would be a matter of luck
-			time.Sleep(7 * time.Millisecond) // so that each has a deadline of its own
-			s := session(w, host.Client, ttl)
-			lost, heirs = append(lost, s), append(heirs, session(w, others, ttl, concurrency.WithLease(s.Lease())))
+		for i := range 400 { // what is sent at the end of one would be a matter of luck
+			time.Sleep(2 * time.Millisecond) // so that each has a deadline of its own
+			lost = append(lost, session(w, host.Client, ttl))
+			if i%40 == 0 {
+				heirs = append(heirs, session(w, others, ttl, concurrency.WithLease(lost[i].Lease())))
+			}
 		}
 		host.Cut(rig.In)
 		for _, s := range lost {
 			take(w, s.Done(), "the deadline")
 		}
-		time.Sleep(2 * ttl * time.Second)
+		time.Sleep((ttl + 2) * time.Second) // longer than the TTL
 		require.Zero(w.T, sent.sent.Load(), "what is lost here is revoked")
 		host.Heal()
 		for i, s := range heirs {
