@@ -116,6 +116,10 @@ func TestLostSession(t *testing.T) {
 	})
 }
 
+// unconfirmed counts the leases that are taken up and closed without an answer: a process
+// remembers what it has sent, also where tests run again.
+var unconfirmed atomic.Int64
+
 // A lease that nobody confirms is given up after five seconds, as in etcd's package.
 //
 // Broken by a session that waits until its lease is known.
@@ -124,7 +128,7 @@ func TestTakeUpIsBounded(t *testing.T) {
 		host := w.Host("a")
 		host.Cut(rig.Both)
 		begin := w.Now()
-		s := session(w, host.Client, 1, concurrency.WithLease(1234))
+		s := session(w, host.Client, 1, concurrency.WithLease(clientv3.LeaseID(1234+unconfirmed.Add(1))))
 		require.Equal(w.T, 5*time.Second, w.Now()-begin)
 		take(w, s.Done(), "the end")
 		s.Orphan()
