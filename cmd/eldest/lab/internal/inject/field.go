@@ -8,17 +8,20 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Field is a cluster to which harm is done. Its methods may be called from many
-// goroutines.
+// Field is a cluster to which harm is done, and the spawner of the participants' processes.
+// Its methods may be called from many goroutines.
 type Field struct {
 	*etcdtest.Cluster
 	// Each has a client of each member alone, All is one of all of them. They are
 	// the cluster's own, and closed with it.
 	Each []*clientv3.Client
 	All  *clientv3.Client
+	// Spawner starts processes, which must have ended when the field is closed.
+	Spawner *offspring.Spawner
 
 	mu  sync.Mutex
 	cut []bool // by member
@@ -41,7 +44,14 @@ func Open(ctx context.Context, cfg etcdtest.Config) (*Field, error) {
 	if err != nil {
 		return nil, errors.Join(err, cluster.Close())
 	}
+	f.Spawner = offspring.NewSpawner()
 	return f, nil
+}
+
+// Close ends the cluster and removes its data.
+func (f *Field) Close() error {
+	f.Spawner.Close()
+	return f.Cluster.Close()
 }
 
 // Client returns the client of a member that is not cut off from the others; where each

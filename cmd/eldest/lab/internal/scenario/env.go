@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/observe"
@@ -26,7 +25,6 @@ type Env[F Fact[F]] struct {
 	Tape    *story.Tape
 
 	plan         Plan[F]
-	spawner      *offspring.Spawner
 	participants []*Participant // all that were ever started
 	steps        int
 
@@ -49,7 +47,6 @@ func open[F Fact[F]](ctx context.Context, cfg Config, plan Plan[F]) (*Env[F], er
 	if err != nil {
 		return nil, err
 	}
-	e.spawner = offspring.NewSpawner()
 	if err := plan.Open(e); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
@@ -62,7 +59,6 @@ func (e *Env[F]) close() error {
 	for _, p := range e.participants {
 		p.End()
 	}
-	e.spawner.Close()
 	e.Tape.Flush()
 	return e.Field.Close()
 }

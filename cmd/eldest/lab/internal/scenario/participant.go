@@ -29,7 +29,7 @@ func (e *Env[F]) Launch(name string, member int, words ...string) (*Participant,
 		name, "--json", "--ttl", e.TTL.String(), "--endpoints", p.Member.Endpoint,
 	})...)
 	var err error
-	p.Process, err = e.spawner.Launch(cmd,
+	p.Process, err = e.Spawner.Launch(cmd,
 		func(line []byte) {
 			var f F
 			if json.Unmarshal(line, &f) == nil { // a killed process may leave half a line
