@@ -122,17 +122,3 @@ func (s *stage) protocol(ctx context.Context) error {
 	}
 	return fmt.Errorf("etcd does not answer although nothing is wrong with it: %w", err)
 }
-
-// answers blocks until etcd answers a question that takes a majority.
-func (s *stage) answers(ctx context.Context) error {
-	for {
-		_, err := s.list(ctx)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("etcd does not answer although nothing is wrong with it: %w", err)
-		}
-		wait(ctx, 20*time.Millisecond)
-	}
-}

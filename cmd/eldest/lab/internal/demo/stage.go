@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
@@ -78,19 +77,9 @@ func (s *stage) watch() {
 // stand starts a candidate's process that talks to the given member only, and
 // blocks until it waits or leads.
 func (s *stage) stand(ctx context.Context, name string, member int) error {
-	begin := time.Now()
-	p, err := s.Launch(name, member, "campaign", electionName)
-	if err != nil {
-		return err
-	}
-	err = s.Await(ctx, fmt.Sprintf("%s stands", name), func(facts []Fact) bool {
-		f := scenario.Last(facts, func(f Fact) bool { return f.Actor == name })
-		return p.Gone() || f != nil && f.At.After(begin) && (f.Kind == Waiting || f.Kind == Won)
-	})
-	if err == nil && p.Gone() {
-		_, complaint := p.Result()
-		err = fmt.Errorf("%s ended before it stood: %s", name, complaint)
-	}
+	_, _, err := s.Start(ctx, name, member, func(f Fact) bool {
+		return f.Actor == name && (f.Kind == Waiting || f.Kind == Won)
+	}, "campaign", electionName)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -21,9 +22,29 @@ type Participant struct {
 	Member *etcdtest.Member
 }
 
-// Launch starts "eldest" with the given words, a name, and the flags that all participants
-// have, and returns without waiting for what it reports. That is told in order.
-func (e *Env[F]) Launch(name string, member int, words ...string) (*Participant, error) {
+// Start starts "eldest" with the given words, a name, and the flags that all participants
+// have, tells what it reports, in order, and blocks until a fact of its says that it is
+// ready. It returns that fact, or why there is none.
+func (e *Env[F]) Start(ctx context.Context, name string, member int, ready func(F) bool, words ...string) (p *Participant, said F, err error) {
+	begin := time.Now()
+	if p, err = e.launch(name, member, words); err != nil {
+		return nil, said, err
+	}
+	found := false
+	err = e.Await(ctx, name+" is ready", func(facts []F) bool {
+		if f := Last(facts, func(f F) bool { return f.When().After(begin) && ready(f) }); f != nil {
+			said, found = *f, true
+		}
+		return found || p.Gone()
+	})
+	if err == nil && !found {
+		_, complaint := p.Result()
+		err = fmt.Errorf("%s ended before it was ready: %s", name, complaint)
+	}
+	return p, said, err
+}
+
+func (e *Env[F]) launch(name string, member int, words []string) (*Participant, error) {
 	p := &Participant{Name: name, Member: e.Member(member)}
 	cmd := exec.Command(e.Executable, slices.Concat(words, []string{
 		name, "--json", "--ttl", e.TTL.String(), "--endpoints", p.Member.Endpoint,

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
@@ -60,29 +59,14 @@ func (s *stage) note(a Attempt) {
 // start starts a node's process that talks to its own member only, and blocks until it
 // listens and the client knows where.
 func (s *stage) start(ctx context.Context, index int) error {
-	name, begin := fmt.Sprintf("n%d", index+1), time.Now()
-	s.Tell(Fact{At: begin, Kind: Acted, Act: Start, Node: name, Member: s.Member(index).Name})
-	n, err := s.Launch(name, index, "service", "node", Election)
+	name := fmt.Sprintf("n%d", index+1)
+	s.Tell(Fact{Kind: Acted, Act: Start, Node: name, Member: s.Member(index).Name})
+	n, f, err := s.Start(ctx, name, index, func(f Fact) bool { return f.Node == name && f.Kind == Listening }, "service", "node", Election)
 	if err != nil {
 		return err
 	}
 	s.nodes[index] = n
-	var address string
-	err = s.Await(ctx, n.Name+" listens", func(facts []Fact) bool {
-		f := scenario.Last(facts, func(f Fact) bool { return f.Node == n.Name && f.Kind == Listening && f.At.After(begin) })
-		if f != nil {
-			address = f.Address
-		}
-		return n.Gone() || f != nil
-	})
-	switch {
-	case err != nil:
-		return err
-	case address == "":
-		_, complaint := n.Result()
-		return fmt.Errorf("%s ended before it listened: %s", n.Name, complaint)
-	}
-	return s.client.reach(index, n.Name, address)
+	return s.client.reach(index, name, f.Address)
 }
 
 // Introduction tells what is about to happen.
