@@ -50,9 +50,9 @@ func skew(ctx context.Context, f *Field, s plan.Strike) (*Injury, func(context.C
 				return fmt.Errorf("%w: nobody has read the clock", ErrNoEffect)
 			}
 			switch ran, err := set(ctx, s.Rate); {
-			case err != nil:
+			case err != nil && ctx.Err() == nil:
 				return err
-			case ran == 0:
+			case err != nil, ran == 0: // asked in vain, too, when the time is up
 			case math.Abs(ran-s.Rate) > 0.001:
 				return fmt.Errorf("%w: the clock ran at %.3f", ErrNoEffect, ran)
 			default:
