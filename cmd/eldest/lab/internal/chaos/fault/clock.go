@@ -51,9 +51,9 @@ func skew(ctx context.Context, _ *Field, m *crew.Member, s plan.Strike) (func(co
 			return heal, fmt.Errorf("%w: nobody has read the clock", inject.ErrNoEffect)
 		}
 		switch ran, err := set(ctx, s.Rate); {
-		case err != nil:
+		case err != nil && ctx.Err() == nil:
 			return heal, err
-		case ran == 0:
+		case err != nil, ran == 0: // asked in vain, too, when the time is up
 		case math.Abs(ran-s.Rate) > 0.001:
 			return heal, fmt.Errorf("%w: the clock ran at %.3f", inject.ErrNoEffect, ran)
 		default:
