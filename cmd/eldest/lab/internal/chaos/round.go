@@ -100,7 +100,7 @@ func (s *stage) heal(injuries []*fault.Injury) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := inject.Answers(ctx, s.site.All, true, question); err != nil {
+	if err := inject.Answers(ctx, s.field.All, true, question); err != nil {
 		return fmt.Errorf("etcd does not answer although nothing is wrong with it: %w", err)
 	}
 	return nil

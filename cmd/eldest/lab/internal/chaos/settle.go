@@ -23,7 +23,7 @@ func (s *stage) list(ctx context.Context) (oracle.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, question)
 	defer cancel()
 	e := oracle.Event{Kind: oracle.Queue, At: s.clock.Now(), Keys: []string{}}
-	resp, err := s.site.All.Get(ctx, keys.Prefix(electionName), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+	resp, err := s.field.All.Get(ctx, keys.Prefix(electionName), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 	if err != nil {
 		return e, err

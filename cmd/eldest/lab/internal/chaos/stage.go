@@ -48,10 +48,9 @@ const (
 type stage struct {
 	cfg   Config
 	clock instant.Clock
-	site  *inject.Field
+	field *fault.Field // with the cluster
 	truth *truth.Recorder
 	crew  *crew.Crew
-	field *fault.Field
 
 	file  *os.File // the harness's history
 	log   *oracle.Recorder
@@ -78,13 +77,16 @@ func build(ctx context.Context, cfg Config) (*stage, error) {
 }
 
 func (s *stage) build(ctx context.Context) (err error) {
-	s.site, err = inject.Open(ctx, etcdtest.Config{
+	cluster, err := inject.Open(ctx, etcdtest.Config{
 		Members: s.cfg.Members, Heartbeat: heartbeat, Election: electionTimeout, Command: s.cfg.Member, Replaceable: true,
 	})
 	if err != nil {
 		return err
 	}
-	dir := s.site.Scratch()
+	s.field = &fault.Field{
+		Field: cluster, Election: electionName, Data: dataKey, Contender: s.cfg.Contender, Patience: effectTime, Clock: s.clock,
+	}
+	dir := s.field.Scratch()
 	if s.file, err = os.OpenFile(filepath.Join(dir, "harness.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
 		return err
 	}
@@ -93,23 +95,20 @@ func (s *stage) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.truth = truth.Start(s.site.Each, s.clock, dataKey, s.log.Change)
+	s.truth = truth.Start(s.field.Each, s.clock, dataKey, s.log.Change)
 	address, err := s.startStore(filepath.Join(dir, "store.jsonl"))
 	if err != nil {
 		return err
 	}
 	s.crew, err = crew.Start(crew.Config{
 		Command: func() *exec.Cmd { return s.cfg.Process(RoleParticipant) },
-		Size:    s.cfg.Participants, Dir: dir, Field: s.site, Log: s.log,
+		Size:    s.cfg.Participants, Dir: dir, Field: cluster, Log: s.log,
 		Seat: actor.Config{
 			Contender: s.cfg.Contender, Election: electionName, TTL: s.cfg.TTL, Data: dataKey,
 			Store: address, Clock: s.clock, Defect: s.cfg.Defect,
 		},
 	})
-	s.field = &fault.Field{
-		Field: s.site, Crew: s.crew, Truth: s.truth, Log: s.log,
-		Election: electionName, Data: dataKey, Contender: s.cfg.Contender, Patience: effectTime, Clock: s.clock,
-	}
+	s.field.Crew, s.field.Truth, s.field.Log = s.crew, s.truth, s.log
 	return err
 }
 
@@ -122,7 +121,7 @@ func (s *stage) startStore(file string) (address string, err error) {
 		return "", err
 	}
 	ready := make(chan fence.Ready, 1)
-	st.Process, err = s.site.Spawner.Launch(cmd, func(line []byte) {
+	st.Process, err = s.field.Spawner.Launch(cmd, func(line []byte) {
 		var r fence.Ready
 		if json.Unmarshal(line, &r) == nil && r.Address != "" {
 			ready <- r // it is said once
@@ -172,8 +171,8 @@ func (s *stage) close() error {
 	if s.file != nil {
 		errs = append(errs, s.file.Close())
 	}
-	if s.site != nil {
-		errs = append(errs, s.site.Close())
+	if s.field != nil {
+		errs = append(errs, s.field.Close())
 	}
 	return errors.Join(errs...)
 }
