@@ -64,7 +64,11 @@ func (f *Field) isCut(member int, cut bool) {
 // Answers blocks until a question that takes a majority of the members is answered through
 // a client, or, if want is false, until it is not answered within the given time.
 func Answers(ctx context.Context, client *clientv3.Client, want bool, within time.Duration) error {
-	return Eventually(ctx, fmt.Sprintf("that etcd's answering is %v", want), func() (bool, error) {
+	what := "that etcd answers"
+	if !want {
+		what = "that etcd does not answer"
+	}
+	return Eventually(ctx, what, func() (bool, error) {
 		end, ends := ctx.Deadline()
 		short := ends && time.Until(end) < within // what is broken off is not unanswered
 		once, cancel := context.WithTimeout(ctx, within)

@@ -1,4 +1,4 @@
-// Package inject does harm to a cluster, and shows that it took effect.
+// Package inject injects faults into a cluster, and shows that they took effect.
 //
 // A Field is a cluster of etcd's members, each a process of its own, and clients whose
 // network has no faults. Each of its faults blocks until its effect was seen: links have

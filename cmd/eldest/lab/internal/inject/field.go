@@ -12,7 +12,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Field is a cluster to which harm is done, and the spawner of the participants' processes.
+// Field is a cluster that faults are injected into, and the spawner of its participants.
 // Its methods may be called from many goroutines.
 type Field struct {
 	*etcdtest.Cluster

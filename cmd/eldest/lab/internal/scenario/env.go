@@ -60,7 +60,7 @@ func (e *Env[F]) close() error {
 		p.End()
 	}
 	e.Tape.Flush()
-	return e.Field.Close()
+	return e.Close()
 }
 
 // Await blocks until cond holds for the facts so far. When that takes longer than Expiry it

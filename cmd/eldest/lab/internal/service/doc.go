@@ -9,9 +9,10 @@
 //
 // The cluster has three members. Each of the three nodes is a process of its own, "eldest
 // service node --json", so that it can be killed without a farewell, and reaches etcd
-// through one member only, so that a member's partition is its node's as well. The nodes serve a key-value service
-// (package curator/kv). A client asks nodes at random, several requests at a time, each
-// sent once, whatever happens; it keeps what it asked and what it was told.
+// through one member only, so that a member's partition is its node's as well. The nodes
+// serve a key-value service (package curator/kv). A client asks nodes at random, several
+// requests at a time, each sent once, whatever happens; it keeps what it asked and what it
+// was told.
 //
 // # What is judged
 //
