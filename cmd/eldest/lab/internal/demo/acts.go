@@ -7,7 +7,6 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
-	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -69,9 +68,7 @@ func remove(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.Tell(Fact{Kind: Acted, Act: Delete, Actor: leader.actor, Key: leader.key, Token: leader.token})
-	once, cancel := context.WithTimeout(ctx, s.Expiry())
-	defer cancel()
-	if err := s.Delete(once, leader.key, int64(leader.token)); err != nil {
+	if err := s.Delete(ctx, leader.key, leader.token); err != nil {
 		return err
 	}
 	return s.succeeded(ctx, leader)
@@ -89,7 +86,7 @@ func partition(ctx context.Context, s *stage) error {
 		s.Aside("%s happens to lead etcd itself; the other members must first elect another, and leases begin anew", member.Name)
 	}
 	s.Tell(Fact{Kind: Acted, Act: Cut, Actor: leader.actor, Member: member.Name, Key: leader.key, Token: leader.token})
-	if err := s.Cut(ctx, etcdtest.BothWays, member.Index); err != nil {
+	if err := s.Cut(ctx, member); err != nil {
 		return err
 	}
 	if err := s.succeeded(ctx, leader); err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -61,6 +62,22 @@ func (e *Env[F]) close() error {
 	}
 	e.Tape.Flush()
 	return e.Close()
+}
+
+// Cut separates a member from all others. It blocks until that took effect, for no longer
+// than Expiry.
+func (e *Env[F]) Cut(ctx context.Context, m *etcdtest.Member) error {
+	ctx, cancel := context.WithTimeout(ctx, e.Expiry())
+	defer cancel()
+	return e.Field.Cut(ctx, etcdtest.BothWays, m.Index)
+}
+
+// Delete deletes a candidate's key, as an operator may. It blocks until the key is gone, for
+// no longer than Expiry.
+func (e *Env[F]) Delete(ctx context.Context, key string, token eldest.Token) error {
+	ctx, cancel := context.WithTimeout(ctx, e.Expiry())
+	defer cancel()
+	return e.Field.Delete(ctx, key, int64(token))
 }
 
 // Await blocks until cond holds for the facts so far. When that takes longer than Expiry it

@@ -9,7 +9,6 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
-	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // tenure is who leads, by what the nodes report.
@@ -55,8 +54,9 @@ func suspend(ctx context.Context, s *stage) error {
 	if err := old.Suspend(); err != nil {
 		return fmt.Errorf("suspend %s: %w", old.Name, err)
 	}
-	if err := s.remove(ctx, old); err != nil {
-		return err
+	s.Aside("and deletes its key %s, in etcd", old.key)
+	if err := s.Delete(ctx, old.key, old.token); err != nil {
+		return fmt.Errorf("remove the key of %s: %w", old.Name, err)
 	}
 	if err := s.succeeded(ctx, old); err != nil {
 		return err
@@ -82,17 +82,6 @@ func suspend(ctx context.Context, s *stage) error {
 // asleep is how long a suspended leader sleeps on beside its successor, at least: longer
 // than the least patient request.
 const asleep = 700 * time.Millisecond
-
-// remove deletes the leader's key, as an operator may.
-func (s *stage) remove(ctx context.Context, t *tenure) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Expiry())
-	defer cancel()
-	s.Aside("and deletes its key %s, in etcd", t.key)
-	if err := s.Delete(ctx, t.key, int64(t.token)); err != nil {
-		return fmt.Errorf("remove the key of %s: %w", t.Name, err)
-	}
-	return nil
-}
 
 // cutLeader: the member through which the leader reaches etcd is cut off from the
 // others, and joined again after another node leads.
@@ -141,7 +130,7 @@ func cutFollower(ctx context.Context, s *stage) error {
 
 // cut cuts a node's member off, shows that it is cut off, waits, and heals.
 func (s *stage) cut(ctx context.Context, n *node, wait func() error) error {
-	if err := s.Cut(ctx, etcdtest.BothWays, n.Member.Index); err != nil {
+	if err := s.Cut(ctx, n.Member); err != nil {
 		return err
 	}
 	err := s.probe(ctx, n, false)
