@@ -114,7 +114,7 @@ func TestCertificates(t *testing.T) {
 			for _, builder := range []grpcresolver.Builder{nodes, etcd} {
 				conn := dial(t, election, builder, append(tc.options, trusted.client())...)
 				if tc.refused {
-					_, err := call(within(t, patience), conn)
+					_, err := call(etcdtest.Context(t), conn)
 					require.Equal(t, codes.Unavailable, status.Code(err))
 					require.ErrorContains(t, err, "certificate")
 					continue
@@ -129,7 +129,7 @@ func TestCertificates(t *testing.T) {
 // With options of their own nodes are dialled by these alone.
 func TestNodesDialOptions(t *testing.T) {
 	a := newAuthority(t)
-	election := newElection(t)
+	election := etcdtest.Election(t)
 	asked, leader := newNode(t, "asked", a.server("127.0.0.1")), newNode(t, "leader")
 	asked.knows(election, leader, 1)
 	conn := dial(t, election, fromNodes(t, resolver.NodesConfig{DialOptions: []grpc.DialOption{a.client()}}, asked))

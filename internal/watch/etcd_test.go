@@ -3,9 +3,7 @@ package watch_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,19 +18,9 @@ import (
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
-// patience is how long real etcd may take for anything.
-const patience = 20 * time.Second
-
-func within(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // source is one on real etcd to which a busy machine is not silence.
 func source(cli *clientv3.Client) *watch.Source {
-	return &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: patience / 4, Recheck: patience / 4}
+	return &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: etcdtest.Patience / 4, Recheck: etcdtest.Patience / 4}
 }
 
 // wary is one that takes etcd for silent quickly, and sometimes wrongly.
@@ -44,18 +32,13 @@ func wary(cli *clientv3.Client) *watch.Source {
 
 func put(t *testing.T, cli *clientv3.Client, key, value string, opts ...clientv3.OpOption) int64 {
 	t.Helper()
-	resp, err := cli.Put(within(t, patience), key, value, opts...)
+	resp, err := cli.Put(etcdtest.Context(t), key, value, opts...)
 	require.NoError(t, err)
 	return resp.Header.Revision
 }
 
-// fresh is a key of the test's own that does not exist, in whichever round.
-func fresh(t *testing.T) string {
-	return fmt.Sprintf("%s-%x", strings.ReplaceAll(t.Name(), "/", "-"), rand.Uint64())
-}
-
 func prefix(t *testing.T) watch.Target {
-	key := fresh(t) + "/"
+	key := etcdtest.Election(t) + "/"
 	return watch.Target{Key: key, End: clientv3.GetPrefixRangeEnd(key)}
 }
 
@@ -71,9 +54,9 @@ func TestFollowUnderWrites(t *testing.T) {
 				key := fmt.Sprintf("%s%d-%d", target.Key, w, i%7)
 				var err error
 				if i%5 == 4 {
-					_, err = cli.Delete(within(t, patience), key)
+					_, err = cli.Delete(etcdtest.Context(t), key)
 				} else {
-					_, err = cli.Txn(within(t, patience)).Then(
+					_, err = cli.Txn(etcdtest.Context(t)).Then(
 						clientv3.OpPut(key, fmt.Sprint(i)), clientv3.OpPut(key+"x", fmt.Sprint(i))).Commit()
 				}
 				if err != nil {
@@ -89,7 +72,7 @@ func TestFollowUnderWrites(t *testing.T) {
 	}
 	writers.Wait()
 	last := put(t, cli, target.Key+"last", "1")
-	resp, err := cli.Get(within(t, patience), target.Key, clientv3.WithPrefix())
+	resp, err := cli.Get(etcdtest.Context(t), target.Key, clientv3.WithPrefix())
 	require.NoError(t, err)
 	store := make(map[string]string)
 	for _, kv := range resp.Kvs {
@@ -114,13 +97,13 @@ func TestRegression5CompactionOnEtcd(t *testing.T) {
 	for i := range 20 {
 		put(t, cli, "elsewhere", fmt.Sprint(i))
 	}
-	_, err := c.Compact(within(t, patience))
+	_, err := c.Compact(etcdtest.Context(t))
 	require.NoError(t, err)
 	put(t, cli, target.Key+"a", "1")
 	p.shows(t, target.Key+"a", "1")
 
 	target.Known = known
-	_, err = c.Compact(within(t, patience))
+	_, err = c.Compact(etcdtest.Context(t))
 	require.NoError(t, err)
 	late := follow(t, source(cli), target)
 	late.shows(t, target.Key+"a", "1")
@@ -137,7 +120,7 @@ func TestRegression5CompactionOnEtcd(t *testing.T) {
 	for i := range 5 {
 		put(t, cli, target.Key+"a", fmt.Sprint("gone", i))
 	}
-	_, err = c.Compact(within(t, patience))
+	_, err = c.Compact(etcdtest.Context(t))
 	require.NoError(t, err)
 	put(t, cli, target.Key+"a", "2")
 	h.Mend()
@@ -154,7 +137,7 @@ func TestMemberRestartOnEtcd(t *testing.T) {
 		value := fmt.Sprint(i)
 		put(t, cli, target.Key+"before", value)
 		require.NoError(t, c.Member(0).Kill())
-		require.NoError(t, c.Restart(within(t, patience), 0))
+		require.NoError(t, c.Restart(etcdtest.Context(t), 0))
 		etcdtest.Reachable(t, cli)
 		put(t, cli, target.Key+"after", value)
 		p.shows(t, target.Key+"after", value)
@@ -230,12 +213,12 @@ func TestMemberWithoutLeader(t *testing.T) {
 		require.NoError(t, c.Cut(i))
 		value := fmt.Sprint(i)
 		require.Eventually(t, func() bool {
-			_, err := writer.Put(within(t, 500*time.Millisecond), target.Key+"a", value)
+			_, err := writer.Put(etcdtest.ContextFor(t, 500*time.Millisecond), target.Key+"a", value)
 			return err == nil
-		}, patience, time.Millisecond)
+		}, etcdtest.Patience, time.Millisecond)
 		p.shows(t, target.Key+"a", value)
 		require.NoError(t, c.Mend(i))
-		_, err := c.Leader(within(t, patience))
+		_, err := c.Leader(etcdtest.Context(t))
 		require.NoError(t, err)
 	}
 }
@@ -246,18 +229,18 @@ func TestGoneOnEtcd(t *testing.T) {
 	s := source(cli)
 	for name, end := range map[string]func(key string, lease clientv3.LeaseID) (int64, error){
 		"deleted": func(key string, _ clientv3.LeaseID) (int64, error) {
-			resp, err := cli.Delete(within(t, patience), key)
+			resp, err := cli.Delete(etcdtest.Context(t), key)
 			return resp.Header.Revision, err
 		},
 		"lease revoked": func(_ string, lease clientv3.LeaseID) (int64, error) {
-			resp, err := cli.Revoke(within(t, patience), lease)
+			resp, err := cli.Revoke(etcdtest.Context(t), lease)
 			return resp.Header.Revision, err
 		},
 		"overwritten": func(key string, _ clientv3.LeaseID) (int64, error) { return put(t, cli, key, "mine"), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, before := range []bool{true, false} {
-				lease, err := cli.Grant(within(t, patience), 60)
+				lease, err := cli.Grant(etcdtest.Context(t), 60)
 				require.NoError(t, err)
 				key := fmt.Sprintf("%s/%x", t.Name(), lease.ID)
 				token := put(t, cli, key, "v", clientv3.WithLease(lease.ID))
@@ -267,7 +250,7 @@ func TestGoneOnEtcd(t *testing.T) {
 				}
 				result := make(chan outcome, 1)
 				look := func() {
-					revision, _, err := s.Gone(within(t, patience), life)
+					revision, _, err := s.Gone(etcdtest.Context(t), life)
 					result <- outcome{revision, err}
 				}
 				if !before {
@@ -299,12 +282,12 @@ func TestGoneOnEtcd(t *testing.T) {
 func TestGoneThenCreatedAnew(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	s := source(cli)
-	key := fresh(t)
+	key := etcdtest.Election(t)
 	token := put(t, cli, key, "v")
-	_, err := cli.Delete(within(t, patience), key)
+	_, err := cli.Delete(etcdtest.Context(t), key)
 	require.NoError(t, err)
 	anew := put(t, cli, key, "v")
-	revision, _, err := s.Gone(within(t, patience), watch.Life{Key: key, Token: eldest.Token(token)})
+	revision, _, err := s.Gone(etcdtest.Context(t), watch.Life{Key: key, Token: eldest.Token(token)})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, revision, anew)
 
@@ -336,7 +319,7 @@ func TestRegression16NoScan(t *testing.T) {
 	s.KV = answered{cli, looked}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	keys := fresh(t) + "/"
+	keys := etcdtest.Election(t) + "/"
 	standing := cli.Watch(clientv3.WithRequireLeader(ctx), keys, clientv3.WithPrefix(), clientv3.WithFilterPut())
 	writing := start(func() error {
 		for i := 0; ctx.Err() == nil; i++ {
@@ -349,10 +332,10 @@ func TestRegression16NoScan(t *testing.T) {
 	median := func() time.Duration {
 		var later []time.Duration
 		for range 21 {
-			key := keys + fresh(t)
+			key := keys + etcdtest.Election(t)
 			token := put(t, cli, key, "v")
 			heard := start(func() time.Time {
-				_, _, err := s.Gone(within(t, patience), watch.Life{Key: key, Token: eldest.Token(token)})
+				_, _, err := s.Gone(etcdtest.Context(t), watch.Life{Key: key, Token: eldest.Token(token)})
 				if err != nil {
 					t.Error(err)
 				}
@@ -363,7 +346,7 @@ func TestRegression16NoScan(t *testing.T) {
 			case <-ctx.Done():
 				require.FailNow(t, "nobody looked")
 			}
-			_, err := cli.Delete(within(t, patience), key)
+			_, err := cli.Delete(etcdtest.Context(t), key)
 			require.NoError(t, err)
 			require.Len(t, (<-standing).Events, 1)
 			told := time.Now()
@@ -388,13 +371,13 @@ func TestRegression16NoScan(t *testing.T) {
 func TestClosedClient(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	s := source(cli)
-	key := fresh(t)
+	key := etcdtest.Election(t)
 	token := put(t, cli, key, "v")
 	life := watch.Life{Key: key, Token: eldest.Token(token)}
-	result := start(func() error { _, _, err := s.Gone(within(t, patience), life); return err })
+	result := start(func() error { _, _, err := s.Gone(etcdtest.Context(t), life); return err })
 	put(t, cli, key, "w")
 	require.NoError(t, cli.Close())
-	for _, err := range []error{<-result, func() error { _, _, err := s.Gone(within(t, patience), life); return err }()} {
+	for _, err := range []error{<-result, func() error { _, _, err := s.Gone(etcdtest.Context(t), life); return err }()} {
 		require.Error(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	}
@@ -404,7 +387,7 @@ func TestClosedClient(t *testing.T) {
 func TestRegression25PermissionDenied(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{})
 	cli := c.Client(t)
-	ctx := within(t, patience)
+	ctx := etcdtest.Context(t)
 	for _, user := range []string{"root", "nobody"} {
 		_, err := cli.UserAdd(ctx, user, "secret")
 		require.NoError(t, err)
@@ -417,6 +400,6 @@ func TestRegression25PermissionDenied(t *testing.T) {
 	require.NoError(t, err)
 
 	nobody := c.Client(t, func(cfg *clientv3.Config) { cfg.Username, cfg.Password = "nobody", "secret" })
-	_, _, err = source(nobody).Gone(within(t, patience), watch.Life{Key: "k", Token: 1})
+	_, _, err = source(nobody).Gone(etcdtest.Context(t), watch.Life{Key: "k", Token: 1})
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
 }

@@ -128,7 +128,7 @@ func (s *stage) reason(cfg elector.Config, want []error) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithTimeout(s.ctx, patience)
+	ctx, stop := context.WithTimeout(s.ctx, etcdtest.Patience)
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx, untilTheEnd) }()

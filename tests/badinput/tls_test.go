@@ -135,7 +135,7 @@ func tlsSection(t *testing.T) section {
 	}
 	refused := func(tried string, to *instance, code codes.Code, says string, md ...string) {
 		s.rows = append(s.rows, row{tried: tried, want: []error{coded(code)}, says: []string{says}, try: func() error {
-			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(st.ctx, md...), patience)
+			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(st.ctx, md...), etcdtest.Patience)
 			defer cancel()
 			err := second(to.Put(ctx, &kvpb.PutRequest{}))
 			if code == codes.Unavailable {

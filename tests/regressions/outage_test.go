@@ -46,7 +46,7 @@ var killed = away{
 		}
 	},
 	end: func(t *testing.T, c *etcdtest.Cluster, members ...int) {
-		require.NoError(t, c.Restart(within(t), members...))
+		require.NoError(t, c.Restart(etcdtest.Context(t), members...))
 	},
 }
 
@@ -104,9 +104,9 @@ func standThree(t *testing.T, c *etcdtest.Cluster, name string) []*node {
 
 func allAway(t *testing.T, how away, d time.Duration) {
 	c := three(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	nodes := standThree(t, c, name)
-	first := take(t, nodes[0].won, "the first tenure")
+	first := etcdtest.Take(t, nodes[0].won, "the first tenure")
 	running, _ := goroutines(t, name)
 	require.Positive(t, running, "INVALID: nobody's goroutines are counted")
 	how.begin(t, c, 0, 1, 2)
@@ -128,15 +128,15 @@ func allAway(t *testing.T, how away, d time.Duration) {
 	leader, took := oneLeads(t, nodes, "after etcd's return")
 	t.Logf("n%d leads %v after etcd's return", leader, took)
 	require.Less(t, took, 40*time.Second)
-	eventually(t, func() bool { return len(queueOf(t, c, name)) == 3 }, "all stand again, and nothing else does")
+	etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 3 }, "all stand again, and nothing else does")
 	_, token, _ := nodes[leader].Status().Own()
 	require.Greater(t, token, first.Token())
-	eventually(t, func() bool { return leasesOf(t, c, awayTTL) == 3 }, "leases are left")
+	etcdtest.Eventually(t, func() bool { return leasesOf(t, c, awayTTL) == 3 }, "leases are left")
 	for _, n := range nodes {
 		_ = n.end(t)
 	}
 	// With the clients still open: what the rounds have begun has ended with them.
-	eventually(t, func() bool {
+	etcdtest.Eventually(t, func() bool {
 		ours, theirs := goroutines(t, name)
 		return ours == 0 && theirs <= 4*4*len(nodes)
 	}, "goroutines are left")
@@ -145,14 +145,14 @@ func allAway(t *testing.T, how away, d time.Duration) {
 
 func oneAway(t *testing.T, how away, d time.Duration) {
 	c := three(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	nodes := standThree(t, c, name)
-	first := take(t, nodes[0].won, "the first tenure")
+	first := etcdtest.Take(t, nodes[0].won, "the first tenure")
 	before := queueOf(t, c, name)
 	// etcd's own leader, so that its successor has to be elected as well; but one that is
 	// stopped for longer than the TTL may revoke all leases when it goes on (decision
 	// 0016), so there it is another one.
-	gone, err := c.Leader(within(t))
+	gone, err := c.Leader(etcdtest.Context(t))
 	require.NoError(t, err)
 	if how.goesOn {
 		gone = (gone + 1) % c.Size()
@@ -181,14 +181,14 @@ func TestRegression28_FewRoundsWhileEtcdIsAway(t *testing.T) {
 	t.Parallel()
 	const span, most = 3 * time.Second, 8
 	gone, stopped := etcdtest.Start(t, etcdtest.Config{}), etcdtest.Start(t, etcdtest.Config{})
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	dead := gone.Client(t)
 	require.NoError(t, dead.Close())
 	led := stand(t, gone.Client(t), name, "led", untilTheEnd, lasting(2*time.Second), quick)
-	take(t, led.won, "the win")
+	etcdtest.Take(t, led.won, "the win")
 	waits := stand(t, gone.Client(t), name, "waits", untilTheEnd, lasting(2*time.Second), quick)
 	waits.becomes(t, elector.Following) // a tenure of led's, which a busy machine may cost one or two
-	_, err := stopped.Client(t).Get(within(t), "connected")
+	_, err := stopped.Client(t).Get(etcdtest.Context(t), "connected")
 	require.NoError(t, err)
 
 	before := map[*node]int64{led: led.rounds.Load(), waits: waits.rounds.Load()}

@@ -23,6 +23,7 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -89,7 +90,7 @@ func (s *service) start(id string) {
 // their ids.
 func (s *service) leader() (leader string, followers []string) {
 	s.t.Helper()
-	eventually(s.t, func() bool {
+	etcdtest.Eventually(s.t, func() bool {
 		leader, followers = "", nil
 		for id, n := range s.nodes {
 			if n.Status().Role() == elector.Leading {
@@ -119,7 +120,7 @@ func (s *service) caller(id string, certificates ...tls.Certificate) *grpc.Clien
 
 func put(t *testing.T, conn *grpc.ClientConn, key string, value []byte, md ...string) error {
 	t.Helper()
-	ctx := metadata.AppendToOutgoingContext(within(t), md...)
+	ctx := metadata.AppendToOutgoingContext(etcdtest.Context(t), md...)
 	_, err := kvpb.NewKVClient(conn).Put(ctx, &kvpb.PutRequest{RequestId: t.Name() + key, Key: key, Value: value})
 	return err
 }
@@ -221,21 +222,21 @@ func TestImpostorsAreSentNothing(t *testing.T) {
 		leader, _ := s.leader()
 		value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: leader, Instance: "impostor", Address: i.address, TTL: time.Minute})
 		require.NoError(t, err)
-		granted, err := insider.Grant(within(t), 60)
+		granted, err := insider.Grant(etcdtest.Context(t), 60)
 		require.NoError(t, err)
 		key := keys.Candidate(svc, int64(granted.ID))
 		begin, end := keys.Range(svc)
 		// In one transaction: all others are removed, and it stands alone.
-		queue, err := insider.Get(within(t), begin, clientv3.WithRange(end), clientv3.WithKeysOnly())
+		queue, err := insider.Get(etcdtest.Context(t), begin, clientv3.WithRange(end), clientv3.WithKeysOnly())
 		require.NoError(t, err)
 		ops := []clientv3.Op{clientv3.OpPut(key, string(value), clientv3.WithLease(granted.ID))}
 		for _, kv := range queue.Kvs {
 			ops = append(ops, clientv3.OpDelete(string(kv.Key)))
 		}
-		_, err = insider.Txn(within(t)).Then(ops...).Commit()
+		_, err = insider.Txn(etcdtest.Context(t)).Then(ops...).Commit()
 		require.NoError(t, err)
 		for id, n := range s.nodes {
-			_, err := n.Watch().NextWhere(within(t), func(st elector.Status) bool {
+			_, err := n.Watch().NextWhere(etcdtest.Context(t), func(st elector.Status) bool {
 				if id == leader {
 					// It follows nobody of its own name, and says that there are two. Until it has
 					// learned that its key is gone, it would begin to handle a call.
@@ -254,7 +255,7 @@ func TestImpostorsAreSentNothing(t *testing.T) {
 			require.True(t, lost.GetNothingApplied())
 		}
 		require.Zero(t, i.calls.Load(), name)
-		_, err = insider.Revoke(within(t), granted.ID)
+		_, err = insider.Revoke(etcdtest.Context(t), granted.ID)
 		require.NoError(t, err)
 	}
 	leader, followers := s.leader()

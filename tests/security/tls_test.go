@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
 )
@@ -48,7 +49,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 			defer func() { _ = cli.Close() }()
 			its := time.Second
 			if !errors.Is(tc.want, context.DeadlineExceeded) {
-				its = patience // which a refusal does not take
+				its = etcdtest.Patience // which a refusal does not take
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), its)
 			defer cancel()
@@ -59,7 +60,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 			session, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: 10 * time.Second})
 			if err == nil { // a lease may be anybody's whose certificate is fine
 				t.Log("it was granted a lease")
-				require.NoError(t, session.Close(within(t)))
+				require.NoError(t, session.Close(etcdtest.Context(t)))
 			} else {
 				require.ErrorAs(t, err, &op)
 				t.Logf("leader: %v", err)
