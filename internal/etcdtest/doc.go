@@ -58,6 +58,8 @@
 // Context, Take, Eventually and Never wait for what must happen, or must not, for Patience at
 // the most, which is the same for all tests. Election is a name that no other test has.
 //
+// An Authority signs certificates, for an etcd or for nodes that want TLS.
+//
 // # Nothing is left
 //
 // The members of a process that dies, however it dies, die with it: they end with

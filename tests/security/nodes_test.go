@@ -52,7 +52,7 @@ func (s *service) start(id string) {
 	s.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(s.t, err)
-	own := s.ca.issue(id, false)
+	own := s.ca.Issue(id)
 	cfg := curator.Config{
 		Elector: elector.Config{
 			Election: svc, NodeID: id, Source: elector.Always(elector.Client(s.client("node", id))),
@@ -60,10 +60,10 @@ func (s *service) start(id string) {
 		},
 		Listener: listener, Wait: 2 * time.Second,
 		ServerCredentials: credentials.NewTLS(&tls.Config{
-			Certificates: []tls.Certificate{own}, ClientCAs: s.ca.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13,
+			Certificates: []tls.Certificate{own}, ClientCAs: s.ca.Pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13,
 		}),
 		PeerCredentials: func(l elector.Leader) credentials.TransportCredentials {
-			secured := s.ca.client(own)
+			secured := s.ca.Client(own)
 			secured.ServerName = l.NodeID
 			return credentials.NewTLS(secured)
 		},
@@ -110,7 +110,7 @@ func (s *service) leader() (leader string, followers []string) {
 // caller connects to a node, with a certificate or without.
 func (s *service) caller(id string, certificates ...tls.Certificate) *grpc.ClientConn {
 	s.t.Helper()
-	secured := s.ca.client(certificates...)
+	secured := s.ca.Client(certificates...)
 	secured.ServerName = id
 	conn, err := grpc.NewClient(s.at[id], grpc.WithTransportCredentials(credentials.NewTLS(secured)))
 	require.NoError(s.t, err)
@@ -145,8 +145,8 @@ func TestHopsAreOfNodes(t *testing.T) {
 	_, token, _ := s.nodes[leader].Status().Own()
 	before := s.contents()
 	for name, certificates := range map[string][]tls.Certificate{
-		"no certificate": nil, "a caller's": {s.ca.issue("caller", false)}, "another node's": {s.ca.issue("n9", false)},
-		"a stranger's": {newAuthority(t).issue(followers[0], false)},
+		"no certificate": nil, "a caller's": {s.ca.Issue("caller")}, "another node's": {s.ca.Issue("n9")},
+		"a stranger's": {etcdtest.NewAuthority(t).Issue(followers[0])},
 	} {
 		for _, at := range []string{leader, followers[0]} {
 			err := put(t, s.caller(at, certificates...), "forged", []byte("x"),
@@ -160,7 +160,7 @@ func TestHopsAreOfNodes(t *testing.T) {
 	}
 	require.Equal(t, before, s.contents())
 	// The same from a node is served: that it was refused was for who sent it.
-	require.NoError(t, put(t, s.caller(leader, s.ca.issue(followers[0], false)), "real", []byte("x"),
+	require.NoError(t, put(t, s.caller(leader, s.ca.Issue(followers[0])), "real", []byte("x"),
 		"eldest-hop", strconv.FormatInt(int64(token), 10), "eldest-from", followers[0]))
 }
 
@@ -216,8 +216,8 @@ func TestImpostorsAreSentNothing(t *testing.T) {
 	}
 	for name, i := range map[string]*impostor{
 		"plain text":          newImpostor(t),
-		"its own certificate": newImpostor(t, secured(s.ca.issue("insider", true))),
-		"a stranger's":        newImpostor(t, secured(newAuthority(t).issue("n0", true))),
+		"its own certificate": newImpostor(t, secured(s.ca.Issue("insider", "127.0.0.1"))),
+		"a stranger's":        newImpostor(t, secured(etcdtest.NewAuthority(t).Issue("n0", "127.0.0.1"))),
 	} {
 		leader, _ := s.leader()
 		value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: leader, Instance: "impostor", Address: i.address, TTL: time.Minute})

@@ -35,7 +35,7 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 	f := newFortress(t, simple, 0)
 	cause := x509.UnknownAuthorityError{}.Error()
 	mistrusting := func(t *testing.T) *clientv3.Client {
-		return f.clientOf("", newAuthority(t).client(f.ca.issue("root", false)))
+		return f.clientOf("", etcdtest.NewAuthority(t).Client(f.ca.Issue("root")))
 	}
 	// reported waits for an attempt that was reported with the cause, and ends what was tried.
 	reported := func(t *testing.T, op string, try func(ctx context.Context, told func(failure)) error) {

@@ -23,7 +23,7 @@ import (
 // fortress is an etcd with TLS, certificates of clients and authentication.
 type fortress struct {
 	t        *testing.T
-	ca       *authority
+	ca       *etcdtest.Authority
 	endpoint string
 	root     *clientv3.Client
 }
@@ -33,12 +33,12 @@ const secret = "secret"
 
 // newFortress starts one. tokens is etcd's --auth-token, life the life of its simple
 // tokens.
-func newFortress(t *testing.T, tokens func(*authority) string, life time.Duration) *fortress {
+func newFortress(t *testing.T, tokens func(*etcdtest.Authority) string, life time.Duration) *fortress {
 	t.Helper()
-	f := &fortress{t: t, ca: newAuthority(t)}
-	cert, key := f.ca.files("server", f.ca.issue("server", true))
+	f := &fortress{t: t, ca: etcdtest.NewAuthority(t)}
+	cert, key := f.ca.Files(f.ca.Issue("server", "127.0.0.1"))
 	f.endpoint = startMember(t, spec{
-		Dir: t.TempDir(), CA: f.ca.dir + "/ca.crt", Cert: cert, Key: key, Tokens: tokens(f.ca), TTL: uint(life / time.Second),
+		Dir: t.TempDir(), CA: f.ca.File, Cert: cert, Key: key, Tokens: tokens(f.ca), TTL: uint(life / time.Second),
 	})
 	admin := f.client("", "admin")
 	_, err := admin.UserAdd(etcdtest.Context(t), "root", secret)
@@ -54,12 +54,12 @@ func newFortress(t *testing.T, tokens func(*authority) string, life time.Duratio
 }
 
 // simple are tokens of etcd's that live on while they are used.
-func simple(*authority) string { return "simple" }
+func simple(*etcdtest.Authority) string { return "simple" }
 
 // signed are tokens that end when they end, however much they are used.
-func signed(life time.Duration) func(*authority) string {
-	return func(a *authority) string {
-		cert, key := a.files("tokens", a.issue("tokens", false))
+func signed(life time.Duration) func(*etcdtest.Authority) string {
+	return func(a *etcdtest.Authority) string {
+		cert, key := a.Files(a.Issue("tokens"))
 		return strings.Join([]string{"jwt", "pub-key=" + cert, "priv-key=" + key, "sign-method=ES256", "ttl=" + life.String()}, ",")
 	}
 }
@@ -68,7 +68,7 @@ func signed(life time.Duration) func(*authority) string {
 // empty: then etcd takes the name for the user's.
 func (f *fortress) client(user, name string, with ...func(*clientv3.Config)) *clientv3.Client {
 	f.t.Helper()
-	return f.clientOf(user, f.ca.client(f.ca.issue(name, false)), with...)
+	return f.clientOf(user, f.ca.Client(f.ca.Issue(name)), with...)
 }
 
 func (f *fortress) clientOf(user string, secured *tls.Config, with ...func(*clientv3.Config)) *clientv3.Client {

@@ -20,7 +20,7 @@ import (
 // kind is a kind of etcd's tokens, with their life, and the time after which one that nobody
 // uses has certainly expired.
 type kind struct {
-	tokens     func(*authority) string
+	tokens     func(*etcdtest.Authority) string
 	life, over time.Duration
 }
 
