@@ -54,14 +54,6 @@ func TestRequirement40Source(t *testing.T) {
 	require.Error(t, l.Err())
 }
 
-// Clients that are not there are the source's fault, and it is named.
-func TestSourceWithoutClients(t *testing.T) {
-	n := run(t, config(electionOf(t), "n", nil))
-	_, err := n.Watch().NextWhere(within(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrInvalid) })
-	require.NoError(t, err)
-	require.ErrorContains(t, n.Status().Reason(), "Config.Source")
-}
-
 // A source that blocks ends with Run.
 func TestSourceEndsWithRun(t *testing.T) {
 	asked := make(chan struct{})

@@ -2,7 +2,6 @@ package lease_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -44,18 +43,6 @@ func count(t *testing.T, cli *clientv3.Client, key string) int64 {
 	resp, err := cli.Get(within(t, patience), key, clientv3.WithCountOnly())
 	require.NoError(t, err)
 	return resp.Count
-}
-
-// TestGrantedTTLIsReported asks an etcd with its own default timeouts for one
-// second, and is granted two.
-func TestGrantedTTLIsReported(t *testing.T) {
-	c := etcdtest.Start(t, etcdtest.Config{Heartbeat: 100 * time.Millisecond, Election: time.Second})
-	begun := time.Now()
-	s := onEtcd(t, c.Client(t), lease.Config{TTL: time.Second})
-	require.Equal(t, 2*time.Second, s.TTL())
-	left := s.Status().Remaining
-	require.GreaterOrEqual(t, left+time.Since(begun), 2*time.Second-lease.MinMargin)
-	require.NoError(t, s.Close(within(t, patience)))
 }
 
 // TestHeldForThreeTTLsOnEtcd: ten seconds of a lease of three.
@@ -124,27 +111,6 @@ func TestLeaseRevokedByHand(t *testing.T) {
 	require.NoError(t, s.Close(within(t, patience)))
 }
 
-// TestRegression19AbandonAndResume: the next life of the process takes the lease
-// over, and the key stays the same.
-func TestRegression19AbandonAndResume(t *testing.T) {
-	cli := etcdtest.Shared(t).Client(t)
-	first := onEtcd(t, cli, lease.Config{TTL: 30 * time.Second})
-	key := put(t, cli, first)
-	before, err := cli.Get(within(t, patience), key)
-	require.NoError(t, err)
-	first.Abandon()
-
-	second, err := lease.Resume(within(t, patience), lease.Config{Lease: cli}, first.ID())
-	require.NoError(t, err)
-	require.Equal(t, 30*time.Second, second.TTL())
-	require.Equal(t, first.ID(), second.ID())
-	after, err := cli.Get(within(t, patience), key)
-	require.NoError(t, err)
-	require.Equal(t, before.Kvs[0].CreateRevision, after.Kvs[0].CreateRevision)
-	require.NoError(t, second.Close(within(t, patience)))
-	require.Zero(t, count(t, cli, key))
-}
-
 // TestMemberRestart: with its member killed and restarted within the TTL, and
 // another one there, the session lives and is renewed.
 func TestMemberRestart(t *testing.T) {
@@ -186,40 +152,6 @@ func TestMemberRestart(t *testing.T) {
 		require.NoError(t, c.Restart(within(t, patience), member))
 	}
 	require.NoError(t, s.Close(within(t, patience)))
-}
-
-// TestRegression8DeadEndpoint: against nothing at all, and against a member that
-// is stopped, Open ends with its context.
-func TestRegression8DeadEndpoint(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{})
-	cli := c.Client(t)
-	_, err := cli.Get(within(t, patience), "x")
-	require.NoError(t, err)
-	for _, fault := range []struct {
-		name   string
-		inject func() error
-	}{
-		{"stopped", c.Member(0).Stop},
-		{"killed", func() error { return errors.Join(c.Member(0).Cont(), c.Member(0).Kill()) }},
-	} {
-		require.NoError(t, fault.inject())
-		begun := time.Now()
-		_, err = lease.Open(within(t, 700*time.Millisecond), lease.Config{Lease: cli})
-		require.ErrorIs(t, err, context.DeadlineExceeded, fault.name)
-		require.Less(t, time.Since(begun), 10*time.Second, fault.name)
-	}
-	// And when etcd comes back while it is tried, a lease is granted.
-	opened := make(chan error, 1)
-	go func() {
-		s, err := lease.Open(within(t, patience), lease.Config{Lease: cli})
-		if err == nil {
-			err = s.Close(within(t, patience))
-		}
-		opened <- err
-	}()
-	require.NoError(t, c.Restart(within(t, patience), 0))
-	require.NoError(t, <-opened)
 }
 
 // TestRegression11BlackHoleOnEtcd: the session's end always comes before the
@@ -265,21 +197,4 @@ func TestLostGrantReply(t *testing.T) {
 	require.NoError(t, swallow.Wait(within(t, patience)))
 	require.True(t, s.Holds(0))
 	require.NoError(t, s.Close(within(t, patience)))
-}
-
-// TestCloseOnAClosedClient: the lease cannot be revoked any more; Close says so
-// at once, long before the TTL is over, and so do Open and Resume.
-func TestCloseOnAClosedClient(t *testing.T) {
-	t.Parallel()
-	cli := etcdtest.Shared(t).Client(t)
-	s := onEtcd(t, cli, lease.Config{TTL: time.Minute})
-	require.NoError(t, cli.Close())
-	begun := time.Now()
-	require.ErrorIs(t, s.Close(within(t, patience)), eldest.ErrClosed)
-	require.Less(t, time.Since(begun), 10*time.Second)
-
-	_, err := lease.Open(within(t, patience), lease.Config{Lease: cli})
-	require.ErrorIs(t, err, eldest.ErrClosed)
-	_, err = lease.Resume(within(t, patience), lease.Config{Lease: cli}, s.ID())
-	require.ErrorIs(t, err, eldest.ErrClosed)
 }

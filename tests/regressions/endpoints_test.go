@@ -58,7 +58,17 @@ func TestRegression08_SessionOnDeadEndpoint(t *testing.T) {
 	require.NoError(t, c.Member(0).Cont())
 	require.NoError(t, c.Member(0).Kill())
 	t.Run("dead", func(t *testing.T) { open(t, fresh) })
+	// One that is being opened when etcd comes back is opened.
+	opened := make(chan error, 1)
+	go func() {
+		s, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: fresh})
+		if err == nil {
+			err = s.Close(etcdtest.Context(t))
+		}
+		opened <- err
+	}()
 	require.NoError(t, c.Member(0).Restart(etcdtest.Context(t)))
+	require.NoError(t, etcdtest.Take(t, opened, "the session that was being opened"))
 	hole.Mend()
 	join(t, fresh, etcdtest.Election(t)).lead(t)
 }
@@ -144,11 +154,20 @@ func TestRegression40_ClosedClient(t *testing.T) {
 	require.Less(t, time.Since(begin), atOnce, "a campaign on a closed client went on")
 	_, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: p.client})
 	require.ErrorIs(t, err, eldest.ErrClosed)
+	_, err = lease.Resume(etcdtest.Context(t), lease.Config{Lease: p.client}, p.session.ID())
+	require.ErrorIs(t, err, eldest.ErrClosed)
+	begin = time.Now()
+	require.ErrorIs(t, p.session.Close(etcdtest.Context(t)), eldest.ErrClosed, "its lease cannot be revoked")
+	require.Less(t, time.Since(begin), atOnce)
 	require.NoError(t, leader.Err())
-	late := join(t, c.Client(t), name)
-	require.NoError(t, late.client.Close())
+	// The candidate's client alone: its session has another one.
+	cli := c.Client(t)
+	late := join(t, c.Client(t), name, func(_ *lease.Config, e *election.Config) { e.KV, e.Watcher = cli, cli })
+	require.NoError(t, cli.Close())
 	begin = time.Now()
 	_, err = late.candidate.Campaign(etcdtest.Context(t))
 	require.Error(t, err)
 	require.Less(t, time.Since(begin), atOnce)
+	require.NoError(t, late.session.Close(etcdtest.Context(t)))
+	require.NoError(t, late.candidate.Close(etcdtest.Context(t)))
 }

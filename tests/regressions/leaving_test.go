@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -208,11 +209,15 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 		p := join(t, c.Client(t), name)
 		var mu sync.Mutex
 		var tenure *election.Leadership
+		robbed, allowed := round%2 == 1, documented
+		if robbed {
+			allowed = append(slices.Clone(documented), eldest.ErrDeposed)
+		}
 		check := func(err error) {
 			if err == nil {
 				return
 			}
-			for _, d := range documented {
+			for _, d := range allowed {
 				if errors.Is(err, d) {
 					return
 				}
@@ -221,6 +226,7 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 		}
 		won := func(l *election.Leadership, err error) {
 			check(err)
+			assert.NotEqual(t, l == nil, err == nil, "a Leadership %v beside the error %v", l, err)
 			if err != nil {
 				return
 			}
@@ -257,6 +263,14 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 						}
 					}
 					cancel()
+				}
+			})
+		}
+		if robbed {
+			hammers.Go(func() { // an operator deletes its key
+				for range 10 {
+					_, err := rival.client.Delete(etcdtest.Context(t), p.candidate.Key())
+					assert.NoError(t, err)
 				}
 			})
 		}

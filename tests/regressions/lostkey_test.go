@@ -52,32 +52,50 @@ func TestRegression01_WaiterInTheMiddleLeaves(t *testing.T) {
 	}
 }
 
-// Row 2, the waiter. An operator deletes its key. Elsewhere it goes on waiting and is
-// "elected" without a key. Here the campaign ends at once, with a typed error.
+// Row 2, the waiter. An operator deletes its key, or puts it again without the lease.
+// Elsewhere it goes on waiting and is "elected" without a key. Here the campaign ends at once,
+// with a typed error; so it does when its session is closed.
 //
 // Fails when election.Candidate.watchOwn is not started.
 func TestRegression02_KeyDeletedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := etcdtest.Election(t)
-	leader := join(t, c.Client(t), name).lead(t)
-	waiter := join(t, c.Client(t), name)
-	result := waiter.queue(t)
-	etcdtest.Take(t, waiter.waiting, "its wait")
-	begin := time.Now()
-	_, err := c.Client(t).Delete(etcdtest.Context(t), waiter.candidate.Key())
-	require.NoError(t, err)
-	o := fails(t, result)
-	require.ErrorIs(t, o.err, eldest.ErrDeposed, "why the waiter's campaign ended")
-	var op *eldest.OpError
-	require.ErrorAs(t, o.err, &op)
-	require.Equal(t, waiter.candidate.Key(), op.Key)
-	require.Less(t, o.at.Sub(begin), atOnce, "the waiter heard of its loss too late")
-	// The leader has nothing to do with it, and the waiter may stand again.
-	require.NoError(t, leader.Err())
-	result = waiter.queue(t)
-	require.NoError(t, leader.Resign(etcdtest.Context(t)))
-	wins(t, result)
+	for _, way := range []string{"deleted", "put without a lease", "its session is closed"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			name := etcdtest.Election(t)
+			leader := join(t, c.Client(t), name).lead(t)
+			waiter := join(t, c.Client(t), name)
+			result := waiter.queue(t)
+			etcdtest.Take(t, waiter.waiting, "its wait")
+			begin, reason := time.Now(), eldest.ErrDeposed
+			var err error
+			switch way {
+			case "deleted":
+				_, err = c.Client(t).Delete(etcdtest.Context(t), waiter.candidate.Key())
+			case "put without a lease":
+				_, err = c.Client(t).Put(etcdtest.Context(t), waiter.candidate.Key(), "by hand")
+			default:
+				err, reason = waiter.session.Close(etcdtest.Context(t)), eldest.ErrClosed
+			}
+			require.NoError(t, err)
+			o := fails(t, result)
+			require.ErrorIs(t, o.err, reason, "why the waiter's campaign ended")
+			var op *eldest.OpError
+			require.ErrorAs(t, o.err, &op)
+			require.Equal(t, waiter.candidate.Key(), op.Key)
+			require.Less(t, o.at.Sub(begin), atOnce, "the waiter heard of its loss too late")
+			// The leader has nothing to do with it, and the waiter may stand again.
+			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is gone")
+			require.NoError(t, leader.Err())
+			if reason == eldest.ErrClosed {
+				return // not on a session that is over
+			}
+			result = waiter.queue(t)
+			require.NoError(t, leader.Resign(etcdtest.Context(t)))
+			wins(t, result)
+		})
+	}
 }
 
 // Row 2, the leader. Elsewhere the tenure goes on until the lease ends. Here it ends

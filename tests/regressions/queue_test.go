@@ -39,12 +39,17 @@ func TestRegression15_ReelectedWithTheSameValue(t *testing.T) {
 	require.Equal(t, first.Key(), second.Key())
 	require.Greater(t, second.Token(), first.Token())
 	late := first.Guard()
-	late.Alive = nil // as if nothing were known on this side
 	_, err := late.KV(p.client).Put(etcdtest.Context(t), "data-"+name, "late")
+	require.ErrorIs(t, err, eldest.ErrResigned, "refused on this side")
+	late.Alive = nil // as if nothing were known on this side
+	_, err = late.KV(p.client).Put(etcdtest.Context(t), "data-"+name, "late")
 	var refused *txn.GuardError
 	require.ErrorAs(t, err, &refused, "late work of the former tenure")
 	require.Equal(t, first.Token(), refused.Wanted)
 	require.Equal(t, second.Token(), refused.Found)
+	data, err := p.client.Get(etcdtest.Context(t), "data-"+name)
+	require.NoError(t, err)
+	require.Empty(t, data.Kvs)
 	_, err = second.KV().Put(etcdtest.Context(t), "data-"+name, "new")
 	require.NoError(t, err)
 	require.ErrorIs(t, first.Resign(etcdtest.Context(t)), nil)
@@ -263,6 +268,15 @@ func TestRegression38_Values(t *testing.T) {
 	}
 	require.Zero(t, rec.Count("Txn", "Put"), "it was sent")
 	same(largest)
-	require.NoError(t, leader.Proclaim(etcdtest.Context(t), []byte{}))
+	for _, short := range [][]byte{{0}, {0xff, 0, 0xff, 0xfe}, []byte("\xc3\x28 \x80")} {
+		require.NoError(t, leader.Proclaim(etcdtest.Context(t), short))
+		same(short)
+	}
+	for _, none := range [][]byte{{}, nil} {
+		require.NoError(t, leader.Proclaim(etcdtest.Context(t), none))
+		now, err := observe.LeaderOf(etcdtest.Context(t), cli, name)
+		require.NoError(t, err)
+		require.Empty(t, now.Value)
+	}
 	require.NoError(t, leader.Err())
 }
