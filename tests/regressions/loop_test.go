@@ -64,6 +64,7 @@ func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
 		cfg.Session.Renewal = eager
 		cfg.Logger = slog.New(stuckLogger{&journal{}, blocked})
 		cfg.Backoff = func(int) time.Duration { return time.Millisecond }
+		cfg.Drain = 50 * time.Millisecond // which bounds the wait of an end of Run, not of a loss
 	})
 	t.Cleanup(func() { close(blocked) })
 	l := etcdtest.Take(t, n.won, "the win")
@@ -74,7 +75,7 @@ func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
 	_, err := c.Client(t).Delete(etcdtest.Context(t), l.Key())
 	require.NoError(t, err)
 	etcdtest.Take(t, l.Done(), "the end of the tenure")
-	n.becomes(t, elector.Neither)
+	require.ErrorIs(t, n.becomes(t, elector.Neither).Reason(), eldest.ErrDeposed)
 	next := stand(t, c.Client(t), name, "next", untilTheEnd)
 	etcdtest.Take(t, next.won, "the successor's win") // the key is gone: nobody waits for the function
 	_ = next.end(t)
@@ -128,6 +129,7 @@ func TestRegression34_LeaseIsLeftToItsDeadline(t *testing.T) {
 	next.follows(t, old, l.Token())
 	stopped := time.Now()
 	old.stop()
+	old.becomes(t, elector.Neither) // before the function is waited for
 	second := etcdtest.Take(t, next.won, "the successor's win")
 	took := time.Since(stopped)
 	require.GreaterOrEqual(t, took, drain, "the key was given back while the function ran")
@@ -135,7 +137,10 @@ func TestRegression34_LeaseIsLeftToItsDeadline(t *testing.T) {
 	require.Greater(t, second.Token(), l.Token())
 	require.Error(t, l.Err(), "its tenure goes on beside the successor's")
 	require.ErrorIs(t, old.end(t), eldest.ErrStuck)
-	etcdtest.Eventually(t, func() bool { return old.log.says("ERROR lead function ignores its context") }, "it is logged")
+	require.ErrorIs(t, old.end(t), context.Canceled)
+	etcdtest.Eventually(t, func() bool {
+		return old.log.says("ERROR lead function ignores its context") && old.log.says("lease left to expire")
+	}, "it is logged")
 	etcdtest.Eventually(t, func() bool { return a.overlaps.Load() == 1 }, "INVALID: the function has returned")
 }
 
