@@ -3,13 +3,11 @@ package watch_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -84,47 +82,6 @@ func TestFollowUnderWrites(t *testing.T) {
 		require.Equal(t, 1, p.snapshots)
 		require.Empty(t, p.interrupted)
 	}
-}
-
-// TestRegression5CompactionOnEtcd: while the key is quiet, which concerns nobody;
-// and behind the wanted start, which costs a snapshot.
-func TestRegression5CompactionOnEtcd(t *testing.T) {
-	c := etcdtest.Start(t, etcdtest.Config{})
-	cli := c.Client(t)
-	target := prefix(t)
-	known := put(t, cli, target.Key+"a", "0")
-	p := follow(t, source(cli), target)
-	for i := range 20 {
-		put(t, cli, "elsewhere", fmt.Sprint(i))
-	}
-	_, err := c.Compact(etcdtest.Context(t))
-	require.NoError(t, err)
-	put(t, cli, target.Key+"a", "1")
-	p.shows(t, target.Key+"a", "1")
-
-	target.Known = known
-	_, err = c.Compact(etcdtest.Context(t))
-	require.NoError(t, err)
-	late := follow(t, source(cli), target)
-	late.shows(t, target.Key+"a", "1")
-	require.Len(t, late.interruptions(), 1)
-	require.ErrorIs(t, late.interruptions()[0], rpctypes.ErrCompacted)
-	late.until(t, "a single snapshot", func() bool { return late.snapshots == 1 })
-
-	// The connection breaks while history goes: the client's own resumption
-	// finds its place compacted.
-	h := c.Host(t)
-	behind := follow(t, source(h.Client(t)), watch.Target{Key: target.Key, End: target.End})
-	h.Refuse()
-	h.Reset()
-	for i := range 5 {
-		put(t, cli, target.Key+"a", fmt.Sprint("gone", i))
-	}
-	_, err = c.Compact(etcdtest.Context(t))
-	require.NoError(t, err)
-	put(t, cli, target.Key+"a", "2")
-	h.Mend()
-	behind.shows(t, target.Key+"a", "2")
 }
 
 // TestMemberRestartOnEtcd: nothing that was written is missed.
@@ -297,76 +254,6 @@ func TestGoneThenCreatedAnew(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded, "the new one lives")
 }
 
-// answered is a client that tells when a question was answered.
-type answered struct {
-	*clientv3.Client
-	tell chan<- struct{}
-}
-
-func (a answered) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
-	resp, err := a.Client.Do(ctx, op)
-	a.tell <- struct{}{}
-	return resp, err
-}
-
-// TestRegression16NoScan: a departure right after the watch was opened, on a store
-// with writes, is heard of without waiting for the scan of a tenth of a second: no later
-// than by a watch of the same stream that was there long before.
-func TestRegression16NoScan(t *testing.T) {
-	cli := etcdtest.Shared(t).Client(t)
-	s := source(cli)
-	looked := make(chan struct{}, 1000)
-	s.KV = answered{cli, looked}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	keys := etcdtest.Election(t) + "/"
-	standing := cli.Watch(clientv3.WithRequireLeader(ctx), keys, clientv3.WithPrefix(), clientv3.WithFilterPut())
-	writing := start(func() error {
-		for i := 0; ctx.Err() == nil; i++ {
-			if _, err := cli.Put(ctx, "noise", fmt.Sprint(i)); err != nil && ctx.Err() == nil {
-				return err
-			}
-		}
-		return nil
-	})
-	median := func() time.Duration {
-		var later []time.Duration
-		for range 21 {
-			key := keys + etcdtest.Election(t)
-			token := put(t, cli, key, "v")
-			heard := start(func() time.Time {
-				_, _, err := s.Gone(etcdtest.Context(t), watch.Life{Key: key, Token: eldest.Token(token)})
-				if err != nil {
-					t.Error(err)
-				}
-				return time.Now()
-			})
-			select {
-			case <-looked: // behind the watch, which is in place by then
-			case <-ctx.Done():
-				require.FailNow(t, "nobody looked")
-			}
-			_, err := cli.Delete(etcdtest.Context(t), key)
-			require.NoError(t, err)
-			require.Len(t, (<-standing).Events, 1)
-			told := time.Now()
-			later = append(later, (<-heard).Sub(told))
-		}
-		slices.Sort(later)
-		return later[len(later)/2]
-	}
-	// A machine that is busy with other things may need a second try.
-	var got time.Duration
-	for range 3 {
-		if got = median(); got < 40*time.Millisecond {
-			break
-		}
-	}
-	cancel()
-	require.NoError(t, <-writing)
-	require.Less(t, got, 40*time.Millisecond)
-}
-
 // TestClosedClient ends a watch that is going on, and one that begins.
 func TestClosedClient(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
@@ -381,25 +268,4 @@ func TestClosedClient(t *testing.T) {
 		require.Error(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	}
-}
-
-// TestRegression25PermissionDenied: a clear error at once.
-func TestRegression25PermissionDenied(t *testing.T) {
-	c := etcdtest.Start(t, etcdtest.Config{})
-	cli := c.Client(t)
-	ctx := etcdtest.Context(t)
-	for _, user := range []string{"root", "nobody"} {
-		_, err := cli.UserAdd(ctx, user, "secret")
-		require.NoError(t, err)
-	}
-	_, err := cli.RoleAdd(ctx, "root")
-	require.NoError(t, err)
-	_, err = cli.UserGrantRole(ctx, "root", "root")
-	require.NoError(t, err)
-	_, err = cli.AuthEnable(ctx)
-	require.NoError(t, err)
-
-	nobody := c.Client(t, func(cfg *clientv3.Config) { cfg.Username, cfg.Password = "nobody", "secret" })
-	_, _, err = source(nobody).Gone(etcdtest.Context(t), watch.Life{Key: "k", Token: 1})
-	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
 }

@@ -9,23 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/devcluster"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-func TestMain(m *testing.M) {
-	// An embedded member that stops leaves its idle HTTP connections to peers,
-	// both ends of which are in this process, to their timeouts of seconds.
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
-		goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
-	)
-}
+func TestMain(m *testing.M) { etcdtest.Main(m, etcdtest.Embedded...) }
 
 func start(t *testing.T, cfg devcluster.Config) *devcluster.Cluster {
 	t.Helper()
