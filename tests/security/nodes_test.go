@@ -67,7 +67,7 @@ func (s *service) start(id string) {
 			secured.ServerName = l.NodeID
 			return credentials.NewTLS(secured)
 		},
-		VerifyHop: curator.NodeCertificate, MaxMessage: 64 << 10,
+		VerifyHop: curator.NodeCertificate,
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)
 			if err == nil {
@@ -162,23 +162,6 @@ func TestHopsAreOfNodes(t *testing.T) {
 	// The same from a node is served: that it was refused was for who sent it.
 	require.NoError(t, put(t, s.caller(leader, s.ca.Issue(followers[0])), "real", []byte("x"),
 		"eldest-hop", strconv.FormatInt(int64(token), 10), "eldest-from", followers[0]))
-}
-
-// A message over the limit is refused alike at the leader and at a follower, and writes
-// nothing.
-func TestOversizedMessages(t *testing.T) {
-	t.Parallel()
-	s := newService(t, "n0", "n1")
-	leader, followers := s.leader()
-	require.NoError(t, put(t, s.caller(followers[0]), "fits", make([]byte, 60<<10)))
-	before := s.contents()
-	for _, at := range []string{leader, followers[0]} {
-		for _, options := range [][]byte{make([]byte, 65<<10), make([]byte, 3<<20)} {
-			err := put(t, s.caller(at), "large", options)
-			require.Equal(t, codes.ResourceExhausted, status.Code(err), "at %s: %v", at, err)
-		}
-	}
-	require.Equal(t, before, s.contents())
 }
 
 // impostor is a gRPC server that serves whatever it is asked.
