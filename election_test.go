@@ -135,7 +135,7 @@ func TestG2TokensRise(t *testing.T) {
 func TestG3EndsBeforeTheLease(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
-	const ttl, margin = 8 * time.Second, 400 * time.Millisecond
+	const ttl, margin = 5 * time.Second, 400 * time.Millisecond
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, time.Second} {
 		t.Run(late.String(), func(t *testing.T) {
 			t.Parallel()

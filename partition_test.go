@@ -54,7 +54,7 @@ func (n *node) stand(ctx context.Context, name string) *election.Leadership {
 		case <-ctx.Done():
 		}
 	}
-	s, err := lease.Open(ctx, lease.Config{Lease: n.client, TTL: 8 * time.Second})
+	s, err := lease.Open(ctx, lease.Config{Lease: n.client, TTL: 4 * time.Second})
 	if err != nil {
 		return nil // only ctx ends it
 	}

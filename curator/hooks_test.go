@@ -222,7 +222,7 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 		}
 	})
 	t.Run("wrong node", func(t *testing.T) {
-		leader, follower := listenedPair(t, ending, func(cfg *Config) { cfg.Wait = 50 * time.Millisecond })
+		leader, follower := listenedPair(t, ending, func(cfg *Config) { cfg.Wait = 500 * time.Millisecond })
 		follower.front.router.follow(leader.as(6))
 		_, err := follower.unary(before(t, soon), "")
 		requireRetry(t, err)

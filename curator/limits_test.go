@@ -52,6 +52,7 @@ func sized(t *testing.T, n *node, size int, options ...grpc.CallOption) []codes.
 // A message over the limit is refused where it comes in, called directly and forwarded,
 // compressed or not; one that meets the limit passes.
 func TestMaxMessage(t *testing.T) {
+	t.Parallel()
 	for name, limit := range map[string]int{"default": DefaultMaxMessage, "lower": 1000, "higher": 5 << 20} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{unary: echo, stream: echoes}

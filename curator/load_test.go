@@ -23,6 +23,7 @@ import (
 
 // A thousand forwarded calls at once: each is in its handler before any is answered.
 func TestThousandConcurrentForwardedCalls(t *testing.T) {
+	t.Parallel()
 	const calls = 1000
 	var all sync.WaitGroup
 	all.Add(calls)
@@ -127,6 +128,7 @@ func TestRequirement44LargeStreams(t *testing.T) {
 // Row 44: a reader that does not read holds up the sender, on both ways through a
 // follower: what is under way is bounded by the windows.
 func TestRequirement44FlowControl(t *testing.T) {
+	t.Parallel()
 	const message = 1 << 16
 	block := string(make([]byte, message))
 	var sent atomic.Int64

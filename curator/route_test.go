@@ -65,7 +65,7 @@ func TestRequirement47OneHop(t *testing.T) {
 	t.Parallel()
 	// A node that is told of a tenure newer than any it knows may have won that itself,
 	// and waits for it, but not for long.
-	soonOver := func(cfg *Config) { cfg.Wait = 100 * time.Millisecond }
+	soonOver := func(cfg *Config) { cfg.Wait = 500 * time.Millisecond } // a connection is had before that, on a busy machine, too
 	a, b := newNode(t, "a", soonOver), newNode(t, "b", soonOver)
 	for _, tokens := range [][2]eldest.Token{{7, 7}, {9, 8}, {10, 11}} { // as a and as b see it
 		a.front.router.follow(b.as(tokens[0]))

@@ -80,6 +80,7 @@ func TestRow62RefusedBeforeItBegan(t *testing.T) {
 
 // Row 62: so does a stream that has sent as much as flow control lets through.
 func TestRow62AFullWindowIsSentAgain(t *testing.T) {
+	t.Parallel()
 	s := &script{stream: echoes}
 	stalled := make(chan struct{})
 	last, next := newNode(t, "last", func(cfg *Config) {

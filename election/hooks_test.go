@@ -56,6 +56,7 @@ func (j *journal) hooks(cfg *election.Config) {
 // A campaign under a context without an end whose client has lost etcd says so again and
 // again, at each step: a candidate that is to enter the queue, and one that waits in it.
 func TestRegression60CampaignWithoutEtcdIsReported(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)

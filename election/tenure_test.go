@@ -1,9 +1,7 @@
 package election_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -105,37 +103,6 @@ func TestKeyRewrittenWithItsLeaseIsNoEnd(t *testing.T) {
 	require.NoError(t, l.Proclaim(s.ctx, []byte("mine")), "after the event")
 	s.remove(c.Key())
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
-}
-
-// G3: nobody renews any more, and the tenure ends here before the lease can there.
-func TestTenureEndsByTheDeadline(t *testing.T) {
-	s := newStage(t)
-	granted := time.Now()
-	session := s.session(s.admin, func(cfg *lease.Config) {
-		cfg.Lease, cfg.Majority, cfg.TTL, cfg.Margin = mute{s.admin}, s.admin, 30*time.Second, 25*time.Second
-		cfg.Renewal = func(time.Duration) lease.Renewal {
-			return lease.Renewal{Every: time.Second, Timeout: time.Second}
-		}
-	})
-	c := s.candidate("v", on(session))
-	l := s.lead(c)
-	require.True(t, l.Holds(0))
-	require.False(t, l.Holds(5*time.Second))
-	require.ErrorIs(t, s.over(l), eldest.ErrSessionLost)
-	require.Less(t, time.Since(granted), session.TTL(), "the server cannot have expired the lease")
-	require.ErrorIs(t, l.Resign(s.ctx), eldest.ErrNotLeading)
-	require.ErrorIs(t, l.Resign(s.ctx), eldest.ErrSessionLost)
-	_, err := c.Campaign(s.ctx)
-	require.ErrorIs(t, err, eldest.ErrSessionLost, "of a session that is over, not of a tenure")
-	require.NoError(t, c.Close(s.ctx))
-}
-
-// mute is a client whose renewals are not answered.
-type mute struct{ clientv3.Lease }
-
-func (mute) KeepAliveOnce(ctx context.Context, _ clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
 }
 
 // Regression 46: the etcd client is closed while the candidate leads. The session has

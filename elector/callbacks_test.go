@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -73,45 +72,6 @@ func TestForeignHookThatBlocks(t *testing.T) {
 	require.NoError(t, err)
 	take(t, n.won, "the win")
 	require.ErrorIs(t, n.end(t), context.Canceled)
-}
-
-// A panic of the user's on Run's goroutine leaves no session that would renew for ever.
-func TestPanickingCodec(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
-	codec := &panicking{}
-	e, err := elector.New(config(name, "n", cli, ttl(2*time.Second), func(cfg *elector.Config) { cfg.Codec = codec }))
-	require.NoError(t, err)
-	codec.armed.Store(true)
-	before, err := cli.Leases(within(t))
-	require.NoError(t, err)
-	require.Panics(t, func() { _ = e.Run(within(t), func(context.Context, *elector.Leadership) error { return nil }) })
-	require.ErrorIs(t, e.Status().Reason(), eldest.ErrClosed)
-	known := map[clientv3.LeaseID]bool{}
-	for _, l := range before.Leases {
-		known[l.ID] = true
-	}
-	require.Eventually(t, func() bool {
-		now, err := cli.Leases(within(t))
-		require.NoError(t, err)
-		for _, l := range now.Leases {
-			if !known[l.ID] {
-				return false
-			}
-		}
-		return true
-	}, patience, 10*time.Millisecond, "a lease is renewed by nobody's session")
-}
-
-type panicking struct {
-	identity.Protobuf
-	armed atomic.Bool
-}
-
-func (c *panicking) Encode(id identity.Identity) ([]byte, error) {
-	if c.armed.Load() {
-		panic("a bug")
-	}
-	return c.Protobuf.Encode(id)
 }
 
 // An observer that ended, because etcd refused or seemed to, is replaced: the node

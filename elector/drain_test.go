@@ -38,6 +38,7 @@ func (b *buffer) String() string {
 // G7 over two Runs: the second one waits for the lead function that the first one had
 // to leave behind.
 func TestSecondRunWaitsForTheStuckFunction(t *testing.T) {
+	t.Parallel()
 	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
 	e, err := elector.New(config(name, "n", cli, func(cfg *elector.Config) { cfg.Drain = time.Millisecond }))
 	require.NoError(t, err)

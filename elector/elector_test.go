@@ -35,6 +35,7 @@ func TestNeitherFromConstruction(t *testing.T) {
 // Requirement 36 and G7: each tenure has a lease, a key and a token of its own, lead
 // functions never overlap, and whoever does not lead knows who does.
 func TestRequirement36RoundAfterRound(t *testing.T) {
+	t.Parallel()
 	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
 	one := run(t, config(name, "one", cli))
 	first := take(t, one.won, "the first win")
@@ -117,54 +118,11 @@ func TestOneRunAtATime(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A lead function that returns gives leadership up; the back-off grows from round to
-// round and starts anew after a stable one.
-func TestRequirement36Backoff(t *testing.T) {
-	t.Parallel()
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
-	// Longer than a busy machine takes over a function that returns at once.
-	const stable = 6 * time.Second
-	var attempts []int
-	ctx, cancel := context.WithCancel(within(t))
-	e, err := elector.New(config(name, "n", cli, func(cfg *elector.Config) {
-		cfg.Stable = stable
-		cfg.Backoff = func(attempt int) time.Duration {
-			attempts = append(attempts, attempt)
-			if len(attempts) == 6 {
-				cancel()
-			}
-			return time.Millisecond
-		}
-	}))
-	require.NoError(t, err)
-	calls, running := 0, false
-	err = e.Run(ctx, func(ctx context.Context, l *elector.Leadership) error {
-		assert.False(t, running, "G7")
-		running = true
-		defer func() { running = false }()
-		calls++
-		if calls == 4 {
-			assert.ErrorIs(t, wait(ctx, stable), context.DeadlineExceeded)
-		}
-		return errEnough
-	})
-	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []int{0, 1, 2, 0, 1, 2}, attempts)
-	require.Equal(t, 6, calls)
-}
-
-// wait leads for a while.
-func wait(ctx context.Context, d time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-ctx.Done()
-	return ctx.Err()
-}
-
 // Requirement 34, over a whole history of hand-overs: a node's statuses are one of three,
 // never name itself as followed, its tokens only grow, and no two nodes lead at one
 // moment.
 func TestRequirement34HistoryOfStatuses(t *testing.T) {
+	t.Parallel()
 	name, c := electionOf(t), etcdtest.Shared(t)
 	enough := make(chan struct{})
 	var handovers atomic.Int32

@@ -224,6 +224,7 @@ func TestRequirement52TransitionsAreLogged(t *testing.T) {
 
 // A logger that blocks holds up nobody, and Run ends without it.
 func TestLoggerThatBlocks(t *testing.T) {
+	t.Parallel()
 	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })

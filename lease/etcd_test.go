@@ -3,7 +3,6 @@ package lease_test
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,38 +42,6 @@ func count(t *testing.T, cli *clientv3.Client, key string) int64 {
 	resp, err := cli.Get(within(t, patience), key, clientv3.WithCountOnly())
 	require.NoError(t, err)
 	return resp.Count
-}
-
-// TestHeldForThreeTTLsOnEtcd: ten seconds of a lease of three.
-func TestHeldForThreeTTLsOnEtcd(t *testing.T) {
-	t.Parallel()
-	const ttl, long = 3 * time.Second, 10 * time.Second
-	var rec etcdtest.Recorder
-	cli := etcdtest.Shared(t).Client(t, rec.Attach)
-	held := make(chan struct{})
-	var n atomic.Int32
-	begun := time.Now()
-	s := onEtcd(t, cli, lease.Config{TTL: ttl, Hooks: lease.Hooks{
-		Renewed: func(lease.RenewedEvent) {
-			if time.Since(begun) > long && n.CompareAndSwap(0, 1) {
-				close(held)
-			}
-		},
-	}})
-	require.Equal(t, ttl, s.TTL())
-	key := put(t, cli, s)
-	select {
-	case <-held:
-	case <-s.Done():
-		t.Fatal(s.Err())
-	}
-	require.EqualValues(t, 1, count(t, cli, key))
-	require.Equal(t, 1, rec.Count("LeaseGrant"))
-	// 14 or 15, as a rule; a machine with little time renews less often, or twice
-	// because an answer was late.
-	renewals := rec.Count("LeaseKeepAlive")
-	require.GreaterOrEqual(t, renewals, 4)
-	require.LessOrEqual(t, renewals, 30)
 }
 
 // TestCloseRemovesKeys: at once, and again without harm, with the client closed
@@ -152,37 +119,6 @@ func TestMemberRestart(t *testing.T) {
 		require.NoError(t, c.Restart(within(t, patience), member))
 	}
 	require.NoError(t, s.Close(within(t, patience)))
-}
-
-// TestRegression11BlackHoleOnEtcd: the session's end always comes before the
-// lease's, and before a successor can see the key go.
-func TestRegression11BlackHoleOnEtcd(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
-		h := c.Host(t)
-		cli := h.Client(t)
-		s := onEtcd(t, cli, lease.Config{TTL: 4 * time.Second})
-		key := put(t, cli, s)
-		h.Delay(0, delay)
-		watching, cancel := context.WithCancel(clientv3.WithRequireLeader(context.Background()))
-		gone := c.Client(t).Watch(watching, key)
-		h.Cut()
-		var resp clientv3.WatchResponse
-		select {
-		case resp = <-gone:
-		case <-time.After(patience):
-		}
-		// The clock is asked: a machine that is busy may let the timer wait.
-		held := s.Holds(0)
-		cancel()
-		require.NoError(t, resp.Err())
-		require.Len(t, resp.Events, 1, "the lease did not expire")
-		require.Equal(t, clientv3.EventTypeDelete, resp.Events[0].Type)
-		require.False(t, held, "the lease expired before the session had ended")
-		require.Error(t, s.Context().Err())
-		require.ErrorIs(t, s.Err(), eldest.ErrSessionLost)
-	}
 }
 
 // TestLostGrantReply: the lease whose grant was never heard of stays behind, bound

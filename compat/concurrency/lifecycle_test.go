@@ -200,7 +200,7 @@ func TestLostSession(t *testing.T) {
 	c := etcdtest.Shared(t)
 	host := c.Host(t)
 	cli := host.Client(t)
-	s := session(t, cli, concurrency.WithTTL(8))
+	s := session(t, cli, concurrency.WithTTL(4))
 	e, m := concurrency.NewElection(s, t.Name()), concurrency.NewMutex(s, t.Name()+"-m")
 	ctx := within(t)
 	require.NoError(t, e.Campaign(ctx, "v"))
@@ -238,14 +238,14 @@ func TestLeaseIsLeftToOthers(t *testing.T) {
 	deaf := host.Client(t, sent.Attach)
 	var lost, heirs []*concurrency.Session
 	for range 10 {
-		s := session(t, deaf, concurrency.WithTTL(10))
+		s := session(t, deaf, concurrency.WithTTL(3))
 		lost, heirs = append(lost, s), append(heirs, session(t, c.Client(t), concurrency.WithLease(s.Lease())))
 	}
 	host.Drop(etcdtest.Outbound)
 	for _, s := range lost {
 		take(t, s.Done(), "the deadline")
 	}
-	over := time.After(12 * time.Second) // longer than the TTL
+	over := time.After(4 * time.Second) // longer than the TTL
 	<-over
 	require.Zero(t, sent.Count("LeaseRevoke"), "what is lost here is revoked")
 	host.Mend()

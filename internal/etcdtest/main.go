@@ -56,7 +56,7 @@ var Embedded = []goleak.Option{
 // allow adds goroutines that the package's tests may leave.
 func Main(m *testing.M, allow ...goleak.Option) {
 	// Tests with an etcd wait most of the time, and not for a processor. -parallel wins.
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		fmt.Fprintf(os.Stderr, "etcdtest: %v\n", err)
 		os.Exit(1)
 	}
