@@ -8,6 +8,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // Requirement 51. The tests of this file run three nodes, each on its own member of
@@ -55,7 +56,7 @@ func TestRequirement51PartitionOfEtcdsLeader(t *testing.T) {
 	m := startMembers(t)
 	leader, l := m.wins(t)
 	for range 2 {
-		require.NoError(t, m.MoveLeader(within(t), leader))
+		require.NoError(t, m.MoveLeader(etcdtest.Context(t), leader))
 		leader, l = m.handover(t, l, leader, short, 1)
 	}
 }
@@ -84,20 +85,18 @@ func TestRequirement51MajorityLostAndRegained(t *testing.T) {
 // of them.
 func (m *members) agreed(t *testing.T) {
 	t.Helper()
-	agree(t, m.nodes, patience)
+	agree(t, m.nodes)
 	cli := m.Client(t)
-	require.Eventually(t, func() bool { return len(queueOf(t, cli, m.name)) == len(m.nodes) }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(queueOf(t, cli, m.name)) == len(m.nodes) }, etcdtest.Patience, 5*time.Millisecond)
 	ids := nodesOf(t, queueOf(t, cli, m.name))
 	require.ElementsMatch(t, []string{"n0", "n1", "n2"}, ids)
 }
 
-// agree waits until exactly one node leads and all others follow that very tenure, and
-// returns its number.
-func agree(t *testing.T, nodes []*node, patience time.Duration) int {
+// agree waits until exactly one node leads and all others follow that very tenure.
+func agree(t *testing.T, nodes []*node) {
 	t.Helper()
-	leader := -1
-	require.Eventually(t, func() bool {
-		leader = -1
+	etcdtest.Eventually(t, func() bool {
+		leader := -1
 		var token eldest.Token
 		for i, n := range nodes {
 			if _, own, ok := n.Status().Own(); ok {
@@ -114,6 +113,5 @@ func agree(t *testing.T, nodes []*node, patience time.Duration) int {
 			}
 		}
 		return leader >= 0
-	}, patience, time.Millisecond, "no agreement")
-	return leader
+	}, "one leads, and the others follow it")
 }
