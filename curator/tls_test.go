@@ -25,6 +25,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // authority signs certificates for nodes, by their ids.
@@ -108,7 +109,7 @@ func TestRequirement50TLSBetweenNodes(t *testing.T) {
 	a.caller(leader, "leader")
 	a.caller(follower, "follower")
 	for _, n := range []*node{leader, follower} {
-		out, err := n.unary(before(t, soon), "hello")
+		out, err := n.unary(etcdtest.Context(t), "hello")
 		require.NoError(t, err)
 		require.Equal(t, "hello", out)
 	}
@@ -116,7 +117,7 @@ func TestRequirement50TLSBetweenNodes(t *testing.T) {
 	// Not over a connection in plain text.
 	plain := newNode(t, "plain", func(cfg *Config) { cfg.Wait = 10 * time.Millisecond })
 	plain.front.router.follow(leader.as(7))
-	_, err := plain.unary(before(t, soon), "")
+	_, err := plain.unary(etcdtest.Context(t), "")
 	require.True(t, requireRetry(t, err).GetNothingApplied())
 }
 
@@ -128,7 +129,7 @@ func TestRequirement50LeaderWithAnotherNodesCertificate(t *testing.T) {
 	follower.front.router.follow(leader.as(7))
 	a.caller(follower, "follower")
 	begun := time.Now()
-	_, err := follower.unary(before(t, soon), "")
+	_, err := follower.unary(etcdtest.Context(t), "")
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.Less(t, time.Since(begun), DefaultWait, "nobody waits for an impostor to become the leader")
 	require.True(t, requireRetry(t, err).GetNothingApplied())
@@ -139,7 +140,7 @@ func TestRequirement50LeaderWithAnotherNodesCertificate(t *testing.T) {
 	stranger := newNode(t, "leader", newAuthority(t).secure("leader"))
 	stranger.leads(8, &script{unary: echo})
 	follower.front.router.follow(stranger.as(8))
-	_, err = follower.unary(before(t, soon), "")
+	_, err = follower.unary(etcdtest.Context(t), "")
 	require.ErrorContains(t, err, "certificate")
 	requireRetry(t, err)
 	require.Zero(t, stranger.calls.Load())
@@ -162,17 +163,17 @@ func TestPeerCredentials(t *testing.T) {
 	})
 	leader.leads(7, s)
 	follower.front.router.follow(leader.as(7))
-	slow := asking(func() error { _, err := follower.unary(before(t, soon), ""); return err })
-	take(t, asked, "the question")
+	slow := asking(func() error { _, err := follower.unary(etcdtest.Context(t), ""); return err })
+	etcdtest.Take(t, asked, "the question")
 	follower.front.router.follow(leader.as(8))
-	_, err := follower.unary(before(t, soon), "")
+	_, err := follower.unary(etcdtest.Context(t), "")
 	require.True(t, requireRetry(t, err).GetNothingApplied())
 	require.ErrorContains(t, err, "PeerCredentials has none")
 	follower.leads(9, s)
-	_, err = follower.unary(before(t, soon), "")
+	_, err = follower.unary(etcdtest.Context(t), "")
 	require.NoError(t, err)
 	close(release)
-	require.NoError(t, take(t, slow, "an answer here: that leader leads no more"))
+	require.NoError(t, etcdtest.Take(t, slow, "an answer here: that leader leads no more"))
 }
 
 // Where the listener speaks TLS, and nothing was said of the hop, no call leaves in plain text,
@@ -215,7 +216,7 @@ func TestCredentialsInPeerOptions(t *testing.T) {
 		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13})))
 	})
 	follower.front.router.follow(leader.as(7))
-	_, err := follower.unary(before(t, soon), "secret")
+	_, err := follower.unary(etcdtest.Context(t), "secret")
 	requireRetry(t, err)
 	require.Zero(t, leader.calls.Load(), "sent in plain text")
 }
