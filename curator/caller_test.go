@@ -3,7 +3,6 @@ package curator
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"strings"
@@ -24,9 +23,7 @@ import (
 // the test ends.
 func (a *authority) connect(n *node, certificates ...tls.Certificate) *node {
 	a.t.Helper()
-	conn := dialTo(a.t, n.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-		Certificates: certificates, RootCAs: a.pool, ServerName: n.cfg.Elector.NodeID, MinVersion: tls.VersionTLS13,
-	})))
+	conn := dialTo(a.t, n.address, grpc.WithTransportCredentials(a.as(n.cfg.Elector.NodeID, certificates...)))
 	a.t.Cleanup(func() { _ = conn.Close() })
 	return &node{t: a.t, conn: conn, address: n.address}
 }
@@ -280,8 +277,7 @@ func TestCallerWithinMaxMetadata(t *testing.T) {
 	for i := range 300 {
 		names = append(names, fmt.Sprintf("name-%d.of.a.large.certificate", i))
 	}
-	key, cert := a.sign(&x509.Certificate{DNSNames: names, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, a.cert, a.key)
-	large := tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+	large := a.Issue(names...)
 	ordinary := a.node("ordinary")
 	for range 2 {
 		much := metadata.AppendToOutgoingContext(etcdtest.Context(t), "much", strings.Repeat("x", 6<<10))

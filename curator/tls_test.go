@@ -2,13 +2,7 @@ package curator
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"math/big"
 	"net"
 	"sync"
 	"testing"
@@ -30,68 +24,38 @@ import (
 
 // authority signs certificates for nodes, by their ids.
 type authority struct {
-	t    testing.TB
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-	pool *x509.CertPool
+	*etcdtest.Authority
+	t testing.TB
 }
 
 func newAuthority(t testing.TB) *authority {
 	t.Helper()
-	a := &authority{t: t, pool: x509.NewCertPool()}
-	a.key, a.cert = a.sign(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
-	a.pool.AddCert(a.cert)
-	return a
-}
-
-func (a *authority) sign(template, parent *x509.Certificate, by *ecdsa.PrivateKey) (*ecdsa.PrivateKey, *x509.Certificate) {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(a.t, err)
-	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	template.Subject = pkix.Name{CommonName: "eldest test"}
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	if parent == nil {
-		parent, by = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
-	require.NoError(a.t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(a.t, err)
-	return key, cert
+	return &authority{etcdtest.NewAuthority(t), t}
 }
 
 // node returns the certificate of a node: for its id, as a server and as a client.
-func (a *authority) node(id string) tls.Certificate {
-	a.t.Helper()
-	key, cert := a.sign(&x509.Certificate{
-		DNSNames: []string{id}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, a.cert, a.key)
-	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+func (a *authority) node(id string) tls.Certificate { return a.Issue(id) }
+
+// as are the credentials of a client that wants to meet id.
+func (a *authority) as(id string, own ...tls.Certificate) credentials.TransportCredentials {
+	cfg := a.Client(own...)
+	cfg.ServerName = id
+	return credentials.NewTLS(cfg)
 }
 
 // secure has a node prove that it is id, and ask the same of leaders and of callers.
 func (a *authority) secure(id string) func(*Config) {
 	own := a.node(id)
 	return func(cfg *Config) {
-		cfg.ServerCredentials = credentials.NewTLS(&tls.Config{
-			Certificates: []tls.Certificate{own}, ClientCAs: a.pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
-		})
-		cfg.PeerCredentials = func(l elector.Leader) credentials.TransportCredentials {
-			return credentials.NewTLS(&tls.Config{
-				Certificates: []tls.Certificate{own}, RootCAs: a.pool, ServerName: l.NodeID, MinVersion: tls.VersionTLS13,
-			})
-		}
+		cfg.ServerCredentials = credentials.NewTLS(a.Server(own, tls.RequireAndVerifyClientCert))
+		cfg.PeerCredentials = func(l elector.Leader) credentials.TransportCredentials { return a.as(l.NodeID, own) }
 	}
 }
 
 // caller connects a caller that is somebody to a node.
 func (a *authority) caller(n *node, id string) {
 	a.t.Helper()
-	n.conn = dialTo(a.t, n.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-		Certificates: []tls.Certificate{a.node("caller")}, RootCAs: a.pool, ServerName: id, MinVersion: tls.VersionTLS13,
-	})))
+	n.conn = dialTo(a.t, n.address, grpc.WithTransportCredentials(a.as(id, a.node("caller"))))
 }
 
 // Row 50: TLS with certificates of one's own, for the listener and for the hop.

@@ -37,9 +37,7 @@ func (a *authority) mutual(id string) func(*Config) {
 	cert := a.node(id)
 	return func(cfg *Config) {
 		own(cfg)
-		cfg.ServerCredentials = credentials.NewTLS(&tls.Config{
-			Certificates: []tls.Certificate{cert}, ClientCAs: a.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13,
-		})
+		cfg.ServerCredentials = credentials.NewTLS(a.Server(cert, tls.VerifyClientCertIfGiven))
 		cfg.VerifyHop = NodeCertificate
 	}
 }
@@ -54,9 +52,7 @@ func TestHopsOfNodesOnly(t *testing.T) {
 	leader.leads(7, &script{unary: func(ctx context.Context, in *message) (*message, error) { saw.sees(ctx); return in, nil }, stream: echoes})
 	follower.front.router.follow(leader.as(7))
 	dial := func(n *node, id string, certificates ...tls.Certificate) *grpc.ClientConn {
-		return dialTo(t, n.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-			Certificates: certificates, RootCAs: a.pool, ServerName: id, MinVersion: tls.VersionTLS13,
-		})))
+		return dialTo(t, n.address, grpc.WithTransportCredentials(a.as(id, certificates...)))
 	}
 	for name, tc := range map[string]struct {
 		conn *grpc.ClientConn
@@ -127,7 +123,7 @@ func TestNodesThatAreNotBelieved(t *testing.T) {
 	_, err = plain.unary(etcdtest.Context(t), "")
 	require.NoError(t, err)
 	require.ErrorContains(t, NodeCertificate(context.Background(), "n"), "nobody is known")
-	verified := credentials.TLSInfo{State: tls.ConnectionState{PeerCertificates: []*x509.Certificate{a.cert}}}
+	verified := credentials.TLSInfo{State: tls.ConnectionState{PeerCertificates: []*x509.Certificate{a.Issue("n").Leaf}}}
 	err = NodeCertificate(grpcpeer.NewContext(context.Background(), &grpcpeer.Peer{AuthInfo: verified}), "n")
 	require.ErrorContains(t, err, "that was verified", "a certificate that was shown and not verified")
 }
@@ -387,20 +383,20 @@ func TestRow52ForwardedIsVerified(t *testing.T) {
 // Row 52: a certificate names a node by its whole name; one for many names is no node's.
 func TestRow52WildcardIsNoNode(t *testing.T) {
 	a := newAuthority(t)
-	asked := func(node string, template *x509.Certificate) error {
-		_, cert := a.sign(template, a.cert, a.key)
+	asked := func(node string, names ...string) error {
+		cert := a.Issue(names...).Leaf
 		state := tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
 		return NodeCertificate(grpcpeer.NewContext(t.Context(), &grpcpeer.Peer{AuthInfo: credentials.TLSInfo{State: state}}), node)
 	}
-	for name, template := range map[string]x509.Certificate{
-		"exact":    {DNSNames: []string{"n1.nodes.test"}},
-		"both":     {DNSNames: []string{"*.nodes.test", "n1.nodes.test"}},
-		"capitals": {DNSNames: []string{"N1.Nodes.test"}},
+	for name, names := range map[string][]string{
+		"exact":    {"n1.nodes.test"},
+		"both":     {"*.nodes.test", "n1.nodes.test"},
+		"capitals": {"N1.Nodes.test"},
 	} {
-		require.NoError(t, asked("n1.nodes.test", &template), name)
+		require.NoError(t, asked("n1.nodes.test", names...), name)
 	}
-	require.NoError(t, asked("10.0.0.1", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1)}}))
-	wildcard := &x509.Certificate{DNSNames: []string{"*.nodes.test"}}
+	require.NoError(t, asked("10.0.0.1", "10.0.0.1"))
+	const wildcard = "*.nodes.test"
 	err := asked("n1.nodes.test", wildcard)
 	require.Error(t, err, "a wildcard is every node")
 	require.ErrorContains(t, err, `the certificate of ["*.nodes.test"]`)
