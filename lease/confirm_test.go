@@ -225,6 +225,7 @@ func (o *overtaken) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*cl
 // confirmed renewal. The session must end before the successor lets the lease expire.
 // Without the majority's word it outlives the lease by half a second (G3).
 func TestRenewedByAnEtcdLeaderThatWasStopped(t *testing.T) {
+	t.Parallel()
 	const ttl = 2 * time.Second
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
 	everybody := c.Client(t)
