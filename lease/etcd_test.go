@@ -14,14 +14,11 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// patience is how long real etcd may take for anything.
-const patience = time.Minute
-
 // onEtcd opens a session on real etcd and closes it with the test.
 func onEtcd(t *testing.T, cli *clientv3.Client, cfg lease.Config) *lease.Session {
 	t.Helper()
 	cfg.Lease = cli
-	s, err := lease.Open(within(t, patience), cfg)
+	s, err := lease.Open(etcdtest.Context(t), cfg)
 	require.NoError(t, err)
 	t.Cleanup(s.Abandon)
 	return s
@@ -31,7 +28,7 @@ func onEtcd(t *testing.T, cli *clientv3.Client, cfg lease.Config) *lease.Session
 func put(t *testing.T, cli *clientv3.Client, s *lease.Session) string {
 	t.Helper()
 	key := fmt.Sprintf("%s/%x", t.Name(), int64(s.ID()))
-	_, err := cli.Put(within(t, patience), key, "v", clientv3.WithLease(s.ID()))
+	_, err := cli.Put(etcdtest.Context(t), key, "v", clientv3.WithLease(s.ID()))
 	require.NoError(t, err)
 	return key
 }
@@ -39,7 +36,7 @@ func put(t *testing.T, cli *clientv3.Client, s *lease.Session) string {
 // count returns whether the key exists, as a number.
 func count(t *testing.T, cli *clientv3.Client, key string) int64 {
 	t.Helper()
-	resp, err := cli.Get(within(t, patience), key, clientv3.WithCountOnly())
+	resp, err := cli.Get(etcdtest.Context(t), key, clientv3.WithCountOnly())
 	require.NoError(t, err)
 	return resp.Count
 }
@@ -53,11 +50,11 @@ func TestCloseRemovesKeys(t *testing.T) {
 	require.NoError(t, err)
 	cancel()
 	key := put(t, cli, s)
-	require.NoError(t, s.Close(within(t, patience)))
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 	require.Zero(t, count(t, cli, key))
-	require.NoError(t, s.Close(within(t, patience)))
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 
-	_, err = lease.Resume(within(t, patience), lease.Config{Lease: cli}, s.ID())
+	_, err = lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli}, s.ID())
 	require.ErrorIs(t, err, eldest.ErrSessionLost)
 }
 
@@ -66,16 +63,16 @@ func TestLeaseRevokedByHand(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
 	s := onEtcd(t, cli, lease.Config{TTL: 8 * time.Second})
-	_, err := cli.Revoke(within(t, patience), s.ID())
+	_, err := cli.Revoke(etcdtest.Context(t), s.ID())
 	require.NoError(t, err)
 	select {
 	case <-s.Done():
-	case <-time.After(patience):
+	case <-time.After(etcdtest.Patience):
 		t.Fatal("the session lives on without a lease")
 	}
 	require.ErrorIs(t, s.Err(), eldest.ErrSessionLost)
 	require.ErrorContains(t, s.Err(), "the server says the lease is gone")
-	require.NoError(t, s.Close(within(t, patience)))
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 }
 
 // TestMemberRestart: with its member killed and restarted within the TTL, and
@@ -107,7 +104,7 @@ func TestMemberRestart(t *testing.T) {
 		}
 	}
 	await()
-	leader, err := c.Leader(within(t, patience))
+	leader, err := c.Leader(etcdtest.Context(t))
 	require.NoError(t, err)
 	for i := range c.Size() {
 		member := (leader + i) % c.Size()
@@ -116,9 +113,9 @@ func TestMemberRestart(t *testing.T) {
 			<-renewed
 		}
 		await() // through another endpoint
-		require.NoError(t, c.Restart(within(t, patience), member))
+		require.NoError(t, c.Restart(etcdtest.Context(t), member))
 	}
-	require.NoError(t, s.Close(within(t, patience)))
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 }
 
 // TestLostGrantReply: the lease whose grant was never heard of stays behind, bound
@@ -126,11 +123,11 @@ func TestMemberRestart(t *testing.T) {
 func TestLostGrantReply(t *testing.T) {
 	h := etcdtest.Shared(t).Host(t)
 	cli := h.Client(t)
-	_, err := cli.Get(within(t, patience), "x")
+	_, err := cli.Get(etcdtest.Context(t), "x")
 	require.NoError(t, err)
 	swallow := h.SwallowNextReply(nil)
 	s := onEtcd(t, cli, lease.Config{TTL: 30 * time.Second})
-	require.NoError(t, swallow.Wait(within(t, patience)))
+	require.NoError(t, swallow.Wait(etcdtest.Context(t)))
 	require.True(t, s.Holds(0))
-	require.NoError(t, s.Close(within(t, patience)))
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 }
