@@ -88,7 +88,7 @@ func TestRegression02_KeyDeletedWhileWaiting(t *testing.T) {
 			// The leader has nothing to do with it, and the waiter may stand again.
 			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is gone")
 			require.NoError(t, leader.Err())
-			if reason == eldest.ErrClosed {
+			if way == "its session is closed" {
 				return // not on a session that is over
 			}
 			result = waiter.queue(t)
