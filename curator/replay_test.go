@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/mem"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
 // What the caller sends while its call waits for the next leader comes there after what it had
@@ -77,7 +78,7 @@ type slow struct {
 func (s slow) RecvMsg(m any) error {
 	data := mem.BufferSlice{mem.NewBuffer(s.pool.Get(<-s.sizes), s.pool)}
 	defer data.Free()
-	return rawCodec{}.Unmarshal(data, m)
+	return rawframe.Codec{}.Unmarshal(data, m)
 }
 
 // What comes while a call waits is kept if there is room; if there is none, it is not held, and
@@ -91,9 +92,9 @@ func TestMessagesThatComeWhileACallWaitsAreBounded(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			for {
-				var f frame
+				var f rawframe.Frame
 				err := pump.RecvMsg(&f)
-				f.free()
+				f.Free()
 				if err != nil {
 					ended <- err
 					return
@@ -113,19 +114,19 @@ func TestMessagesThatComeWhileACallWaitsAreBounded(t *testing.T) {
 		require.Equal(t, fits, r.roomy())
 		_, bytes := r.lobby.load()
 		require.LessOrEqual(t, bytes, room)
-		var f frame
+		var f rawframe.Frame
 		next := r.again()
 		require.NoError(t, next.RecvMsg(&f))
-		require.Equal(t, room/2, f.data.Len())
+		require.Equal(t, room/2, f.Data.Len())
 		if fits {
 			require.Equal(t, 2, caller.pool.out)
 			require.NoError(t, next.RecvMsg(&f))
-			require.Equal(t, last, f.data.Len())
+			require.Equal(t, last, f.Data.Len())
 		} else {
 			require.Equal(t, 1, caller.pool.out, "it is held")
 			require.ErrorIs(t, next.RecvMsg(&f), errNoRoom)
 		}
-		f.free()
+		f.Free()
 		r.drop()
 		require.Zero(t, caller.pool.out)
 		require.Zero(t, r.lobby.all)

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -167,82 +165,24 @@ func TestCause(t *testing.T) {
 	}
 }
 
-// What is asked of a session that was lost is refused here, whatever etcd still knows of
-// its lease.
-func TestLostSession(t *testing.T) {
+// A program that is told of the loss by the context finds Done closed.
+func TestDoneIsClosedWhenTheContextEnds(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Shared(t)
-	host := c.Host(t)
-	cli := host.Client(t)
-	s := session(t, cli, concurrency.WithTTL(4))
-	e, m := concurrency.NewElection(s, t.Name()), concurrency.NewMutex(s, t.Name()+"-m")
-	ctx := etcdtest.Context(t)
-	require.NoError(t, e.Campaign(ctx, "v"))
-	require.NoError(t, m.Lock(ctx))
-	waiting := make(chan error, 1)
-	leader := session(t, c.Client(t))
-	first := concurrency.NewElection(leader, t.Name()+"-w")
-	require.NoError(t, first.Campaign(ctx, "first"))
-	go func() { waiting <- concurrency.NewElection(s, t.Name()+"-w").Campaign(ctx, "waiter") }()
-	etcdtest.Eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"-w/") == 2 }, "a waiter")
-	host.Cut()
-	etcdtest.Take(t, s.Done(), "the deadline")
-	err := etcdtest.Take(t, waiting, "the end of the waiter's campaign")
-	require.ErrorIs(t, err, concurrency.ErrElectionNotLeader)
-	require.ErrorIs(t, err, eldest.ErrSessionLost)
-	host.Mend() // the lease may live again: nobody is told so
-	require.Equal(t, concurrency.ErrElectionNotLeader, e.Proclaim(ctx, "w"))
-	require.Equal(t, rpctypes.ErrLeaseNotFound, concurrency.NewElection(s, t.Name()).Campaign(ctx, "again"))
-	require.Equal(t, rpctypes.ErrLeaseNotFound, concurrency.NewMutex(s, t.Name()+"-n").Lock(ctx))
-	require.Equal(t, rpctypes.ErrLeaseNotFound, concurrency.NewMutex(s, t.Name()+"-n").TryLock(ctx))
-	require.NoError(t, m.Unlock(ctx), "what is gone is unlocked")
-	err = s.Close()
-	if err != nil {
-		require.Equal(t, rpctypes.ErrLeaseNotFound, err)
+	cli := etcdtest.Shared(t).Client(t)
+	for range 20 {
+		s := session(t, cli, concurrency.WithTTL(60))
+		e := concurrency.NewElection(s, t.Name())
+		require.NoError(t, e.Campaign(etcdtest.Context(t), "v"))
+		deleted, err := cli.Delete(etcdtest.Context(t), e.Key())
+		require.NoError(t, err)
+		require.EqualValues(t, 1, deleted.Deleted)
+		etcdtest.Take(t, s.Ctx().Done(), "the end")
+		select {
+		case <-s.Done():
+		default:
+			require.FailNow(t, "the context has ended, and Done is not closed")
+		}
 	}
-}
-
-// A session that has lost its lease leaves it to those who took it over, also where what it
-// sends arrives.
-func TestLeaseIsLeftToOthers(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	host := c.Host(t)
-	var sent etcdtest.Recorder
-	deaf := host.Client(t, sent.Attach)
-	var lost, heirs []*concurrency.Session
-	for range 10 {
-		s := session(t, deaf, concurrency.WithTTL(3))
-		lost, heirs = append(lost, s), append(heirs, session(t, c.Client(t), concurrency.WithLease(s.Lease())))
-	}
-	host.Drop(etcdtest.Outbound)
-	for _, s := range lost {
-		etcdtest.Take(t, s.Done(), "the deadline")
-	}
-	over := time.After(4 * time.Second) // longer than the TTL
-	<-over
-	require.Zero(t, sent.Count("LeaseRevoke"), "what is lost here is revoked")
-	host.Mend()
-	for _, s := range heirs {
-		require.NoError(t, s.Ctx().Err(), "an heir has lost it")
-		require.NoError(t, concurrency.NewElection(s, t.Name()+strconv.FormatInt(int64(s.Lease()), 10)).Campaign(etcdtest.Context(t), "v"))
-	}
-}
-
-// A lease that nobody confirms is given up after a while, as in etcd's package.
-func TestTakeUpIsBounded(t *testing.T) {
-	t.Parallel()
-	host := etcdtest.Shared(t).Host(t)
-	cli := host.Client(t)
-	host.Cut()
-	begin := time.Now()
-	s, err := concurrency.NewSession(cli, concurrency.WithLease(1234), concurrency.WithTTL(1))
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, time.Since(begin), 4*time.Second)
-	etcdtest.Take(t, s.Done(), "the end")
-	s.Orphan()
-	require.Error(t, s.Close())
-	host.Mend()
 }
 
 func TestBadInput(t *testing.T) {
