@@ -35,25 +35,7 @@ const drainBudget = 20 * time.Second
 // "handover" are single hand-overs, N-1 in a turn but at most drainLimit. A turn that
 // has used up drainBudget stops there, and the report has a note of it. Long queues have fewer rounds (see fewer).
 func drain(ctx context.Context, r *run) error {
-	var points []point
-	for _, n := range r.options.Sizes {
-		points = append(points, point{
-			regime: "queue", n: n, rounds: r.fewer(r.options.Rounds, n), cold: true,
-			timeout: 2*turnTimeout + time.Duration(n)*60*time.Millisecond,
-		})
-	}
-	r.plan(points)
-	hosts, err := r.hostsFor(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range points {
-		err := r.interleave(ctx, p, func(ctx context.Context, t *turn) error { return t.drain(ctx, hosts) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.onHosts(ctx, r.crowds("queue", r.options.Rounds, 2*turnTimeout, 60*time.Millisecond), (*turn).drain)
 }
 
 func (t *turn) drain(ctx context.Context, hosts []Host) error {

@@ -50,25 +50,7 @@ const firstRenewals = 700 * time.Millisecond
 // what all members counted meanwhile, whoever caused it: renewals, and on a cluster with
 // other users what those do, are among them.
 func herding(ctx context.Context, r *run) error {
-	var points []point
-	for _, n := range r.options.Sizes {
-		points = append(points, point{
-			regime: "departure", n: n, rounds: r.fewer(r.options.Rounds, n), cold: true,
-			timeout: turnTimeout + time.Duration(n)*60*time.Millisecond,
-		})
-	}
-	r.plan(points)
-	hosts, err := r.hostsFor(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range points {
-		err := r.interleave(ctx, p, func(ctx context.Context, t *turn) error { return t.herding(ctx, hosts) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.onHosts(ctx, r.crowds("departure", r.options.Rounds, turnTimeout, 60*time.Millisecond), (*turn).herding)
 }
 
 func (t *turn) herding(ctx context.Context, hosts []Host) error {

@@ -35,35 +35,17 @@ const settling = 50 * time.Millisecond
 // "cold") and with one ("live"), and crowds. Crowds have a twentieth of the rounds, and
 // large ones still fewer (see fewer).
 func join(ctx context.Context, r *run) error {
-	cold := point{regime: "cold", n: 1, rounds: r.options.Rounds}
-	live := point{regime: "live", n: 1, rounds: r.options.Rounds}
-	points := []point{cold, live}
-	for _, n := range r.options.Sizes {
-		points = append(points, point{
-			regime: "crowd", n: n, rounds: r.fewer((r.options.Rounds+19)/20, n), cold: true,
-			timeout: turnTimeout + time.Duration(n)*30*time.Millisecond,
-		})
-	}
-	r.plan(points)
-	hosts, err := r.hostsFor(ctx)
-	if err != nil {
-		return err
-	}
-	err = r.interleave(ctx, cold, func(ctx context.Context, t *turn) error { return t.startCold(ctx, hosts[:1]) })
-	if err != nil {
-		return err
-	}
-	err = r.interleave(ctx, live, func(ctx context.Context, t *turn) error { return t.startLive(ctx, hosts[0]) })
-	if err != nil {
-		return err
-	}
-	for _, p := range points[2:] {
-		err := r.interleave(ctx, p, func(ctx context.Context, t *turn) error { return t.crowdIn(ctx, hosts) })
-		if err != nil {
-			return err
+	points := []point{{regime: "cold", n: 1, rounds: r.options.Rounds}, {regime: "live", n: 1, rounds: r.options.Rounds}}
+	points = append(points, r.crowds("crowd", (r.options.Rounds+19)/20, turnTimeout, 30*time.Millisecond)...)
+	return r.onHosts(ctx, points, func(t *turn, ctx context.Context, hosts []Host) error {
+		switch t.point.regime {
+		case "cold":
+			return t.startCold(ctx, hosts[:1])
+		case "live":
+			return t.startLive(ctx, hosts[0])
 		}
-	}
-	return nil
+		return t.crowdIn(ctx, hosts)
+	})
 }
 
 // startCold measures from a client without a session to leadership.

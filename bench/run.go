@@ -187,6 +187,32 @@ func (r *run) plan(points []point) {
 	}
 }
 
+// crowds are the points of a regime, one for each size. Large ones have fewer rounds (see
+// fewer), and for each of their candidates more time.
+func (r *run) crowds(regime string, rounds int, timeout, each time.Duration) (points []point) {
+	for _, n := range r.options.Sizes {
+		points = append(points, point{
+			regime: regime, n: n, rounds: r.fewer(rounds, n), cold: true, timeout: timeout + time.Duration(n)*each,
+		})
+	}
+	return points
+}
+
+// onHosts has the contenders take turns at one point after another, with the same hosts.
+func (r *run) onHosts(ctx context.Context, points []point, measure func(t *turn, ctx context.Context, hosts []Host) error) error {
+	r.plan(points)
+	hosts, err := r.hostsFor(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range points {
+		if err := r.interleave(ctx, p, func(ctx context.Context, t *turn) error { return measure(t, ctx, hosts) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // interleave has the contenders take turns at a point, round by round. Turns that fail
 // are counted; it returns ctx's cause, or why no other turn can succeed. A contender for
 // which the point makes no sense is left out.

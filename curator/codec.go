@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
 // subtype returns the content-subtype of an incoming call: "json" of
@@ -77,8 +79,8 @@ type decoding struct {
 
 // RecvMsg blocks for the next message; see grpc.ServerStream.
 func (d *decoding) RecvMsg(m any) error {
-	var f frame
-	defer f.free()
+	var f rawframe.Frame
+	defer f.Free()
 	receive := d.ServerStream.RecvMsg
 	if !d.many && !d.first {
 		receive = func(any) error { return only(d.ServerStream, &f) }
@@ -92,7 +94,7 @@ func (d *decoding) RecvMsg(m any) error {
 
 // only receives the message of a caller that must send one, and no more; it blocks until
 // the caller has half-closed.
-func only(stream grpc.ServerStream, f *frame) error {
+func only(stream grpc.ServerStream, f *rawframe.Frame) error {
 	switch err := stream.RecvMsg(f); {
 	case err == nil:
 	case errors.Is(err, io.EOF):
@@ -100,8 +102,8 @@ func only(stream grpc.ServerStream, f *frame) error {
 	default:
 		return err
 	}
-	var second frame
-	defer second.free()
+	var second rawframe.Frame
+	defer second.Free()
 	switch err := stream.RecvMsg(&second); {
 	case errors.Is(err, io.EOF):
 		return nil
@@ -121,25 +123,25 @@ func (d *decoding) SendMsg(m any) error {
 	if err != nil {
 		return err
 	}
-	defer f.free()
+	defer f.Free()
 	return d.ServerStream.SendMsg(f)
 }
 
 // encode makes a frame of a message; no message is an empty one, as it is to gRPC.
-func encode(c codec, m any) (*frame, error) {
+func encode(c codec, m any) (*rawframe.Frame, error) {
 	if m == nil {
-		return &frame{}, nil
+		return &rawframe.Frame{}, nil
 	}
 	data, err := c.Marshal(m)
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "the message cannot be encoded: %v", err)
 	}
-	return &frame{data: data}, nil
+	return &rawframe.Frame{Data: data}, nil
 }
 
 // decode makes a message of a frame, which stays the caller's to free.
-func decode(c codec, f *frame, m any) error {
-	if err := c.Unmarshal(f.data, m); err != nil {
+func decode(c codec, f *rawframe.Frame, m any) error {
+	if err := c.Unmarshal(f.Data, m); err != nil {
 		return status.Errorf(codes.Internal, "the message cannot be decoded: %v", err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest/curator/internal/routing"
+	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
 // relay is one call on its way to the leader: any method, known to this process or not, as a
@@ -83,7 +84,7 @@ var (
 // not left this node, and the error is how it ended.
 func (r relay) open(ctx context.Context, cancel context.CancelCauseFunc, desc *grpc.StreamDesc) (grpc.ClientStream, error) {
 	options := make([]grpc.CallOption, 1, 2)
-	options[0] = grpc.ForceCodecV2(rawCodec{}) // frames, under the caller's name for what is in them
+	options[0] = grpc.ForceCodecV2(rawframe.Codec{}) // frames, under the caller's name for what is in them
 	if sub := subtype(ctx); sub != "" {
 		options = append(options, grpc.CallContentSubtype(sub))
 	}
@@ -108,7 +109,7 @@ func (r relay) open(ctx context.Context, cancel context.CancelCauseFunc, desc *g
 // requests moves what the caller sends, until it has sent all or either side has ended.
 // What the end means is for answers to find out, on the leader's stream.
 func requests(said *reading, link *seat, leader grpc.ClientStream, cancel context.CancelCauseFunc) {
-	var f frame
+	var f rawframe.Frame
 	for {
 		switch err := said.RecvMsg(&f); {
 		case err == nil:
@@ -122,7 +123,7 @@ func requests(said *reading, link *seat, leader grpc.ClientStream, cancel contex
 			return
 		}
 		err := link.send(leader, &f)
-		f.free()
+		f.Free()
 		if err != nil {
 			return
 		}
@@ -141,7 +142,7 @@ func (r relay) answers(said *reading, leader grpc.ClientStream) error {
 			return err
 		}
 	}
-	var f frame
+	var f rawframe.Frame
 	for {
 		if err := leader.RecvMsg(&f); errors.Is(err, io.EOF) {
 			return r.ended(said, leader.Trailer(), status.New(codes.OK, ""))
@@ -150,7 +151,7 @@ func (r relay) answers(said *reading, leader grpc.ClientStream) error {
 		}
 		said.commit()
 		err := r.caller.SendMsg(&f)
-		f.free()
+		f.Free()
 		if err != nil {
 			return err
 		}
@@ -180,9 +181,9 @@ func (r relay) exchange() error {
 	if err != nil {
 		return err
 	}
-	var in, out frame
-	defer in.free()
-	defer out.free()
+	var in, out rawframe.Frame
+	defer in.Free()
+	defer out.Free()
 	said := r.caller.again()
 	if err := said.RecvMsg(&in); err != nil {
 		return err

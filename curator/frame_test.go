@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
 // counted is a buffer pool that has one buffer out for each message that is under way.
@@ -54,7 +56,7 @@ func (p *tape) RecvMsg(m any) error {
 	p.messages--
 	data := mem.BufferSlice{mem.NewBuffer(p.pool.Get(4096), p.pool)}
 	defer data.Free()
-	return rawCodec{}.Unmarshal(data, m)
+	return rawframe.Codec{}.Unmarshal(data, m)
 }
 
 func (p *tape) SendMsg(m any) error {
@@ -62,7 +64,7 @@ func (p *tape) SendMsg(m any) error {
 	if torn && p.early {
 		return errTape
 	}
-	data, err := rawCodec{}.Marshal(m)
+	data, err := rawframe.Codec{}.Marshal(m)
 	if err != nil {
 		return err
 	}

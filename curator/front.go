@@ -18,6 +18,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/curator/internal/routing"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/rawframe"
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
@@ -74,7 +75,7 @@ func newFront(cfg Config, beat heartbeat) *front {
 	options = append(options, cfg.limits()...)
 	options = append(options, entrance{cfg.VerifyHop}.options()...)
 	options = append(options, cfg.ServerOptions...)
-	options = append(options, grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(f.handle))
+	options = append(options, grpc.ForceServerCodecV2(rawframe.Codec{}), grpc.UnknownServiceHandler(f.handle))
 	f.server = grpc.NewServer(options...)
 	f.local = &local{server: f.server, names: make(map[string]bool)}
 	return f

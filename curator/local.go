@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
 // local is the grpc.ServiceRegistrar of the services that every node answers itself.
@@ -59,8 +60,8 @@ func overFrames(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 		m.Handler = func(srv any, ctx context.Context, receive func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 			c := codecOf(ctx)
 			reply, err := handler(srv, ctx, func(m any) error {
-				var f frame
-				defer f.free()
+				var f rawframe.Frame
+				defer f.Free()
 				if err := receive(&f); err != nil {
 					return err
 				}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
 // peer is the leader of one tenure, as the others reach it: over a few connections that are
@@ -169,7 +170,7 @@ func (s *seat) done() {
 }
 
 // send sends a message, and notes that it is being sent.
-func (s *seat) send(there interface{ SendMsg(m any) error }, f *frame) error {
+func (s *seat) send(there interface{ SendMsg(m any) error }, f *rawframe.Frame) error {
 	s.sending.Add(1)
 	s.share.sending.Add(1)
 	defer s.sending.Add(-1)

@@ -7,6 +7,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
 // replay is what a caller sends, which can be received from the beginning again: a call that
@@ -22,7 +24,7 @@ type replay struct {
 
 	mu sync.Mutex
 	// kept are the messages from number first on.
-	kept  []frame
+	kept  []rawframe.Frame
 	first int
 	size  int // of those that the lobby counts
 	// end is what follows the last message: io.EOF, or why no more can be received.
@@ -79,11 +81,11 @@ func (r *replay) tell() {
 // RecvMsg receives the next message into a frame, one that was kept or one from the caller;
 // see grpc.ServerStream.
 func (g *reading) RecvMsg(m any) error {
-	f, ok := m.(*frame)
+	f, ok := m.(*rawframe.Frame)
 	if !ok {
 		return g.ServerStream.RecvMsg(m)
 	}
-	f.free()
+	f.Free()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for {
@@ -92,8 +94,8 @@ func (g *reading) RecvMsg(m any) error {
 			return errSuperseded
 		case at < len(g.kept):
 			g.next++
-			f.data = g.hand(at)
-			g.last = f.data.Len()
+			f.Data = g.hand(at)
+			g.last = f.Data.Len()
 			g.given += g.last
 			return nil
 		case g.end != nil:
@@ -108,8 +110,8 @@ func (g *reading) RecvMsg(m any) error {
 
 // receive receives one message from the caller. It is true if that is in f, else it was kept
 // or the end has come. The caller holds mu, which is given up meanwhile.
-func (g *reading) receive(f *frame) bool {
-	var in frame
+func (g *reading) receive(f *rawframe.Frame) bool {
+	var in rawframe.Frame
 	g.receiving = true
 	g.mu.Unlock()
 	err := g.ServerStream.RecvMsg(&in)
@@ -120,11 +122,11 @@ func (g *reading) receive(f *frame) bool {
 	case err != nil:
 		g.end = err
 	case g.over:
-		in.free()
+		in.Free()
 	case g.committed && g.reader == g:
 		g.first++
 		g.next++
-		f.data = in.take()
+		f.Data = in.Take()
 		return true
 	default:
 		g.keep(in)
@@ -134,16 +136,16 @@ func (g *reading) receive(f *frame) bool {
 
 // keep appends a message. One for which there is no room goes to the reader at once. A call that
 // waits has none, and must not hold it: then the call goes nowhere. The caller holds mu.
-func (r *replay) keep(f frame) {
+func (r *replay) keep(f rawframe.Frame) {
 	r.kept = append(r.kept, f)
 	if r.committed {
 		return // it is about to be taken
 	}
-	n := f.data.Len()
+	n := f.Data.Len()
 	if !r.lobby.hold(r.from, n) {
 		r.tight = true
 		if r.reader == nil { // the call waits: this is what somebody was still receiving
-			r.kept[len(r.kept)-1].free()
+			r.kept[len(r.kept)-1].Free()
 			r.kept, r.end = r.kept[:len(r.kept)-1], errNoRoom
 		}
 		return
@@ -154,10 +156,10 @@ func (r *replay) keep(f frame) {
 // hand returns the kept message at an index. The caller holds mu.
 func (r *replay) hand(at int) (data mem.BufferSlice) {
 	if r.committed { // then at is 0
-		data, r.kept, r.first = r.kept[0].take(), r.kept[1:], r.first+1
+		data, r.kept, r.first = r.kept[0].Take(), r.kept[1:], r.first+1
 		return data
 	}
-	data = r.kept[at].data
+	data = r.kept[at].Data
 	data.Ref()
 	return data
 }
@@ -177,8 +179,8 @@ func (r *replay) wait() {
 // fill receives the only message of a call that has one, so that the next reading need not
 // wait for the caller.
 func (g *reading) fill() error {
-	var f frame
-	defer f.free()
+	var f rawframe.Frame
+	defer f.Free()
 	return only(g, &f)
 }
 
@@ -213,7 +215,7 @@ func (r *replay) commitLocked() {
 		r.SetTrailer(metadata.Pairs(servedKey, begun))
 	}
 	for r.first < r.reader.next {
-		r.kept[0].free()
+		r.kept[0].Free()
 		r.kept, r.first = r.kept[1:], r.first+1
 	}
 	r.release()
@@ -259,7 +261,7 @@ func (r *replay) drop() {
 	r.over = true
 	r.read(nil)
 	for i := range r.kept {
-		r.kept[i].free()
+		r.kept[i].Free()
 	}
 	r.kept = nil
 	r.release()

@@ -10,6 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
 // What the caller sends while its call waits for the next leader comes there after what it had
@@ -20,7 +23,7 @@ func TestMessagesWhileTheCallWaits(t *testing.T) {
 	last.lame(t, s)
 	var refused atomic.Int64
 	follower := newNode(t, "follower", func(cfg *Config) {
-		cfg.Wait = soon
+		cfg.Wait = etcdtest.Patience
 		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithStatsHandler(trailers{&refused}))
 	})
 	follower.front.router.follow(last.as(7))
@@ -28,9 +31,9 @@ func TestMessagesWhileTheCallWaits(t *testing.T) {
 	large := strings.Repeat("x", 2*replayed)
 	for range 5 {
 		refused.Store(0)
-		stream := follower.open(before(t, soon), bidiMethod)
+		stream := follower.open(etcdtest.Context(t), bidiMethod)
 		stream.send("first")
-		until(t, func() bool { calls, _ := follower.front.lobby.load(); return calls == 1 && refused.Load() == 1 }, "it waits")
+		etcdtest.Eventually(t, func() bool { calls, _ := follower.front.lobby.load(); return calls == 1 && refused.Load() == 1 }, "it waits")
 		stream.send(large)
 		time.Sleep(10 * time.Millisecond) // so that it has come
 		next.leads(8, s)
@@ -52,16 +55,16 @@ func TestTriesLeaveNothing(t *testing.T) {
 	last.lame(t, s)
 	var refused atomic.Int64
 	follower := newNode(t, "follower", func(cfg *Config) {
-		cfg.Wait = soon
+		cfg.Wait = etcdtest.Patience
 		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithStatsHandler(trailers{&refused}))
 	})
 	follower.front.lookAgain = func(int) time.Duration { return time.Millisecond }
 	follower.front.router.follow(last.as(7))
-	stream := follower.open(before(t, soon), bidiMethod)
+	stream := follower.open(etcdtest.Context(t), bidiMethod)
 	stream.send("first")
-	until(t, func() bool { return refused.Load() > 10 }, "it is tried")
+	etcdtest.Eventually(t, func() bool { return refused.Load() > 10 }, "it is tried")
 	had := runtime.NumGoroutine()
-	until(t, func() bool { return refused.Load() > 210 }, "it is tried again")
+	etcdtest.Eventually(t, func() bool { return refused.Load() > 210 }, "it is tried again")
 	require.Less(t, runtime.NumGoroutine(), had+50)
 }
 
@@ -75,7 +78,7 @@ type slow struct {
 func (s slow) RecvMsg(m any) error {
 	data := mem.BufferSlice{mem.NewBuffer(s.pool.Get(<-s.sizes), s.pool)}
 	defer data.Free()
-	return rawCodec{}.Unmarshal(data, m)
+	return rawframe.Codec{}.Unmarshal(data, m)
 }
 
 // What comes while a call waits is kept if there is room; if there is none, it is not held, and
@@ -89,9 +92,9 @@ func TestMessagesThatComeWhileACallWaitsAreBounded(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			for {
-				var f frame
+				var f rawframe.Frame
 				err := pump.RecvMsg(&f)
-				f.free()
+				f.Free()
 				if err != nil {
 					ended <- err
 					return
@@ -99,31 +102,31 @@ func TestMessagesThatComeWhileACallWaitsAreBounded(t *testing.T) {
 			}
 		}()
 		caller.sizes <- room / 2
-		until(t, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.receiving && len(r.kept) == 1 }, "it receives the next one")
+		etcdtest.Eventually(t, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.receiving && len(r.kept) == 1 }, "it receives the next one")
 		require.True(t, pump.takeBack())
 		last := room / 2
 		if !fits {
 			last = 2 * room
 		}
 		caller.sizes <- last
-		require.ErrorIs(t, take(t, ended, "the end of the pump"), errSuperseded)
+		require.ErrorIs(t, etcdtest.Take(t, ended, "the end of the pump"), errSuperseded)
 		require.Equal(t, !fits, r.crowded())
 		require.Equal(t, fits, r.roomy())
 		_, bytes := r.lobby.load()
 		require.LessOrEqual(t, bytes, room)
-		var f frame
+		var f rawframe.Frame
 		next := r.again()
 		require.NoError(t, next.RecvMsg(&f))
-		require.Equal(t, room/2, f.data.Len())
+		require.Equal(t, room/2, f.Data.Len())
 		if fits {
 			require.Equal(t, 2, caller.pool.out)
 			require.NoError(t, next.RecvMsg(&f))
-			require.Equal(t, last, f.data.Len())
+			require.Equal(t, last, f.Data.Len())
 		} else {
 			require.Equal(t, 1, caller.pool.out, "it is held")
 			require.ErrorIs(t, next.RecvMsg(&f), errNoRoom)
 		}
-		f.free()
+		f.Free()
 		r.drop()
 		require.Zero(t, caller.pool.out)
 		require.Zero(t, r.lobby.all)

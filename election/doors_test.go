@@ -124,6 +124,7 @@ func TestTryOfAQueueThatIsUndecided(t *testing.T) {
 // Back-off and time-out are the caller's: how long a request may take, and how long
 // the pause after it is.
 func TestCustomBackoffAndTimeout(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	attempts := make(chan int, 4)
 	c, host := s.behind("v", func(cfg *election.Config) {
@@ -150,6 +151,7 @@ func TestCustomBackoffAndTimeout(t *testing.T) {
 
 // A watch that tells nothing is found by asking now and then.
 func TestRecheckFindsADeafWatch(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	elder := s.lead(s.candidate("elder"))
 	deaf := &deafWatcher{s.cli}

@@ -148,6 +148,7 @@ func TestDeposedWhileAskedToGiveWay(t *testing.T) {
 
 // Who gives way again and again does not do so as fast as it can: the pauses grow.
 func TestGivingWayWithoutEnd(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()

@@ -56,6 +56,7 @@ func (j *journal) hooks(cfg *election.Config) {
 // A campaign under a context without an end whose client has lost etcd says so again and
 // again, at each step: a candidate that is to enter the queue, and one that waits in it.
 func TestRegression60CampaignWithoutEtcdIsReported(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)
@@ -155,25 +156,6 @@ func TestHooksTellTheStoryInOrder(t *testing.T) {
 		fmt.Sprintf("waiting for %q", d.Key()),
 		"ended led false: context canceled",
 	}, j.all())
-}
-
-// A hook that blocks delays no hand-over, no renewal and no other candidate.
-func TestBlockedHookDelaysNothing(t *testing.T) {
-	s := newStage(t)
-	release := make(chan struct{})
-	defer close(release)
-	block := func(cfg *election.Config) {
-		cfg.Hooks.Registered = func(election.RegisteredEvent) { <-release }
-	}
-	a, b := s.candidate("a", block), s.candidate("b", block)
-	la := s.lead(a)
-	waiting := s.campaigning(s.ctx, b)
-	s.queued(2)
-	require.NoError(t, la.Resign(s.ctx))
-	lb := get(s, waiting)
-	require.NoError(t, lb.err)
-	require.NoError(t, lb.l.Proclaim(s.ctx, []byte("w")))
-	require.NoError(t, lb.l.Resign(s.ctx))
 }
 
 // A hook may call back into the library.

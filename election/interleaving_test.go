@@ -63,6 +63,7 @@ func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
 // An election loop campaigns again the moment its tenure ends: the end must not be
 // visible before the candidate is free.
 func TestCampaignAgainAtOnce(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.candidate("v")
 	for i := range 100 {

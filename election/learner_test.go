@@ -80,6 +80,7 @@ func (w *throughLearner) Watch(ctx context.Context, key string, opts ...clientv3
 // Broken by rpcerr.Refused taking the learner's refusal for that of etcd, where the end of a
 // watch is taken for final, too.
 func TestLearnerAmongTheEndpoints(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	// With patience: an election that a busy machine calls refuses watches, too.
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Replaceable: true})

@@ -117,6 +117,7 @@ func TestRefusedRemovalIsTriedAgain(t *testing.T) {
 //
 // Broken by a background that takes no turn.
 func TestOneRemovalAtATime(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	var leaving atomic.Bool
 	var sent atomic.Int64

@@ -54,6 +54,7 @@ func (n *noSpace) add(key string, err error) {
 
 // G4: a guarded write that reports a definite failure has not been carried out.
 func TestGuardedWriteRefusedForSpaceIsUnknown(t *testing.T) {
+	t.Parallel()
 	s := newFullStage(t)
 	kv := s.lead(s.candidate("v")).KV()
 	value := strings.Repeat("x", 20<<10)
@@ -88,6 +89,7 @@ func TestGuardedWriteRefusedForSpaceIsUnknown(t *testing.T) {
 // G8: a registration that is refused for want of space leaves no key, whatever etcd
 // did with it, though the session lives on: deletions need no space.
 func TestRegistrationRefusedForSpaceLeavesNoGhost(t *testing.T) {
+	t.Parallel()
 	s := newFullStage(t)
 	session := s.session(s.cli)
 	value := []byte(strings.Repeat("x", 20<<10))

@@ -36,6 +36,7 @@ func TestCloseEndsACampaignThatResignsARetiredTenure(t *testing.T) {
 
 // Regression 24: the same of Withdraw.
 func TestWithdrawEndsACampaignThatResignsARetiredTenure(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c, g := s.gated("v")
 	l := s.lead(c)

@@ -60,6 +60,7 @@ func TestProofWhereThePastCannotBeRead(t *testing.T) {
 // A refusal that will not change ends whatever it meets, at once, and leaves
 // nothing behind.
 func TestRefusalsAreFinal(t *testing.T) {
+	t.Parallel()
 	denied := rpctypes.ErrPermissionDenied
 	refuse := func(context.Context) error { return denied }
 	t.Run("registration", func(t *testing.T) {

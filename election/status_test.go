@@ -100,6 +100,7 @@ func TestWonTellsThePhasesOfTheHandOver(t *testing.T) {
 // A watch that breaks is told of, with the key that it was for: here the own one, that of
 // a leader who waits for nobody.
 func TestInterruptedWatchIsTold(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	told := make(chan election.InterruptedEvent, 100)
 	a, host := s.behind("a", func(cfg *election.Config) {
@@ -125,6 +126,7 @@ func TestInterruptedWatchIsTold(t *testing.T) {
 
 // Calls that are dropped behind a hook that blocks are counted.
 func TestDroppedCallsOfACandidateAreCounted(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	release := make(chan struct{})
 	a := s.candidate("a", func(cfg *election.Config) {

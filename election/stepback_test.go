@@ -206,6 +206,7 @@ func TestLostRepliesOfAStepBack(t *testing.T) {
 
 // A win and a step back exclude each other, whichever is first.
 func TestStepBackAtTheMomentOfTheWin(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	leader := s.candidate("leader")
 	waits := make(chan election.WaitingEvent, 1000)

@@ -37,6 +37,7 @@ func TestStepBackDuringAProclaim(t *testing.T) {
 // A step back is asked for at the moment at which the campaign ends: it is taken or
 // refused, and nobody waits for one that nobody takes.
 func TestStepBackAtTheEndOfACampaign(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.lead(s.candidate("leader"))
 	c := s.candidate("v")

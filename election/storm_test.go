@@ -87,6 +87,7 @@ func lossy(kv clientv3.KV, late *sync.WaitGroup, quiet func() bool, log func(str
 // no token may win twice, and nothing may stay. It lasts for a second or, with STORM=seconds,
 // longer.
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	end := storming(t)
 	for round := 0; time.Now().Before(end); round++ {
@@ -235,6 +236,7 @@ func (s *stage) storm(round int) {
 
 // TestStormOfResumes is the same with one session that is abandoned and resumed.
 func TestStormOfResumes(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	end := storming(t)
 	for round := 0; time.Now().Before(end); round++ {

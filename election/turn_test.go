@@ -73,6 +73,7 @@ func (s *stage) remaining(session *lease.Session) {
 //
 // Broken by making the context from the caller's and ending it by AfterFunc.
 func TestContextOfTheFunctionEndsBeforeTheKeyGoes(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c, g := s.gated("v")
 	late := 0

@@ -15,7 +15,6 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/lease"
 )
 
 // buffer is a log that may be read while it is written.
@@ -36,54 +35,11 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// A lead function that ignores the end of Run keeps the key for Config.Drain, with the
-// lease renewed; then the lease is left to its deadline and Run returns without it.
-func TestRequirement42StuckAtTheEndOfRun(t *testing.T) {
-	const drain = 5 * time.Second // longer than one TTL
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
-	var log buffer
-	n := &node{id: "n"}
-	began, release := make(chan struct{}), make(chan struct{})
-	t.Cleanup(func() { close(release) })
-	n.runWith(t, config(name, "n", cli, ttl(4*time.Second), func(cfg *elector.Config) {
-		// Renewed so often that a busy machine may stop for most of the TTL.
-		cfg.Session.Renewal = func(time.Duration) lease.Renewal {
-			return lease.Renewal{Every: 200 * time.Millisecond, Timeout: 500 * time.Millisecond}
-		}
-		cfg.Drain = drain
-		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	}), func(context.Context, *elector.Leadership) error {
-		close(began)
-		<-release
-		return nil
-	})
-	take(t, began, "the win")
-	stopped := time.Now()
-	n.stop()
-	require.Less(t, n.becomes(t, elector.Neither).Since().Sub(stopped), drain, "neither before the function is waited for")
-	// From the moment at which it is given up the key lives as long as its lease, so a look
-	// that began before that finds it, however late it is answered.
-	for returned := false; ; {
-		returned = returned || len(n.done) > 0
-		if time.Since(stopped) >= drain {
-			break
-		}
-		require.False(t, returned, "the function is waited for")
-		require.Len(t, queueOf(t, cli, name), 1, "the key is kept, longer than one TTL")
-	}
-	require.ErrorIs(t, n.end(t), eldest.ErrStuck)
-	require.ErrorIs(t, n.end(t), context.Canceled)
-	require.Eventually(t, func() bool { // Run waits for a logger, but not for long
-		return strings.Contains(log.String(), "lead function ignores its context") && strings.Contains(log.String(), "lease left to expire")
-	}, patience, time.Millisecond)
-	require.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 0 }, patience, 10*time.Millisecond,
-		"the lease was abandoned, not renewed")
-}
-
 // G7 over two Runs: the second one waits for the lead function that the first one had
 // to leave behind.
 func TestSecondRunWaitsForTheStuckFunction(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	t.Parallel()
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	e, err := elector.New(config(name, "n", cli, func(cfg *elector.Config) { cfg.Drain = time.Millisecond }))
 	require.NoError(t, err)
 	var running sync.Mutex
@@ -97,30 +53,30 @@ func TestSecondRunWaitsForTheStuckFunction(t *testing.T) {
 		<-release
 		return nil
 	}
-	ctx, cancel := context.WithCancel(within(t))
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	go func() { <-began; cancel() }()
 	require.ErrorIs(t, e.Run(ctx, lead), eldest.ErrStuck)
 
-	short, cancel := context.WithTimeout(within(t), 200*time.Millisecond)
+	short, cancel := context.WithTimeout(etcdtest.Context(t), 200*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, e.Run(short, lead), eldest.ErrStuck, "not while the first one runs")
 	require.Empty(t, began)
 
-	ctx, cancel = context.WithCancel(within(t))
+	ctx, cancel = context.WithCancel(etcdtest.Context(t))
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx, lead) }()
 	release <- struct{}{}
-	take(t, began, "the second call")
+	etcdtest.Take(t, began, "the second call")
 	close(release)
 	cancel()
-	require.ErrorIs(t, take(t, done, "the end of Run"), context.Canceled)
+	require.ErrorIs(t, etcdtest.Take(t, done, "the end of Run"), context.Canceled)
 }
 
 // What a lead function returns when its context has ended is not lost.
 func TestLateErrorIsLogged(t *testing.T) {
 	var log buffer
-	ctx, cancel := context.WithCancel(within(t))
-	e, err := elector.New(config(electionOf(t), "n", etcdtest.Shared(t).Client(t), func(cfg *elector.Config) {
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
+	e, err := elector.New(config(etcdtest.Election(t), "n", etcdtest.Shared(t).Client(t), func(cfg *elector.Config) {
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	}))
 	require.NoError(t, err)
@@ -129,51 +85,12 @@ func TestLateErrorIsLogged(t *testing.T) {
 		<-ctx.Done()
 		return errEnough
 	}), context.Canceled)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), errEnough.Error()) }, patience, time.Millisecond)
-}
-
-// A lead function that ignores the loss of its tenure holds up the next round: lead
-// functions never overlap (G7), and a node that cannot serve does not stand.
-func TestRequirement42StuckAfterALoss(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
-	n := &node{id: "n"}
-	tenures, release := make(chan *elector.Leadership, 16), make(chan struct{})
-	var running sync.Mutex
-	n.runWith(t, config(name, "n", cli, func(cfg *elector.Config) { cfg.Drain = 50 * time.Millisecond }),
-		func(ctx context.Context, l *elector.Leadership) error {
-			if !running.TryLock() {
-				t.Error("overlaps itself")
-			}
-			defer running.Unlock()
-			tenures <- l
-			select {
-			case <-release:
-				<-ctx.Done()
-			case <-time.After(patience):
-			}
-			return nil
-		})
-	first := take(t, tenures, "the win")
-	_, err := cli.Delete(within(t), first.Key())
-	require.NoError(t, err)
-	s := n.becomes(t, elector.Neither)
-	require.ErrorIs(t, s.Reason(), eldest.ErrDeposed)
-	other := run(t, config(name, "other", cli))
-	take(t, other.won, "the other's win")
-	rhythm := time.NewTicker(5 * time.Millisecond)
-	defer rhythm.Stop()
-	for begun := time.Now(); time.Since(begun) < 6*50*time.Millisecond; <-rhythm.C {
-		require.LessOrEqual(t, len(queueOf(t, cli, name)), 1, "it stands although it cannot serve")
-	}
-	close(release)
-	n.follows(t, "other")
-	_ = other.end(t)
-	require.Greater(t, take(t, tenures, "the second win").Token(), first.Token())
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), errEnough.Error()) }, etcdtest.Patience, time.Millisecond)
 }
 
 // A lead function that ends its goroutine has given up.
 func TestGoexit(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := &node{id: "n"}
 	tenures := make(chan *elector.Leadership, 1024)
 	n.runWith(t, config(name, "n", cli), func(ctx context.Context, l *elector.Leadership) error {
@@ -184,5 +101,5 @@ func TestGoexit(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	})
-	require.Eventually(t, func() bool { return len(tenures) == 2 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(tenures) == 2 }, etcdtest.Patience, time.Millisecond)
 }

@@ -26,7 +26,7 @@ func TestNeitherFromConstruction(t *testing.T) {
 	s := e.Status()
 	require.Equal(t, elector.Neither, s.Role())
 	require.ErrorIs(t, s.Reason(), eldest.ErrClosed)
-	first, err := e.Watch().Next(within(t))
+	first, err := e.Watch().Next(etcdtest.Context(t))
 	require.NoError(t, err)
 	require.Equal(t, s, first)
 	require.Equal(t, elector.Neither, elector.Status{}.Role(), "the zero status claims nothing")
@@ -35,9 +35,10 @@ func TestNeitherFromConstruction(t *testing.T) {
 // Requirement 36 and G7: each tenure has a lease, a key and a token of its own, lead
 // functions never overlap, and whoever does not lead knows who does.
 func TestRequirement36RoundAfterRound(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	t.Parallel()
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	one := run(t, config(name, "one", cli))
-	first := take(t, one.won, "the first win")
+	first := etcdtest.Take(t, one.won, "the first win")
 	require.Equal(t, elector.Leading, one.Status().Role())
 	two := run(t, config(name, "two", cli))
 	seen := two.follows(t, "one")
@@ -56,9 +57,9 @@ func TestRequirement36RoundAfterRound(t *testing.T) {
 		}
 		key, _, ok := leader.Status().Own()
 		require.True(t, ok)
-		_, err := cli.Delete(within(t), key) // by hand
+		_, err := cli.Delete(etcdtest.Context(t), key) // by hand
 		require.NoError(t, err)
-		l := take(t, follower.won, "the successor's win")
+		l := etcdtest.Take(t, follower.won, "the successor's win")
 		require.Greater(t, l.Token(), last)
 		last = l.Token()
 		require.NotEqual(t, key, leader.follows(t, follower.id).Key)
@@ -67,10 +68,10 @@ func TestRequirement36RoundAfterRound(t *testing.T) {
 
 // Requirement 37: the end of Run's context ends everything, in order.
 func TestRequirement37RunEndsWithItsContext(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	e, err := elector.New(config(name, "n", cli))
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancelCause(context.WithValue(within(t), key{}, "value"))
+	ctx, cancel := context.WithCancelCause(context.WithValue(etcdtest.Context(t), key{}, "value"))
 	var order []string
 	var held clientv3.LeaseID
 	err = e.Run(ctx, func(during context.Context, l *elector.Leadership) error {
@@ -79,7 +80,7 @@ func TestRequirement37RunEndsWithItsContext(t *testing.T) {
 		cancel(errEnough)
 		<-during.Done()
 		assert.ErrorIs(t, context.Cause(during), errEnough)
-		_, err := e.Watch().NextWhere(within(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
+		_, err := e.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
 		assert.NoError(t, err)
 		assert.NoError(t, l.Err(), "the key is kept while the lead function runs")
 		if queue := queueOf(t, cli, name); assert.Len(t, queue, 1) {
@@ -92,7 +93,7 @@ func TestRequirement37RunEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, errEnough)
 	require.Equal(t, []string{"returned", "ended"}, order)
 	require.Empty(t, queueOf(t, cli, name))
-	left, err := cli.TimeToLive(within(t), held) // and not of any: a grant whose reply was lost leaves one
+	left, err := cli.TimeToLive(etcdtest.Context(t), held) // and not of any: a grant whose reply was lost leaves one
 	require.NoError(t, err)
 	require.Negative(t, left.TTL, "the lease is left")
 	s := e.Status()
@@ -105,67 +106,24 @@ type key struct{}
 
 // One Run at a time; after it, another one.
 func TestOneRunAtATime(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := run(t, config(name, "n", cli))
-	take(t, n.won, "the win")
-	err := n.Run(within(t), func(context.Context, *elector.Leadership) error { t.Error("called"); return nil })
+	etcdtest.Take(t, n.won, "the win")
+	err := n.Run(etcdtest.Context(t), func(context.Context, *elector.Leadership) error { t.Error("called"); return nil })
 	require.ErrorIs(t, err, eldest.ErrCampaigning)
 	require.ErrorIs(t, n.end(t), context.Canceled)
 
-	ctx, cancel := context.WithCancel(within(t))
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	err = n.Run(ctx, func(context.Context, *elector.Leadership) error { cancel(); return nil })
 	require.ErrorIs(t, err, context.Canceled)
-}
-
-// A lead function that returns gives leadership up; the back-off grows from round to
-// round and starts anew after a stable one.
-func TestRequirement36Backoff(t *testing.T) {
-	t.Parallel()
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
-	// Longer than a busy machine takes over a function that returns at once.
-	const stable = 6 * time.Second
-	var attempts []int
-	ctx, cancel := context.WithCancel(within(t))
-	e, err := elector.New(config(name, "n", cli, func(cfg *elector.Config) {
-		cfg.Stable = stable
-		cfg.Backoff = func(attempt int) time.Duration {
-			attempts = append(attempts, attempt)
-			if len(attempts) == 6 {
-				cancel()
-			}
-			return time.Millisecond
-		}
-	}))
-	require.NoError(t, err)
-	calls, running := 0, false
-	err = e.Run(ctx, func(ctx context.Context, l *elector.Leadership) error {
-		assert.False(t, running, "G7")
-		running = true
-		defer func() { running = false }()
-		calls++
-		if calls == 4 {
-			assert.ErrorIs(t, wait(ctx, stable), context.DeadlineExceeded)
-		}
-		return errEnough
-	})
-	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, []int{0, 1, 2, 0, 1, 2}, attempts)
-	require.Equal(t, 6, calls)
-}
-
-// wait leads for a while.
-func wait(ctx context.Context, d time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-ctx.Done()
-	return ctx.Err()
 }
 
 // Requirement 34, over a whole history of hand-overs: a node's statuses are one of three,
 // never name itself as followed, its tokens only grow, and no two nodes lead at one
 // moment.
 func TestRequirement34HistoryOfStatuses(t *testing.T) {
-	name, c := electionOf(t), etcdtest.Shared(t)
+	t.Parallel()
+	name, c := etcdtest.Election(t), etcdtest.Shared(t)
 	enough := make(chan struct{})
 	var handovers atomic.Int32
 	var nodes []*node
@@ -183,7 +141,7 @@ func TestRequirement34HistoryOfStatuses(t *testing.T) {
 		})
 		nodes = append(nodes, n)
 	}
-	ctx, stop := context.WithTimeout(context.Background(), 4*patience) // for all of them
+	ctx, stop := context.WithTimeout(context.Background(), 4*etcdtest.Patience) // for all of them
 	defer stop()
 	var all sync.WaitGroup
 	for _, n := range nodes {
@@ -246,7 +204,7 @@ func TestRequirement34HistoryOfStatuses(t *testing.T) {
 		}
 	}
 	require.NoError(t, ctx.Err())
-	require.Eventually(t, func() bool { return handovers.Load() == 60 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return handovers.Load() == 60 }, etcdtest.Patience, time.Millisecond)
 	stop()
 	all.Wait()
 }

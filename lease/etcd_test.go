@@ -2,9 +2,7 @@ package lease_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,14 +14,11 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// patience is how long real etcd may take for anything.
-const patience = time.Minute
-
 // onEtcd opens a session on real etcd and closes it with the test.
 func onEtcd(t *testing.T, cli *clientv3.Client, cfg lease.Config) *lease.Session {
 	t.Helper()
 	cfg.Lease = cli
-	s, err := lease.Open(within(t, patience), cfg)
+	s, err := lease.Open(etcdtest.Context(t), cfg)
 	require.NoError(t, err)
 	t.Cleanup(s.Abandon)
 	return s
@@ -33,7 +28,7 @@ func onEtcd(t *testing.T, cli *clientv3.Client, cfg lease.Config) *lease.Session
 func put(t *testing.T, cli *clientv3.Client, s *lease.Session) string {
 	t.Helper()
 	key := fmt.Sprintf("%s/%x", t.Name(), int64(s.ID()))
-	_, err := cli.Put(within(t, patience), key, "v", clientv3.WithLease(s.ID()))
+	_, err := cli.Put(etcdtest.Context(t), key, "v", clientv3.WithLease(s.ID()))
 	require.NoError(t, err)
 	return key
 }
@@ -41,53 +36,9 @@ func put(t *testing.T, cli *clientv3.Client, s *lease.Session) string {
 // count returns whether the key exists, as a number.
 func count(t *testing.T, cli *clientv3.Client, key string) int64 {
 	t.Helper()
-	resp, err := cli.Get(within(t, patience), key, clientv3.WithCountOnly())
+	resp, err := cli.Get(etcdtest.Context(t), key, clientv3.WithCountOnly())
 	require.NoError(t, err)
 	return resp.Count
-}
-
-// TestGrantedTTLIsReported asks an etcd with its own default timeouts for one
-// second, and is granted two.
-func TestGrantedTTLIsReported(t *testing.T) {
-	c := etcdtest.Start(t, etcdtest.Config{Heartbeat: 100 * time.Millisecond, Election: time.Second})
-	begun := time.Now()
-	s := onEtcd(t, c.Client(t), lease.Config{TTL: time.Second})
-	require.Equal(t, 2*time.Second, s.TTL())
-	left := s.Status().Remaining
-	require.GreaterOrEqual(t, left+time.Since(begun), 2*time.Second-lease.MinMargin)
-	require.NoError(t, s.Close(within(t, patience)))
-}
-
-// TestHeldForThreeTTLsOnEtcd: ten seconds of a lease of three.
-func TestHeldForThreeTTLsOnEtcd(t *testing.T) {
-	t.Parallel()
-	const ttl, long = 3 * time.Second, 10 * time.Second
-	var rec etcdtest.Recorder
-	cli := etcdtest.Shared(t).Client(t, rec.Attach)
-	held := make(chan struct{})
-	var n atomic.Int32
-	begun := time.Now()
-	s := onEtcd(t, cli, lease.Config{TTL: ttl, Hooks: lease.Hooks{
-		Renewed: func(lease.RenewedEvent) {
-			if time.Since(begun) > long && n.CompareAndSwap(0, 1) {
-				close(held)
-			}
-		},
-	}})
-	require.Equal(t, ttl, s.TTL())
-	key := put(t, cli, s)
-	select {
-	case <-held:
-	case <-s.Done():
-		t.Fatal(s.Err())
-	}
-	require.EqualValues(t, 1, count(t, cli, key))
-	require.Equal(t, 1, rec.Count("LeaseGrant"))
-	// 14 or 15, as a rule; a machine with little time renews less often, or twice
-	// because an answer was late.
-	renewals := rec.Count("LeaseKeepAlive")
-	require.GreaterOrEqual(t, renewals, 4)
-	require.LessOrEqual(t, renewals, 30)
 }
 
 // TestCloseRemovesKeys: at once, and again without harm, with the client closed
@@ -99,11 +50,11 @@ func TestCloseRemovesKeys(t *testing.T) {
 	require.NoError(t, err)
 	cancel()
 	key := put(t, cli, s)
-	require.NoError(t, s.Close(within(t, patience)))
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 	require.Zero(t, count(t, cli, key))
-	require.NoError(t, s.Close(within(t, patience)))
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 
-	_, err = lease.Resume(within(t, patience), lease.Config{Lease: cli}, s.ID())
+	_, err = lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli}, s.ID())
 	require.ErrorIs(t, err, eldest.ErrSessionLost)
 }
 
@@ -112,37 +63,16 @@ func TestLeaseRevokedByHand(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
 	s := onEtcd(t, cli, lease.Config{TTL: 8 * time.Second})
-	_, err := cli.Revoke(within(t, patience), s.ID())
+	_, err := cli.Revoke(etcdtest.Context(t), s.ID())
 	require.NoError(t, err)
 	select {
 	case <-s.Done():
-	case <-time.After(patience):
+	case <-time.After(etcdtest.Patience):
 		t.Fatal("the session lives on without a lease")
 	}
 	require.ErrorIs(t, s.Err(), eldest.ErrSessionLost)
 	require.ErrorContains(t, s.Err(), "the server says the lease is gone")
-	require.NoError(t, s.Close(within(t, patience)))
-}
-
-// TestRegression19AbandonAndResume: the next life of the process takes the lease
-// over, and the key stays the same.
-func TestRegression19AbandonAndResume(t *testing.T) {
-	cli := etcdtest.Shared(t).Client(t)
-	first := onEtcd(t, cli, lease.Config{TTL: 30 * time.Second})
-	key := put(t, cli, first)
-	before, err := cli.Get(within(t, patience), key)
-	require.NoError(t, err)
-	first.Abandon()
-
-	second, err := lease.Resume(within(t, patience), lease.Config{Lease: cli}, first.ID())
-	require.NoError(t, err)
-	require.Equal(t, 30*time.Second, second.TTL())
-	require.Equal(t, first.ID(), second.ID())
-	after, err := cli.Get(within(t, patience), key)
-	require.NoError(t, err)
-	require.Equal(t, before.Kvs[0].CreateRevision, after.Kvs[0].CreateRevision)
-	require.NoError(t, second.Close(within(t, patience)))
-	require.Zero(t, count(t, cli, key))
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 }
 
 // TestMemberRestart: with its member killed and restarted within the TTL, and
@@ -174,7 +104,7 @@ func TestMemberRestart(t *testing.T) {
 		}
 	}
 	await()
-	leader, err := c.Leader(within(t, patience))
+	leader, err := c.Leader(etcdtest.Context(t))
 	require.NoError(t, err)
 	for i := range c.Size() {
 		member := (leader + i) % c.Size()
@@ -183,74 +113,9 @@ func TestMemberRestart(t *testing.T) {
 			<-renewed
 		}
 		await() // through another endpoint
-		require.NoError(t, c.Restart(within(t, patience), member))
+		require.NoError(t, c.Restart(etcdtest.Context(t), member))
 	}
-	require.NoError(t, s.Close(within(t, patience)))
-}
-
-// TestRegression8DeadEndpoint: against nothing at all, and against a member that
-// is stopped, Open ends with its context.
-func TestRegression8DeadEndpoint(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{})
-	cli := c.Client(t)
-	_, err := cli.Get(within(t, patience), "x")
-	require.NoError(t, err)
-	for _, fault := range []struct {
-		name   string
-		inject func() error
-	}{
-		{"stopped", c.Member(0).Stop},
-		{"killed", func() error { return errors.Join(c.Member(0).Cont(), c.Member(0).Kill()) }},
-	} {
-		require.NoError(t, fault.inject())
-		begun := time.Now()
-		_, err = lease.Open(within(t, 700*time.Millisecond), lease.Config{Lease: cli})
-		require.ErrorIs(t, err, context.DeadlineExceeded, fault.name)
-		require.Less(t, time.Since(begun), 10*time.Second, fault.name)
-	}
-	// And when etcd comes back while it is tried, a lease is granted.
-	opened := make(chan error, 1)
-	go func() {
-		s, err := lease.Open(within(t, patience), lease.Config{Lease: cli})
-		if err == nil {
-			err = s.Close(within(t, patience))
-		}
-		opened <- err
-	}()
-	require.NoError(t, c.Restart(within(t, patience), 0))
-	require.NoError(t, <-opened)
-}
-
-// TestRegression11BlackHoleOnEtcd: the session's end always comes before the
-// lease's, and before a successor can see the key go.
-func TestRegression11BlackHoleOnEtcd(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
-		h := c.Host(t)
-		cli := h.Client(t)
-		s := onEtcd(t, cli, lease.Config{TTL: 4 * time.Second})
-		key := put(t, cli, s)
-		h.Delay(0, delay)
-		watching, cancel := context.WithCancel(clientv3.WithRequireLeader(context.Background()))
-		gone := c.Client(t).Watch(watching, key)
-		h.Cut()
-		var resp clientv3.WatchResponse
-		select {
-		case resp = <-gone:
-		case <-time.After(patience):
-		}
-		// The clock is asked: a machine that is busy may let the timer wait.
-		held := s.Holds(0)
-		cancel()
-		require.NoError(t, resp.Err())
-		require.Len(t, resp.Events, 1, "the lease did not expire")
-		require.Equal(t, clientv3.EventTypeDelete, resp.Events[0].Type)
-		require.False(t, held, "the lease expired before the session had ended")
-		require.Error(t, s.Context().Err())
-		require.ErrorIs(t, s.Err(), eldest.ErrSessionLost)
-	}
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 }
 
 // TestLostGrantReply: the lease whose grant was never heard of stays behind, bound
@@ -258,28 +123,11 @@ func TestRegression11BlackHoleOnEtcd(t *testing.T) {
 func TestLostGrantReply(t *testing.T) {
 	h := etcdtest.Shared(t).Host(t)
 	cli := h.Client(t)
-	_, err := cli.Get(within(t, patience), "x")
+	_, err := cli.Get(etcdtest.Context(t), "x")
 	require.NoError(t, err)
 	swallow := h.SwallowNextReply(nil)
 	s := onEtcd(t, cli, lease.Config{TTL: 30 * time.Second})
-	require.NoError(t, swallow.Wait(within(t, patience)))
+	require.NoError(t, swallow.Wait(etcdtest.Context(t)))
 	require.True(t, s.Holds(0))
-	require.NoError(t, s.Close(within(t, patience)))
-}
-
-// TestCloseOnAClosedClient: the lease cannot be revoked any more; Close says so
-// at once, long before the TTL is over, and so do Open and Resume.
-func TestCloseOnAClosedClient(t *testing.T) {
-	t.Parallel()
-	cli := etcdtest.Shared(t).Client(t)
-	s := onEtcd(t, cli, lease.Config{TTL: time.Minute})
-	require.NoError(t, cli.Close())
-	begun := time.Now()
-	require.ErrorIs(t, s.Close(within(t, patience)), eldest.ErrClosed)
-	require.Less(t, time.Since(begun), 10*time.Second)
-
-	_, err := lease.Open(within(t, patience), lease.Config{Lease: cli})
-	require.ErrorIs(t, err, eldest.ErrClosed)
-	_, err = lease.Resume(within(t, patience), lease.Config{Lease: cli}, s.ID())
-	require.ErrorIs(t, err, eldest.ErrClosed)
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 }

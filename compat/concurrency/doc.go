@@ -24,7 +24,8 @@
 //     margin (package lease), before etcd can expire the lease. Counting from receipt, as
 //     etcd's client does, lets two lead.
 //   - One member that swallows requests costs an attempt and not the lease.
-//   - A leader whose key somebody deletes has its session ended.
+//   - A leader whose key somebody deletes has its session ended. A key that somebody puts
+//     without a lease is bound to the session's again, so that it goes with the session.
 //   - Resign can be called again after it failed, and the key is watched on; Proclaim
 //     after a loss returns ErrElectionNotLeader each time.
 //   - Of several campaigns on one election the end of one leaves the others their place.

@@ -5,28 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/compat/concurrency"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
-
-const patience = 30 * time.Second
-
-func within(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 func session(t testing.TB, cli *clientv3.Client, opts ...concurrency.SessionOption) *concurrency.Session {
 	t.Helper()
@@ -36,27 +25,10 @@ func session(t testing.TB, cli *clientv3.Client, opts ...concurrency.SessionOpti
 	return s
 }
 
-func eventually(t testing.TB, condition func() bool, what string) {
-	t.Helper()
-	require.Eventually(t, condition, patience, 5*time.Millisecond, what)
-}
-
-// take waits for a value.
-func take[T any](t testing.TB, from <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(patience):
-		require.FailNow(t, "not in time: "+what)
-		panic("unreachable")
-	}
-}
-
 // count is the number of keys under a prefix.
 func count(t testing.TB, cli *clientv3.Client, prefix string) int64 {
 	t.Helper()
-	resp, err := cli.Get(within(t), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	resp, err := cli.Get(etcdtest.Context(t), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 	require.NoError(t, err)
 	return resp.Count
 }
@@ -64,7 +36,7 @@ func count(t testing.TB, cli *clientv3.Client, prefix string) int64 {
 // goroutines counts until the number has come down to what is wanted.
 func goroutines(t testing.TB, wanted int) {
 	t.Helper()
-	eventually(t, func() bool { return runtime.NumGoroutine() <= wanted }, fmt.Sprintf("more than %d goroutines", wanted))
+	etcdtest.Eventually(t, func() bool { return runtime.NumGoroutine() <= wanted }, fmt.Sprintf("more than %d goroutines", wanted))
 }
 
 // Whatever a session did, nothing of it is left when it is closed, and 200 of them leave
@@ -73,7 +45,7 @@ func TestNothingIsLeft(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	before := 0
 	for i := range 200 {
-		ctx := within(t)
+		ctx := etcdtest.Context(t)
 		s, err := concurrency.NewSession(cli, concurrency.WithTTL(60))
 		require.NoError(t, err)
 		e := concurrency.NewElection(s, t.Name())
@@ -106,7 +78,7 @@ func TestManyNames(t *testing.T) {
 	s := session(t, cli)
 	warm := func(n int) {
 		for i := range n {
-			ctx := within(t) // for each, however many there are
+			ctx := etcdtest.Context(t) // for each, however many there are
 			m := concurrency.NewMutex(s, fmt.Sprintf("%s-%d", t.Name(), i))
 			require.NoError(t, m.Lock(ctx))
 			require.NoError(t, m.Unlock(ctx))
@@ -119,7 +91,7 @@ func TestManyNames(t *testing.T) {
 	before := runtime.NumGoroutine()
 	warm(300)
 	goroutines(t, before+5)
-	eventually(t, func() bool { return concurrency.Slots(s) == 0 }, "slots are left")
+	etcdtest.Eventually(t, func() bool { return concurrency.Slots(s) == 0 }, "slots are left")
 }
 
 // Handles may be shared: any number of goroutines campaign, proclaim, resign, lock, unlock
@@ -129,7 +101,7 @@ func TestConcurrentSafe(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	s := session(t, cli)
 	e, m := concurrency.NewElection(s, t.Name()), concurrency.NewMutex(s, t.Name()+"-m")
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -153,7 +125,7 @@ func TestConcurrentSafe(t *testing.T) {
 	if err := m.Unlock(ctx); err != nil {
 		require.ErrorIs(t, err, concurrency.ErrLockReleased)
 	}
-	eventually(t, func() bool { return count(t, cli, t.Name()) == 0 }, "keys are left on a session that lives")
+	etcdtest.Eventually(t, func() bool { return count(t, cli, t.Name()) == 0 }, "keys are left on a session that lives")
 	require.NoError(t, e.Campaign(ctx, "after all"))
 	require.NoError(t, m.Lock(ctx))
 	require.NoError(t, s.Close())
@@ -174,7 +146,7 @@ func TestCause(t *testing.T) {
 		}, eldest.ErrSessionLost},
 		"deposed": {func(s *concurrency.Session, _ context.CancelFunc) {
 			e := concurrency.NewElection(s, "TestCause")
-			require.NoError(t, e.Campaign(within(t), "v"))
+			require.NoError(t, e.Campaign(etcdtest.Context(t), "v"))
 			_, err := cli.Delete(context.Background(), e.Key())
 			require.NoError(t, err)
 		}, eldest.ErrDeposed},
@@ -186,89 +158,31 @@ func TestCause(t *testing.T) {
 			defer cancel()
 			s := session(t, cli, concurrency.WithTTL(10), concurrency.WithContext(ctx))
 			c.end(s, cancel)
-			take(t, s.Done(), "the end")
+			etcdtest.Take(t, s.Done(), "the end")
 			require.ErrorIs(t, s.Ctx().Err(), context.Canceled)
 			require.ErrorIs(t, context.Cause(s.Ctx()), c.want)
 		})
 	}
 }
 
-// What is asked of a session that was lost is refused here, whatever etcd still knows of
-// its lease.
-func TestLostSession(t *testing.T) {
+// A program that is told of the loss by the context finds Done closed.
+func TestDoneIsClosedWhenTheContextEnds(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Shared(t)
-	host := c.Host(t)
-	cli := host.Client(t)
-	s := session(t, cli, concurrency.WithTTL(8))
-	e, m := concurrency.NewElection(s, t.Name()), concurrency.NewMutex(s, t.Name()+"-m")
-	ctx := within(t)
-	require.NoError(t, e.Campaign(ctx, "v"))
-	require.NoError(t, m.Lock(ctx))
-	waiting := make(chan error, 1)
-	leader := session(t, c.Client(t))
-	first := concurrency.NewElection(leader, t.Name()+"-w")
-	require.NoError(t, first.Campaign(ctx, "first"))
-	go func() { waiting <- concurrency.NewElection(s, t.Name()+"-w").Campaign(ctx, "waiter") }()
-	eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"-w/") == 2 }, "a waiter")
-	host.Cut()
-	take(t, s.Done(), "the deadline")
-	err := take(t, waiting, "the end of the waiter's campaign")
-	require.ErrorIs(t, err, concurrency.ErrElectionNotLeader)
-	require.ErrorIs(t, err, eldest.ErrSessionLost)
-	host.Mend() // the lease may live again: nobody is told so
-	require.Equal(t, concurrency.ErrElectionNotLeader, e.Proclaim(ctx, "w"))
-	require.Equal(t, rpctypes.ErrLeaseNotFound, concurrency.NewElection(s, t.Name()).Campaign(ctx, "again"))
-	require.Equal(t, rpctypes.ErrLeaseNotFound, concurrency.NewMutex(s, t.Name()+"-n").Lock(ctx))
-	require.Equal(t, rpctypes.ErrLeaseNotFound, concurrency.NewMutex(s, t.Name()+"-n").TryLock(ctx))
-	require.NoError(t, m.Unlock(ctx), "what is gone is unlocked")
-	err = s.Close()
-	if err != nil {
-		require.Equal(t, rpctypes.ErrLeaseNotFound, err)
+	cli := etcdtest.Shared(t).Client(t)
+	for range 20 {
+		s := session(t, cli, concurrency.WithTTL(60))
+		e := concurrency.NewElection(s, t.Name())
+		require.NoError(t, e.Campaign(etcdtest.Context(t), "v"))
+		deleted, err := cli.Delete(etcdtest.Context(t), e.Key())
+		require.NoError(t, err)
+		require.EqualValues(t, 1, deleted.Deleted)
+		etcdtest.Take(t, s.Ctx().Done(), "the end")
+		select {
+		case <-s.Done():
+		default:
+			require.FailNow(t, "the context has ended, and Done is not closed")
+		}
 	}
-}
-
-// A session that has lost its lease leaves it to those who took it over, also where what it
-// sends arrives.
-func TestLeaseIsLeftToOthers(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	host := c.Host(t)
-	var sent etcdtest.Recorder
-	deaf := host.Client(t, sent.Attach)
-	var lost, heirs []*concurrency.Session
-	for range 10 {
-		s := session(t, deaf, concurrency.WithTTL(10))
-		lost, heirs = append(lost, s), append(heirs, session(t, c.Client(t), concurrency.WithLease(s.Lease())))
-	}
-	host.Drop(etcdtest.Outbound)
-	for _, s := range lost {
-		take(t, s.Done(), "the deadline")
-	}
-	over := time.After(12 * time.Second) // longer than the TTL
-	<-over
-	require.Zero(t, sent.Count("LeaseRevoke"), "what is lost here is revoked")
-	host.Mend()
-	for _, s := range heirs {
-		require.NoError(t, s.Ctx().Err(), "an heir has lost it")
-		require.NoError(t, concurrency.NewElection(s, t.Name()+strconv.FormatInt(int64(s.Lease()), 10)).Campaign(within(t), "v"))
-	}
-}
-
-// A lease that nobody confirms is given up after a while, as in etcd's package.
-func TestTakeUpIsBounded(t *testing.T) {
-	t.Parallel()
-	host := etcdtest.Shared(t).Host(t)
-	cli := host.Client(t)
-	host.Cut()
-	begin := time.Now()
-	s, err := concurrency.NewSession(cli, concurrency.WithLease(1234), concurrency.WithTTL(1))
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, time.Since(begin), 4*time.Second)
-	take(t, s.Done(), "the end")
-	s.Orphan()
-	require.Error(t, s.Close())
-	host.Mend()
 }
 
 func TestBadInput(t *testing.T) {
@@ -296,6 +210,6 @@ func TestClientWithoutACluster(t *testing.T) {
 	s := session(t, parts, concurrency.WithTTL(60), concurrency.WithLease(first.Lease()))
 	require.NoError(t, s.Ctx().Err(), "the lease was not taken up")
 	e := concurrency.NewElection(s, t.Name())
-	require.NoError(t, e.Campaign(within(t), "v"))
-	require.NoError(t, e.Resign(within(t)))
+	require.NoError(t, e.Campaign(etcdtest.Context(t), "v"))
+	require.NoError(t, e.Resign(etcdtest.Context(t)))
 }

@@ -2,7 +2,10 @@ package concurrency
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/retry"
@@ -13,14 +16,56 @@ import (
 // it did; nil if ctx ended before, or if etcd does not let us watch, and nothing is known.
 //
 // Only its deletion counts. Programs may write into their key by hand, which etcd's
-// package has nothing against.
+// package has nothing against; a put that names no lease takes the key from the session's,
+// and it is bound again.
 func (k *slot) ownEnd(ctx context.Context, token eldest.Token, known int64) error {
-	_, release, err := k.session.source.Gone(ctx, watch.Life{Key: k.key, Token: token, Known: known})
-	release()
-	if err != nil || ctx.Err() != nil {
-		return nil //nolint:nilerr // as documented: nothing is known
+	life := watch.Life{Key: k.key, Token: token, Lease: int64(k.session.id), Known: known}
+	for {
+		at, release, err := k.session.source.Gone(ctx, life)
+		overwritten := errors.Is(err, watch.ErrOverwritten)
+		if overwritten {
+			life.Lease, err = k.bind(ctx, token)
+			life.Known = at
+		}
+		release()
+		switch {
+		case err != nil || ctx.Err() != nil:
+			return nil //nolint:nilerr // as documented: nothing is known
+		case !overwritten:
+			return fmt.Errorf("%w: %q", eldest.ErrDeposed, k.key)
+		}
 	}
-	return fmt.Errorf("%w: %q", eldest.ErrDeposed, k.key)
+}
+
+// bind binds a life of the key to the session's lease again, where it is bound to none: it
+// would outlive the session, and nobody would lead after it. It returns the lease that the
+// key has to stay bound to from here on; 0, for any, where another session has taken it over
+// (ResumeElection), or etcd refuses.
+func (k *slot) bind(ctx context.Context, token eldest.Token) (lease int64, err error) {
+	own := k.session.id
+	err = policy(k.session.client).Until(ctx, func(once context.Context) error {
+		resp, err := k.session.client.Txn(once).
+			If(clientv3.Compare(clientv3.CreateRevision(k.key), "=", int64(token)), clientv3.Compare(clientv3.LeaseValue(k.key), "=", 0)).
+			Then(clientv3.OpPut(k.key, "", clientv3.WithIgnoreValue(), clientv3.WithLease(own))).
+			Else(clientv3.OpGet(k.key)).
+			Commit()
+		if err != nil {
+			return err
+		}
+		lease = int64(own)
+		if !resp.Succeeded {
+			for _, found := range resp.Responses[0].GetResponseRange().Kvs {
+				if found.Lease != lease {
+					lease = 0
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() == nil {
+		return 0, nil
+	}
+	return lease, err
 }
 
 // lead has the session end when somebody else takes the key of a leader away: its

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/claims"
+	"github.com/eldest-io/eldest/internal/clockctx"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/lease"
@@ -104,7 +105,7 @@ const takeUp = 5 * time.Second
 func acquire(client *clientv3.Client, o *sessionOptions) (*lease.Session, error) {
 	// Shared: a lease may have been handed to another session, or process, whose keys
 	// must not go because this one has lost it.
-	cfg := lease.Config{Lease: client, TTL: time.Duration(o.ttl) * time.Second, Shared: true}
+	cfg := lease.Config{Lease: client, TTL: time.Duration(o.ttl) * time.Second, Shared: true, Clock: clockctx.Of(o.ctx)}
 	if client.Cluster == nil { // put together from parts: nobody to ask
 		cfg.Majority = lease.Unconfirmed{}
 	}
@@ -184,14 +185,16 @@ func (s *Session) lost() error {
 	return s.failed
 }
 
-// fail ends the session as lost.
+// fail ends the session as lost. Done is closed before the context ends, so that a program
+// which is told by the context finds it closed.
 func (s *Session) fail(err error) {
 	s.mu.Lock()
 	if s.failed == nil && !s.released {
 		s.failed = err
+		s.lease.Forfeit(err) // before anybody can learn of failed
 	}
 	s.mu.Unlock()
-	s.cancel(err) // which run hears
+	s.cancel(err) // which ends run
 }
 
 // Client returns the client that the session was made with.

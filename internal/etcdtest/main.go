@@ -38,6 +38,16 @@ func Shared(t testing.TB) *Cluster {
 	return c
 }
 
+// Embedded are the goroutines that etcd members inside the tests' own process leave: when one
+// stops, its idle HTTP connections to peers, both ends of which are there, end by their
+// time-outs of seconds.
+var Embedded = []goleak.Option{
+	goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+	goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+	goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
+	goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
+}
+
 // Main runs a package's tests, closes the shared cluster, fails if any goroutine is
 // left, and ends the process with the tests' exit code. Use it as TestMain:
 //
@@ -46,7 +56,7 @@ func Shared(t testing.TB) *Cluster {
 // allow adds goroutines that the package's tests may leave.
 func Main(m *testing.M, allow ...goleak.Option) {
 	// Tests with an etcd wait most of the time, and not for a processor. -parallel wins.
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		fmt.Fprintf(os.Stderr, "etcdtest: %v\n", err)
 		os.Exit(1)
 	}

@@ -117,6 +117,32 @@ var lossRows = []behaviour{
 		},
 	},
 	{
+		what:   "a key that is put by hand without a lease still goes with its session",
+		theirs: "it stays for ever",
+		holds: func(s *stage) {
+			leading, leader := s.election()
+			s.lead(leader, "leader")
+			waiting, waiter := s.election()
+			result := s.queue(s.ctx, waiting, waiter, "waiter")
+			for _, made := range []session{leading, waiting} {
+				put, err := s.cli.Put(s.ctx, s.keyOf(made), "by hand")
+				s.valid(err)
+				reached(func() bool { // where nothing is done about it, the key is there and the session is closed
+					resp, err := s.cli.Get(s.ctx, s.keyOf(made))
+					s.valid(err)
+					return resp.Kvs[0].ModRevision > put.Header.Revision
+				}, s.soon)
+				s.check(!isDone(made.Done()), "its session has ended")
+			}
+			s.valid(leading.Close())
+			s.check(!s.has(s.keyOf(leading)), "it stays for ever")
+			err, ok := comes(result, s.soon)
+			s.check(ok && err == nil, "the next one does not lead: %v", err)
+			s.valid(waiting.Close())
+			s.check(!s.has(s.keyOf(waiting)), "it stays for ever")
+		},
+	},
+	{
 		what: "a leader that resigns, and campaigns again, keeps its session",
 		holds: func(s *stage) {
 			made, e := s.election()

@@ -209,7 +209,8 @@ var sharedRows = []behaviour{
 	{
 		what: "after the lease is lost Campaign, Lock and TryLock are ErrLeaseNotFound",
 		holds: func(s *stage) {
-			made, e := s.election()
+			made := s.session(seconds(9)) // which is asked after again soon
+			e := s.newElection(made, s.name)
 			s.lead(e, "v")
 			_, err := s.cli.Revoke(s.ctx, made.Lease())
 			s.valid(err)

@@ -50,8 +50,11 @@ func TestPrograms(t *testing.T) {
 			require.NotEmpty(t, said[name])
 			c := etcdtest.Shared(t)
 			for which, dir := range map[string]string{"etcd's package": asWritten, "ours": changed} {
-				out := run(t, filepath.Join(dir, name), fmt.Sprintf("program-%s-%d", name, stages.Add(1)), strings.Join(c.Endpoints(), ","))
-				require.Equal(t, said[name], out, "built with %s", which)
+				t.Run(which, func(t *testing.T) {
+					t.Parallel()
+					out := run(t, filepath.Join(dir, name), fmt.Sprintf("program-%s-%d", name, stages.Add(1)), strings.Join(c.Endpoints(), ","))
+					require.Equal(t, said[name], out)
+				})
 			}
 		})
 	}

@@ -50,12 +50,12 @@ var sessionRows = []behaviour{
 	{
 		what: "a session keeps its lease alive, its own and one that it takes up",
 		holds: func(s *stage) {
-			lent, err := s.cli.Grant(s.ctx, 8)
+			lent, err := s.cli.Grant(s.ctx, 4)
 			s.valid(err)
-			one := s.session(seconds(8))
+			one := s.session(seconds(4))
 			other := s.session(options{lease: lent.ID})
 			s.check(other.Lease() == lent.ID, "another lease")
-			over := time.After(17 * time.Second)
+			over := time.After(9 * time.Second)
 			select {
 			case <-one.Done():
 				s.check(false, "a session is done")
@@ -185,9 +185,9 @@ var sessionRows = []behaviour{
 			// Replies that are late: a renewal counts from its sending for etcd, and for its
 			// client's package from their receipt. The TTL leaves room for renewals with
 			// such replies, and how late they are for a busy machine to see what is first.
-			const late = 2500 * time.Millisecond
+			const late = 1700 * time.Millisecond
 			host := s.cluster.Host(s.T)
-			made := s.sessionOn(host.Client(s.T), seconds(24))
+			made := s.sessionOn(host.Client(s.T), seconds(16))
 			e := s.newElection(made, s.name)
 			s.lead(e, "v")
 			watch, stop := context.WithCancel(s.ctx)
@@ -196,7 +196,7 @@ var sessionRows = []behaviour{
 			<-gone
 			host.Delay(0, late)
 			defer host.Mend()
-			time.Sleep(14 * time.Second) // for renewals with such replies
+			time.Sleep(9 * time.Second) // for renewals with such replies
 			s.check(!isDone(made.Done()), "slow replies have ended it")
 			host.Cut()
 			_, ok := comes(gone, patience)

@@ -3,24 +3,20 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/diagram"
 )
 
-// Distances, in pixels.
-const (
-	column = 230 // between two lifelines
-	row    = 30  // between two steps
-	left   = 120 // of the first lifeline
-	top    = 96  // of the first step
-	bar    = 9   // width of a bar
-)
+// row is the distance between two steps, in pixels.
+const row = 30
 
-// diagram is a drawing in the making: a pen that goes down, and what is open.
-type diagram struct {
-	svg
-	columns []string // who has a lifeline, from the left
-	y       int      // where the next step is drawn
+// trace is a drawing in the making, and what is open in it.
+type trace struct {
+	*diagram.Sheet
+	lanes []string
 	// bars maps who and which to where the bar began; only those that are open.
 	bars map[[2]string]int
 	// sent maps messages that are under way to where they left.
@@ -35,13 +31,17 @@ type departure struct {
 
 // draw writes a sequence diagram. It is the same for the same steps.
 func draw(out io.Writer, steps []step, title, claim string) error {
-	d := diagram{columns: []string{"etcd"}, y: top, bars: map[[2]string]int{}, sent: map[string]departure{}}
+	lanes := []string{diagram.Etcd}
 	for _, s := range steps {
-		if s.what != tick && s.who != "outside" && !slices.Contains(d.columns, s.who) {
-			d.columns = append(d.columns, s.who)
+		if s.what != tick && s.who != "outside" && !slices.Contains(lanes, s.who) {
+			lanes = append(lanes, s.who)
 		}
 	}
-	slices.Sort(d.columns[1:])
+	slices.Sort(lanes[1:])
+	d := trace{
+		Sheet: diagram.NewSheet(diagram.Layout{Column: 230, Left: 120, Right: 230}, lanes),
+		lanes: lanes, bars: map[[2]string]int{}, sent: map[string]departure{},
+	}
 	for _, s := range steps {
 		if err := d.step(s); err != nil {
 			return err
@@ -49,37 +49,29 @@ func draw(out io.Writer, steps []step, title, claim string) error {
 		d.last = s.what
 	}
 	d.close()
-	bottom := d.y
+	bottom := d.Y
 	if claim != "" {
-		d.claim(claim)
+		d.Y += row / 3
+		d.Rect(16, d.Y-4, d.Width()-32, 28, diagram.Class("violated"))
+		d.Text(d.Width()/2, d.Y+15, "violated: "+claim, diagram.Class("claim"))
+		d.Y += row * 2 / 3
 	}
-	d.legend()
-	// Lifelines lie below everything else.
-	var below svg
-	for _, who := range d.columns {
-		below.line("life", d.x(who), top-36, d.x(who), bottom)
-		below.text("who", d.x(who), top-46, who)
-	}
-	below.text("title", d.width()/2, 28, title)
-	return write(out, d.width(), d.y, &below, &d.svg)
+	d.Legend([2]string{"key", "its key is in etcd"}, [2]string{"leads", "it is sure that it leads"})
+	return d.Write(out, title, bottom)
 }
 
-func (d *diagram) width() int { return left + column*(len(d.columns)-1) + 230 }
-
-func (d *diagram) x(who string) int { return left + column*max(0, slices.Index(d.columns, who)) }
-
-func (d *diagram) step(s step) error {
+func (d *trace) step(s step) error {
 	switch s.what {
 	case tick:
-		d.line("tick", 16, d.y, d.width()-16, d.y)
-		d.label("time", 18, d.y-4, strings.TrimSpace("a tick passes "+s.text))
-		d.y += row * 2 / 3
+		d.Line(16, d.Y, d.Width()-16, d.Y, diagram.Class("tick"))
+		d.Text(18, d.Y-4, strings.TrimSpace("a tick passes "+s.text), diagram.Class("small"))
+		d.Y += row * 2 / 3
 		return nil
 	case sure:
 		if _, leads := d.bars[[2]string{s.who, "leads"}]; leads {
-			d.label("small", d.x(s.who)+2*bar+4, d.y-row/3, "sure for "+s.text+ticks(s.text))
+			d.Text(beside(d.X(s.who)), d.Y-row/3, "sure for "+s.text+ticks(s.text), diagram.Class("small"))
 			if d.last == note {
-				d.y += row / 3
+				d.Y += row / 3
 			}
 			if s.text == "0" {
 				d.end(s.who, "leads")
@@ -87,7 +79,7 @@ func (d *diagram) step(s step) error {
 		}
 		return nil
 	case begin:
-		d.bars[[2]string{s.who, s.name}] = d.y
+		d.bars[[2]string{s.who, s.name}] = d.Y
 		return nil
 	case end:
 		d.end(s.who, s.name)
@@ -95,14 +87,14 @@ func (d *diagram) step(s step) error {
 	case note:
 		d.note(s.who, s.text)
 	case hears:
-		d.arrow("news", "etcd", s.who, d.y, d.y, s.text)
+		d.Arrow("news", diagram.Etcd, s.who, d.Y, d.Y, false, s.text)
 	case call:
-		d.arrow("request", s.who, "etcd", d.y, d.y, s.text)
-		d.y += row * 5 / 6
-		d.arrow("reply", "etcd", s.who, d.y, d.y, s.reply)
+		d.Arrow("request", s.who, diagram.Etcd, d.Y, d.Y, false, s.text)
+		d.Y += row * 5 / 6
+		d.Arrow("answer", diagram.Etcd, s.who, d.Y, d.Y, false, s.reply)
 	case send:
-		d.sent[s.name] = departure{from: s.who, to: s.to, text: s.text, y: d.y}
-		d.y += row / 3
+		d.sent[s.name] = departure{from: s.who, to: s.to, text: s.text, y: d.Y}
+		d.Y += row / 3
 		return nil
 	case recv:
 		m, ok := d.sent[s.name]
@@ -110,13 +102,13 @@ func (d *diagram) step(s step) error {
 			return fmt.Errorf("%s received %s, which nobody sent", s.who, s.name)
 		}
 		delete(d.sent, s.name)
-		class := "request"
-		if m.from == "etcd" {
-			class = "reply"
+		look := "request"
+		if m.from == diagram.Etcd {
+			look = "answer"
 		}
-		d.arrow(class, m.from, m.to, m.y, d.y, m.text)
+		d.Arrow(look, m.from, m.to, m.y, d.Y, false, m.text)
 	}
-	d.y += row
+	d.Y += row
 	return nil
 }
 
@@ -127,37 +119,50 @@ func ticks(n string) string {
 	return " ticks"
 }
 
-// end ends a bar, if it is open.
-func (d *diagram) end(who, name string) {
+// beside is where a text begins that stands beside the bars of a lifeline.
+func beside(x int) int { return x + 2*diagram.BarWidth + 4 }
+
+// note is a box. What comes from outside is done to etcd.
+func (d *trace) note(who, text string) {
+	look := "note"
+	if who == "outside" {
+		look, who = "outside", diagram.Etcd
+	}
+	x := d.X(who)
+	if who != diagram.Etcd {
+		x = beside(x) + diagram.NoteWidth(text)/2
+	}
+	d.Y -= row / 2
+	d.Note(look, x, text)
+	d.Y += row / 2
+}
+
+// end ends a bar, if it is open: that of the key is left of the lifeline, the other one right.
+func (d *trace) end(who, name string) {
 	at := [2]string{who, name}
 	from, open := d.bars[at]
 	if !open {
 		return
 	}
 	delete(d.bars, at)
-	x := d.x(who) - bar - 1
+	offset := -diagram.BarWidth - 1
 	if name == "leads" {
-		x = d.x(who) + 1
+		offset = 1
 	}
-	d.rect(name, x, from-4, bar, max(6, d.y-from-row/2+4))
+	d.Bar(name, who, offset, from-4, d.Y-row/2)
 }
 
 // close ends what is still open: bars go on to the end of the drawing, messages do
 // not arrive in it.
-func (d *diagram) close() {
-	for _, who := range d.columns {
-		d.y += row / 2
+func (d *trace) close() {
+	d.Y += row / 2
+	for _, who := range d.lanes {
 		d.end(who, "key")
 		d.end(who, "leads")
-		d.y -= row / 2
 	}
-	names := make([]string, 0, len(d.sent))
-	for name := range d.sent {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	d.Y -= row / 2
+	for _, name := range slices.Sorted(maps.Keys(d.sent)) {
 		m := d.sent[name]
-		d.arrow("request", m.from, m.to, m.y, d.y, m.text+" (under way)")
+		d.Arrow("request", m.from, m.to, m.y, d.Y, false, m.text+" (under way)")
 	}
 }

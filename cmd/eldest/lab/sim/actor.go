@@ -13,6 +13,7 @@ import (
 	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
+	"github.com/eldest-io/eldest/internal/clockctx"
 )
 
 // actor is a participant: a process on a host that campaigns, leads, writes
@@ -78,7 +79,7 @@ func (a *actor) run() {
 func (a *actor) open() (contender.Session, contender.Candidate, error) {
 	ctx, cancel := context.WithTimeout(a.life, a.stage.ttl)
 	defer cancel()
-	s, err := a.contender().Open(ctx, a.host.Client, a.stage.ttl)
+	s, err := a.contender().Open(clockctx.With(ctx, a.clock), a.host.Client, a.stage.ttl)
 	if err != nil {
 		return nil, nil, err
 	}

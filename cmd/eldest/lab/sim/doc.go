@@ -35,9 +35,10 @@
 //
 // # Contenders
 //
-// What is tried is a contender of bench/contender: ours (subject.go), of which no scenario
-// may find anything, or etcd's own package, of which the scenarios must find the known
-// faults (concurrency_test.go), because a harness that does not find them proves nothing.
+// What is tried is a contender of bench/contender: ours (subject.go) and the drop-in, of
+// which no scenario may find anything, or etcd's own package, of which the scenarios must
+// find the known faults (concurrency_test.go), because a harness that does not find them
+// proves nothing.
 //
 // # Running
 //
@@ -51,8 +52,9 @@
 //
 // The last is the run on record: seeds of all styles, until there are a million tenures
 // and a virtual year. Stopped, it goes on where it was when the command is given again;
-// summary.json in its directory says how far it is. With -sim.impl=concurrency it is
-// etcd's own package that runs, and what is found is counted.
+// summary.json in its directory says how far it is. With -sim.impl=drop-in it is
+// the drop-in that runs; with -sim.impl=concurrency, etcd's own package, and what is found is
+// counted.
 //
 // A failure prints its seed, the plan, and all that happened, in virtual time.
 package sim

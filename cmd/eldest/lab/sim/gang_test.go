@@ -143,7 +143,7 @@ func work(t *testing.T, impl contender.Contender, st style, from, to int) {
 		t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
 			begun := time.Now()
 			r := run(t, impl, st.draw(uint64(n)))
-			require.NoError(t, enc.Encode(r.outcome(time.Since(begun), impl.Name() == contender.Eldest)))
+			require.NoError(t, enc.Encode(r.outcome(time.Since(begun), faultless(impl))))
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
 )
@@ -14,8 +15,18 @@ type kind struct {
 	name   string
 	rare   bool // strikes too seldom for a suite of a hundred scenarios
 	effect bool // is the proof of others, and no fault by itself
-	ours   bool // needs what only our own election does: ask a majority, or read a clock
+	ours   bool // needs what only contenders of ours do: ask a majority, or read a clock
+	native bool // needs what only our own API has: transfers
 }
+
+// foreign reports whether an election cannot show the kind.
+func (k kind) foreign(impl contender.Contender) bool {
+	return k.native && impl.Name() != contender.Eldest || k.ours && !faultless(impl)
+}
+
+// faultless reports whether an election is ours, by whatever API: then no scenario may find
+// anything.
+func faultless(impl contender.Contender) bool { return impl.Name() != contender.Concurrency }
 
 // plenty is the number of scenarios from which on rare kinds must have struck too.
 const plenty = 500
@@ -42,21 +53,21 @@ func kinds() []kind {
 		{name: "older token refused outside", effect: true},
 	}
 	out = append(out,
-		kind{name: "transferred to the next", effect: true, ours: true},
-		kind{name: "transferred past others", effect: true, ours: true},
-		kind{name: "transfer refused", effect: true, ours: true},
-		kind{name: "transfer given up", effect: true, ours: true},
-		kind{name: "was to give way", effect: true, ours: true},
-		kind{name: "retired", effect: true, ours: true},
+		kind{name: "transferred to the next", effect: true, native: true},
+		kind{name: "transferred past others", effect: true, native: true},
+		kind{name: "transfer refused", effect: true, native: true},
+		kind{name: "transfer given up", effect: true, native: true},
+		kind{name: "was to give way", effect: true, native: true},
+		kind{name: "retired", effect: true, native: true},
 	)
 	for _, reply := range replies {
 		out = append(out, kind{name: "reply lost: " + reply, ours: reply == confirmation})
 	}
-	out = append(out, kind{name: "reply lost: " + mailbox, ours: true})
+	out = append(out, kind{name: "reply lost: " + mailbox, native: true})
 	for _, point := range append([]string{mailbox}, points...) {
-		ours := point == confirmation || point == mailbox
-		out = append(out, kind{name: "stopped before the " + point, rare: true, ours: ours},
-			kind{name: "stopped at the reply of the " + point, rare: true, ours: ours})
+		ours, native := point == confirmation, point == mailbox
+		out = append(out, kind{name: "stopped before the " + point, rare: true, ours: ours, native: native},
+			kind{name: "stopped at the reply of the " + point, rare: true, ours: ours, native: native})
 	}
 	return out
 }

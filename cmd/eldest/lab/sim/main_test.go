@@ -23,7 +23,7 @@ var (
 	seed      = flag.Int("sim.seed", env("ELDEST_SIM_SEED", -1), "the one seed to run")
 	first     = flag.Int("sim.first", env("ELDEST_SIM_FIRST", 0), "the first of the seeds to run")
 	styleName = flag.String("sim.style", string(ordinary), "the style of the scenarios: ordinary, dense or quiet")
-	implName  = flag.String("sim.impl", contender.Eldest, "whose election: eldest or concurrency")
+	implName  = flag.String("sim.impl", contender.Eldest, "whose election: eldest, drop-in or concurrency")
 	procs     = flag.Int("sim.procs", runtime.NumCPU(), "how many processes run scenarios at once")
 	out       = flag.String("sim.out", "", "the file to which a worker process appends what became of its scenarios; for use by the tests themselves")
 )
@@ -82,9 +82,8 @@ func chosenStyle(t *testing.T) style {
 
 func chosenImpl(t *testing.T) contender.Contender { return named(t, *implName) }
 
-// impls are the contenders that can be tried. The drop-in is none: it reads the clock of the
-// machine, which knows nothing of virtual time.
-var impls = []string{contender.Eldest, contender.Concurrency}
+// impls are the contenders that can be tried.
+var impls = []string{contender.Eldest, contender.DropIn, contender.Concurrency}
 
 func named(t *testing.T, name string) contender.Contender {
 	require.Contains(t, impls, name, "no implementation is named %q", name)

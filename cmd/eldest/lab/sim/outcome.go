@@ -124,10 +124,7 @@ func (s *sum) find(invariant string, f found) {
 func (s *sum) never(impl contender.Contender) []string {
 	var out []string
 	for _, k := range kinds() {
-		if k.ours && impl.Name() != contender.Eldest {
-			continue
-		}
-		if s.Struck[k.name] == 0 && (!k.rare || s.Scenarios >= plenty) {
+		if !k.foreign(impl) && s.Struck[k.name] == 0 && (!k.rare || s.Scenarios >= plenty) {
 			out = append(out, k.name)
 		}
 	}

@@ -75,6 +75,24 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
+// The same against the same by the API of etcd's package: no violation either. The seeds
+// besides have found keys without a lease that stayed for ever, and a Done that was not closed
+// when the context had ended.
+func TestScenariosOfTheDropIn(t *testing.T) {
+	const scenarios = 60
+	seeds := []uint64{132, 442, 534, 788, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415}
+	for n := range uint64(scenarios) {
+		seeds = append(seeds, n)
+	}
+	tenures := 0
+	for _, n := range seeds {
+		r := run(t, named(t, contender.DropIn), draw(n))
+		require.Empty(t, r.found(), "%v", r)
+		tenures += r.tenures
+	}
+	require.GreaterOrEqual(t, tenures, tenuresEach*len(seeds), "INVALID: too few tenures")
+}
+
 // The same scenarios against etcd's own election must find what is wrong there;
 // if they do not, they prove nothing above.
 func TestScenariosFindFaultsOfConcurrency(t *testing.T) {

@@ -30,7 +30,8 @@ func TestSuiteNamesWhatNeverStruck(t *testing.T) {
 		s := struckAll(plenty)
 		delete(s.Struck, k.name)
 		require.Equal(t, []string{k.name}, s.never(contender.Ours{}))
-		require.Len(t, s.never(concurrency(t)), map[bool]int{true: 0, false: 1}[k.ours])
+		require.Len(t, s.never(concurrency(t)), map[bool]int{true: 0, false: 1}[k.ours || k.native])
+		require.Len(t, s.never(named(t, contender.DropIn)), map[bool]int{true: 0, false: 1}[k.native])
 		s.Scenarios = plenty - 1
 		require.Len(t, s.never(contender.Ours{}), map[bool]int{true: 0, false: 1}[k.rare])
 	}

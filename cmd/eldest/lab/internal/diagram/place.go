@@ -15,13 +15,12 @@ const (
 	top     = 104 // of the first message
 	leading = 14  // between two lines of a text
 	gap     = 13  // between two messages
-	bar     = 8   // width of a bar
 	wide    = 54  // characters in a line, at most
 	bold    = 48  // characters in a line of which all are bold
 )
 
-// etcd is the name of its lifeline.
-const etcd = "etcd"
+// BarWidth is the width of a bar, in pixels.
+const BarWidth = 8
 
 // columns orders the lifelines: those who talk to etcd, and etcd in their middle.
 func columns(entries []transcript.Entry) []string {
@@ -31,7 +30,7 @@ func columns(entries []transcript.Entry) []string {
 			who = append(who, e.Lane)
 		}
 	}
-	return slices.Insert(who, (len(who)+1)/2, etcd)
+	return slices.Insert(who, (len(who)+1)/2, Etcd)
 }
 
 // wrapped breaks a text into lines of a width, at spaces where it can.

@@ -1,7 +1,7 @@
 package diagram
 
-// style is that of the drawings of docs/model, so that a reader of both need not learn it
-// twice.
+// style has the classes of the messages, notes and bars of all diagrams; tick, outside, violated
+// and claim are those of docs/model.
 const style = `
 svg { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: #1c1c1c }
 .paper { fill: #fff }
@@ -18,5 +18,9 @@ svg { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: #1c1c1c }
 .note { fill: #f3f0e6; stroke: #b8b09a }
 .noted { font-size: 11px; text-anchor: middle }
 .key { fill: #4c86c6 }
-.oldest { fill: #e08a1e }
+.oldest, .leads { fill: #e08a1e }
+.tick { stroke: #b9b9b9; stroke-dasharray: 2 5 }
+.outside { fill: #fbe3df; stroke: #c0392b }
+.violated { fill: #c0392b }
+.claim { fill: #fff; font-weight: 600; text-anchor: middle }
 `

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	_ "go.etcd.io/etcd/api/v3/etcdserverpb" // registers etcd's API
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -47,12 +48,12 @@ func typeOf(d protoreflect.MessageDescriptor) protoreflect.MessageType {
 
 // decode makes a message of a frame, for the record. What cannot be decoded is nil: etcd
 // and its client will find out for themselves.
-func decode(t protoreflect.MessageType, data []byte) proto.Message {
+func decode(t protoreflect.MessageType, data mem.BufferSlice) proto.Message {
 	if t == nil {
 		return nil
 	}
 	m := t.New()
-	if err := proto.Unmarshal(data, m.Interface()); err != nil {
+	if err := proto.Unmarshal(data.Materialize(), m.Interface()); err != nil {
 		return nil
 	}
 	redact(m)

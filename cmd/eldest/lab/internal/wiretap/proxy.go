@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
 // Config says what is tapped. Endpoints and Record are required.
@@ -60,7 +62,7 @@ func Start(cfg Config) (*Proxy, error) {
 	}
 	p := &Proxy{members: where, sink: cfg.Record, start: time.Now(), lis: lis, cuts: make(map[string]map[int]context.CancelCauseFunc)}
 	p.server = grpc.NewServer(
-		grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(p.handle), grpc.StatsHandler(p),
+		grpc.ForceServerCodecV2(rawframe.Codec{}), grpc.UnknownServiceHandler(p.handle), grpc.StatsHandler(p),
 		grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32), grpc.WaitForHandlers(true),
 		// Whatever etcd would tolerate, and more.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),

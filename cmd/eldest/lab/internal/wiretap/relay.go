@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
 // call is one call on its way.
@@ -71,8 +73,9 @@ func passed(ctx context.Context) metadata.MD {
 
 // requests moves what the client sends, until it has sent all or either side has ended.
 func (c *call) requests(ctx context.Context, client grpc.ServerStream, etcd grpc.ClientStream) {
+	var f rawframe.Frame
+	defer f.Free()
 	for {
-		var f frame
 		switch err := client.RecvMsg(&f); {
 		case errors.Is(err, io.EOF):
 			_ = etcd.CloseSend()
@@ -82,7 +85,7 @@ func (c *call) requests(ctx context.Context, client grpc.ServerStream, etcd grpc
 			return
 		}
 		m := c.Message
-		m.Kind, m.Body, m.Size = Request, decode(c.method.request, f.data), len(f.data)
+		m.Kind, m.Body, m.Size = Request, decode(c.method.request, f.Data), f.Data.Len()
 		if !c.pass(ctx, m, c.cancel) || etcd.SendMsg(&f) != nil {
 			return
 		}
@@ -97,8 +100,9 @@ func (c *call) answers(ctx context.Context, client grpc.ServerStream, etcd grpc.
 			return err
 		}
 	}
+	var f rawframe.Frame
+	defer f.Free()
 	for {
-		var f frame
 		if err := etcd.RecvMsg(&f); err != nil {
 			client.SetTrailer(etcd.Trailer())
 			if errors.Is(err, io.EOF) {
@@ -111,7 +115,7 @@ func (c *call) answers(ctx context.Context, client grpc.ServerStream, etcd grpc.
 			return err
 		}
 		m := c.Message
-		m.Kind, m.Body, m.Size = Answer, decode(c.method.answer, f.data), len(f.data)
+		m.Kind, m.Body, m.Size = Answer, decode(c.method.answer, f.Data), f.Data.Len()
 		if !c.pass(ctx, m, c.cancel) {
 			if cause := context.Cause(ctx); errors.Is(cause, errTorn) {
 				return status.Error(codes.Unavailable, cause.Error())

@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
+
+	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
 // ErrInvalid is returned by Start for endpoints that are none.
@@ -108,6 +110,6 @@ func (m *members) dial(n int) (*grpc.ClientConn, error) {
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingEvery, Timeout: pingLimit}),
 		grpc.WithDefaultCallOptions(
-			grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),
+			grpc.ForceCodecV2(rawframe.Codec{}), grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)),
 	)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/transcript"
 )
 
-// bars are the times that keys are in etcd, by lane.
-type bars struct {
-	drawn []piece
+// keys draws a bar for each key while it is in etcd.
+type keys struct {
+	draw func(look, lane string, offset, from, to int)
 	// queue are the keys that are in etcd, oldest first; lane says whose, since where the
 	// part of the bar that is not closed began.
 	queue []string
@@ -17,24 +17,8 @@ type bars struct {
 	since map[string]int
 }
 
-// piece is one piece of one bar.
-type piece struct {
-	lane, kind string
-	row        int // of several beside one lifeline
-	from, to   int
-}
-
-func (b piece) offset() int { return 2 + (bar+2)*b.row - (bar+4)*boolean(b.row == 0)/2 }
-
-func boolean(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // oldest reports whether no key of the same election is older.
-func (b *bars) oldest(key string) bool {
+func (b *keys) oldest(key string) bool {
 	election := key[:strings.LastIndexByte(key, '/')+1]
 	for _, k := range b.queue {
 		if strings.HasPrefix(k, election) {
@@ -45,7 +29,7 @@ func (b *bars) oldest(key string) bool {
 }
 
 // change takes an entry's keys in, at a height. Whoever becomes the oldest has a new piece.
-func (b *bars) change(e transcript.Entry, y int) {
+func (b *keys) change(e transcript.Entry, y int) {
 	if len(e.Gained)+len(e.Gone) == 0 {
 		return
 	}
@@ -74,26 +58,27 @@ func (b *bars) change(e transcript.Entry, y int) {
 	}
 }
 
-// end draws the piece of a key's bar that ends here.
-func (b *bars) end(key string, oldest bool, y int) {
-	kind := "key"
+// end draws the piece of a key's bar that ends here. Of several keys of one lane the oldest has
+// its bar on the lifeline, and the others have theirs to the right of it.
+func (b *keys) end(key string, oldest bool, y int) {
+	look := "key"
 	if oldest {
-		kind = "oldest"
+		look = "oldest"
 	}
-	lane, row := b.lane[key], 0
-	for _, k := range b.queue { // the others of this lane
+	lane, offset := b.lane[key], -BarWidth/2
+	for _, k := range b.queue {
 		if k == key {
 			break
 		}
 		if b.lane[k] == lane {
-			row++
+			offset = max(2, offset) + BarWidth + 2
 		}
 	}
-	b.drawn = append(b.drawn, piece{lane: lane, kind: kind, row: row, from: b.since[key], to: y})
+	b.draw(look, lane, offset, b.since[key], y)
 }
 
 // close draws what is still open.
-func (b *bars) close(y int) {
+func (b *keys) close(y int) {
 	for _, k := range b.queue {
 		b.end(k, b.oldest(k), y)
 	}

@@ -1,0 +1,115 @@
+package expiry
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// turnTTL is the TTL of those who take turns.
+const turnTTL = 2 * time.Second
+
+// participant is one of two that take turns: a session and a candidate for each.
+type participant struct {
+	host      *rig.Host
+	session   *lease.Session
+	candidate *election.Candidate
+}
+
+// stand opens a session and queues.
+func stand(w *rig.World, host *rig.Host, late time.Duration) *participant {
+	w.T.Helper()
+	p := &participant{host: host}
+	p.session = open(w, lease.Config{Lease: host.Client, TTL: turnTTL,
+		// Patient enough to take in the delayed replies: those of a second are older
+		// than what the deadline can bear, and must not move it.
+		Renewal: func(ttl time.Duration) lease.Renewal {
+			return lease.Renewal{Every: ttl / 4, Timeout: late + ttl/4}
+		},
+	})
+	var err error
+	p.candidate, err = election.New(election.Config{Election: "turns", Session: p.session, KV: host.Client, Watcher: host.Client})
+	require.NoError(w.T, err)
+	_, err = p.candidate.Register(w.T.Context())
+	require.NoError(w.T, err)
+	return p
+}
+
+// leave ends a participant in an orderly way, as far as it has not lost its session.
+func (p *participant) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_ = p.candidate.Close(ctx)
+	_ = p.session.Close(ctx)
+}
+
+// 201 rounds of cutting the leader off, with a TTL of 2 s and replies that are delayed by
+// nothing, 200 ms or 1 s: the leading context has ended when the successor wins, by its own
+// timer, and by the margin before where nothing of the old leader gets through. Fails when
+// the deadline is counted from the receipt of a reply, as etcd's own client does, or when no
+// margin is left for the clocks.
+func TestCutLeader200Times(t *testing.T) {
+	const rounds = 67
+	margin := max(turnTTL/10, lease.MinMargin)
+	for i, late := range []time.Duration{0, 200 * time.Millisecond, time.Second} {
+		t.Run(late.String(), func(t *testing.T) {
+			rig.Run(t, func(w *rig.World) {
+				ctx, random := w.T.Context(), rand.New(rand.NewPCG(uint64(i), 2))
+				leader := stand(w, w.Host("a"), late)
+				tenure, err := leader.candidate.Await(ctx)
+				require.NoError(w.T, err)
+				idle, both, replies, uncut := w.Host("b"), 0, 0, 0
+				for round := range rounds {
+					waiter := stand(w, idle, late)
+					ended := moment(w, tenure.Done())
+					leader.host.Delay(rig.In, late)
+					// The cut meets any phase of a renewal: it comes at a random time within two
+					// periods and a reply's delay.
+					select {
+					case <-time.After(time.Duration(random.Int64N(int64(turnTTL/2 + late)))):
+					case <-tenure.Done():
+					}
+					led, way := tenure.Err() == nil, rig.In // requests get through, replies do not
+					if random.IntN(2) == 0 {
+						way = rig.Both
+					}
+					leader.host.Cut(way)
+					within, cancel := context.WithTimeout(ctx, patience)
+					next, err := waiter.candidate.Await(within)
+					cancel()
+					require.NoError(w.T, err)
+					won, what := w.Now(), fmt.Sprintf("round %d, cut %v", round, way)
+					// The context, which ends by itself, and not what asks the clock.
+					require.Error(w.T, tenure.Context().Err(), "%s: the old leading context lives at the successor's win", what)
+					require.Greater(w.T, next.Token(), tenure.Token(), "G2")
+					synctest.Wait()
+					switch {
+					case !led: // the delayed replies have cost it the lease
+						uncut++
+					case way == rig.In: // its revocation gets through, and the win follows
+						replies++
+					default:
+						both++
+						require.GreaterOrEqual(w.T, won-take(w, ended, "when it ended"), margin, what)
+					}
+					leader.host.Heal()
+					leader.leave(ctx)
+					idle, leader, tenure = leader.host, waiter, next
+				}
+				leader.leave(ctx)
+				require.Greater(w.T, both, rounds/4)
+				require.Greater(w.T, replies, rounds/4)
+				t.Logf("%d cut both ways, %d of replies only, %d over before", both, replies, uncut)
+			})
+		})
+	}
+}
