@@ -14,6 +14,8 @@ type About struct {
 	// Where there are several such registers, their keys are Data, a slash and a name.
 	Prefix string `json:"prefix"`
 	Data   string `json:"data"`
+	// Opens says that each tenure begins with a write of its own (Change.Opens).
+	Opens bool `json:"opens,omitempty"`
 	// TTL is what the server granted.
 	TTL time.Duration `json:"ttl"`
 	// Recovery is how soon after [Healed] somebody must lead, and the queue must
