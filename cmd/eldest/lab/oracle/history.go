@@ -21,6 +21,9 @@ type About struct {
 	// Recovery is how soon after [Healed] somebody must lead, and the queue must
 	// have settled. 0: TTL + 3 s.
 	Recovery time.Duration `json:"recovery,omitempty"`
+	// Looks says that the queue is listed again and again while faults go on, and in how many
+	// lists in a row something must be wrong. 0: each list is of a queue that has settled.
+	Looks int `json:"looks,omitempty"`
 }
 
 // History is one run.
