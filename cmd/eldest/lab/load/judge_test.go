@@ -149,6 +149,16 @@ func TestTheRecordIsRead(t *testing.T) {
 	require.Contains(t, fmt.Sprint(r.book.violations), "the record")
 }
 
+// What is recorded in ten minutes is some tens of thousands of events.
+func TestTheRecordTakesNoMemory(t *testing.T) {
+	r := tell(t)
+	before := weigh(time.Now())
+	for n := range 100_000 {
+		r.record.tell(oracle.Event{Who: "a", Kind: oracle.Sent, Token: 1, Write: fmt.Sprint(n)})
+	}
+	require.Less(t, weigh(time.Now()).Heap-before.Heap, int64(100<<10))
+}
+
 // Who waits for a leader is told of the newest that has not ended.
 func TestTheNewestTenure(t *testing.T) {
 	r := tell(t)
