@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,7 +123,7 @@ func TestTheRecordIsJudged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := tc.told(start(t))
 			r.judgeRecord()
-			wrong := append(r.book.violations, r.book.lates...)
+			wrong := slices.Concat(r.book.violations, r.book.lates)
 			if tc.want == "" {
 				require.Empty(t, wrong)
 				return
