@@ -148,7 +148,7 @@ func (l *lookout) look(q Event) []Violation {
 	}
 	for who, s := range stands {
 		if s.stood && !recent(s) && !listed[who] && !s.leaving {
-			again("missing", who, "%s has stood since %v, and its key is not in the queue %v", who, s.since, q.Keys)
+			again("missing", who, "%s has stood since %v, and its key is not in the queue, of %d", who, s.since, len(q.Keys))
 		}
 	}
 	l.odd = odd
@@ -157,8 +157,12 @@ func (l *lookout) look(q Event) []Violation {
 		if len(q.Keys) > 0 {
 			l.first = q.Keys[0]
 		}
-	} else if s := stands[owner[LeaseOf(l.first)]]; (!s.led || s.lease != LeaseOf(l.first)) && q.At-l.since > l.h.recovery() {
-		bad("key %s has been first for %v, and does not lead", l.first, q.At-l.since)
+		return out
+	}
+	s := stands[owner[LeaseOf(l.first)]]
+	first := q.At - max(l.since, s.since) // whoever has joined since then is first in another life
+	if (!s.led || s.lease != LeaseOf(l.first)) && first > l.h.recovery() {
+		bad("key %s has been first for %v, and does not lead", l.first, first)
 		l.since = q.At
 	}
 	return out

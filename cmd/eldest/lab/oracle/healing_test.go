@@ -124,6 +124,7 @@ func TestQueueAgainAndAgain(t *testing.T) {
 		"first, for not so long":        {looks(b, lists(6, 0xb)), 0},
 		"first, and just won":           {looks(joins(1, "a", 0xa), says(8999, "a", Won, 0xa), lists(9, 0xa)), 1},
 		"first, and led until just now": {looks(a, says(8999, "a", Ended, 0xa), lists(9, 0xa)), 0},
+		"first again, in another life":  {timeline(a, list(1000, 1001, 0xa), says(2000, "a", Ended, 0xa), joins(8900, "a", 0xa), list(9000, 9001, 0xa)), 0},
 		"nobody is first":               {looks(lists(9)), 0},
 		"first of settled ones":         {timeline(b, joins(1, "a", 0xa), list(1000, 1001, 0xb), list(9000, 9001, 0xb, 0xa)), 1},
 	})
