@@ -35,6 +35,8 @@ func newRecord(patience time.Duration) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
+	// It goes with this process, however that ends; close removes what cannot go while open.
+	_ = os.Remove(file.Name())
 	r := &record{begun: time.Now(), file: file, out: bufio.NewWriter(file)}
 	r.Recorder = oracle.NewRecorder(r.out, r.now)
 	err = r.About(oracle.About{
@@ -71,7 +73,7 @@ func (r *record) load() (*oracle.History, error) {
 
 // close removes the file.
 func (r *record) close() {
-	_ = errors.Join(r.file.Close(), os.Remove(r.file.Name())) // it is in nobody's way
+	_ = errors.Join(r.file.Close(), os.Remove(r.file.Name())) // it is in nobody's way, or gone
 }
 
 // judgeRecord holds what the candidates were told against each other and against etcd.
