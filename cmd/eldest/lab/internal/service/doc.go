@@ -18,9 +18,9 @@
 //
 // What the play does, what nodes report and what the client is told is kept as it comes
 // in. At the end everything that ever happened in etcd is read from etcd itself: it
-// keeps its history, and nobody here compacts it. Audit compares the two. It is told
-// neither the script nor what was meant to happen, and its tests feed it histories that
-// are wrong.
+// keeps its history, and nobody here compacts it. Audit compares the two, by the rules of
+// package oracle where the protocol is concerned. It is told neither the script nor what
+// was meant to happen, and its tests feed it histories that are wrong.
 //
 // The service leaves a record with each write, which says whose request it was and
 // whose tenure. That a write was made by who led then is not taken from the record
