@@ -83,6 +83,9 @@ type Candidate struct {
 	Position Position
 	// Doomed is the newest token that was given up.
 	Doomed eldest.Token
+	// Unsure says that there may be a key although none is known: a registration was not
+	// answered, or the lease was resumed.
+	Unsure bool
 	// Owed says that the outcome of a registration was never learnt. It may be carried out
 	// for as long as the lease exists.
 	Owed bool
@@ -128,5 +131,5 @@ type Ask struct {
 // Resumed is the state of a candidate whose session was abandoned and whose lease was
 // resumed: what was sent before may be carried out still.
 func (c Candidate) Resumed() Candidate {
-	return Candidate{Doomed: c.Doomed, Owed: c.Owed}
+	return Candidate{Doomed: c.Doomed, Owed: c.Owed, Unsure: true}
 }

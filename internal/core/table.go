@@ -50,7 +50,7 @@ var Table = [phases][kinds]Rule{
 		Looked:       notAsked,
 		Deleted:      notAsked,
 		Refused:      {"ends; an earlier attempt may have been carried out: looks for the key", refusedEntry},
-		Unanswered:   {"notes that the registration may be carried out late, and pauses", func(c *Candidate, _ Event) { c.Owed = true; c.Paused = true }},
+		Unanswered:   {"notes that the registration may be carried out late, and pauses", func(c *Candidate, _ Event) { c.Owed, c.Unsure, c.Paused = true, true, true }},
 		Due:          {"registers again, which finds a key that is there; or, if none is wanted any more, looks for it", again},
 		ElderDeleted: notWatched,
 		KeyDeleted:   notWatched,
@@ -132,7 +132,7 @@ var Table = [phases][kinds]Rule{
 		Requeue:      notRegistered,
 		Drain:        notLeading,
 		Registered:   notAsked,
-		Looked:       {"deletes the key if there is one", func(c *Candidate, e Event) { c.Token = e.Token; c.remove() }},
+		Looked:       {"deletes the key if there is one", func(c *Candidate, e Event) { c.Token, c.Unsure = e.Token, false; c.remove() }},
 		Deleted:      {"registers if that is wanted", func(c *Candidate, _ Event) { c.Token = 0; c.remove() }},
 		Refused:      pause, // the key is there still, and would block the queue
 		Unanswered:   pause,
@@ -164,7 +164,10 @@ func same(*Candidate, Event) {}
 
 // Rules of several phases.
 var (
-	lose     = Rule{"ends; the lease takes the key along", func(c *Candidate, e Event) { c.end(Lost, e.Err) }}
+	lose = Rule{"ends; the lease takes the key along, unless it is resumed", func(c *Candidate, e Event) {
+		c.Owed = c.Owed || c.Phase == Entering && !c.Paused
+		c.end(Lost, e.Err)
+	}}
 	withdraw = Rule{"deletes the key", func(c *Candidate, e Event) { giveUp(c, e); c.remove() }}
 	requeue  = Rule{"deletes the key, and then registers", func(c *Candidate, _ Event) { c.Cause = eldest.ErrSteppedBack; c.remove() }}
 	depose   = Rule{"ends: deposed", func(c *Candidate, _ Event) { c.doom(); c.end(Idle, eldest.ErrDeposed) }}
@@ -222,7 +225,7 @@ func (c *Candidate) find() {
 }
 
 func registered(c *Candidate, e Event) {
-	c.Token = e.Token
+	c.Token, c.Unsure = e.Token, false
 	switch {
 	case c.Want == Nothing, c.Token <= c.Doomed:
 		c.remove()
@@ -235,7 +238,7 @@ func refusedEntry(c *Candidate, e Event) {
 	if c.Want != Nothing {
 		giveUp(c, e)
 	}
-	if c.Owed {
+	if c.Unsure {
 		c.find()
 	} else {
 		c.end(Idle, c.Cause)

@@ -21,7 +21,7 @@ func (w *world) won(i int, token eldest.Token) error {
 		return fmt.Errorf("G2: %s leads with %d a second time", key(i), token)
 	}
 	own.won = true
-	if token <= w.newest && !own.byHand { // a removed key may be news to its leader
+	if token < w.newest && !own.byHand { // a removed key may be news to its leader
 		return fmt.Errorf("G2: %s leads with %d after %d", key(i), token, w.newest)
 	}
 	for j := range w.parts {

@@ -121,6 +121,9 @@ func (w *world) movesOf(i int) (all []move) {
 	if lost && !p.expired {
 		add(false, "lease resumed", func(w *world, p *part, step Stepper) error {
 			p.state = p.state.Resumed()
+			if own := w.alive(i); own != nil && own.token > p.state.Doomed {
+				own.won = false // its tenure may go on
+			}
 			return w.feed(i, core.Event{Kind: core.Campaign, Want: core.Lead}, step)
 		})
 	}
