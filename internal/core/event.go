@@ -1,6 +1,10 @@
 package core
 
-import "github.com/eldest-io/eldest"
+import (
+	"iter"
+
+	"github.com/eldest-io/eldest"
+)
 
 // Kind is a kind of event.
 type Kind uint8
@@ -64,3 +68,6 @@ type Event struct {
 	Revision int64
 	Err      error
 }
+
+// Kinds are all kinds of events, in the order of the constants.
+func Kinds() iter.Seq[Kind] { return all(kinds) }

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/eldest-io/eldest"
+import (
+	"iter"
+
+	"github.com/eldest-io/eldest"
+)
 
 // Phase says where a candidacy is.
 type Phase uint8
@@ -132,4 +136,18 @@ type Ask struct {
 // resumed: what was sent before may be carried out still.
 func (c Candidate) Resumed() Candidate {
 	return Candidate{Doomed: c.Doomed, Owed: c.Owed, Unsure: true}
+}
+
+// Phases are all phases, in the order of the constants.
+func Phases() iter.Seq[Phase] { return all(phases) }
+
+// all are the constants below an end.
+func all[T ~uint8](end T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for v := range end {
+			if !yield(v) {
+				return
+			}
+		}
+	}
 }
