@@ -10,7 +10,8 @@ import (
 
 // move is one thing that can happen.
 type move struct {
-	name string
+	who  int
+	what string
 	// free says that it happens sooner or later by itself: it is no fault and no call.
 	free bool
 	do   func(w *world, step Stepper) error
@@ -20,6 +21,8 @@ var (
 	errRefused = errors.New("permission denied")
 	errUnsafe  = errors.New("not bound to the lease any more")
 )
+
+func (m move) String() string { return key(m.who) + ": " + m.what }
 
 // moves lists what can happen next.
 func (w *world) moves() []move {
@@ -33,12 +36,16 @@ func (w *world) moves() []move {
 func (w *world) movesOf(i int) (all []move) {
 	p := &w.parts[i]
 	add := func(free bool, name string, do func(w *world, p *part, step Stepper) error) {
-		all = append(all, move{name: fmt.Sprintf("%s: %s", key(i), name), free: free, do: func(w *world, step Stepper) error {
+		all = append(all, move{who: i, what: name, free: free, do: func(w *world, step Stepper) error {
 			return do(w, &w.parts[i], step)
 		}})
 	}
 	event := func(free bool, e core.Event, spend func(*Limits)) {
-		add(free, e.Kind.String(), func(w *world, _ *part, step Stepper) error {
+		name := e.Kind.String()
+		if e.Want == core.LeadNow {
+			name = "Campaign now"
+		}
+		add(free, name, func(w *world, _ *part, step Stepper) error {
 			if spend != nil {
 				spend(&w.left)
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/eldest-io/eldest/internal/core"
@@ -33,7 +34,8 @@ func (v *Violation) Unwrap() error { return v.Err }
 // violation that it meets, as a *Violation.
 func All(l Limits, step Stepper) (Result, error) {
 	s := search{step: step, seen: make(map[string]struct{})}
-	err := s.visit(newWorld(l), nil)
+	first := newWorld(l)
+	err := s.visit(first, first.name(), nil)
 	return s.Result, err
 }
 
@@ -45,20 +47,19 @@ type search struct {
 
 // trail is a list of moves, newest first.
 type trail struct {
-	name   string
+	move   move
 	before *trail
 }
 
 func (t *trail) violation(err error) error {
 	var names []string
 	for ; t != nil; t = t.before {
-		names = append([]string{t.name}, names...)
+		names = append([]string{t.move.String()}, names...)
 	}
 	return &Violation{Err: err, Moves: names}
 }
 
-func (s *search) visit(w *world, way *trail) error {
-	name := w.name()
+func (s *search) visit(w *world, name string, way *trail) error {
 	if _, ok := s.seen[name]; ok {
 		return nil
 	}
@@ -72,14 +73,15 @@ func (s *search) visit(w *world, way *trail) error {
 	}
 	settled := true
 	for _, m := range w.moves() {
-		settled = settled && !m.free
 		next := w.clone()
-		to := &trail{m.name, way}
+		to := &trail{m, way}
 		s.Moves++
 		if err := m.do(next, s.step); err != nil {
 			return to.violation(err)
 		}
-		if err := s.visit(next, to); err != nil {
+		there := next.name()
+		settled = settled && (!m.free || there == name) // what changes nothing may happen for ever
+		if err := s.visit(next, there, to); err != nil {
 			return err
 		}
 	}
@@ -113,8 +115,12 @@ func Random(l Limits, step Stepper, seed uint64, walks int) (Result, error) {
 			if len(moves) == 0 {
 				break
 			}
+			// Mostly what happens by itself, or there would be little but faults.
+			if free := slices.DeleteFunc(slices.Clone(moves), func(m move) bool { return !m.free }); len(free) > 0 && random.IntN(4) > 0 {
+				moves = free
+			}
 			m := moves[random.IntN(len(moves))]
-			way = &trail{m.name, way}
+			way = &trail{m, way}
 			r.Moves++
 			before := w.newest
 			if err := m.do(w, step); err != nil {
