@@ -8,8 +8,11 @@
 //   - world.go is etcd, the network and the candidates, as one value that can be copied.
 //   - moves.go lists what can happen next.
 //   - judge.go has what must hold after each move, and where nothing moves any more.
+//   - lease.go is the same for one session: two clocks, one server, and what is between them.
 //   - search.go visits all worlds that can be reached, or a random part of them.
 //
-// Not guaranteed: time. That a session ends before its lease expires is assumed here; it is
-// shown by docs/model and tested by lab/sim.
+// # Not guaranteed
+//
+// Candidates and sessions are searched apart: that a session ends before its lease expires is
+// assumed where candidates are searched, and shown where sessions are.
 package explore
