@@ -10,8 +10,8 @@ import (
 type Kind uint8
 
 // The events. Each request that was sent is answered by exactly one of Registered, Looked,
-// Deleted, Refused and Unanswered, unless a later request has replaced it (only a Look is
-// ever replaced) or the session has ended.
+// Surveyed, Deleted, Refused and Unanswered, unless a later request has replaced it (only
+// reads are ever replaced) or the session has ended.
 const (
 	// Campaign: the user wants the leadership. Event.Want says how.
 	Campaign Kind = iota
@@ -27,6 +27,9 @@ const (
 	Registered
 	// Looked: at Event.Position the key had Event.Token; 0: there was none bound to our lease.
 	Looked
+	// Surveyed: at Event.Position, which has no elders, the key had Event.Token. Event.Yield
+	// says that the user wants another candidate to lead.
+	Surveyed
 	// Deleted: the life of the key that was asked for does not exist any more.
 	Deleted
 	// Refused: etcd refused the request for good, and did nothing. Event.Err says why.
@@ -54,7 +57,7 @@ const (
 // String returns the name.
 func (k Kind) String() string {
 	return [kinds]string{
-		"Campaign", "Leave", "Requeue", "Drain", "Registered", "Looked", "Deleted", "Refused", "Unanswered", "Due",
+		"Campaign", "Leave", "Requeue", "Drain", "Registered", "Looked", "Surveyed", "Deleted", "Refused", "Unanswered", "Due",
 		"ElderDeleted", "KeyDeleted", "KeyUnsafe", "KeyAppeared", "SessionEnded",
 	}[k]
 }
@@ -66,6 +69,7 @@ type Event struct {
 	Token    eldest.Token
 	Position Position
 	Revision int64
+	Yield    bool
 	Err      error
 }
 

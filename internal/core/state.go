@@ -90,6 +90,8 @@ type Candidate struct {
 	// Unsure says that there may be a key although none is known: a registration was not
 	// answered, or the lease was resumed.
 	Unsure bool
+	// Yields says that before a win the user is asked whether another candidate is to lead.
+	Yields bool
 	// Owed says that the outcome of a registration was never learnt. It may be carried out
 	// for as long as the lease exists.
 	Owed bool
@@ -114,19 +116,21 @@ const (
 	RegisterAlone
 	// Look reads the candidate's key and its elders at one revision.
 	Look
+	// Survey reads the whole queue, and asks the user whether to yield.
+	Survey
 	// Delete deletes the key, if it has the token.
 	Delete
 )
 
 // String returns the name in lower case.
 func (r Request) String() string {
-	return [...]string{"none", "register", "register alone", "look", "delete"}[r]
+	return [...]string{"none", "register", "register alone", "look", "survey", "delete"}[r]
 }
 
 // Ask is one request.
 type Ask struct {
 	Request Request
-	// Token is the life of the key that Delete and Look are about; 0 in Look: any.
+	// Token is the life of the key that Delete, Look and Survey are about; 0 in Look: any.
 	Token eldest.Token
 	// At is the revision that Look asks for; 0: the newest.
 	At int64
@@ -135,7 +139,7 @@ type Ask struct {
 // Resumed is the state of a candidate whose session was abandoned and whose lease was
 // resumed: what was sent before may be carried out still.
 func (c Candidate) Resumed() Candidate {
-	return Candidate{Doomed: c.Doomed, Owed: c.Owed, Unsure: true}
+	return Candidate{Doomed: c.Doomed, Owed: c.Owed, Unsure: true, Yields: c.Yields}
 }
 
 // Phases are all phases, in the order of the constants.

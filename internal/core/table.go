@@ -31,6 +31,7 @@ var Table = [phases][kinds]Rule{
 		Drain:        notLeading,
 		Registered:   notAsked,
 		Looked:       notAsked,
+		Surveyed:     notAsked,
 		Deleted:      notAsked,
 		Refused:      notAsked,
 		Unanswered:   notAsked,
@@ -48,6 +49,7 @@ var Table = [phases][kinds]Rule{
 		Drain:        notLeading,
 		Registered:   {"holds the key, unless it was given up before: then deletes it and registers again", registered},
 		Looked:       notAsked,
+		Surveyed:     notAsked,
 		Deleted:      notAsked,
 		Refused:      {"ends; an earlier attempt may have been carried out: looks for the key", refusedEntry},
 		Unanswered:   {"notes that the registration may be carried out late, and pauses", func(c *Candidate, _ Event) { c.Owed, c.Unsure, c.Paused = true, true, true }},
@@ -65,6 +67,7 @@ var Table = [phases][kinds]Rule{
 		Drain:        notLeading,
 		Registered:   notAsked,
 		Looked:       notAsked,
+		Surveyed:     notAsked,
 		Deleted:      notAsked,
 		Refused:      notAsked,
 		Unanswered:   notAsked,
@@ -82,10 +85,11 @@ var Table = [phases][kinds]Rule{
 		Drain:        notLeading,
 		Registered:   notAsked,
 		Looked:       {"leads if the key exists and no elder does; waits for the next elder; or was deposed", looked},
+		Surveyed:     {"leads, or requeues if the user says so; or was deposed", surveyed},
 		Deleted:      notAsked,
 		Refused:      {"withdraws", func(c *Candidate, e Event) { giveUp(c, e); c.remove() }},
 		Unanswered:   pause,
-		Due:          {"asks again, at the newest revision", func(c *Candidate, _ Event) { c.ask(Ask{Request: Look, Token: c.Token}) }},
+		Due:          {"asks again, at the newest revision", func(c *Candidate, _ Event) { c.ask(Ask{Request: c.Asked.Request, Token: c.Token}) }},
 		ElderDeleted: notWatched,
 		KeyDeleted:   depose,
 		KeyUnsafe:    distrust,
@@ -99,6 +103,7 @@ var Table = [phases][kinds]Rule{
 		Drain:        {"ends the leading context and keeps the key", func(c *Candidate, e Event) { c.Phase, c.Cause = Draining, e.Err; c.doom() }},
 		Registered:   notAsked,
 		Looked:       notAsked,
+		Surveyed:     notAsked,
 		Deleted:      notAsked,
 		Refused:      notAsked,
 		Unanswered:   notAsked,
@@ -116,6 +121,7 @@ var Table = [phases][kinds]Rule{
 		Drain:        nothingToDo,
 		Registered:   notAsked,
 		Looked:       notAsked,
+		Surveyed:     notAsked,
 		Deleted:      notAsked,
 		Refused:      notAsked,
 		Unanswered:   notAsked,
@@ -132,6 +138,7 @@ var Table = [phases][kinds]Rule{
 		Requeue:      notRegistered,
 		Drain:        notLeading,
 		Registered:   notAsked,
+		Surveyed:     notAsked,
 		Looked:       {"deletes the key if there is one", func(c *Candidate, e Event) { c.Token, c.Unsure = e.Token, false; c.remove() }},
 		Deleted:      {"registers if that is wanted", func(c *Candidate, _ Event) { c.Token = 0; c.remove() }},
 		Refused:      pause, // the key is there still, and would block the queue
@@ -144,7 +151,7 @@ var Table = [phases][kinds]Rule{
 		SessionEnded: lose,
 	},
 	Lost: {
-		Campaign: over, Leave: over, Requeue: over, Drain: over, Registered: over, Looked: over, Deleted: over, Refused: over,
+		Campaign: over, Leave: over, Requeue: over, Drain: over, Registered: over, Looked: over, Surveyed: over, Deleted: over, Refused: over,
 		Unanswered: over, Due: over, ElderDeleted: over, KeyDeleted: over, KeyUnsafe: over, KeyAppeared: over, SessionEnded: over,
 	},
 }
@@ -267,6 +274,23 @@ func looked(c *Candidate, e Event) {
 	c.queued(e.Position)
 }
 
+func surveyed(c *Candidate, e Event) {
+	switch {
+	case e.Token != c.Token:
+		depose.Do(c, e)
+	case e.Yield:
+		requeue.Do(c, e)
+	default:
+		c.lead(e.Position)
+	}
+}
+
+// lead is the win: at that position the key existed, and no older one did (G1).
+func (c *Candidate) lead(p Position) {
+	c.Phase, c.Position = Leading, p
+	c.ask(Ask{})
+}
+
 // queued takes the candidate to where its position in the queue leads.
 func (c *Candidate) queued(p Position) {
 	c.Position = p
@@ -277,8 +301,11 @@ func (c *Candidate) queued(p Position) {
 		c.remove()
 	case len(p.Elders) > 0:
 		c.Phase = Waiting
+	case p.Complete && c.Yields && c.Want == Lead:
+		c.Phase = Proving
+		c.ask(Ask{Request: Survey, Token: c.Token})
 	case p.Complete:
-		c.Phase = Leading
+		c.lead(p)
 	default: // it is not known who is older
 		c.Phase = Proving
 		c.ask(Ask{Request: Look, Token: c.Token})

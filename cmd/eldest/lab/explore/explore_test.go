@@ -15,6 +15,7 @@ var sizes = map[string]explore.Limits{
 	"faults":   {Candidates: 2, Calls: 3, Faults: 2},
 	"by hand":  {Candidates: 2, Calls: 3, Faults: 1, Deletions: 1},
 	"sessions": {Candidates: 2, Calls: 3, Faults: 1, Ends: 1},
+	"yielding": {Candidates: 2, Calls: 3, Faults: 1, Yields: 2},
 	"three":    {Candidates: 3, Calls: 4},
 }
 
@@ -32,7 +33,7 @@ func TestAll(t *testing.T) {
 // Long walks, with four candidates, from another seed each time.
 func TestRandom(t *testing.T) {
 	seed := rand.Uint64()
-	r, err := explore.Random(explore.Limits{Candidates: 4, Calls: 40, Faults: 12, Deletions: 2, Ends: 3}, core.Step, seed, 3000)
+	r, err := explore.Random(explore.Limits{Candidates: 4, Calls: 40, Faults: 12, Deletions: 2, Yields: 5, Ends: 3}, core.Step, seed, 3000)
 	require.NoError(t, err, "seed %d", seed)
 	require.Greater(t, r.Wins, 3000)
 	t.Logf("seed %d: %+v", seed, r)

@@ -68,7 +68,7 @@ func (w *world) movesOf(i int) (all []move) {
 		if w.left.Faults > 0 {
 			add(false, u.ask.Request.String()+" is not answered", func(w *world, p *part, step Stepper) error {
 				w.left.Faults--
-				if write := p.under.ask.Request != core.Look; write && !p.under.arrived {
+				if write := writes(p.under.ask); write && !p.under.arrived {
 					p.late = append(p.late, p.under.ask)
 				}
 				return w.feed(i, core.Event{Kind: core.Unanswered}, step)
@@ -163,10 +163,10 @@ func (w *world) movesOf(i int) (all []move) {
 func (w *world) feed(i int, e core.Event, step Stepper) error {
 	p := &w.parts[i]
 	switch e.Kind {
-	case core.Registered, core.Looked, core.Deleted, core.Refused, core.Unanswered:
+	case core.Registered, core.Looked, core.Surveyed, core.Deleted, core.Refused, core.Unanswered:
 		p.under = nil
 	case core.SessionEnded:
-		if u := p.under; u != nil && !u.arrived && u.ask.Request != core.Look {
+		if u := p.under; u != nil && !u.arrived && writes(u.ask) {
 			p.late = append(p.late, u.ask)
 		}
 		p.under = nil
@@ -186,15 +186,18 @@ func (w *world) feed(i int, e core.Event, step Stepper) error {
 		p.leading, w.newest = effects.Won, max(w.newest, effects.Won)
 	}
 	if ask := effects.Send; ask.Request != core.None {
-		if p.under != nil && p.under.ask.Request != core.Look {
+		if p.under != nil && writes(p.under.ask) {
 			return fmt.Errorf("%s: %v is sent while %v is under way", key(i), ask.Request, p.under.ask.Request)
 		}
 		p.under = &flight{ask: ask}
 	} else if p.under != nil && next.Asked.Request == core.None {
-		if p.under.ask.Request != core.Look {
+		if writes(p.under.ask) {
 			return fmt.Errorf("%s: %v is under way and forgotten", key(i), p.under.ask.Request)
 		}
 		p.under = nil
 	}
 	return nil
 }
+
+// writes reports whether a request that nobody waits for may do anything.
+func writes(a core.Ask) bool { return a.Request != core.Look && a.Request != core.Survey }

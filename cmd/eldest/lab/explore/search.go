@@ -161,7 +161,7 @@ func (w *world) name() string {
 		flag(p.Complete)
 	}
 	l := w.left
-	put(w.revision, int64(w.newest), int64(l.Calls), int64(l.Faults), int64(l.Deletions), int64(l.Ends), int64(len(w.lives)))
+	put(w.revision, int64(w.newest), int64(l.Calls), int64(l.Faults), int64(l.Deletions), int64(l.Ends), int64(l.Yields), int64(len(w.lives)))
 	for _, l := range w.lives {
 		put(int64(l.owner), int64(l.token), l.deleted)
 		flag(l.byHand, l.won)
@@ -175,7 +175,7 @@ func (w *world) name() string {
 		flag(s.Owed, s.Unsure, s.Paused, p.expired, p.under != nil)
 		if u := p.under; u != nil {
 			ask(u.ask)
-			flag(u.arrived)
+			flag(u.arrived, u.reply.Yield)
 			put(int64(u.reply.Kind), int64(u.reply.Token))
 			position(u.reply.Position)
 		}

@@ -19,6 +19,8 @@ type Limits struct {
 	Faults int
 	// Deletions are keys that are deleted by hand.
 	Deletions int
+	// Yields are times that the first candidate yields when it could lead.
+	Yields int
 	// Ends are sessions that end, with their leases expiring later or being resumed.
 	Ends int
 }
@@ -66,7 +68,9 @@ type world struct {
 }
 
 func newWorld(l Limits) *world {
-	return &world{left: l, revision: 1, parts: make([]part, l.Candidates)}
+	w := &world{left: l, revision: 1, parts: make([]part, l.Candidates)}
+	w.parts[0].state.Yields = l.Yields > 0
+	return w
 }
 
 func (w *world) clone() *world {
@@ -135,6 +139,16 @@ func (w *world) carryOut(owner int, a core.Ask) core.Event {
 		e := core.Event{Kind: core.Looked, Position: core.Position{Revision: at}}
 		if l := w.at(owner, at); l != nil {
 			e.Token, e.Position = l.token, w.position(l.token, at)
+		}
+		return e
+	case core.Survey:
+		e := core.Event{Kind: core.Surveyed, Position: core.Position{Revision: w.revision, Complete: true}}
+		if own != nil {
+			e.Token = own.token
+			e.Yield = w.left.Yields > 0 && slices.ContainsFunc(w.lives, func(l life) bool { return l.deleted == 0 && l.owner != owner })
+		}
+		if e.Yield {
+			w.left.Yields--
 		}
 		return e
 	case core.Delete:
