@@ -30,11 +30,16 @@ type Watch struct {
 	Late bool
 	// Elder is the older key that is watched; the zero value: none.
 	Elder Elder
+	// From is the revision from which a watch that begins now reports.
+	From int64
 }
 
 // Watches is what a candidate in this state watches.
 func (c *Candidate) Watches() Watch {
-	var w Watch
+	w := Watch{From: c.Position.Revision + 1}
+	if c.Blind {
+		return w
+	}
 	switch c.Phase {
 	case Waiting:
 		w.Elder = c.Position.Elders[0]
@@ -70,7 +75,7 @@ func between(before, after *Candidate) Effects {
 	case after.Asked.Request == None:
 	case after.Paused:
 		e.Pause = !before.Paused
-	case before.Paused || before.Asked != after.Asked || before.Phase != after.Phase:
+	case before.Paused || before.Asked != after.Asked:
 		e.Send = after.Asked
 	}
 	return e

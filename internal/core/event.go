@@ -48,6 +48,8 @@ const (
 	// KeyAppeared: a key with Event.Token was found although the candidate has given up: a
 	// registration was carried out late.
 	KeyAppeared
+	// WatchEnded: the watches have ended, and changes may be missed.
+	WatchEnded
 	// SessionEnded: the lease cannot be counted on any more. Event.Err says why.
 	SessionEnded
 
@@ -58,7 +60,7 @@ const (
 func (k Kind) String() string {
 	return [kinds]string{
 		"Campaign", "Leave", "Requeue", "Drain", "Registered", "Looked", "Surveyed", "Deleted", "Refused", "Unanswered", "Due",
-		"ElderDeleted", "KeyDeleted", "KeyUnsafe", "KeyAppeared", "SessionEnded",
+		"ElderDeleted", "KeyDeleted", "KeyUnsafe", "KeyAppeared", "WatchEnded", "SessionEnded",
 	}[k]
 }
 

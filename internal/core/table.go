@@ -40,6 +40,7 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   notWatched,
 		KeyUnsafe:    notWatched,
 		KeyAppeared:  {"deletes it", func(c *Candidate, e Event) { c.Token = e.Token; c.remove() }},
+		WatchEnded:   {"looks for a key that was registered late", func(c *Candidate, _ Event) { c.find() }},
 		SessionEnded: lose,
 	},
 	Entering: {
@@ -58,6 +59,7 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   notWatched,
 		KeyUnsafe:    notWatched,
 		KeyAppeared:  notWatched,
+		WatchEnded:   notWatched,
 		SessionEnded: lose,
 	},
 	Waiting: {
@@ -76,6 +78,10 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   depose,
 		KeyUnsafe:    distrust,
 		KeyAppeared:  notWatched,
+		WatchEnded: {"asks who is older", func(c *Candidate, _ Event) {
+			c.Blind, c.Phase = true, Proving
+			c.ask(Ask{Request: Look, Token: c.Token})
+		}},
 		SessionEnded: lose,
 	},
 	Proving: {
@@ -94,6 +100,7 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   depose,
 		KeyUnsafe:    distrust,
 		KeyAppeared:  notWatched,
+		WatchEnded:   {"watches again after the answer", func(c *Candidate, _ Event) { c.Blind = true }},
 		SessionEnded: lose,
 	},
 	Leading: {
@@ -102,16 +109,17 @@ var Table = [phases][kinds]Rule{
 		Requeue:      leads,
 		Drain:        {"ends the leading context and keeps the key", func(c *Candidate, e Event) { c.Phase, c.Cause = Draining, e.Err; c.doom() }},
 		Registered:   notAsked,
-		Looked:       notAsked,
+		Looked:       inspected,
 		Surveyed:     notAsked,
 		Deleted:      notAsked,
-		Refused:      notAsked,
-		Unanswered:   notAsked,
-		Due:          notAsked,
+		Refused:      distrust,
+		Unanswered:   pause,
+		Due:          {"asks again", func(c *Candidate, _ Event) { c.Paused = false }},
 		ElderDeleted: notWatched,
 		KeyDeleted:   depose,
 		KeyUnsafe:    distrust,
 		KeyAppeared:  notWatched,
+		WatchEnded:   inspect,
 		SessionEnded: lose,
 	},
 	Draining: {
@@ -120,16 +128,17 @@ var Table = [phases][kinds]Rule{
 		Requeue:      notRegistered,
 		Drain:        nothingToDo,
 		Registered:   notAsked,
-		Looked:       notAsked,
+		Looked:       inspected,
 		Surveyed:     notAsked,
 		Deleted:      notAsked,
-		Refused:      notAsked,
-		Unanswered:   notAsked,
-		Due:          notAsked,
+		Refused:      distrust,
+		Unanswered:   pause,
+		Due:          {"asks again", func(c *Candidate, _ Event) { c.Paused = false }},
 		ElderDeleted: notWatched,
 		KeyDeleted:   depose,
 		KeyUnsafe:    distrust,
 		KeyAppeared:  notWatched,
+		WatchEnded:   inspect,
 		SessionEnded: lose,
 	},
 	Leaving: {
@@ -148,11 +157,12 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   notWatched,
 		KeyUnsafe:    notWatched,
 		KeyAppeared:  notWatched,
+		WatchEnded:   notWatched,
 		SessionEnded: lose,
 	},
 	Lost: {
 		Campaign: over, Leave: over, Requeue: over, Drain: over, Registered: over, Looked: over, Surveyed: over, Deleted: over, Refused: over,
-		Unanswered: over, Due: over, ElderDeleted: over, KeyDeleted: over, KeyUnsafe: over, KeyAppeared: over, SessionEnded: over,
+		Unanswered: over, Due: over, ElderDeleted: over, KeyDeleted: over, KeyUnsafe: over, KeyAppeared: over, WatchEnded: over, SessionEnded: over,
 	},
 }
 
@@ -182,6 +192,15 @@ var (
 		c.Want, c.Cause = Nothing, fmt.Errorf("%w: %w", eldest.ErrDeposed, e.Err)
 		c.remove()
 	}}
+	inspect   = Rule{"asks whether its key exists", func(c *Candidate, _ Event) { c.Blind = true; c.ask(Ask{Request: Look, Token: c.Token}) }}
+	inspected = Rule{"goes on; or was deposed", func(c *Candidate, e Event) {
+		if e.Token != c.Token {
+			depose.Do(c, e)
+			return
+		}
+		c.Blind, c.Position = false, e.Position
+		c.ask(Ask{})
+	}}
 	pause = Rule{"pauses", func(c *Candidate, _ Event) { c.Paused = true }}
 )
 
@@ -190,7 +209,7 @@ func (c *Candidate) ask(a Ask) { c.Asked, c.Paused = a, false }
 
 // end ends everything. The key is gone, or goes with the lease.
 func (c *Candidate) end(at Phase, cause error) {
-	c.Phase, c.Want, c.Cause, c.Token, c.Position = at, Nothing, cause, 0, Position{}
+	c.Phase, c.Want, c.Cause, c.Token, c.Position, c.Blind = at, Nothing, cause, 0, Position{}, false
 	c.ask(Ask{})
 }
 
@@ -203,7 +222,7 @@ func (c *Candidate) doom() { c.Doomed = max(c.Doomed, c.Token) }
 
 // enter registers, or ends where no key is wanted.
 func enter(c *Candidate, e Event) {
-	c.Phase, c.Want, c.Token, c.Position = Entering, e.Want, 0, Position{}
+	c.Phase, c.Want, c.Token, c.Position, c.Blind = Entering, e.Want, 0, Position{}, false
 	request := Register
 	if c.Want == LeadNow {
 		request = RegisterAlone
@@ -216,7 +235,7 @@ func (c *Candidate) remove() {
 	switch {
 	case c.Token > 0:
 		c.doom()
-		c.Phase, c.Position = Leaving, Position{}
+		c.Phase, c.Position, c.Blind = Leaving, Position{}, false
 		c.ask(Ask{Request: Delete, Token: c.Token})
 	case c.Want != Nothing:
 		enter(c, Event{Want: c.Want})
@@ -287,13 +306,14 @@ func surveyed(c *Candidate, e Event) {
 
 // lead is the win: at that position the key existed, and no older one did (G1).
 func (c *Candidate) lead(p Position) {
-	c.Phase, c.Position = Leading, p
+	c.Phase, c.Position, c.Blind = Leading, p, false
 	c.ask(Ask{})
 }
 
 // queued takes the candidate to where its position in the queue leads.
 func (c *Candidate) queued(p Position) {
-	c.Position = p
+	repeated := c.Phase == Proving
+	c.Position, c.Blind = p, false
 	c.ask(Ask{})
 	switch {
 	case len(p.Elders) > 0 && c.Want == LeadNow:
@@ -309,5 +329,6 @@ func (c *Candidate) queued(p Position) {
 	default: // it is not known who is older
 		c.Phase = Proving
 		c.ask(Ask{Request: Look, Token: c.Token})
+		c.Paused = repeated
 	}
 }
