@@ -12,11 +12,11 @@ import (
 type Health uint8
 
 const (
-	// Alive: the lease exists until the deadline, and renewals succeed.
+	// Alive means: the lease exists until the deadline, and renewals succeed.
 	Alive Health = iota
-	// AtRisk: the last renewal failed, and the deadline is ahead.
+	// AtRisk means: the last renewal failed, and the deadline is ahead.
 	AtRisk
-	// Ended: the lease is not certain any more. There is no way back.
+	// Ended means: the lease is not certain any more. There is no way back.
 	Ended
 )
 
@@ -27,11 +27,11 @@ func (h Health) String() string { return [...]string{"alive", "at risk", "ended"
 type Stage uint8
 
 const (
-	// Resting: until Session.Next.
+	// Resting means: until Session.Next.
 	Resting Stage = iota
-	// Renewing: the renewal is under way.
+	// Renewing means: the renewal is under way.
 	Renewing
-	// Confirming: it was answered, and a majority is asked whether the member that answered
+	// Confirming means: it was answered, and a majority is asked whether the member that answered
 	// still led etcd when it did (decision 0015).
 	Confirming
 
@@ -88,23 +88,23 @@ func Opened(r Rhythm, sent, now, pause time.Duration, shared bool) Session {
 type SessionKind uint8
 
 const (
-	// Clock: somebody has looked at the clock, a timer or a caller.
+	// Clock means: somebody has looked at the clock, a timer or a caller.
 	Clock SessionKind = iota
-	// Renewed: a member answered the renewal, in Term, with the TTL of Rhythm. Term 0 is an
+	// Renewed means: a member answered the renewal, in Term, with the TTL of Rhythm. Term 0 is an
 	// answer without one, which counts as it is.
 	Renewed
-	// Confirmed: a majority has answered, in Term.
+	// Confirmed means: a majority has answered, in Term.
 	Confirmed
-	// Failed: the request under way failed, or its outcome is not known. Err says why.
+	// Failed means: the request under way failed, or its outcome is not known. Err says why.
 	Failed
-	// Gone: the server says that the lease does not exist. Err says so, too; or that the
+	// Gone means: the server says that the lease does not exist. Err says so, too; or that the
 	// TTL that it grants now cannot be worked with.
 	Gone
-	// Closed: the user ends the session and has the lease revoked.
+	// Closed means: the user ends the session and has the lease revoked.
 	Closed
-	// Abandoned: the user ends the session and leaves the lease alone.
+	// Abandoned means: the user ends the session and leaves the lease alone.
 	Abandoned
-	// Forfeited: the user ends the session as lost. Err says why.
+	// Forfeited means: the user ends the session as lost. Err says why.
 	Forfeited
 
 	sessionKinds
@@ -138,7 +138,8 @@ var errNoRenewal = errors.New("no renewal was confirmed before the deadline")
 
 // StepSession returns the state after an event and the effects to carry out.
 func StepSession(s Session, e SessionEvent) (Session, SessionEffects) {
-	next, revoke := s, false
+	next := s
+	var revoke bool
 	switch {
 	case s.Health == Ended:
 		return s, SessionEffects{}

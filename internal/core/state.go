@@ -41,11 +41,11 @@ func (p Phase) String() string {
 type Want uint8
 
 const (
-	// Nothing: no key.
+	// Nothing means: no key.
 	Nothing Want = iota
-	// Lead: to lead, and to wait for it.
+	// Lead means: to lead, and to wait for it.
 	Lead
-	// LeadNow: to lead if no other candidate exists, and not to wait.
+	// LeadNow means: to lead if no other candidate exists, and not to wait.
 	LeadNow
 )
 

@@ -31,7 +31,7 @@ func (o *sender) send(r *pb.WatchRequest) {
 	}
 }
 
-// run sends until ctx ends or the stream does, whose error it returns.
+// run sends until ctx ends, as it does with the stream, and returns its cause.
 func (o *sender) run(ctx context.Context, to pb.Watch_WatchClient) error {
 	for {
 		select {
@@ -44,8 +44,9 @@ func (o *sender) run(ctx context.Context, to pb.Watch_WatchClient) error {
 		o.queue = nil
 		o.mu.Unlock()
 		for _, r := range queue {
-			if err := to.Send(r); err != nil {
-				return nil // Recv says why
+			if to.Send(r) != nil {
+				<-ctx.Done() // Recv returns the reason, and ends it
+				return context.Cause(ctx)
 			}
 		}
 	}

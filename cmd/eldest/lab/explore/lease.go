@@ -48,7 +48,7 @@ type tenancy struct {
 
 // Sessions visits every world of one session that can be reached within the bounds, and
 // judges G3: while the session counts on its lease the server has not expired it, and once it
-// does not it never does again. It returns the first violation, as a *Violation.
+// does not it never does again. It returns the first violation, as a *ViolationError.
 func Sessions(l Lease, step SessionStepper) (Result, error) {
 	first := tenancy{left: l, remains: l.TTL, term: 1}
 	first.session = core.Opened(first.rhythm(), 0, 0, tick, false)
@@ -99,7 +99,7 @@ func (s *sessions) visit(w tenancy, way *told) error {
 		for ; way != nil; way = way.before {
 			moves = append([]string{way.what}, moves...)
 		}
-		return &Violation{Err: wrong, Moves: moves}
+		return &ViolationError{Err: wrong, Moves: moves}
 	}
 	w.lapsed = !counts
 	for _, m := range w.moves() {

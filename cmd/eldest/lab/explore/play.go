@@ -7,7 +7,7 @@ import (
 )
 
 // Play makes moves by their names, in order, and returns a line for each candidate as it is
-// then, and one for each move that can come next. An error is a *Violation, or says that a
+// then, and one for each move that can come next. An error is a *ViolationError, or says that a
 // move cannot be made.
 func Play(l Limits, step Stepper, moves []string) (string, error) {
 	w := newWorld(l)

@@ -31,7 +31,7 @@ func TestScripts(t *testing.T) {
 			}
 			require.Equal(t, "moves", d.Cmd)
 			said, err := explore.Play(l, step, strings.Split(strings.TrimSpace(d.Input), "\n"))
-			var violation *explore.Violation
+			var violation *explore.ViolationError
 			if errors.As(err, &violation) {
 				return said + violation.Err.Error() + "\n"
 			}

@@ -18,20 +18,20 @@ type Result struct {
 	Wins int
 }
 
-// Violation is a guarantee that does not hold, with the moves that lead there.
-type Violation struct {
+// ViolationError is a guarantee that does not hold, with the moves that lead there.
+type ViolationError struct {
 	Err   error
 	Moves []string
 }
 
-func (v *Violation) Error() string {
+func (v *ViolationError) Error() string {
 	return fmt.Sprintf("%v\nafter:\n  %s", v.Err, strings.Join(v.Moves, "\n  "))
 }
 
-func (v *Violation) Unwrap() error { return v.Err }
+func (v *ViolationError) Unwrap() error { return v.Err }
 
 // All visits every world that can be reached within the limits. It returns the first
-// violation that it meets, as a *Violation.
+// violation that it meets, as a *ViolationError.
 func All(l Limits, step Stepper) (Result, error) {
 	s := search{step: step, seen: make(map[string]struct{})}
 	first := newWorld(l)
@@ -56,7 +56,7 @@ func (t *trail) violation(err error) error {
 	for ; t != nil; t = t.before {
 		names = append([]string{t.move.String()}, names...)
 	}
-	return &Violation{Err: err, Moves: names}
+	return &ViolationError{Err: err, Moves: names}
 }
 
 func (s *search) visit(w *world, name string, way *trail) error {
