@@ -21,19 +21,19 @@ func requests(rec *etcdtest.Recorder) []string {
 func TestColdStartIsTwoRequests(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	for i := range 3 {
 		var rec etcdtest.Recorder
 		p := join(t, c.Client(t, rec.Attach), name, still)
 		require.Equal(t, []string{"LeaseGrant"}, requests(&rec))
-		place, err := p.candidate.Register(within(t))
+		place, err := p.candidate.Register(etcdtest.Context(t))
 		require.NoError(t, err)
 		require.Equal(t, []string{"LeaseGrant", "Txn"}, requests(&rec), "candidate %d", i)
 		require.EqualValues(t, i+1, place.Queue)
 		require.Equal(t, i == 0, place.Predecessor == "")
 		awaitWatch(t, &rec, p.candidate.Key())
 		if i == 0 {
-			_, err := p.candidate.Await(within(t))
+			_, err := p.candidate.Await(etcdtest.Context(t))
 			require.NoError(t, err)
 		}
 		require.Equal(t, []string{"LeaseGrant", "Txn"}, requests(&rec), "candidate %d", i)
@@ -44,10 +44,10 @@ func TestColdStartIsTwoRequests(t *testing.T) {
 func TestWinningAloneIsOneRequest(t *testing.T) {
 	t.Parallel()
 	var rec etcdtest.Recorder
-	p := join(t, etcdtest.Shared(t).Client(t, rec.Attach), electionOf(t), still)
+	p := join(t, etcdtest.Shared(t).Client(t, rec.Attach), etcdtest.Election(t), still)
 	for _, win := range []func() error{
-		func() error { l, err := p.candidate.Campaign(within(t)); return resigned(t, l, err) },
-		func() error { l, err := p.candidate.Try(within(t)); return resigned(t, l, err) },
+		func() error { l, err := p.candidate.Campaign(etcdtest.Context(t)); return resigned(t, l, err) },
+		func() error { l, err := p.candidate.Try(etcdtest.Context(t)); return resigned(t, l, err) },
 	} {
 		rec.Reset()
 		require.NoError(t, win())
@@ -61,18 +61,18 @@ func TestWinningAloneIsOneRequest(t *testing.T) {
 func TestHandoverIsOnePointRead(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	var rec wire
 	first, second := join(t, c.Client(t), name), join(t, c.Client(t, rec.Attach), name, still)
 	tenure := first.lead(t)
-	result := second.queue(t, within(t))
+	result := second.queue(t, etcdtest.Context(t))
 	rec.inPlace(t, tenure.Key())
 	require.Equal(t, 1, rec.Count("Range"), "by which the watch is confirmed")
 	watched := watchesOf(&rec.Recorder, tenure.Key())
 	require.Len(t, watched, 1)
 	require.Zero(t, watched[0].StartRevision, "a start revision costs up to 100 ms")
 	rec.Reset()
-	require.NoError(t, tenure.Resign(within(t)))
+	require.NoError(t, tenure.Resign(etcdtest.Context(t)))
 	wins(t, result)
 	events := rec.Events()
 	require.Len(t, events, 1)

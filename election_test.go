@@ -44,7 +44,7 @@ func churn(t *testing.T, c *etcdtest.Cluster, name string, contenders, times int
 		cli := c.Client(t)
 		p := join(t, cli, name)
 		running.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+			ctx, cancel := context.WithTimeout(context.Background(), 3*etcdtest.Patience)
 			defer cancel()
 			for round := range times {
 				l, err := p.candidate.Campaign(ctx)
@@ -85,8 +85,8 @@ func churn(t *testing.T, c *etcdtest.Cluster, name string, contenders, times int
 func TestG1LeadershipIsProven(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
-	before, err := c.Revision(within(t))
+	name := etcdtest.Election(t)
+	before, err := c.Revision(etcdtest.Context(t))
 	require.NoError(t, err)
 	wins := churn(t, c, name, 6, 5)
 	h := historyOf(t, c.Client(t), name, before+1)
@@ -103,12 +103,12 @@ func TestG1LeadershipIsProven(t *testing.T) {
 func TestG1OwnKeyGoneWithThePredecessors(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	for range 10 {
 		leader, waiter := join(t, c.Client(t), name), join(t, c.Client(t), name)
 		tenure := leader.lead(t)
-		waits := waiter.queue(t, within(t))
-		_, err := c.Client(t).Txn(within(t)).
+		waits := waiter.queue(t, etcdtest.Context(t))
+		_, err := c.Client(t).Txn(etcdtest.Context(t)).
 			Then(clientv3.OpDelete(tenure.Key()), clientv3.OpDelete(waiter.candidate.Key())).Commit()
 		require.NoError(t, err)
 		fails(t, waits, eldest.ErrDeposed)
@@ -123,7 +123,7 @@ func TestG1OwnKeyGoneWithThePredecessors(t *testing.T) {
 // token of an earlier life of its key.
 func TestG2TokensRise(t *testing.T) {
 	t.Parallel()
-	wins := churn(t, etcdtest.Shared(t), electionOf(t), 4, 8)
+	wins := churn(t, etcdtest.Shared(t), etcdtest.Election(t), 4, 8)
 	for i, w := range wins[1:] {
 		require.Greater(t, w.Token, wins[i].Token, "tenure %d", i+1)
 	}
@@ -139,7 +139,7 @@ func TestG3EndsBeforeTheLease(t *testing.T) {
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, time.Second} {
 		t.Run(late.String(), func(t *testing.T) {
 			t.Parallel()
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			host := c.Host(t)
 			defer host.Mend()
 			renewed := make(chan lease.RenewedEvent, 64)
@@ -156,9 +156,9 @@ func TestG3EndsBeforeTheLease(t *testing.T) {
 			})
 			tenure := p.lead(t)
 			var rec etcdtest.Recorder
-			expiry := c.Client(t, rec.Attach).Watch(within(t), tenure.Key())
+			expiry := c.Client(t, rec.Attach).Watch(etcdtest.Context(t), tenure.Key())
 			host.Delay(0, late)
-			take(t, renewed, "a renewal with a delayed reply")
+			etcdtest.Take(t, renewed, "a renewal with a delayed reply")
 			require.True(t, tenure.Holds(time.Second))
 			require.False(t, tenure.Holds(ttl), "more than the TTL, from a delayed reply")
 			// Requests are lost from now on; a reply that is under way arrives.
@@ -166,8 +166,8 @@ func TestG3EndsBeforeTheLease(t *testing.T) {
 			end := make(chan struct{})
 			context.AfterFunc(tenure.Context(), func() { close(end) })
 			deadline := lastDeadline(p.session)
-			take(t, end, "the end of the leading context, though nobody asks it")
-			ev := take(t, expiry, "the end of the lease")
+			etcdtest.Take(t, end, "the end of the leading context, though nobody asks it")
+			ev := etcdtest.Take(t, expiry, "the end of the lease")
 			require.Equal(t, clientv3.EventTypeDelete, ev.Events[0].Type)
 			// The deadline itself is judged: on a busy machine the end may come late.
 			gone := rec.Events()[0].At
@@ -203,14 +203,14 @@ func lastDeadline(s *lease.Session) (last time.Time) {
 func TestG4GuardedWrites(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	p := join(t, host.Client(t), name)
 	tenure := p.lead(t)
 	key := "data/" + name
 	admin := c.Client(t)
 	read := func() string {
-		resp, err := admin.Get(within(t), key)
+		resp, err := admin.Get(etcdtest.Context(t), key)
 		require.NoError(t, err)
 		if len(resp.Kvs) == 0 {
 			return ""
@@ -220,40 +220,40 @@ func TestG4GuardedWrites(t *testing.T) {
 	put := func(value string) clientv3.Op { return clientv3.OpPut(key, value) }
 
 	// Inside the tenure.
-	resp, err := tenure.Txn(within(t)).Then(put("1")).Commit()
+	resp, err := tenure.Txn(etcdtest.Context(t)).Then(put("1")).Commit()
 	require.NoError(t, err)
 	require.True(t, resp.Succeeded)
 	// The caller's own compare fails, its Else branch is done.
-	resp, err = tenure.Txn(within(t)).
+	resp, err = tenure.Txn(etcdtest.Context(t)).
 		If(clientv3.Compare(clientv3.Value(key), "=", "7")).Then(put("2")).Else(put("else")).Commit()
 	require.NoError(t, err)
 	require.False(t, resp.Succeeded)
 	require.Equal(t, "else", read())
 	// The reply is lost.
 	lost := host.SwallowNextReply(etcdtest.Containing("unknown"))
-	_, err = tenure.Txn(within(t)).Then(put("unknown")).Commit()
+	_, err = tenure.Txn(etcdtest.Context(t)).Then(put("unknown")).Commit()
 	require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
 	require.NotErrorIs(t, err, eldest.ErrDeposed)
-	require.NoError(t, lost.Wait(within(t)))
+	require.NoError(t, lost.Wait(etcdtest.Context(t)))
 	require.Equal(t, "unknown", read())
 	// Its own election's range is not for data.
-	_, err = tenure.KV().Put(within(t), keys.Prefix(name)+"data", "")
+	_, err = tenure.KV().Put(etcdtest.Context(t), keys.Prefix(name)+"data", "")
 	require.ErrorIs(t, err, eldest.ErrInvalid)
 
 	// After the tenure. The guard alone, without what this side knows: as from a
 	// process that was stopped in the middle of sending.
 	guard := tenure.Guard()
 	guard.Alive = nil
-	require.NoError(t, tenure.Resign(within(t)))
+	require.NoError(t, tenure.Resign(etcdtest.Context(t)))
 	again := p.lead(t) // the same key, the same lease, the same value
 	require.Equal(t, tenure.Key(), again.Key())
-	_, err = guard.Txn(within(t), p.client).Then(put("late")).Else(put("late")).Commit()
+	_, err = guard.Txn(etcdtest.Context(t), p.client).Then(put("late")).Else(put("late")).Commit()
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 	require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
-	_, err = guard.KV(p.client).Put(within(t), key, "late")
+	_, err = guard.KV(p.client).Put(etcdtest.Context(t), key, "late")
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 	require.Equal(t, "unknown", read(), "a write of a former tenure was applied")
-	_, err = tenure.Txn(within(t)).Then(put("late")).Commit()
+	_, err = tenure.Txn(etcdtest.Context(t)).Then(put("late")).Commit()
 	require.ErrorIs(t, err, eldest.ErrNotLeading)
 }
 
@@ -268,7 +268,7 @@ type place struct {
 // historyOf reads everything from a revision to now.
 func historyOf(t *testing.T, cli *clientv3.Client, name string, from int64) *history {
 	begin, end := keys.Range(name)
-	ctx, cancel := context.WithCancel(within(t))
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	defer cancel()
 	now, err := cli.Get(ctx, begin, clientv3.WithRange(end))
 	require.NoError(t, err)

@@ -26,16 +26,16 @@ import (
 func TestG5OneKeyOneWaiter(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	const n = 6
 	var people [n]*participant
 	var results [n]<-chan outcome
 	var recs [n]wire
 	for i := range people {
 		people[i] = join(t, c.Client(t, recs[i].Attach), name, still)
-		results[i] = people[i].queue(t, within(t))
+		results[i] = people[i].queue(t, etcdtest.Context(t))
 		if i > 0 {
-			ev := take(t, people[i].waiting, "whom it waits for")
+			ev := etcdtest.Take(t, people[i].waiting, "whom it waits for")
 			require.Equal(t, people[i-1].candidate.Key(), ev.Predecessor.Key)
 			recs[i].inPlace(t, people[i-1].candidate.Key())
 		}
@@ -47,15 +47,15 @@ func TestG5OneKeyOneWaiter(t *testing.T) {
 
 	// A waiter in the middle leaves: the one behind it moves up, nobody else
 	// hears of it.
-	require.NoError(t, people[2].candidate.Withdraw(within(t)))
+	require.NoError(t, people[2].candidate.Withdraw(etcdtest.Context(t)))
 	fails(t, results[2], eldest.ErrWithdrawn)
-	ev := take(t, people[3].waiting, "its new predecessor")
+	ev := etcdtest.Take(t, people[3].waiting, "its new predecessor")
 	require.Equal(t, people[1].candidate.Key(), ev.Predecessor.Key)
 	recs[3].inPlace(t, people[1].candidate.Key())
 
 	// Then the leaders resign, one after another: the order is kept.
 	for _, i := range []int{1, 3, 4, 5} {
-		require.NoError(t, leader.Resign(within(t)))
+		require.NoError(t, leader.Resign(etcdtest.Context(t)))
 		next := wins(t, results[i])
 		require.Greater(t, next.Token(), leader.Token())
 		leader = next
@@ -82,7 +82,7 @@ func TestG5OneKeyOneWaiter(t *testing.T) {
 func TestG6Observer(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	o := watchElection(t, host.Client(t), name)
 	sub := o.Subscribe()
@@ -91,7 +91,7 @@ func TestG6Observer(t *testing.T) {
 	next := func(want func(eldest.State) bool) eldest.State {
 		t.Helper()
 		for {
-			state, err := sub.Next(within(t))
+			state, err := sub.Next(etcdtest.Context(t))
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, state.Revision, int64(0))
 			if state.Kind == eldest.Led {
@@ -115,20 +115,20 @@ func TestG6Observer(t *testing.T) {
 	a, b := join(t, c.Client(t), name), join(t, c.Client(t), name)
 	first := a.lead(t)
 	next(leads(first.Token(), ""))
-	require.NoError(t, first.Proclaim(within(t), []byte("value\x00\xff")))
+	require.NoError(t, first.Proclaim(etcdtest.Context(t), []byte("value\x00\xff")))
 	next(leads(first.Token(), "value\x00\xff"))
 
-	waits := b.queue(t, within(t))
+	waits := b.queue(t, etcdtest.Context(t))
 	host.Cut()
 	require.ErrorIs(t, next(unknown).Reason, eldest.ErrSilent)
 	var state eldest.State
-	eventually(t, func() bool { state = o.State(); return unknown(state) }, "it goes on not knowing")
+	etcdtest.Eventually(t, func() bool { state = o.State(); return unknown(state) }, "it goes on not knowing")
 	require.Zero(t, state.Leader, "a leader in an unknown state")
-	require.NoError(t, first.Resign(within(t)))
+	require.NoError(t, first.Resign(etcdtest.Context(t)))
 	second := wins(t, waits)
 	host.Mend()
 	next(leads(second.Token(), ""))
-	require.NoError(t, second.Resign(within(t)))
+	require.NoError(t, second.Resign(etcdtest.Context(t)))
 	next(nobody)
 }
 
@@ -138,7 +138,7 @@ func TestG6Observer(t *testing.T) {
 func TestG7LeadNeverOverlaps(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	p := join(t, c.Client(t), electionOf(t))
+	p := join(t, c.Client(t), etcdtest.Election(t))
 	var running, calls, overlaps atomic.Int32
 	enter := func() {
 		calls.Add(1)
@@ -150,7 +150,7 @@ func TestG7LeadNeverOverlaps(t *testing.T) {
 	first := p.lead(t)
 	done := make(chan error, 2)
 	go func() {
-		done <- first.Lead(within(t), func(ctx context.Context) error {
+		done <- first.Lead(etcdtest.Context(t), func(ctx context.Context) error {
 			enter()
 			defer running.Add(-1)
 			close(started)
@@ -159,8 +159,8 @@ func TestG7LeadNeverOverlaps(t *testing.T) {
 			return nil
 		})
 	}()
-	take(t, started, "the lead function")
-	_, err := c.Client(t).Delete(within(t), first.Key())
+	etcdtest.Take(t, started, "the lead function")
+	_, err := c.Client(t).Delete(etcdtest.Context(t), first.Key())
 	require.NoError(t, err)
 	ended(t, first, eldest.ErrDeposed)
 	second := p.lead(t)
@@ -168,19 +168,19 @@ func TestG7LeadNeverOverlaps(t *testing.T) {
 	asked := make(chan struct{})
 	go func() {
 		close(asked)
-		done <- second.Lead(within(t), func(context.Context) error {
+		done <- second.Lead(etcdtest.Context(t), func(context.Context) error {
 			enter()
 			defer running.Add(-1)
 			return nil
 		})
 	}()
-	take(t, asked, "the second call")
+	etcdtest.Take(t, asked, "the second call")
 	// The tenure lasts, the function is not called; a round trip later neither.
-	require.NoError(t, second.Proclaim(within(t), []byte("x")))
+	require.NoError(t, second.Proclaim(etcdtest.Context(t), []byte("x")))
 	require.EqualValues(t, 1, calls.Load())
 	close(stubborn)
-	require.NoError(t, take(t, done, "the first function"))
-	require.NoError(t, take(t, done, "the second function"))
+	require.NoError(t, etcdtest.Take(t, done, "the first function"))
+	require.NoError(t, etcdtest.Take(t, done, "the second function"))
 	require.EqualValues(t, 2, calls.Load())
 	require.Zero(t, overlaps.Load())
 }
@@ -208,21 +208,21 @@ func TestG8NothingIsLeft(t *testing.T) {
 			h.Mend()
 		},
 		"withdraw": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
-			require.NoError(t, p.candidate.Withdraw(within(t)))
+			require.NoError(t, p.candidate.Withdraw(etcdtest.Context(t)))
 			fails(t, result, eldest.ErrWithdrawn)
 		},
 		"withdraw, its reply lost": func(t *testing.T, p *participant, h *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
 			lost := h.SwallowNextReply(etcdtest.Containing(p.candidate.Key()))
-			require.NoError(t, p.candidate.Withdraw(within(t)))
-			require.NoError(t, lost.Wait(within(t)))
+			require.NoError(t, p.candidate.Withdraw(etcdtest.Context(t)))
+			require.NoError(t, lost.Wait(etcdtest.Context(t)))
 			fails(t, result, eldest.ErrWithdrawn)
 		},
 		"close": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
-			require.NoError(t, p.candidate.Close(within(t)))
+			require.NoError(t, p.candidate.Close(etcdtest.Context(t)))
 			fails(t, result, eldest.ErrClosed)
 		},
 		"close of the session": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
-			require.NoError(t, p.session.Close(within(t)))
+			require.NoError(t, p.session.Close(etcdtest.Context(t)))
 			fails(t, result, eldest.ErrClosed)
 		},
 		"abandoned session": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
@@ -240,7 +240,7 @@ func TestG8NothingIsLeft(t *testing.T) {
 	for way, leave := range ways {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			first := join(t, c.Client(t), name)
 			tenure := first.lead(t)
 			host := c.Host(t)
@@ -250,13 +250,13 @@ func TestG8NothingIsLeft(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			defer cancel(nil)
 			result := p.queue(t, ctx)
-			take(t, p.waiting, "its wait")
+			etcdtest.Take(t, p.waiting, "its wait")
 			last := join(t, c.Client(t), name)
-			behind := last.queue(t, within(t))
+			behind := last.queue(t, etcdtest.Context(t))
 			leave(t, p, host, cancel, result)
 			reader := c.Client(t)
-			eventually(t, func() bool { return len(queueOf(t, reader, name)) == 2 }, "the key is gone")
-			require.NoError(t, tenure.Resign(within(t)))
+			etcdtest.Eventually(t, func() bool { return len(queueOf(t, reader, name)) == 2 }, "the key is gone")
+			require.NoError(t, tenure.Resign(etcdtest.Context(t)))
 			wins(t, behind)
 		})
 	}
@@ -315,22 +315,22 @@ func (kv *lateKV) sent() bool {
 func TestG8LateRegistration(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	cli := c.Client(t)
 	kv := newLateKV(cli)
 	p := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.KV = kv })
 	kv.lose(true)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	result := p.campaign(ctx)
-	eventually(t, kv.sent, "the registration is under way")
+	etcdtest.Eventually(t, kv.sent, "the registration is under way")
 	cancel(errMine)
 	fails(t, result, errMine)
 	kv.lose(false)
-	seen := c.Client(t).Watch(within(t), p.candidate.Key(), clientv3.WithCreatedNotify())
-	require.True(t, take(t, seen, "a watch").Created)
+	seen := c.Client(t).Watch(etcdtest.Context(t), p.candidate.Key(), clientv3.WithCreatedNotify())
+	require.True(t, etcdtest.Take(t, seen, "a watch").Created)
 	require.NoError(t, kv.arrive())
-	require.True(t, take(t, seen, "the late registration").Events[0].IsCreate())
-	eventually(t, func() bool { return len(queueOf(t, cli, name)) == 0 }, "no ghost")
+	require.True(t, etcdtest.Take(t, seen, "the late registration").Events[0].IsCreate())
+	etcdtest.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 0 }, "no ghost")
 	join(t, c.Client(t), name).lead(t)
 	require.NoError(t, p.session.Err(), "the session was given up for it")
 }
@@ -338,7 +338,7 @@ func TestG8LateRegistration(t *testing.T) {
 // awaitWatch waits until a client has asked to watch a key.
 func awaitWatch(t *testing.T, rec *etcdtest.Recorder, key string) {
 	t.Helper()
-	eventually(t, func() bool { return len(watchesOf(rec, key)) > 0 }, "a watch of %q", key)
+	etcdtest.Eventually(t, func() bool { return len(watchesOf(rec, key)) > 0 }, "a watch of %q", key)
 }
 
 // G8 for watches: whoever has left has none open, whichever way he left, and though his
@@ -348,7 +348,7 @@ func awaitWatch(t *testing.T, rec *etcdtest.Recorder, key string) {
 // Broken by a watch whose context does not end with what it is for.
 func TestG8NoWatchIsLeft(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{})
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	cli := c.Client(t)
 	open := func() bool {
 		var stacks strings.Builder
@@ -357,21 +357,21 @@ func TestG8NoWatchIsLeft(t *testing.T) {
 	}
 	leader, waiter, heir := join(t, cli, name), join(t, cli, name), join(t, cli, name)
 	tenure := leader.lead(t)
-	gone := waiter.queue(t, within(t))
-	take(t, waiter.waiting, "its wait")
-	next := heir.queue(t, within(t))
-	take(t, heir.waiting, "its wait")
-	eventually(t, open, "INVALID: watches are not seen")
+	gone := waiter.queue(t, etcdtest.Context(t))
+	etcdtest.Take(t, waiter.waiting, "its wait")
+	next := heir.queue(t, etcdtest.Context(t))
+	etcdtest.Take(t, heir.waiting, "its wait")
+	etcdtest.Eventually(t, open, "INVALID: watches are not seen")
 
-	require.NoError(t, waiter.candidate.Withdraw(within(t)))
+	require.NoError(t, waiter.candidate.Withdraw(etcdtest.Context(t)))
 	fails(t, gone, eldest.ErrWithdrawn)
-	require.NoError(t, tenure.Resign(within(t)))
+	require.NoError(t, tenure.Resign(etcdtest.Context(t)))
 	won := wins(t, next)
-	_, err := c.Client(t).Delete(within(t), won.Key())
+	_, err := c.Client(t).Delete(etcdtest.Context(t), won.Key())
 	require.NoError(t, err)
-	take(t, won.Done(), "the end of the tenure")
+	etcdtest.Take(t, won.Done(), "the end of the tenure")
 	for _, p := range []*participant{leader, waiter, heir} {
 		p.leave()
 	}
-	eventually(t, func() bool { return !open() }, "no watch is open any more")
+	etcdtest.Eventually(t, func() bool { return !open() }, "no watch is open any more")
 }

@@ -50,7 +50,7 @@ func (w *wire) answered(ctx context.Context, method string, req, reply any, cc *
 // inPlace waits until a predecessor is watched, and known to have stood since.
 func (w *wire) inPlace(t *testing.T, key string) {
 	t.Helper()
-	eventually(t, func() bool {
+	etcdtest.Eventually(t, func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.known[key]
@@ -105,7 +105,7 @@ func watchesOf(rec *etcdtest.Recorder, key string) []*etcdserverpb.WatchCreateRe
 // herd makes a queue of n that is at rest: all wait, all watches are in place.
 func herd(t *testing.T, n int) []*counted {
 	c := etcdtest.Start(t, etcdtest.Config{})
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	people := make([]*counted, n)
 	// The sessions may be opened side by side; the order is that of the queue.
 	var opening sync.WaitGroup
@@ -122,12 +122,12 @@ func herd(t *testing.T, n int) []*counted {
 	opening.Wait()
 	// For the whole of the test: each one's place takes milliseconds, on a busy machine tens
 	// of them.
-	ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*etcdtest.Patience)
 	t.Cleanup(cancel)
 	for i, p := range people {
 		p.result = p.queue(t, ctx)
 		if i > 0 {
-			ev := take(t, p.waiting, "its wait")
+			ev := etcdtest.Take(t, p.waiting, "its wait")
 			require.Equal(t, people[i-1].candidate.Key(), ev.Predecessor.Key)
 		}
 	}
@@ -157,7 +157,7 @@ func TestHerd(t *testing.T) {
 			// with the next.
 			const departures = 10
 			for i := range departures {
-				require.NoError(t, leader.Resign(within(t)))
+				require.NoError(t, leader.Resign(etcdtest.Context(t)))
 				leader = wins(t, people[i+1].result)
 			}
 			woken := 0
@@ -200,8 +200,8 @@ func TestHerdMiddle(t *testing.T) {
 		p.rec.Reset()
 	}
 	for _, gone := range []int{10, 40} {
-		require.NoError(t, people[gone].candidate.Withdraw(within(t)))
-		ev := take(t, people[gone+1].waiting, "its new predecessor")
+		require.NoError(t, people[gone].candidate.Withdraw(etcdtest.Context(t)))
+		ev := etcdtest.Take(t, people[gone+1].waiting, "its new predecessor")
 		require.Equal(t, people[gone-1].candidate.Key(), ev.Predecessor.Key)
 		people[gone+1].rec.inPlace(t, people[gone-1].candidate.Key())
 	}

@@ -29,7 +29,7 @@ func ours(t *testing.T, cli *clientv3.Client, name string) *contender {
 	return &contender{
 		key: p.candidate.Key,
 		queue: func() <-chan error {
-			result := p.queue(t, within(t))
+			result := p.queue(t, etcdtest.Context(t))
 			done := make(chan error, 1)
 			go func() {
 				won = <-result
@@ -41,7 +41,7 @@ func ours(t *testing.T, cli *clientv3.Client, name string) *contender {
 			l := won.Leadership // not known before the win
 			return l.Token()
 		},
-		resign: func() error { return won.Resign(within(t)) },
+		resign: func() error { return won.Resign(etcdtest.Context(t)) },
 	}
 }
 
@@ -55,14 +55,14 @@ func theirs(t *testing.T, cli *clientv3.Client, name string) *contender {
 		key: func() string { return fmt.Sprintf("%s/%x", name, s.Lease()) },
 		queue: func() <-chan error {
 			done := make(chan error, 1)
-			go func() { done <- e.Campaign(within(t), "theirs") }()
+			go func() { done <- e.Campaign(etcdtest.Context(t), "theirs") }()
 			return done
 		},
 		token: func() eldest.Token {
 			require.Equal(t, keys.Candidate(name, int64(s.Lease())), e.Key(), "the layouts differ")
 			return eldest.Token(e.Rev())
 		},
-		resign: func() error { return e.Resign(within(t)) },
+		resign: func() error { return e.Resign(etcdtest.Context(t)) },
 	}
 }
 
@@ -81,7 +81,7 @@ func TestMixed(t *testing.T) {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			t.Parallel()
 			c := etcdtest.Shared(t)
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			cli := c.Client(t)
 			var line []*contender
 			var results []<-chan error
@@ -91,25 +91,25 @@ func TestMixed(t *testing.T) {
 				results = append(results, next.queue())
 				line = append(line, next)
 				wanted = append(wanted, next.key())
-				eventually(t, func() bool { return len(queueOf(t, cli, name)) == len(line) }, "%s is in the queue", kind)
+				etcdtest.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == len(line) }, "%s is in the queue", kind)
 			}
 			require.Equal(t, wanted, queueOf(t, cli, name))
 			o := watchElection(t, c.Client(t), name)
 			var last eldest.Token
 			for i, leader := range line {
-				require.NoError(t, take(t, results[i], "a win"), "%s, number %d", order[i], i)
+				require.NoError(t, etcdtest.Take(t, results[i], "a win"), "%s, number %d", order[i], i)
 				for j := i + 1; j < len(line); j++ {
 					require.Empty(t, results[j], "number %d won beside number %d", j, i)
 				}
 				require.Greater(t, leader.token(), last)
 				last = leader.token()
 				// Everybody agrees on who leads.
-				eventually(t, func() bool { return o.State().Leader.Key == leader.key() }, "the observer sees number %d", i)
-				now, err := observe.LeaderOf(within(t), cli, name)
+				etcdtest.Eventually(t, func() bool { return o.State().Leader.Key == leader.key() }, "the observer sees number %d", i)
+				now, err := observe.LeaderOf(etcdtest.Context(t), cli, name)
 				require.NoError(t, err)
 				require.Equal(t, leader.key(), now.Key)
 				require.Equal(t, last, now.Token)
-				eldestKey, err := cli.Get(within(t), name+"/", clientv3.WithFirstCreate()...)
+				eldestKey, err := cli.Get(etcdtest.Context(t), name+"/", clientv3.WithFirstCreate()...)
 				require.NoError(t, err)
 				require.Equal(t, leader.key(), string(eldestKey.Kvs[0].Key))
 				require.NoError(t, leader.resign())
@@ -123,29 +123,29 @@ func TestMixed(t *testing.T) {
 func TestMixedObservers(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	s, err := concurrency.NewSession(c.Client(t), concurrency.WithTTL(60))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	their := concurrency.NewElection(s, name)
 	p := join(t, c.Client(t), name)
 	tenure := p.lead(t)
-	ctx, cancel := context.WithCancel(within(t))
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	defer cancel()
 	values := their.Observe(ctx)
 	require.NoError(t, tenure.Proclaim(ctx, []byte("ours")))
-	for string(take(t, values, "our value").Kvs[0].Value) != "ours" {
+	for string(etcdtest.Take(t, values, "our value").Kvs[0].Value) != "ours" {
 	}
 	cli := c.Client(t)
 	o := watchElection(t, cli, name)
 	campaign := make(chan error, 1)
 	go func() { campaign <- their.Campaign(ctx, "theirs") }()
-	eventually(t, func() bool { return len(queueOf(t, cli, name)) == 2 }, "they are in the queue")
+	etcdtest.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 2 }, "they are in the queue")
 	require.NoError(t, tenure.Resign(ctx))
-	require.NoError(t, take(t, campaign, "their win"))
-	eventually(t, func() bool { return string(o.State().Leader.Value) == "theirs" }, "our observer sees their value")
+	require.NoError(t, etcdtest.Take(t, campaign, "their win"))
+	etcdtest.Eventually(t, func() bool { return string(o.State().Leader.Value) == "theirs" }, "our observer sees their value")
 	require.NoError(t, their.Proclaim(ctx, "\x00\xff"))
-	eventually(t, func() bool { return string(o.State().Leader.Value) == "\x00\xff" }, "our observer sees their new value")
+	etcdtest.Eventually(t, func() bool { return string(o.State().Leader.Value) == "\x00\xff" }, "our observer sees their new value")
 	require.NoError(t, their.Resign(ctx))
-	eventually(t, func() bool { return o.State().Kind == eldest.Nobody }, "our observer sees nobody")
+	etcdtest.Eventually(t, func() bool { return o.State().Kind == eldest.Nobody }, "our observer sees nobody")
 }

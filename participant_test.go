@@ -1,12 +1,7 @@
 package eldest_test
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"os"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,43 +9,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
 )
-
-// patience is how long a test waits for what must happen, on a machine that is
-// busy with much else. Nothing that works takes a tenth of it. Whoever runs tests that are
-// to fail (tests/mutants) has less of it, and says so by ELDEST_PATIENCE.
-var patience = func() time.Duration {
-	d, err := time.ParseDuration(cmp.Or(os.Getenv("ELDEST_PATIENCE"), "1m"))
-	if err != nil {
-		panic(err)
-	}
-	return d
-}()
-
-// within is a context for what must happen.
-func within(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// eventually waits until a condition holds.
-func eventually(t testing.TB, condition func() bool, what string, args ...any) {
-	t.Helper()
-	require.Eventuallyf(t, condition, patience, 2*time.Millisecond, what, args...)
-}
-
-// elections counts, so that a test that runs again on a shared cluster (go test -count)
-// does not meet what its first run left there on purpose.
-var elections atomic.Int64
-
-// electionOf is an election of the test's own.
-func electionOf(t testing.TB) string {
-	return fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), elections.Add(1))
-}
 
 // participant is what a program that takes part has: a session and a candidate.
 type participant struct {
@@ -83,7 +45,7 @@ func join(t testing.TB, cli *clientv3.Client, name string, changes ...change) *p
 		change(&l, &e)
 	}
 	var err error
-	p.session, err = lease.Open(within(t), l)
+	p.session, err = lease.Open(etcdtest.Context(t), l)
 	require.NoError(t, err)
 	e.Session = p.session
 	p.candidate, err = election.New(e)
@@ -95,7 +57,7 @@ func join(t testing.TB, cli *clientv3.Client, name string, changes ...change) *p
 // leave ends a participant in an orderly way. That it was deposed or cut off before
 // is the test's business.
 func (p *participant) leave() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 	defer cancel()
 	_ = p.candidate.Close(ctx)
 	_ = p.session.Close(ctx)
@@ -134,27 +96,15 @@ func after(f func() (*election.Leadership, error)) <-chan outcome {
 // lead campaigns and must win.
 func (p *participant) lead(t testing.TB) *election.Leadership {
 	t.Helper()
-	l, err := p.candidate.Campaign(within(t))
+	l, err := p.candidate.Campaign(etcdtest.Context(t))
 	require.NoError(t, err)
 	return l
-}
-
-// take waits for a value.
-func take[T any](t testing.TB, from <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(patience):
-		require.FailNow(t, "not in time: "+what)
-		panic("unreachable")
-	}
 }
 
 // wins waits for a campaign that must be won.
 func wins(t testing.TB, result <-chan outcome) outcome {
 	t.Helper()
-	o := take(t, result, "a win")
+	o := etcdtest.Take(t, result, "a win")
 	require.NoError(t, o.err)
 	require.NotNil(t, o.Leadership)
 	return o
@@ -163,7 +113,7 @@ func wins(t testing.TB, result <-chan outcome) outcome {
 // fails waits for a campaign that must be lost, for the given reason.
 func fails(t testing.TB, result <-chan outcome, reason error) outcome {
 	t.Helper()
-	o := take(t, result, "the end of a campaign")
+	o := etcdtest.Take(t, result, "the end of a campaign")
 	require.ErrorIs(t, o.err, reason)
 	require.Nil(t, o.Leadership, "a Leadership beside an error")
 	return o
@@ -172,7 +122,7 @@ func fails(t testing.TB, result <-chan outcome, reason error) outcome {
 // ended waits until a tenure has ended, for the given reason.
 func ended(t testing.TB, l *election.Leadership, reason error) {
 	t.Helper()
-	take(t, l.Done(), "the end of a tenure")
+	etcdtest.Take(t, l.Done(), "the end of a tenure")
 	require.ErrorIs(t, l.Err(), reason)
 	require.False(t, l.Holds(0))
 }
@@ -191,7 +141,7 @@ func watchElection(t testing.TB, cli *clientv3.Client, name string) *observe.Obs
 // queueOf reads the queue's keys, in their order.
 func queueOf(t testing.TB, cli *clientv3.Client, name string) []string {
 	t.Helper()
-	entries, err := observe.Queue(within(t), cli, nil, name)
+	entries, err := observe.Queue(etcdtest.Context(t), cli, nil, name)
 	require.NoError(t, err)
 	line := []string{}
 	for _, e := range entries {
@@ -206,5 +156,5 @@ func resigned(t testing.TB, l *election.Leadership, err error) error {
 	if err != nil {
 		return err
 	}
-	return l.Resign(within(t))
+	return l.Resign(etcdtest.Context(t))
 }

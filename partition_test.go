@@ -66,7 +66,7 @@ func (n *node) stand(ctx context.Context, name string) *election.Leadership {
 	}
 	// A session serves one tenure here. Nothing waits for its clean-up.
 	leave := func() {
-		late, cancel := context.WithTimeout(context.Background(), patience)
+		late, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 		defer cancel()
 		_ = c.Close(late)
 		_ = s.Close(late)
@@ -125,7 +125,7 @@ func TestPartition(t *testing.T) {
 	t.Parallel()
 	// Neither etcd's leader nor ours changes only because the machine is busy.
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond})
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -136,7 +136,7 @@ func TestPartition(t *testing.T) {
 	for i := range nodes {
 		nodes[i] = newNode(t, c, i, name)
 		running.Go(func() { nodes[i].run(ctx, name) })
-		eventually(t, func() bool { return len(queueOf(t, reader, name)) == i+1 }, "node %d is in the queue", i)
+		etcdtest.Eventually(t, func() bool { return len(queueOf(t, reader, name)) == i+1 }, "node %d is in the queue", i)
 	}
 	var samples int
 	var twice []string
@@ -154,48 +154,48 @@ func TestPartition(t *testing.T) {
 		t.Logf("%d samples", samples)
 	}()
 
-	first := take(t, nodes[0].wins, "the first leader")
-	require.NoError(t, c.MoveLeader(within(t), 0))
+	first := etcdtest.Take(t, nodes[0].wins, "the first leader")
+	require.NoError(t, c.MoveLeader(etcdtest.Context(t), 0))
 	for _, n := range nodes[1:] {
-		eventually(t, func() bool { return n.follows(first) }, "%s follows", n.name)
+		etcdtest.Eventually(t, func() bool { return n.follows(first) }, "%s follows", n.name)
 	}
 
 	// Cut: the majority elects the next one.
 	require.NoError(t, c.Cut(0))
-	second := take(t, nodes[1].wins, "a leader on the majority's side")
+	second := etcdtest.Take(t, nodes[1].wins, "a leader on the majority's side")
 	require.Error(t, first.Err(), "the old leading context outlives the successor's win")
 	require.False(t, first.Holds(0))
 	require.ErrorIs(t, first.Err(), eldest.ErrSessionLost)
-	now, err := observe.LeaderOf(within(t), nodes[2].client, name)
+	now, err := observe.LeaderOf(etcdtest.Context(t), nodes[2].client, name)
 	require.NoError(t, err)
 	require.Equal(t, second.Key(), now.Key)
 	require.NotEqual(t, first.Key(), now.Key)
 	require.Greater(t, now.Token, first.Token())
-	eventually(t, func() bool { return nodes[2].follows(second) }, "the third follows the new leader")
-	eventually(t, func() bool { return nodes[0].observer.State().Kind == eldest.Unknown }, "the old leader knows that it does not know")
+	etcdtest.Eventually(t, func() bool { return nodes[2].follows(second) }, "the third follows the new leader")
+	etcdtest.Eventually(t, func() bool { return nodes[0].observer.State().Kind == eldest.Unknown }, "the old leader knows that it does not know")
 	require.Error(t, nodes[0].observer.State().Reason)
 	require.False(t, nodes[0].leads())
 
 	// Heal: it stands again, at the end of the queue, and follows.
 	require.NoError(t, c.Mend(0))
-	eventually(t, func() bool { return nodes[0].follows(second) }, "the old leader follows the new one")
-	eventually(t, func() bool { return len(queueOf(t, reader, name)) == 3 }, "the old leader stands again")
+	etcdtest.Eventually(t, func() bool { return nodes[0].follows(second) }, "the old leader follows the new one")
+	etcdtest.Eventually(t, func() bool { return len(queueOf(t, reader, name)) == 3 }, "the old leader stands again")
 	require.NoError(t, second.Err(), "healing cost the new leader its tenure")
 
 	// And back: the second is cut off, the third leads, and hands over to the first.
 	require.NoError(t, c.Cut(1))
-	third := take(t, nodes[2].wins, "the third")
+	third := etcdtest.Take(t, nodes[2].wins, "the third")
 	require.Error(t, second.Err())
 	require.NoError(t, c.Mend(1))
 	for _, n := range nodes[:2] {
-		eventually(t, func() bool { return n.follows(third) }, "%s follows the third", n.name)
+		etcdtest.Eventually(t, func() bool { return n.follows(third) }, "%s follows the third", n.name)
 	}
-	eventually(t, func() bool { return len(queueOf(t, reader, name)) == 3 }, "the second stands again")
-	require.NoError(t, third.Resign(within(t)))
-	again := take(t, nodes[0].wins, "the first one again")
+	etcdtest.Eventually(t, func() bool { return len(queueOf(t, reader, name)) == 3 }, "the second stands again")
+	require.NoError(t, third.Resign(etcdtest.Context(t)))
+	again := etcdtest.Take(t, nodes[0].wins, "the first one again")
 	require.Greater(t, again.Token(), third.Token())
 	require.NotEqual(t, first.Key(), again.Key())
 	for _, n := range nodes[1:] {
-		eventually(t, func() bool { return n.follows(again) }, "%s follows the first one again", n.name)
+		etcdtest.Eventually(t, func() bool { return n.follows(again) }, "%s follows the first one again", n.name)
 	}
 }

@@ -41,7 +41,7 @@ func lineup(t testing.TB, cli *clientv3.Client, name string, n int, f func(conte
 	for range n {
 		line = append(line, takesPart(t, cli, name, f, nil, changes...))
 	}
-	take(t, line[0].led, "the first one's win")
+	etcdtest.Take(t, line[0].led, "the first one's win")
 	return line
 }
 
@@ -51,7 +51,7 @@ func takesPart(t testing.TB, cli *clientv3.Client, name string, f func(context.C
 		f = func(ctx context.Context) error { <-ctx.Done(); return nil }
 	}
 	a := &asked{participant: join(t, cli, name, changes...), led: make(chan *election.Leadership, 100)}
-	place, err := a.candidate.Register(within(t))
+	place, err := a.candidate.Register(etcdtest.Context(t))
 	require.NoError(t, err)
 	a.token = place.Token
 	ctx, cancel := context.WithCancel(context.Background())
@@ -70,7 +70,7 @@ func takesPart(t testing.TB, cli *clientv3.Client, name string, f func(context.C
 		cancel()
 		running.Wait()
 	})
-	eventually(t, func() bool {
+	etcdtest.Eventually(t, func() bool {
 		for _, m := range surveyed(t, cli, name) {
 			if m.Key == a.candidate.Key() {
 				return m.Asks
@@ -83,7 +83,7 @@ func takesPart(t testing.TB, cli *clientv3.Client, name string, f func(context.C
 
 func surveyed(t testing.TB, cli *clientv3.Client, name string) []transfer.Member {
 	t.Helper()
-	q, err := transfer.Survey(within(t), cli, name)
+	q, err := transfer.Survey(etcdtest.Context(t), cli, name)
 	require.NoError(t, err)
 	return q.Members
 }
@@ -100,21 +100,21 @@ func places(t testing.TB, cli *clientv3.Client, name string) (line []string) {
 // byHand stands as a candidate of etcd's own package does: with a key of its own making.
 func byHand(t testing.TB, cli *clientv3.Client, name string) eldest.Candidate {
 	t.Helper()
-	grant, err := cli.Grant(within(t), int64(quiet.Seconds())) // which nobody renews
+	grant, err := cli.Grant(etcdtest.Context(t), int64(quiet.Seconds())) // which nobody renews
 	require.NoError(t, err)
 	key := keys.Candidate(name, int64(grant.ID))
-	put, err := cli.Put(within(t), key, "theirs", clientv3.WithLease(grant.ID))
+	put, err := cli.Put(etcdtest.Context(t), key, "theirs", clientv3.WithLease(grant.ID))
 	require.NoError(t, err)
 	t.Cleanup(func() { _, _ = cli.Revoke(context.Background(), grant.ID) })
 	return eldest.Candidate{Key: key, Lease: int64(grant.ID), Token: eldest.Token(put.Header.Revision)}
 }
 
 // patient are options of which no busy machine oversteps a bound.
-var patient = transfer.Options{Patience: patience, Drain: patience}
+var patient = transfer.Options{Patience: etcdtest.Patience, Drain: etcdtest.Patience}
 
 func handOver(t testing.TB, cli *clientv3.Client, name string, to *asked, options transfer.Options) transfer.Result {
 	t.Helper()
-	result, err := transfer.To(within(t), transfer.Client(cli), name, to.candidate.Key(), options)
+	result, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, to.candidate.Key(), options)
 	require.NoError(t, err)
 	require.True(t, result.Retired)
 	require.Equal(t, to.candidate.Key(), result.Leader.Key)
@@ -124,7 +124,7 @@ func handOver(t testing.TB, cli *clientv3.Client, name string, to *asked, option
 // refused hands over in vain, for the given reason.
 func refused(t testing.TB, cli *clientv3.Client, name, to string, options transfer.Options, reason transfer.Reason) *transfer.Refusal {
 	t.Helper()
-	_, err := transfer.To(within(t), transfer.Client(cli), name, to, options)
+	_, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, to, options)
 	require.ErrorIs(t, err, eldest.ErrTransferRefused)
 	var refusal *transfer.Refusal
 	require.ErrorAs(t, err, &refusal)
@@ -138,7 +138,7 @@ func TestTransferToTheFirstInLineMovesNobody(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
 	for _, order := range []transfer.Order{transfer.Keep, transfer.PassBy} {
-		name := electionOf(t)
+		name := etcdtest.Election(t)
 		line := lineup(t, cli, name, 3, nil)
 		byHand(t, cli, name)
 		takesPart(t, cli, name, nil, nil)
@@ -148,7 +148,7 @@ func TestTransferToTheFirstInLineMovesNobody(t *testing.T) {
 		result := handOver(t, cli, name, line[1], options)
 		require.Empty(t, result.Moved)
 		require.Equal(t, before[1:], places(t, cli, name))
-		require.Equal(t, line[1].token, take(t, line[1].led, "the target's win").Token())
+		require.Equal(t, line[1].token, etcdtest.Take(t, line[1].led, "the target's win").Token())
 	}
 }
 
@@ -158,7 +158,7 @@ func TestTransferKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
 	for target := 1; target < 5; target++ {
-		name := electionOf(t)
+		name := etcdtest.Election(t)
 		line := lineup(t, cli, name, 5, nil)
 		want := []string{line[target].candidate.Key()}
 		for i, a := range line {
@@ -175,7 +175,7 @@ func TestTransferKeepsTheOrder(t *testing.T) {
 			last = m.Token
 		}
 		require.Equal(t, want, got)
-		require.Greater(t, take(t, line[target].led, "the target's win").Token(), line[0].token)
+		require.Greater(t, etcdtest.Take(t, line[target].led, "the target's win").Token(), line[0].token)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestTransferKeepsTheOrder(t *testing.T) {
 func TestTransferOverlapsNobody(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	cli, name := c.Client(t), electionOf(t)
+	cli, name := c.Client(t), etcdtest.Election(t)
 	var active, most atomic.Int32
 	f := func(ctx context.Context) error {
 		most.Store(max(most.Load(), active.Add(1)))
@@ -199,7 +199,7 @@ func TestTransferOverlapsNobody(t *testing.T) {
 		target := line[(round+1)%3]
 		old := line[round%3]
 		handOver(t, cli, name, target, patient)
-		take(t, target.led, "the target's win")
+		etcdtest.Take(t, target.led, "the target's win")
 		require.ErrorIs(t, old.candidate.Retire(old.token, nil), nil, "it has retired")
 		// The old leader stands again, at the end.
 		line[round%3] = takesPart(t, cli, name, f, nil)
@@ -211,7 +211,7 @@ func TestTransferOverlapsNobody(t *testing.T) {
 // when the target leads, whatever that side still sends (G4).
 func TestTransferLetsNoLateWriteThrough(t *testing.T) {
 	t.Parallel()
-	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
+	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	retired, release := make(chan struct{}), make(chan struct{})
 	var old *election.Leadership
 	a := join(t, cli, name)
@@ -233,27 +233,27 @@ func TestTransferLetsNoLateWriteThrough(t *testing.T) {
 			return nil
 		})
 	})
-	eventually(t, func() bool { return surveyed(t, cli, name)[0].Asks }, "the leader's mailbox")
+	etcdtest.Eventually(t, func() bool { return surveyed(t, cli, name)[0].Asks }, "the leader's mailbox")
 	target := takesPart(t, cli, name, nil, nil)
 	handed := make(chan error, 1)
 	running.Go(func() {
-		_, err := transfer.To(within(t), transfer.Client(cli), name, target.candidate.Key(), patient)
+		_, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, target.candidate.Key(), patient)
 		handed <- err
 	})
-	take(t, retired, "the end of the leading context")
+	etcdtest.Take(t, retired, "the end of the leading context")
 	put := clientv3.OpPut(name+"-data", "late")
-	_, err := old.Txn(within(t)).Then(put).Commit()
+	_, err := old.Txn(etcdtest.Context(t)).Then(put).Commit()
 	require.ErrorIs(t, err, eldest.ErrNotLeading, "on its own side")
 	require.ErrorIs(t, err, eldest.ErrRetired)
 	require.False(t, old.Holds(0))
 	require.Empty(t, target.led, "the key stands, so nobody leads")
 	close(release)
-	require.NoError(t, take(t, handed, "the end of the transfer"))
-	take(t, target.led, "the target's win")
+	require.NoError(t, etcdtest.Take(t, handed, "the end of the transfer"))
+	etcdtest.Take(t, target.led, "the target's win")
 	// A guard that knows nothing of its tenure's end, as in a process that was stopped.
-	_, err = txn.Guard{Election: name, Key: old.Key(), Token: old.Token()}.Txn(within(t), cli).Then(put).Commit()
+	_, err = txn.Guard{Election: name, Key: old.Key(), Token: old.Token()}.Txn(etcdtest.Context(t), cli).Then(put).Commit()
 	require.ErrorIs(t, err, eldest.ErrDeposed, "by etcd")
-	got, err := cli.Get(within(t), name+"-data")
+	got, err := cli.Get(etcdtest.Context(t), name+"-data")
 	require.NoError(t, err)
 	require.Empty(t, got.Kvs)
 }
@@ -269,13 +269,13 @@ func TestTransferWithCandidatesOfEtcdsPackage(t *testing.T) {
 		require.Equal(t, before, places(t, cli, name))
 	}
 	t.Run("leading", func(t *testing.T) {
-		name := electionOf(t)
+		name := etcdtest.Election(t)
 		byHand(t, cli, name)
 		target := takesPart(t, cli, name, nil, nil)
 		untouched(name, func() { _ = refused(t, cli, name, target.candidate.Key(), patient, transfer.LeaderDeaf) })
 	})
 	t.Run("between", func(t *testing.T) {
-		name := electionOf(t)
+		name := etcdtest.Election(t)
 		lineup(t, cli, name, 2, nil)
 		foreign := byHand(t, cli, name)
 		target := takesPart(t, cli, name, nil, nil)
@@ -285,7 +285,7 @@ func TestTransferWithCandidatesOfEtcdsPackage(t *testing.T) {
 		})
 	})
 	t.Run("behind", func(t *testing.T) {
-		name := electionOf(t)
+		name := etcdtest.Election(t)
 		line := lineup(t, cli, name, 3, nil)
 		foreign := byHand(t, cli, name)
 		untouched(name, func() {
@@ -300,10 +300,10 @@ func TestTransferWithCandidatesOfEtcdsPackage(t *testing.T) {
 		require.Equal(t, foreign.Token, m[1].Token)
 	})
 	t.Run("the target", func(t *testing.T) {
-		name := electionOf(t)
+		name := etcdtest.Election(t)
 		lineup(t, cli, name, 1, nil)
 		foreign := byHand(t, cli, name)
-		result, err := transfer.To(within(t), transfer.Client(cli), name, foreign.Key, patient)
+		result, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, foreign.Key, patient)
 		require.NoError(t, err)
 		require.Equal(t, foreign.Token, result.Leader.Token)
 	})
@@ -313,9 +313,9 @@ func TestTransferWithCandidatesOfEtcdsPackage(t *testing.T) {
 // changed. (Its process is played by keys of the test's own.)
 func TestTransferFromALeaderThatIsStopped(t *testing.T) {
 	t.Parallel()
-	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
+	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	stopped := byHand(t, cli, name)
-	_, err := txn.Post(within(t), cli, txn.Entry{
+	_, err := txn.Post(etcdtest.Context(t), cli, txn.Entry{
 		Election: name, Lease: stopped.Lease, Value: []byte(`{"v":1,"token":` + strconv.FormatInt(int64(stopped.Token), 10) + `}`),
 	}, stopped.Token)
 	require.NoError(t, err)
@@ -331,13 +331,13 @@ func TestTransferFromALeaderThatIsStopped(t *testing.T) {
 // A target that is dead or leaves before the leader has retired: the leader leads on.
 func TestTransferToATargetThatLeavesBefore(t *testing.T) {
 	t.Parallel()
-	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
+	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	var leaves atomic.Pointer[asked]
 	leader := takesPart(t, cli, name, nil, func(transfer.Request) bool {
-		_ = leaves.Load().candidate.Withdraw(within(t))
+		_ = leaves.Load().candidate.Withdraw(etcdtest.Context(t))
 		return true
 	})
-	l := take(t, leader.led, "the leader's win")
+	l := etcdtest.Take(t, leader.led, "the leader's win")
 	target := takesPart(t, cli, name, nil, nil)
 	leaves.Store(target)
 	_ = refused(t, cli, name, target.candidate.Key(), patient, transfer.Changed)
@@ -350,19 +350,19 @@ func TestTransferToATargetThatLeavesBefore(t *testing.T) {
 // who asked is told.
 func TestTransferToATargetThatLeavesAfter(t *testing.T) {
 	t.Parallel()
-	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
+	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	var leaves atomic.Pointer[asked]
 	line := lineup(t, cli, name, 3, func(ctx context.Context) error {
 		<-ctx.Done()
-		return leaves.Load().candidate.Withdraw(within(t))
+		return leaves.Load().candidate.Withdraw(etcdtest.Context(t))
 	})
 	target := line[1]
 	leaves.Store(target)
-	result, err := transfer.To(within(t), transfer.Client(cli), name, target.candidate.Key(), patient)
+	result, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, target.candidate.Key(), patient)
 	require.ErrorIs(t, err, transfer.ErrOvertaken)
 	require.True(t, result.Retired)
 	require.Equal(t, line[2].candidate.Key(), result.Leader.Key)
-	require.Equal(t, line[2].token, take(t, line[2].led, "the next one's win").Token())
+	require.Equal(t, line[2].token, etcdtest.Take(t, line[2].led, "the next one's win").Token())
 }
 
 // Two transfers at once: whatever comes of them, each one is told the truth, nobody is
@@ -371,13 +371,13 @@ func TestTwoTransfersAtOnce(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
 	for range 5 {
-		name := electionOf(t)
+		name := etcdtest.Election(t)
 		line := lineup(t, cli, name, 4, nil)
 		var done sync.WaitGroup
 		var successes atomic.Int32
 		for _, target := range []*asked{line[1], line[3]} {
 			done.Go(func() {
-				result, err := transfer.To(within(t), transfer.Client(cli), name, target.candidate.Key(), patient)
+				result, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, target.candidate.Key(), patient)
 				if err == nil {
 					successes.Add(1)
 					assert.Equal(t, target.candidate.Key(), result.Leader.Key)
@@ -390,18 +390,18 @@ func TestTwoTransfersAtOnce(t *testing.T) {
 		done.Wait()
 		want := 4 - int(successes.Load()) // who has led leaves, here
 		var stand []transfer.Member
-		eventually(t, func() bool {
+		etcdtest.Eventually(t, func() bool {
 			stand = surveyed(t, cli, name)
 			return len(stand) == want
 		}, "the queue is in order")
 		last := stand[want-1]
 		for _, a := range line {
 			if a.candidate.Key() == last.Key && want > 1 {
-				eventually(t, func() bool {
-					_, err := transfer.To(within(t), transfer.Client(cli), name, last.Key, patient)
+				etcdtest.Eventually(t, func() bool {
+					_, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, last.Key, patient)
 					return err == nil
 				}, "a third transfer")
-				take(t, a.led, "the third one's win")
+				etcdtest.Take(t, a.led, "the third one's win")
 			}
 		}
 	}
@@ -411,7 +411,7 @@ func TestTwoTransfersAtOnce(t *testing.T) {
 // comes later waits, until leadership is handed to it.
 func TestPriorityOverFive(t *testing.T) {
 	t.Parallel()
-	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
+	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	give := election.ByPriority(func(value []byte) int { n, _ := strconv.Atoi(string(value)); return n })
 	priority := func(n int) change {
 		return func(_ *lease.Config, e *election.Config) { e.Value, e.GiveWay = []byte(strconv.Itoa(n)), give }
@@ -420,30 +420,30 @@ func TestPriorityOverFive(t *testing.T) {
 	for _, n := range []int{3, 1, 4, 2, 5} {
 		line[n] = takesPart(t, cli, name, nil, nil, priority(n))
 		if n == 3 {
-			take(t, line[n].led, "the first one's win, alone")
+			etcdtest.Take(t, line[n].led, "the first one's win, alone")
 		}
 	}
 	// Who gives way is out of the queue for a moment, and stands and can be asked after that.
 	stand := func(n int) {
 		t.Helper()
-		eventually(t, func() bool {
+		etcdtest.Eventually(t, func() bool {
 			members := surveyed(t, cli, name)
 			return len(members) == n && !slices.ContainsFunc(members, func(m transfer.Member) bool { return !m.Asks })
 		}, "all %d stand", n)
 	}
-	require.NoError(t, line[3].candidate.Close(within(t)))
+	require.NoError(t, line[3].candidate.Close(etcdtest.Context(t)))
 	for left, n := range []int{5, 4} {
-		take(t, line[n].led, "the best one's win")
+		etcdtest.Take(t, line[n].led, "the best one's win")
 		require.Empty(t, line[1].led)
 		stand(4 - left)
-		require.NoError(t, line[n].candidate.Close(within(t)))
+		require.NoError(t, line[n].candidate.Close(etcdtest.Context(t)))
 	}
-	l := take(t, line[2].led, "the better one's win")
+	l := etcdtest.Take(t, line[2].led, "the better one's win")
 	stand(2)
 	best := takesPart(t, cli, name, nil, nil, priority(9))
 	require.NoError(t, l.Err(), "no pre-emption")
 	handOver(t, cli, name, best, patient)
-	take(t, best.led, "the win of the one that came late")
+	etcdtest.Take(t, best.led, "the win of the one that came late")
 	require.ErrorIs(t, l.Err(), eldest.ErrRetired)
 	require.Empty(t, line[1].led)
 }
@@ -452,7 +452,7 @@ func TestPriorityOverFive(t *testing.T) {
 func TestTransferWhileRepliesAreLost(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	cli, name := c.Client(t), electionOf(t)
+	cli, name := c.Client(t), etcdtest.Election(t)
 	lineup(t, cli, name, 1, nil)
 	host := c.Host(t)
 	between := takesPart(t, host.Client(t), name, nil, nil, func(l *lease.Config, e *election.Config) { l.Lease = cli })
@@ -463,10 +463,10 @@ func TestTransferWhileRepliesAreLost(t *testing.T) {
 	}
 	result := handOver(t, cli, name, target, patient)
 	for _, l := range lost {
-		require.NoError(t, l.Wait(within(t)))
+		require.NoError(t, l.Wait(etcdtest.Context(t)))
 	}
 	require.Len(t, result.Moved, 1)
 	require.Greater(t, result.Moved[0].Token, target.token)
 	require.Equal(t, []string{target.candidate.Key(), between.candidate.Key()}, queueOf(t, cli, name))
-	take(t, target.led, "the target's win")
+	etcdtest.Take(t, target.led, "the target's win")
 }

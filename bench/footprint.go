@@ -147,20 +147,24 @@ func (t *turn) observersWeigh(ctx context.Context, on *local) error {
 		_, err = feeds[i].Next(ctx)
 		return err
 	}
-	// The first brings what all share.
-	if err := observe(ctx, t.point.n); err != nil {
+	err = t.weighEach(ctx, on, observe)
+	runtime.KeepAlive(feeds)
+	return err
+}
+
+// weighEach begins N of a kind, and one more before, which brings what all share.
+func (t *turn) weighEach(ctx context.Context, on *local, begin func(ctx context.Context, i int) error) error {
+	if err := begin(ctx, t.point.n); err != nil {
 		return err
 	}
 	empty, err := weigh(ctx, on)
 	if err != nil {
 		return err
 	}
-	if err := abreast(ctx, t.point.n, observe); err != nil {
+	if err := abreast(ctx, t.point.n, begin); err != nil {
 		return err
 	}
-	err = t.weighed(ctx, on, empty)
-	runtime.KeepAlive(feeds)
-	return err
+	return t.weighed(ctx, on, empty)
 }
 
 // electionsWeigh leads N elections with one session.
@@ -187,17 +191,7 @@ func (t *turn) electionsWeigh(ctx context.Context, on *local, ttl time.Duration)
 		_, err = lead(ctx, candidates[i])
 		return err
 	}
-	if err := win(ctx, t.point.n); err != nil {
-		return err
-	}
-	empty, err := weigh(ctx, on)
-	if err != nil {
-		return err
-	}
-	if err := abreast(ctx, t.point.n, win); err != nil {
-		return err
-	}
-	if err := t.weighed(ctx, on, empty); err != nil {
+	if err := t.weighEach(ctx, on, win); err != nil {
 		return err
 	}
 	last, err := wires(ctx, alone)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eldest-io/eldest/curator/curatorpb"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 const (
@@ -80,7 +81,7 @@ func (l *leaders) code() codes.Code {
 // Row 48: a node that knows nothing yet says so, at once.
 func TestRequirement48AtOnce(t *testing.T) {
 	p := newSpeaker(t, electionOf(t), "n1")
-	l := p.ask(t, before(t, soon))
+	l := p.ask(t, etcdtest.Context(t))
 	r := l.next()
 	require.Equal(t, roleUnknown, r.GetRole())
 	require.Contains(t, r.GetReason(), "no Run is going on")
@@ -93,7 +94,7 @@ func TestRequirement48AtOnce(t *testing.T) {
 	require.Equal(t, int64(token), r.GetToken())
 	require.Equal(t, []string{"n1", p.cfg.Address, p.Instance()}, []string{r.GetLeaderNodeId(), r.GetLeaderAddress(), r.GetLeaderInstanceId()})
 
-	late := p.ask(t, before(t, soon))
+	late := p.ask(t, etcdtest.Context(t))
 	require.Equal(t, roleLeading, late.next().GetRole(), "the first answer is what is known already")
 }
 
@@ -118,7 +119,7 @@ func TestRequirement48EachChange(t *testing.T) {
 	a.becomes(t, elector.Leading)
 	stopB := b.stand(t)
 	b.becomes(t, elector.Following)
-	ofA, ofB := a.ask(t, before(t, soon)), b.ask(t, before(t, soon))
+	ofA, ofB := a.ask(t, etcdtest.Context(t)), b.ask(t, etcdtest.Context(t))
 	first, seen := ofA.until(roleLeading), ofB.until(roleFollowing)
 	for _, r := range []*curatorpb.CurrentLeaderResponse{first, seen} {
 		require.Equal(t, []string{"a", a.cfg.Address, a.Instance()}, []string{r.GetLeaderNodeId(), r.GetLeaderAddress(), r.GetLeaderInstanceId()})
@@ -145,7 +146,7 @@ func TestCurrentLeaderStrangers(t *testing.T) {
 	p := newSpeaker(t, electionOf(t), "n")
 	token := p.stranger(t, []byte{0x0a, 2, 'n', '0', 0x10, 60})
 	p.stand(t)
-	l := p.ask(t, before(t, soon))
+	l := p.ask(t, etcdtest.Context(t))
 	r := l.until(roleFollowing)
 	require.Equal(t, []string{"n0", "", ""}, []string{r.GetLeaderNodeId(), r.GetLeaderAddress(), r.GetLeaderInstanceId()})
 	require.Equal(t, token, r.GetToken())
@@ -155,19 +156,19 @@ func TestCurrentLeaderStrangers(t *testing.T) {
 	q := newSpeaker(t, electionOf(t), "n", func(cfg *elector.Config) { cfg.Codec = named{} })
 	q.stranger(t, []byte("n\xff"))
 	q.stand(t)
-	require.Equal(t, "n\ufffd", q.ask(t, before(t, soon)).until(roleFollowing).GetLeaderNodeId(), "told, although it is no text")
+	require.Equal(t, "n\ufffd", q.ask(t, etcdtest.Context(t)).until(roleFollowing).GetLeaderNodeId(), "told, although it is no text")
 }
 
 // A stream ends with its caller, as the caller ended it, or with the node, and a
 // server with streams can stop gracefully.
 func TestCurrentLeaderEnds(t *testing.T) {
 	p := newSpeaker(t, electionOf(t), "n")
-	ctx, cancel := context.WithCancel(before(t, soon))
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	cancelled := p.ask(t, ctx)
 	cancelled.next()
 	cancel()
 	require.Equal(t, codes.Canceled, cancelled.code())
-	short, err := curatorpb.NewCuratorClient(p.conn).CurrentLeader(before(t, 50*time.Millisecond), &curatorpb.CurrentLeaderRequest{})
+	short, err := curatorpb.NewCuratorClient(p.conn).CurrentLeader(etcdtest.ContextFor(t, 50*time.Millisecond), &curatorpb.CurrentLeaderRequest{})
 	for err == nil { // also where it did not come to a stream in time
 		_, err = short.Recv()
 	}
@@ -175,7 +176,7 @@ func TestCurrentLeaderEnds(t *testing.T) {
 
 	var streams []*leaders
 	for range 20 {
-		streams = append(streams, p.ask(t, before(t, soon)))
+		streams = append(streams, p.ask(t, etcdtest.Context(t)))
 		streams[len(streams)-1].next()
 	}
 	p.stopping()
@@ -183,7 +184,7 @@ func TestCurrentLeaderEnds(t *testing.T) {
 	go func() { p.server.GracefulStop(); close(stopped) }()
 	select {
 	case <-stopped:
-	case <-time.After(soon):
+	case <-time.After(etcdtest.Patience):
 		require.Fail(t, "the server waits for its streams")
 	}
 	for _, l := range streams {
@@ -201,7 +202,7 @@ func TestCurrentLeaderManyCallers(t *testing.T) {
 	b.becomes(t, elector.Following)
 	var all []*leaders
 	for range 1000 {
-		all = append(all, b.ask(t, before(t, 4*soon))) // until all of them have been read
+		all = append(all, b.ask(t, etcdtest.ContextFor(t, 4*etcdtest.Patience))) // until all of them have been read
 	}
 	a.depose(t)
 	b.becomes(t, elector.Leading)

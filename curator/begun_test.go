@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // Row 62: what has come to a handler goes nowhere else, however it ends, and however much of
@@ -40,9 +42,9 @@ func TestRow62BegunCallsStay(t *testing.T) {
 						began <- struct{}{}
 						return end(ctx, refuse, late)
 					}
-					last := newNode(t, "last", func(cfg *Config) { cfg.Grace, cfg.Wait = time.Millisecond, soon })
+					last := newNode(t, "last", func(cfg *Config) { cfg.Grace, cfg.Wait = time.Millisecond, etcdtest.Patience })
 					next := newNode(t, "next")
-					follower := newNode(t, "follower", func(cfg *Config) { cfg.Grace, cfg.Wait = soon, soon })
+					follower := newNode(t, "follower", func(cfg *Config) { cfg.Grace, cfg.Wait = etcdtest.Patience, etcdtest.Patience })
 					tenure := last.leads(7, &script{unary: func(ctx context.Context, in *message) (*message, error) {
 						return in, begins(ctx)
 					}, stream: func(stream grpc.ServerStream) error {
@@ -62,16 +64,16 @@ func TestRow62BegunCallsStay(t *testing.T) {
 						require.NoError(t, err)
 						defer seat.done()
 						seat.Connect()
-						until(t, func() bool { return seat.GetState().String() == "READY" }, "there is a connection")
+						etcdtest.Eventually(t, func() bool { return seat.GetState().String() == "READY" }, "there is a connection")
 					}
 					n := follower
 					if at == "leader" {
 						n = last
 					}
-					call := n.open(before(t, soon), method)
+					call := n.open(etcdtest.Context(t), method)
 					call.send("hello")
 					require.NoError(t, call.CloseSend())
-					take(t, began, "the handler")
+					etcdtest.Take(t, began, "the handler")
 
 					follower.front.router.follow(next.as(8))
 					close(refuse)
@@ -79,7 +81,7 @@ func TestRow62BegunCallsStay(t *testing.T) {
 						last.front.router.leave(tenure, errDeposed)
 						last.front.router.follow(next.as(8))
 						over := asking(func() error { tenure.finish(errDeposed); return nil })
-						defer func() { require.NoError(t, take(t, over, "the end of the tenure")) }()
+						defer func() { require.NoError(t, etcdtest.Take(t, over, "the end of the tenure")) }()
 					}
 					defer close(late)
 					err := call.end()

@@ -3,7 +3,6 @@ package curator
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"strings"
@@ -16,15 +15,15 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // connect has calls of the test's come to a node from whoever has these certificates, until
 // the test ends.
 func (a *authority) connect(n *node, certificates ...tls.Certificate) *node {
 	a.t.Helper()
-	conn := dialTo(a.t, n.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-		Certificates: certificates, RootCAs: a.pool, ServerName: n.cfg.Elector.NodeID, MinVersion: tls.VersionTLS13,
-	})))
+	conn := dialTo(a.t, n.address, grpc.WithTransportCredentials(a.as(n.cfg.Elector.NodeID, certificates...)))
 	a.t.Cleanup(func() { _ = conn.Close() })
 	return &node{t: a.t, conn: conn, address: n.address}
 }
@@ -92,13 +91,13 @@ func TestCallerOverTheHop(t *testing.T) {
 			from := a.connect(n, certificates...)
 			for range 2 { // before it is known to be unary, and after
 				require.Equal(t, want, p.saw(func() {
-					_, err := from.unary(before(t, soon), "")
+					_, err := from.unary(etcdtest.Context(t), "")
 					require.NoError(t, err)
 				}), "unary, at the %s", id)
 			}
-			require.Equal(t, want, p.saw(func() { require.NoError(t, closed(from.open(before(t, soon), bidiMethod))) }), "a stream, at the %s", id)
+			require.Equal(t, want, p.saw(func() { require.NoError(t, closed(from.open(etcdtest.Context(t), bidiMethod))) }), "a stream, at the %s", id)
 			require.Equal(t, []string{id + ": " + who, "local: " + who}, p.saw(func() {
-				require.NoError(t, from.conn.Invoke(before(t, soon), "/test.Local/Unary", &message{}, &message{}))
+				require.NoError(t, from.conn.Invoke(etcdtest.Context(t), "/test.Local/Unary", &message{}, &message{}))
 			}), "local")
 		}
 	}
@@ -129,7 +128,7 @@ func TestForgedCallerIsNotBelieved(t *testing.T) {
 				from := a.connect(n, certificates...)
 				for range 2 {
 					for _, saw := range p.saw(func() {
-						_, err := from.unary(metadata.AppendToOutgoingContext(before(t, soon), forged...), "")
+						_, err := from.unary(metadata.AppendToOutgoingContext(etcdtest.Context(t), forged...), "")
 						require.NoError(t, err)
 					}) {
 						require.True(t, strings.HasSuffix(saw, ": "+who), "a forged caller is believed: %s, with %s, at the %s", saw, name, n.cfg.Elector.NodeID)
@@ -150,14 +149,14 @@ func TestForgedCallerIsNotBelieved(t *testing.T) {
 	} {
 		want = strings.TrimSpace(want)
 		require.Equal(t, []string{"leader: " + want, "handler: " + want}, p.saw(func() {
-			_, err := hop.unary(metadata.AppendToOutgoingContext(claiming(before(t, soon), "follower", "7"), said...), "")
+			_, err := hop.unary(metadata.AppendToOutgoingContext(claiming(etcdtest.Context(t), "follower", "7"), said...), "")
 			require.NoError(t, err)
 		}), "what an older node passes on is believed, or what a node says is not")
 	}
 
 	// A hop that is refused names nobody else than the connection does.
 	require.NotContains(t, p.saw(func() {
-		_, err := a.connect(leader, a.node("alice")).unary(metadata.AppendToOutgoingContext(claiming(before(t, soon), "follower", "7"), naming(root)...), "")
+		_, err := a.connect(leader, a.node("alice")).unary(metadata.AppendToOutgoingContext(claiming(etcdtest.Context(t), "follower", "7"), naming(root)...), "")
 		require.Equal(t, codes.PermissionDenied, status.Code(err))
 	}), "leader: root")
 }
@@ -182,7 +181,7 @@ func TestCallerOfAnUnverifiedHop(t *testing.T) {
 			from = a.connect(leader)
 		}
 		require.Equal(t, []string{"leader: nobody", "handler: nobody"}, p.saw(func() {
-			_, err := from.unary(metadata.AppendToOutgoingContext(claiming(before(t, soon), "follower", "7"), naming(root)...), "")
+			_, err := from.unary(metadata.AppendToOutgoingContext(claiming(etcdtest.Context(t), "follower", "7"), naming(root)...), "")
 			require.NoError(t, err)
 		}), "an unverified hop's caller is believed: %s", name)
 	}
@@ -201,7 +200,7 @@ func TestUnverifiedCallerIsNotPassedOn(t *testing.T) {
 	leader.leads(7, p.script("handler"))
 	follower.front.router.follow(leader.as(7))
 	require.Equal(t, []string{"follower: nobody", "leader: nobody", "handler: nobody"}, p.saw(func() {
-		_, err := a.connect(follower, newAuthority(t).node("root")).unary(before(t, soon), "")
+		_, err := a.connect(follower, newAuthority(t).node("root")).unary(etcdtest.Context(t), "")
 		require.NoError(t, err)
 	}))
 }
@@ -243,7 +242,7 @@ func hopSize(t *testing.T, callers int, secure func(a *authority, id string) fun
 	}
 	call := func() {
 		for _, n := range from {
-			_, err := n.unary(before(t, soon), "")
+			_, err := n.unary(etcdtest.Context(t), "")
 			require.NoError(t, err)
 		}
 	}
@@ -278,18 +277,17 @@ func TestCallerWithinMaxMetadata(t *testing.T) {
 	for i := range 300 {
 		names = append(names, fmt.Sprintf("name-%d.of.a.large.certificate", i))
 	}
-	key, cert := a.sign(&x509.Certificate{DNSNames: names, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, a.cert, a.key)
-	large := tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+	large := a.Issue(names...)
 	ordinary := a.node("ordinary")
 	for range 2 {
-		much := metadata.AppendToOutgoingContext(before(t, soon), "much", strings.Repeat("x", 6<<10))
+		much := metadata.AppendToOutgoingContext(etcdtest.Context(t), "much", strings.Repeat("x", 6<<10))
 		for _, n := range []*node{leader, follower} {
 			_, err := a.connect(n, ordinary).unary(much, "")
 			require.NoError(t, err)
 		}
-		_, err := a.connect(leader, large).unary(before(t, soon), "")
+		_, err := a.connect(leader, large).unary(etcdtest.Context(t), "")
 		require.NoError(t, err)
-		_, err = a.connect(follower, large).unary(before(t, soon), "")
+		_, err = a.connect(follower, large).unary(etcdtest.Context(t), "")
 		require.Equal(t, codes.Internal, status.Code(err), "%v", err)
 	}
 }

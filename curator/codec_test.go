@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/eldest-io/eldest/curator/curatorpb"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // jsonCodec is what a user might register: of gRPC's first kind, and not protocol
@@ -55,25 +56,25 @@ func TestRequirement44Codecs(t *testing.T) {
 		subtypes = nil
 		as := grpc.CallContentSubtype("eldest-json")
 		for range 2 {
-			out, err := n.unary(before(t, soon), "hello", as)
+			out, err := n.unary(etcdtest.Context(t), "hello", as)
 			require.NoError(t, err)
 			require.Equal(t, "hello", out)
 		}
-		_, err := n.unary(before(t, soon), "hello", grpc.CallContentSubtype("proto"))
+		_, err := n.unary(etcdtest.Context(t), "hello", grpc.CallContentSubtype("proto"))
 		require.NoError(t, err)
-		_, err = n.unary(before(t, soon), "hello")
+		_, err = n.unary(etcdtest.Context(t), "hello")
 		require.NoError(t, err)
 		require.Equal(t, []string{"application/grpc+eldest-json", "application/grpc+eldest-json", "application/grpc+proto", "application/grpc"}, subtypes)
-		stream := n.open(before(t, soon), bidiMethod, as)
+		stream := n.open(etcdtest.Context(t), bidiMethod, as)
 		stream.send("hello")
 		stream.expect("hello")
 		require.NoError(t, stream.CloseSend())
 		require.NoError(t, stream.end())
 
-		health, err := healthpb.NewHealthClient(n.conn).Check(before(t, soon), &healthpb.HealthCheckRequest{Service: healthAlive}, as)
+		health, err := healthpb.NewHealthClient(n.conn).Check(etcdtest.Context(t), &healthpb.HealthCheckRequest{Service: healthAlive}, as)
 		require.NoError(t, err)
 		require.Equal(t, healthpb.HealthCheckResponse_SERVING, health.GetStatus())
-		leaders, err := curatorpb.NewCuratorClient(n.conn).CurrentLeader(before(t, soon), &curatorpb.CurrentLeaderRequest{}, as)
+		leaders, err := curatorpb.NewCuratorClient(n.conn).CurrentLeader(etcdtest.Context(t), &curatorpb.CurrentLeaderRequest{}, as)
 		require.NoError(t, err)
 		told, err := leaders.Recv()
 		require.NoError(t, err)
@@ -95,13 +96,13 @@ func TestCompression(t *testing.T) {
 	everywhere(t, s, func(t *testing.T, n *node) {
 		big := strings.Repeat("eldest ", 10_000)
 		for range 2 {
-			out, err := n.unary(before(t, soon), big, grpc.UseCompressor(gzip.Name))
+			out, err := n.unary(etcdtest.Context(t), big, grpc.UseCompressor(gzip.Name))
 			require.NoError(t, err)
 			require.Equal(t, big, out)
-			_, err = n.unary(before(t, soon), "choose")
+			_, err = n.unary(etcdtest.Context(t), "choose")
 			require.NoError(t, err)
 		}
-		stream := n.open(before(t, soon), bidiMethod, grpc.UseCompressor(gzip.Name))
+		stream := n.open(etcdtest.Context(t), bidiMethod, grpc.UseCompressor(gzip.Name))
 		stream.send(big)
 		stream.expect(big)
 		require.NoError(t, stream.CloseSend())
@@ -113,7 +114,7 @@ func TestCompression(t *testing.T) {
 func TestCardinality(t *testing.T) {
 	everywhere(t, &script{unary: echo, stream: echoes}, func(t *testing.T, n *node) {
 		for _, messages := range []int{0, 2, 1, 0, 2} { // a follower knows after the first success
-			stream := n.open(before(t, soon), unaryMethod)
+			stream := n.open(etcdtest.Context(t), unaryMethod)
 			for range messages {
 				stream.send("x")
 			}
@@ -126,7 +127,7 @@ func TestCardinality(t *testing.T) {
 				require.ErrorContains(t, err, "from a caller that must send one")
 			}
 		}
-		stream := n.open(before(t, soon), serverMethod)
+		stream := n.open(etcdtest.Context(t), serverMethod)
 		require.NoError(t, stream.CloseSend())
 		require.Equal(t, codes.Internal, status.Code(stream.end()))
 	})
@@ -138,11 +139,11 @@ func TestNotDecoded(t *testing.T) {
 		return stream.SendMsg("no message")
 	}}
 	everywhere(t, s, func(t *testing.T, n *node) {
-		err := n.conn.Invoke(before(t, soon), unaryMethod, &rawMessage{0xff, 0xff}, &message{}, grpc.ForceCodec(rawMessages{}))
+		err := n.conn.Invoke(etcdtest.Context(t), unaryMethod, &rawMessage{0xff, 0xff}, &message{}, grpc.ForceCodec(rawMessages{}))
 		require.Equal(t, codes.Internal, status.Code(err), "%v", err)
-		stream := n.open(before(t, soon), bidiMethod)
+		stream := n.open(etcdtest.Context(t), bidiMethod)
 		require.Equal(t, codes.Internal, status.Code(stream.end()))
-		_, err = n.unary(before(t, soon), "") // a nil message is an empty one
+		_, err = n.unary(etcdtest.Context(t), "") // a nil message is an empty one
 		require.NoError(t, err)
 	})
 }
@@ -173,7 +174,7 @@ func TestPreparedMessages(t *testing.T) {
 		return stream.SendMsg(&m)
 	}}
 	everywhere(t, s, func(t *testing.T, n *node) {
-		stream := n.open(before(t, soon), bidiMethod)
+		stream := n.open(etcdtest.Context(t), bidiMethod)
 		stream.expect("prepared")
 		require.NoError(t, stream.end())
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // Names that a local service cannot have are refused by New. All other bad input is in tests/badinput.
@@ -96,6 +97,6 @@ func TestUnixListener(t *testing.T) {
 	to := leader.as(7)
 	to.Address = leader.cfg.Elector.Address
 	follower.front.router.follow(to)
-	_, err = follower.unary(before(t, soon), "")
+	_, err = follower.unary(etcdtest.Context(t), "")
 	require.NoError(t, err)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // While leaders come and go, refuse what comes, and let end what has begun there, no call fails:
@@ -26,7 +27,7 @@ import (
 func TestCallsGoElsewhereAsTheyCame(t *testing.T) {
 	t.Parallel()
 	p := &pool{BufferPool: mem.DefaultBufferPool()}
-	patient := func(cfg *Config) { cfg.Wait, cfg.Grace = soon, soon }
+	patient := func(cfg *Config) { cfg.Wait, cfg.Grace = etcdtest.Patience, etcdtest.Patience }
 	leaders := []*node{newNode(t, "a", patient), newNode(t, "b", patient)}
 	var refused atomic.Int64
 	follower := newNode(t, "follower", patient, p.join, func(cfg *Config) {
@@ -64,11 +65,11 @@ func TestCallsGoElsewhereAsTheyCame(t *testing.T) {
 				var err error
 				if i < 4 {
 					var out string
-					if out, err = follower.unary(before(t, soon), name); out != name {
+					if out, err = follower.unary(etcdtest.Context(t), name); out != name {
 						err = errors.Join(err, fmt.Errorf("%q instead of %q", out, name))
 					}
 				} else {
-					err = counts(before(t, soon), follower, name)
+					err = counts(etcdtest.Context(t), follower, name)
 				}
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
@@ -94,7 +95,7 @@ func TestCallsGoElsewhereAsTheyCame(t *testing.T) {
 	stop()
 	callers.Wait()
 	t.Logf("%d calls, %d were refused before they began", ended.Load(), refused.Load())
-	until(t, func() bool { calls, bytes := follower.front.lobby.load(); return calls+bytes == 0 }, "nothing is held")
+	etcdtest.Eventually(t, func() bool { calls, bytes := follower.front.lobby.load(); return calls+bytes == 0 }, "nothing is held")
 	require.Empty(t, follower.front.lobby.their)
 }
 

@@ -58,7 +58,7 @@ func run(t testing.TB, election, id string, change ...func(*Config)) *member {
 			Session: lease.Config{TTL: time.Minute}, // a busy machine costs nobody the lease
 			Backoff: func(int) time.Duration { return 10 * time.Millisecond },
 		},
-		Listener: listener, Services: scripted(id), Wait: soon,
+		Listener: listener, Services: scripted(id), Wait: etcdtest.Patience,
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -80,14 +80,14 @@ func run(t testing.TB, election, id string, change ...func(*Config)) *member {
 func (m *member) end(cause error) error {
 	m.t.Helper()
 	m.stop(cause)
-	err := take(m.t, m.done, "the end of Run")
+	err := etcdtest.Take(m.t, m.done, "the end of Run")
 	m.done <- err
 	return err
 }
 
 func (m *member) becomes(role elector.Role) elector.Status {
 	m.t.Helper()
-	s, err := m.Watch().NextWhere(before(m.t, soon), func(s elector.Status) bool { return s.Role() == role })
+	s, err := m.Watch().NextWhere(etcdtest.Context(m.t), func(s elector.Status) bool { return s.Role() == role })
 	require.NoError(m.t, err, "%s is not %v: %v", m.id, role, m.Status())
 	return s
 }
@@ -95,7 +95,7 @@ func (m *member) becomes(role elector.Role) elector.Status {
 // leadsAfter waits for a tenure later than one.
 func (m *member) leadsAfter(token eldest.Token) {
 	m.t.Helper()
-	_, err := m.Watch().NextWhere(before(m.t, soon), func(s elector.Status) bool {
+	_, err := m.Watch().NextWhere(etcdtest.Context(m.t), func(s elector.Status) bool {
 		_, next, ok := s.Own()
 		return ok && next > token
 	})
@@ -113,7 +113,7 @@ func (m *member) depose() {
 	m.t.Helper()
 	key, _, ok := m.becomes(elector.Leading).Own()
 	require.True(m.t, ok)
-	_, err := m.etcd.Delete(before(m.t, soon), key)
+	_, err := m.etcd.Delete(etcdtest.Context(m.t), key)
 	require.NoError(m.t, err)
 }
 
@@ -126,7 +126,7 @@ func TestRequirement43AnyOfThree(t *testing.T) {
 		t.Helper()
 		var said string
 		for i, m := range of {
-			out, err := m.unary(before(t, soon)) // waits until somebody leads
+			out, err := m.unary(etcdtest.Context(t)) // waits until somebody leads
 			require.NoError(t, err, m.id)
 			if i == 0 {
 				said = out
@@ -192,10 +192,10 @@ func TestRequirement41FreshForEachTenure(t *testing.T) {
 	})
 	const tenures = 5
 	for range tenures {
-		out, err := m.unary(before(t, soon))
+		out, err := m.unary(etcdtest.Context(t))
 		require.NoError(t, err)
 		require.Equal(t, "1", out)
-		stream, err := m.conn.NewStream(before(t, soon), anyStream, bidiMethod)
+		stream, err := m.conn.NewStream(etcdtest.Context(t), anyStream, bidiMethod)
 		require.NoError(t, err)
 		require.NoError(t, stream.RecvMsg(&message{}))
 		_, token, _ := m.becomes(elector.Leading).Own()
@@ -236,19 +236,19 @@ func TestRequirement45GuardRefusesOnEtcd(t *testing.T) {
 		}
 	})
 	write := func(value string) error {
-		return m.conn.Invoke(before(t, soon), unaryMethod, wrapperspb.Bytes([]byte(value)), &message{})
+		return m.conn.Invoke(etcdtest.Context(t), unaryMethod, wrapperspb.Bytes([]byte(value)), &message{})
 	}
 	require.NoError(t, write("first"))
 	_, token, _ := m.becomes(elector.Leading).Own()
 	err := write("depose")
 	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
 	require.ErrorContains(t, err, "can be retried")
-	got, err := m.etcd.Get(before(t, soon), data)
+	got, err := m.etcd.Get(etcdtest.Context(t), data)
 	require.NoError(t, err)
 	require.Equal(t, "first", string(got.Kvs[0].Value))
 	m.leadsAfter(token)
 	require.NoError(t, write("last"))
-	_, err = m.etcd.Delete(before(t, soon), data)
+	_, err = m.etcd.Delete(etcdtest.Context(t), data)
 	require.NoError(t, err)
 }
 
@@ -261,7 +261,7 @@ func TestShutdownOfALeader(t *testing.T) {
 	defer released()
 	var held atomic.Bool
 	a := run(t, election, "a", func(cfg *Config) {
-		cfg.Grace = soon
+		cfg.Grace = etcdtest.Patience
 		cfg.Services = func(_ context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			r.RegisterService(describe("test.Script"), &script{unary: func(ctx context.Context, in *message) (*message, error) {
 				close(began)
@@ -274,26 +274,26 @@ func TestShutdownOfALeader(t *testing.T) {
 	})
 	a.becomes(elector.Leading)
 	// The answer of a's that is under way may come to b after the news that b leads.
-	b := run(t, election, "b", func(cfg *Config) { cfg.Grace = soon })
+	b := run(t, election, "b", func(cfg *Config) { cfg.Grace = etcdtest.Patience })
 	b.becomes(elector.Following)
-	underway := asking(func() error { _, err := b.unary(before(t, soon)); return err })
-	take(t, began, "the handler")
-	leaders, err := b.conn.NewStream(before(t, soon), anyStream, bidiMethod)
+	underway := asking(func() error { _, err := b.unary(etcdtest.Context(t)); return err })
+	etcdtest.Take(t, began, "the handler")
+	leaders, err := b.conn.NewStream(etcdtest.Context(t), anyStream, bidiMethod)
 	require.NoError(t, err)
 	require.NoError(t, leaders.SendMsg(wrapperspb.Bytes([]byte("stream"))))
 	require.NoError(t, leaders.RecvMsg(&message{}))
 
 	cause := errors.New("enough")
 	a.stop(cause)
-	_, err = a.front.router.Reader().NextWhere(before(t, soon), func(r *route) bool { return r.tenure == nil })
+	_, err = a.front.router.Reader().NextWhere(etcdtest.Context(t), func(r *route) bool { return r.tenure == nil })
 	require.NoError(t, err)
-	late := asking(func() error { _, err := a.unary(before(t, soon)); return err })
-	until(t, func() bool { calls, _ := a.front.lobby.load(); return calls == 1 || len(late) == 1 }, "a call that has not begun waits")
+	late := asking(func() error { _, err := a.unary(etcdtest.Context(t)); return err })
+	etcdtest.Eventually(t, func() bool { calls, _ := a.front.lobby.load(); return calls == 1 || len(late) == 1 }, "a call that has not begun waits")
 	require.Empty(t, late, "a call that has not begun is refused")
 	require.Equal(t, elector.Leading, a.Status().Role())
 	released()
-	require.NoError(t, take(t, underway, "the call that was under way"))
-	require.NoError(t, take(t, late, "the call that came late: the next leader's"))
+	require.NoError(t, etcdtest.Take(t, underway, "the call that was under way"))
+	require.NoError(t, etcdtest.Take(t, late, "the call that came late: the next leader's"))
 	require.True(t, held.Load(), "leadership was given up under the handler")
 	require.Equal(t, codes.Unavailable, status.Code(leaders.RecvMsg(&message{})))
 	err = a.end(cause)
@@ -302,9 +302,9 @@ func TestShutdownOfALeader(t *testing.T) {
 	require.ErrorAs(t, err, &op)
 	require.Equal(t, election, op.Election)
 	require.Equal(t, elector.Neither, a.Status().Role())
-	_, err = a.unary(before(t, soon))
+	_, err = a.unary(etcdtest.Context(t))
 	require.Equal(t, codes.Unavailable, status.Code(err), "nobody listens")
-	out, err := b.unary(before(t, soon))
+	out, err := b.unary(etcdtest.Context(t))
 	require.NoError(t, err)
 	require.Contains(t, out, "b ")
 	require.ErrorIs(t, a.Run(context.Background()), eldest.ErrClosed)
@@ -316,7 +316,7 @@ func TestBackgroundReturns(t *testing.T) {
 	election := electionOf(t)
 	enough, began, release := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 	a := run(t, election, "a", func(cfg *Config) {
-		cfg.Grace = soon
+		cfg.Grace = etcdtest.Patience
 		cfg.Elector.Backoff = func(int) time.Duration { return time.Hour } // it stays neither, with the reason
 		cfg.Services = func(_ context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			r.RegisterService(describe("test.Script"), &script{unary: func(ctx context.Context, in *message) (*message, error) {
@@ -342,19 +342,19 @@ func TestBackgroundReturns(t *testing.T) {
 	b := run(t, election, "b")
 	b.becomes(elector.Following)
 	watch := a.Watch()
-	underway := asking(func() error { _, err := a.unary(before(t, soon)); return err })
-	take(t, began, "the handler")
+	underway := asking(func() error { _, err := a.unary(etcdtest.Context(t)); return err })
+	etcdtest.Take(t, began, "the handler")
 	close(enough)
-	_, err := a.front.router.Reader().NextWhere(before(t, soon), func(r *route) bool { return r.reason != nil })
+	_, err := a.front.router.Reader().NextWhere(etcdtest.Context(t), func(r *route) bool { return r.reason != nil })
 	require.NoError(t, err)
 	close(release)
-	require.NoError(t, take(t, underway, "the call that was under way"))
-	s, err := watch.NextWhere(before(t, soon), func(s elector.Status) bool { return s.Role() == elector.Neither })
+	require.NoError(t, etcdtest.Take(t, underway, "the call that was under way"))
+	s, err := watch.NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
 	require.NoError(t, err)
 	require.ErrorIs(t, s.Reason(), eldest.ErrResigned)
 	require.ErrorContains(t, s.Reason(), "that will do")
 	b.becomes(elector.Leading)
-	out, err := b.unary(before(t, soon))
+	out, err := b.unary(etcdtest.Context(t))
 	require.NoError(t, err)
 	require.Contains(t, out, "b ")
 }
@@ -377,18 +377,18 @@ func TestServicesThatCannotBeServed(t *testing.T) {
 				}
 				cfg.Elector.Backoff = func(int) time.Duration { return time.Hour }
 			})
-			s, err := m.Watch().NextWhere(before(t, soon), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrInvalid) })
+			s, err := m.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrInvalid) })
 			require.NoError(t, err)
 			var op *eldest.OpError
 			require.ErrorAs(t, s.Reason(), &op)
-			_, err = m.unary(before(t, 100*time.Millisecond))
+			_, err = m.unary(etcdtest.ContextFor(t, 100*time.Millisecond))
 			require.Equal(t, codes.DeadlineExceeded, status.Code(err), "calls wait for a leader")
 		})
 	}
 	m := run(t, electionOf(t), "n", func(cfg *Config) {
 		cfg.Services = func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return errDeposed }
 	})
-	_, err := m.Watch().NextWhere(before(t, soon), func(s elector.Status) bool { return errors.Is(s.Reason(), errDeposed) })
+	_, err := m.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return errors.Is(s.Reason(), errDeposed) })
 	require.NoError(t, err)
 }
 
@@ -397,7 +397,7 @@ func TestListenerFails(t *testing.T) {
 	m := run(t, electionOf(t), "n")
 	m.becomes(elector.Leading)
 	require.NoError(t, m.cfg.Listener.Close())
-	err := take(t, m.done, "the end of Run")
+	err := etcdtest.Take(t, m.done, "the end of Run")
 	m.done <- err
 	require.ErrorIs(t, err, net.ErrClosed)
 	require.Equal(t, elector.Neither, m.Status().Role())
@@ -412,18 +412,18 @@ func TestLeaderWithoutAnAddress(t *testing.T) {
 	done := asking(func() error {
 		return e.Run(ctx, func(ctx context.Context, _ *elector.Leadership) error { <-ctx.Done(); return nil })
 	})
-	_, err = e.Watch().NextWhere(before(t, soon), func(s elector.Status) bool { return s.Role() == elector.Leading })
+	_, err = e.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Leading })
 	require.NoError(t, err)
 	m := run(t, election, "n")
 	m.becomes(elector.Following)
-	unary := asking(func() error { _, err := m.unary(before(t, soon)); return err })
-	_, err = m.front.router.Reader().NextWhere(before(t, soon), func(r *route) bool {
+	unary := asking(func() error { _, err := m.unary(etcdtest.Context(t)); return err })
+	_, err = m.front.router.Reader().NextWhere(etcdtest.Context(t), func(r *route) bool {
 		return r.reason != nil && errors.Is(r.reason, eldest.ErrNoLeader)
 	})
 	require.NoError(t, err)
 	stop()
-	require.ErrorIs(t, take(t, done, "the end of the silent one"), context.Canceled)
-	require.NoError(t, take(t, unary, "an answer by the next leader"))
+	require.ErrorIs(t, etcdtest.Take(t, done, "the end of the silent one"), context.Canceled)
+	require.NoError(t, etcdtest.Take(t, unary, "an answer by the next leader"))
 }
 
 // Row 45: a leader is killed, as its follower sees it, and its lease expires. The calls
@@ -451,21 +451,21 @@ func TestRequirement45LeaderIsKilled(t *testing.T) {
 	var way network
 	b := run(t, election, "b", way.join)
 	b.becomes(elector.Following)
-	out, err := b.unary(before(t, soon))
+	out, err := b.unary(etcdtest.Context(t))
 	require.NoError(t, err)
 	require.Equal(t, "a", out)
 	inFlight := asking(func() error {
-		return b.conn.Invoke(before(t, soon), unaryMethod, wrapperspb.Bytes([]byte("wait")), &message{})
+		return b.conn.Invoke(etcdtest.Context(t), unaryMethod, wrapperspb.Bytes([]byte("wait")), &message{})
 	})
-	take(t, began, "the handler")
+	etcdtest.Take(t, began, "the handler")
 
 	way.gone.Store(true)
 	way.cut()
 	host.Cut()
-	err = take(t, inFlight, "the call in flight")
+	err = etcdtest.Take(t, inFlight, "the call in flight")
 	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
 	for calls := 0; out != "b"; calls++ {
-		out, err = b.unary(before(t, soon))
+		out, err = b.unary(etcdtest.Context(t))
 		require.NoError(t, err)
 		out = out[:1]
 		require.Less(t, calls, 3, "who answered?")

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // documented are the codes that a call may end with when nobody's request is malformed
@@ -46,13 +47,13 @@ func TestRequirement46TenThousandFlips(t *testing.T) {
 		}
 		if changed++; changed%20 == 0 { // or else hardly a call would come through
 			done := f.ended.Load()
-			until(t, func() bool { return f.ended.Load() > done+9 }, "calls go on")
+			etcdtest.Eventually(t, func() bool { return f.ended.Load() > done+9 }, "calls go on")
 		}
 	}
 	stop()
 	ended := make(chan struct{})
 	go func() { callers.Wait(); close(ended) }()
-	take(t, ended, "all calls end")
+	etcdtest.Take(t, ended, "all calls end")
 
 	counts := make(map[codes.Code]int)
 	f.codes.Range(func(c, count any) bool {

@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // everywhere runs a test at the leader and at the follower: no caller can tell.
@@ -38,15 +40,15 @@ func everywhere(t *testing.T, s *script, test func(t *testing.T, n *node), chang
 func TestRequirement43AnyNodeAnswers(t *testing.T) {
 	everywhere(t, &script{unary: echo}, func(t *testing.T, n *node) {
 		for range 10 {
-			out, err := n.unary(before(t, soon), "hello")
+			out, err := n.unary(etcdtest.Context(t), "hello")
 			require.NoError(t, err)
 			require.Equal(t, "hello", out)
 		}
 		var none message
-		err := n.conn.Invoke(before(t, soon), "/test.Script/Missing", wrapperspb.Bytes(nil), &none)
+		err := n.conn.Invoke(etcdtest.Context(t), "/test.Script/Missing", wrapperspb.Bytes(nil), &none)
 		require.Equal(t, codes.Unimplemented, status.Code(err))
 		require.ErrorContains(t, err, "unknown method Missing for service test.Script")
-		err = n.conn.Invoke(before(t, soon), "/test.Nothing/Unary", wrapperspb.Bytes(nil), &none)
+		err = n.conn.Invoke(etcdtest.Context(t), "/test.Nothing/Unary", wrapperspb.Bytes(nil), &none)
 		require.Equal(t, codes.Unimplemented, status.Code(err))
 	})
 }
@@ -58,7 +60,7 @@ func TestUnaryIsTold(t *testing.T) {
 	unary := &follower.front.router.Now().peer.unary
 	require.False(t, unary.knows(unaryMethod))
 	for _, method := range []string{bidiMethod, serverMethod, clientMethod, unaryMethod, "/test.Script/Missing"} {
-		stream := follower.open(before(t, soon), method)
+		stream := follower.open(etcdtest.Context(t), method)
 		_ = stream.SendMsg(wrapperspb.Bytes([]byte("hello"))) // however it is called
 		_ = stream.CloseSend()
 		_ = stream.end()
@@ -136,7 +138,7 @@ func TestRequirement44UnaryMetadataAndStatus(t *testing.T) {
 	}}
 	seen := make(map[string]metadata.MD)
 	everywhere(t, s, func(t *testing.T, n *node) {
-		ctx := metadata.NewOutgoingContext(before(t, soon), colours())
+		ctx := metadata.NewOutgoingContext(etcdtest.Context(t), colours())
 		for _, in := range []string{"", "fail"} {
 			var header, trailer metadata.MD
 			_, err := n.unary(ctx, in, grpc.Header(&header), grpc.Trailer(&trailer))
@@ -161,7 +163,7 @@ func TestRequirement44UnaryMetadataAndStatus(t *testing.T) {
 func TestRequirement44TrailersOnly(t *testing.T) {
 	s := &script{unary: func(context.Context, *message) (*message, error) { return nil, strange(t).Err() }}
 	everywhere(t, s, func(t *testing.T, n *node) {
-		stream := n.open(before(t, soon), unaryMethod)
+		stream := n.open(etcdtest.Context(t), unaryMethod)
 		stream.send("")
 		require.NoError(t, stream.CloseSend())
 		requireStrange(t, stream.end())
@@ -213,7 +215,7 @@ func TestRequirement44Streams(t *testing.T) {
 		return strange(t).Err()
 	}}
 	everywhere(t, s, func(t *testing.T, n *node) {
-		ctx := metadata.NewOutgoingContext(before(t, soon), colours())
+		ctx := metadata.NewOutgoingContext(etcdtest.Context(t), colours())
 		for _, method := range []string{clientMethod, serverMethod, bidiMethod} {
 			stream := n.open(ctx, method)
 			switch method {
@@ -261,7 +263,7 @@ func TestRequirement44HeaderAtOnce(t *testing.T) {
 		return nil
 	}}
 	everywhere(t, s, func(t *testing.T, n *node) {
-		stream := n.open(before(t, soon), bidiMethod)
+		stream := n.open(etcdtest.Context(t), bidiMethod)
 		header, err := stream.Header()
 		require.NoError(t, err)
 		requireColours(t, header, "header")
@@ -287,13 +289,13 @@ func TestRequirement44HalfClose(t *testing.T) {
 		return replies(stream, "after")
 	}}
 	everywhere(t, s, func(t *testing.T, n *node) {
-		stream := n.open(before(t, soon), bidiMethod)
+		stream := n.open(etcdtest.Context(t), bidiMethod)
 		stream.send("")
 		require.NoError(t, stream.CloseSend())
 		stream.expect("after")
 		require.NoError(t, stream.end())
 
-		stream = n.open(before(t, soon), bidiMethod)
+		stream = n.open(etcdtest.Context(t), bidiMethod)
 		stream.send("enough")
 		requireStrange(t, stream.end())
 	})
@@ -310,23 +312,23 @@ func TestRequirement44CancelAndDeadline(t *testing.T) {
 		return nil, ctx.Err()
 	}}
 	everywhere(t, s, func(t *testing.T, n *node) {
-		ctx, cancel := context.WithCancel(before(t, soon))
+		ctx, cancel := context.WithCancel(etcdtest.Context(t))
 		code := make(chan codes.Code, 1)
 		go func() {
 			_, err := n.unary(ctx, "")
 			code <- status.Code(err)
 		}()
-		take(t, began, "the handler")
+		etcdtest.Take(t, began, "the handler")
 		cancel()
-		require.Equal(t, codes.Canceled, take(t, code, "the caller"))
-		require.ErrorIs(t, take(t, ended, "the handler's end"), context.Canceled)
+		require.Equal(t, codes.Canceled, etcdtest.Take(t, code, "the caller"))
+		require.ErrorIs(t, etcdtest.Take(t, ended, "the handler's end"), context.Canceled)
 
-		short, cancel := context.WithTimeout(before(t, soon), 4*time.Second) // the handler begins before that
+		short, cancel := context.WithTimeout(etcdtest.Context(t), 4*time.Second) // the handler begins before that
 		defer cancel()
 		_, err := n.unary(short, "")
 		require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
-		take(t, began, "the handler")
-		require.Error(t, take(t, ended, "the handler's end"))
+		etcdtest.Take(t, began, "the handler")
+		require.Error(t, etcdtest.Take(t, ended, "the handler's end"))
 	})
 }
 
@@ -342,7 +344,7 @@ func TestPeerOfACall(t *testing.T) {
 	}}
 	everywhere(t, s, func(t *testing.T, n *node) {
 		from = ""
-		_, err := n.unary(before(t, soon), "")
+		_, err := n.unary(etcdtest.Context(t), "")
 		require.NoError(t, err)
 		require.Contains(t, from, "127.0.0.1:")
 	})
@@ -364,7 +366,7 @@ func TestRow58OddMetadata(t *testing.T) {
 	seen := make(map[string]metadata.MD)
 	everywhere(t, s, func(t *testing.T, n *node) {
 		for range 2 { // before it is known to be unary, and after
-			request, err := http.NewRequestWithContext(before(t, soon), http.MethodPost, "http://"+n.address+unaryMethod, bytes.NewReader(onWire(0, wrapped("hello"))))
+			request, err := http.NewRequestWithContext(etcdtest.Context(t), http.MethodPost, "http://"+n.address+unaryMethod, bytes.NewReader(onWire(0, wrapped("hello"))))
 			require.NoError(t, err)
 			request.Host = "called.test"
 			request.Header = http.Header{"content-type": {"application/grpc"}, "te": {"trailers"}, "user-agent": {"ähm"}, "grpc-accept-encoding": {"gzip"}}
@@ -396,9 +398,9 @@ func TestRow58OddMetadata(t *testing.T) {
 func TestRow58OddMetadataComesInPairs(t *testing.T) {
 	n := newNode(t, "n")
 	n.leads(7, &script{unary: echo})
-	_, err := n.unary(metadata.AppendToOutgoingContext(claiming(before(t, soon), "x", "7"), oddKey, "key"), "")
+	_, err := n.unary(metadata.AppendToOutgoingContext(claiming(etcdtest.Context(t), "x", "7"), oddKey, "key"), "")
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	require.Zero(t, n.calls.Load())
-	_, err = n.unary(metadata.AppendToOutgoingContext(before(t, soon), oddKey, "key"), "")
+	_, err = n.unary(metadata.AppendToOutgoingContext(etcdtest.Context(t), oddKey, "key"), "")
 	require.NoError(t, err, "a caller's, without a hop, is nobody's")
 }

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // sketch is a call and how the handler answers it, as the fuzzer makes them up.
@@ -106,7 +108,7 @@ func (r *recorder) call(t *testing.T, conn *grpc.ClientConn, s sketch) account {
 	t.Helper()
 	r.begin(s)
 	ctx := metadata.NewOutgoingContext(t.Context(), metadata.MD{s.key: {s.value, s.value}, "c-bin": {string(s.binary)}})
-	hanging := time.AfterFunc(soon, func() { panic("the call hangs") }) // its context is part of what is tested
+	hanging := time.AfterFunc(etcdtest.Patience, func() { panic("the call hangs") }) // its context is part of what is tested
 	defer hanging.Stop()
 	if s.deadline {
 		var cancel context.CancelFunc

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // onWire is one gRPC message as it stands in the body of a request.
@@ -42,7 +44,7 @@ func plainHTTP(t testing.TB) *http.Client {
 	transport := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true}
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: soon}
+	return &http.Client{Transport: transport, Timeout: etcdtest.Patience}
 }
 
 // post sends a body to a method, and returns gRPC's status of the answer.
@@ -115,7 +117,7 @@ func FuzzWire(f *testing.F) {
 			require.Equal(t, one, other)
 		}
 		for _, n := range []*node{leader, follower} {
-			out, err := n.unary(before(t, soon), "still there")
+			out, err := n.unary(etcdtest.Context(t), "still there")
 			require.NoError(t, err)
 			require.Equal(t, "still there", out)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // A panic in a handler reaches the interceptors in front, as in gRPC, although it was on
@@ -35,11 +36,11 @@ func TestPanicReachesTheInterceptors(t *testing.T) {
 	s := &script{unary: func(context.Context, *message) (*message, error) { panic("oh") }, stream: func(grpc.ServerStream) error { panic(errDeposed) }}
 	n := newNode(t, "n", func(cfg *Config) { cfg.ServerOptions = append(cfg.ServerOptions, grpc.StreamInterceptor(recovering)) })
 	tenure := n.leads(7, s)
-	_, err := n.unary(before(t, soon), "")
+	_, err := n.unary(etcdtest.Context(t), "")
 	require.Equal(t, codes.DataLoss, status.Code(err))
 	require.ErrorContains(t, err, "recovered from oh")
 	require.ErrorContains(t, err, "TestPanicReachesTheInterceptors.func", "where was it?")
-	require.Equal(t, codes.DataLoss, status.Code(n.open(before(t, soon), bidiMethod).end()))
+	require.Equal(t, codes.DataLoss, status.Code(n.open(etcdtest.Context(t), bidiMethod).end()))
 	require.ErrorIs(t, recovered.(error), errDeposed)
 	n.loses(tenure, errDeposed) // and nothing of them is left in it
 }
@@ -52,7 +53,7 @@ func TestPanicEndsTheProcess(t *testing.T) {
 		t.Fatal("still here")
 	}
 	for _, how := range []string{"awaited", "abandoned"} {
-		run := exec.CommandContext(before(t, soon), os.Args[0], "-test.run=^TestPanicEndsTheProcess$")
+		run := exec.CommandContext(etcdtest.Context(t), os.Args[0], "-test.run=^TestPanicEndsTheProcess$")
 		run.Env = append(os.Environ(), "ELDEST_TEST_PANIC="+how)
 		out, err := run.CombinedOutput()
 		var exit *exec.ExitError
@@ -71,21 +72,21 @@ func panics(t *testing.T, how string) {
 		<-release
 		panic("oh")
 	}})
-	done := asking(func() error { _, err := n.unary(before(t, soon), ""); return err })
-	take(t, began, "the handler")
+	done := asking(func() error { _, err := n.unary(etcdtest.Context(t), ""); return err })
+	etcdtest.Take(t, began, "the handler")
 	if how == "abandoned" {
 		go n.loses(tenure, errDeposed)
-		requireRetry(t, take(t, done, "the answer"))
+		requireRetry(t, etcdtest.Take(t, done, "the answer"))
 	}
 	close(release)
-	take(t, make(chan struct{}), "the end")
+	etcdtest.Take(t, make(chan struct{}), "the end")
 }
 
 // A handler that ends its goroutine has answered nothing.
 func TestGoexitInAHandler(t *testing.T) {
 	n := newNode(t, "n")
 	n.leads(7, &script{unary: func(context.Context, *message) (*message, error) { runtime.Goexit(); return nil, nil }})
-	_, err := n.unary(before(t, soon), "")
+	_, err := n.unary(etcdtest.Context(t), "")
 	require.Equal(t, codes.Internal, status.Code(err))
 }
 
@@ -102,10 +103,10 @@ func TestInterceptors(t *testing.T) {
 		if n.cfg.Elector.NodeID == "follower" {
 			nodes = 2
 		}
-		_, err := n.unary(before(t, soon), "hello")
+		_, err := n.unary(etcdtest.Context(t), "hello")
 		require.NoError(t, err)
 		require.Equal(t, []int64{nodes, 1, 0}, []int64{front.Load(), unary.Load(), stream.Load()})
-		f := n.open(before(t, soon), bidiMethod)
+		f := n.open(etcdtest.Context(t), bidiMethod)
 		f.send("hello")
 		f.expect("hello")
 		require.NoError(t, f.CloseSend())
@@ -141,17 +142,17 @@ func TestLocalServices(t *testing.T) {
 	everywhere(t, &script{unary: echo}, func(t *testing.T, n *node) {
 		unary.Store(0)
 		var out message
-		require.NoError(t, n.conn.Invoke(before(t, soon), "/test.Local/Unary", &message{}, &out))
+		require.NoError(t, n.conn.Invoke(etcdtest.Context(t), "/test.Local/Unary", &message{}, &out))
 		require.Equal(t, "own", string(out.GetValue()))
 		require.EqualValues(t, 1, unary.Load())
 		for _, method := range []string{"/test.Local/Bidi", "/test.Local/Server"} {
-			stream := n.open(before(t, soon), method)
+			stream := n.open(etcdtest.Context(t), method)
 			stream.send("hello")
 			require.NoError(t, stream.CloseSend())
 			stream.expect("hello")
 			require.NoError(t, stream.end())
 		}
-		err := n.conn.Invoke(before(t, soon), "/test.Local/Missing", &message{}, &out)
+		err := n.conn.Invoke(etcdtest.Context(t), "/test.Local/Missing", &message{}, &out)
 		require.Equal(t, codes.Unimplemented, status.Code(err))
 		n.front.local.RegisterService(describe("test.Late"), own) // gRPC would end the process
 		require.NotContains(t, n.front.local.GetServiceInfo(), "test.Late")
@@ -198,12 +199,12 @@ func TestInterceptorOfMessages(t *testing.T) {
 		}))
 	})
 	follower.front.router.follow(leader.as(7))
-	stream := follower.open(before(t, soon), bidiMethod)
+	stream := follower.open(etcdtest.Context(t), bidiMethod)
 	stream.send("first")
 	stream.expect("first")
 	stream.send("second")
 	require.Equal(t, codes.PermissionDenied, status.Code(stream.end()))
-	require.Equal(t, codes.Canceled, status.Code(take(t, ended, "the handler's end")))
+	require.Equal(t, codes.Canceled, status.Code(etcdtest.Take(t, ended, "the handler's end")))
 }
 
 // The end of a front waits for everything that it has started.
@@ -221,7 +222,7 @@ func TestCloseWaits(t *testing.T) {
 	case <-time.After(20 * time.Millisecond):
 	}
 	close(release)
-	take(t, closed, "the end")
+	etcdtest.Take(t, closed, "the end")
 }
 
 // A local handler that ignores the end of its call does not keep Run from returning.
@@ -250,11 +251,11 @@ func TestStubbornLocalHandler(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := asking(func() error { return c.Run(ctx) })
 	conn := dialTo(t, listener.Addr().String())
-	_, err = conn.NewStream(before(t, soon), anyStream, "/test.Local/Bidi")
+	_, err = conn.NewStream(etcdtest.Context(t), anyStream, "/test.Local/Bidi")
 	require.NoError(t, err)
-	take(t, began, "the handler")
+	etcdtest.Take(t, began, "the handler")
 	stop()
-	err = take(t, done, "the end of Run")
+	err = etcdtest.Take(t, done, "the end of Run")
 	require.ErrorIs(t, err, eldest.ErrStuck)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, conn.Close())

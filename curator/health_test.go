@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 const (
@@ -21,11 +22,11 @@ const (
 // healthy asks one node for all its names, one by one and as a list.
 func healthy(t testing.TB, p *speaker) (all, leader, alive bool) {
 	t.Helper()
-	list, err := p.health().List(before(t, soon), &healthpb.HealthListRequest{})
+	list, err := p.health().List(etcdtest.Context(t), &healthpb.HealthListRequest{})
 	require.NoError(t, err)
 	require.Len(t, list.GetStatuses(), 4)
 	is := func(name string) bool {
-		r, err := p.health().Check(before(t, soon), &healthpb.HealthCheckRequest{Service: name})
+		r, err := p.health().Check(etcdtest.Context(t), &healthpb.HealthCheckRequest{Service: name})
 		require.NoError(t, err)
 		require.Equal(t, r.GetStatus(), list.GetStatuses()[name].GetStatus(), "%q", name)
 		return r.GetStatus() == serving
@@ -54,7 +55,7 @@ func TestRequirement53HealthOfRoles(t *testing.T) {
 	b.becomes(t, elector.Leading)
 	requireHealth(t, a, false, false, true)
 	requireHealth(t, b, true, true, true)
-	_, err := b.health().Check(before(t, soon), &healthpb.HealthCheckRequest{Service: "who?"})
+	_, err := b.health().Check(etcdtest.Context(t), &healthpb.HealthCheckRequest{Service: "who?"})
 	require.Equal(t, codes.NotFound, status.Code(err))
 	b.stopping()
 	requireHealth(t, b, false, false, true)
@@ -81,7 +82,7 @@ type watched struct {
 
 func watchHealth(t testing.TB, p *speaker, name string) watched {
 	t.Helper()
-	stream, err := p.health().Watch(before(t, soon), &healthpb.HealthCheckRequest{Service: name})
+	stream, err := p.health().Watch(etcdtest.Context(t), &healthpb.HealthCheckRequest{Service: name})
 	require.NoError(t, err)
 	return watched{t, stream}
 }
@@ -116,7 +117,7 @@ func TestHealthWatch(t *testing.T) {
 	go func() { b.server.GracefulStop(); close(stopped) }()
 	select {
 	case <-stopped:
-	case <-time.After(soon):
+	case <-time.After(etcdtest.Patience):
 		require.Fail(t, "the server waits for its streams")
 	}
 	require.Equal(t, notServing, leader.next(), "the last word of a node that stops")

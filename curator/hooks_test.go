@@ -38,7 +38,7 @@ func (e *events) hooks(cfg *Config) {
 func (e *events) next(t *testing.T) CallEvent {
 	t.Helper()
 	var all []CallEvent
-	until(t, func() bool {
+	etcdtest.Eventually(t, func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		all = e.all
@@ -56,7 +56,7 @@ func (e *events) next(t *testing.T) CallEvent {
 // call that is tried again and again the leader is told each time.
 func (e *events) last(t *testing.T) CallEvent {
 	t.Helper()
-	until(t, func() bool { e.mu.Lock(); defer e.mu.Unlock(); return len(e.all) > 0 }, "an event")
+	etcdtest.Eventually(t, func() bool { e.mu.Lock(); defer e.mu.Unlock(); return len(e.all) > 0 }, "an event")
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	last := e.all[len(e.all)-1]
@@ -101,7 +101,7 @@ func TestHooksOfAnsweredCalls(t *testing.T) {
 		return in, nil
 	}})
 	for in, code := range map[string]codes.Code{"yes": codes.OK, "no": codes.AlreadyExists} {
-		_, err := leader.unary(before(t, soon), in)
+		_, err := leader.unary(etcdtest.Context(t), in)
 		require.Equal(t, code, status.Code(err))
 		e := leader.events.next(t)
 		e.is(t, WayServed, code, 0)
@@ -110,7 +110,7 @@ func TestHooksOfAnsweredCalls(t *testing.T) {
 		require.Equal(t, 1, e.Attempts)
 		require.Positive(t, e.Took)
 		for range 2 { // as one of two pumps, and as one message each way
-			_, err = follower.unary(before(t, soon), in)
+			_, err = follower.unary(etcdtest.Context(t), in)
 			require.Equal(t, code, status.Code(err))
 			e = follower.events.next(t)
 			e.is(t, WayForwarded, code, 0)
@@ -121,7 +121,7 @@ func TestHooksOfAnsweredCalls(t *testing.T) {
 			require.True(t, e.Hop)
 		}
 	}
-	stream := follower.open(before(t, soon), bidiMethod)
+	stream := follower.open(etcdtest.Context(t), bidiMethod)
 	stream.send("hello")
 	stream.expect("hello")
 	require.Equal(t, Load{Forwarding: 1}, follower.Load(), "this call and no other is under way")
@@ -133,14 +133,14 @@ func TestHooksOfAnsweredCalls(t *testing.T) {
 	require.Equal(t, Load{}, follower.Load(), "no call is under way")
 	require.Equal(t, Load{}, leader.Load(), "no call is under way")
 
-	err := leader.conn.Invoke(before(t, soon), "/nobody.Knows/It", &message{}, &message{})
+	err := leader.conn.Invoke(etcdtest.Context(t), "/nobody.Knows/It", &message{}, &message{})
 	require.Equal(t, codes.Unimplemented, status.Code(err))
 	leader.events.next(t).is(t, WayServed, codes.Unimplemented, 0)
 
 	// What every node answers itself is not the elected service.
-	err = leader.conn.Invoke(before(t, soon), "/grpc.health.v1.Health/Check", &message{}, &message{})
+	err = leader.conn.Invoke(etcdtest.Context(t), "/grpc.health.v1.Health/Check", &message{}, &message{})
 	require.Equal(t, codes.OK, status.Code(err))
-	err = leader.conn.Invoke(before(t, soon), "/grpc.health.v1.Health/Nothing", &message{}, &message{})
+	err = leader.conn.Invoke(etcdtest.Context(t), "/grpc.health.v1.Health/Nothing", &message{}, &message{})
 	require.Equal(t, codes.Unimplemented, status.Code(err))
 	require.Empty(t, leader.events.all)
 }
@@ -152,7 +152,7 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 	short := func(cfg *Config) { cfg.Wait = 50 * time.Millisecond }
 	t.Run("no leader", func(t *testing.T) {
 		n := newListened(t, "n", short)
-		_, err := n.unary(before(t, soon), "")
+		_, err := n.unary(etcdtest.Context(t), "")
 		requireRetry(t, err)
 		e := n.events.next(t)
 		e.is(t, WayRefused, codes.Unavailable, RefusalNoLeader)
@@ -161,7 +161,7 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 	})
 	t.Run("no leader in the caller's time", func(t *testing.T) {
 		n := newListened(t, "n")
-		_, err := n.unary(before(t, 50*time.Millisecond), "")
+		_, err := n.unary(etcdtest.ContextFor(t, 50*time.Millisecond), "")
 		require.Equal(t, codes.DeadlineExceeded, status.Code(err))
 		e := n.events.next(t)
 		require.Contains(t, []codes.Code{codes.DeadlineExceeded, codes.Canceled}, e.Code)
@@ -173,13 +173,13 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 		gone.NodeID, gone.Instance, gone.Address = "gone", "", etcdtest.Nowhere(t)
 		n.front.router.follow(gone)
 		for range 2 { // as one of two pumps, and as one message each way
-			_, err := n.unary(before(t, soon), "")
+			_, err := n.unary(etcdtest.Context(t), "")
 			requireRetry(t, err)
 			e := n.events.next(t)
 			e.is(t, WayRefused, codes.Unavailable, RefusalUnreachable)
 			require.Positive(t, e.Attempts)
 			require.GreaterOrEqual(t, e.Waited, 500*time.Millisecond)
-			_, err = n.unary(before(t, 100*time.Millisecond), "")
+			_, err = n.unary(etcdtest.ContextFor(t, 100*time.Millisecond), "")
 			require.Equal(t, codes.DeadlineExceeded, status.Code(err))
 			e = n.events.next(t)
 			e.is(t, WayRefused, e.Code, RefusalUnreachable)
@@ -187,34 +187,34 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 		}
 		gone.Token, gone.Address = 8, "no address:\x00"
 		n.front.router.follow(gone)
-		_, err := n.unary(before(t, soon), "")
+		_, err := n.unary(etcdtest.Context(t), "")
 		requireRetry(t, err)
 		n.events.next(t).is(t, WayRefused, codes.Unavailable, RefusalUnreachable)
 	})
 	t.Run("connection lost", func(t *testing.T) {
 		var way network
 		leader, follower := listenedPair(t, ending, way.join)
-		done := asking(func() error { _, err := follower.unary(before(t, soon), ""); return err })
-		take(t, began, "the handler")
+		done := asking(func() error { _, err := follower.unary(etcdtest.Context(t), ""); return err })
+		etcdtest.Take(t, began, "the handler")
 		way.cut()
-		requireRetry(t, take(t, done, "the answer"))
+		requireRetry(t, etcdtest.Take(t, done, "the answer"))
 		follower.events.next(t).is(t, WayForwarded, codes.Unavailable, RefusalConnectionLost)
 		leader.events.next(t).is(t, WayServed, codes.Canceled, 0) // for the leader it is the caller who went away
 	})
 	t.Run("tenure ended", func(t *testing.T) {
 		leader, follower := listenedPair(t, ending)
-		done := asking(func() error { _, err := follower.unary(before(t, soon), ""); return err })
-		take(t, began, "the handler")
+		done := asking(func() error { _, err := follower.unary(etcdtest.Context(t), ""); return err })
+		etcdtest.Take(t, began, "the handler")
 		leader.loses(leader.front.router.Now().tenure, errDeposed)
-		requireRetry(t, take(t, done, "the answer"))
+		requireRetry(t, etcdtest.Take(t, done, "the answer"))
 		follower.events.next(t).is(t, WayForwarded, codes.Unavailable, RefusalTenureEnded)
 		leader.events.next(t).is(t, WayServed, codes.Unavailable, RefusalTenureEnded)
 		// The reason is between the nodes.
 		tenure := leader.leads(9, ending)
 		follower.front.router.follow(leader.as(9))
-		stream := follower.open(before(t, soon), bidiMethod)
+		stream := follower.open(etcdtest.Context(t), bidiMethod)
 		stream.expect("begun")
-		take(t, began, "the handler")
+		etcdtest.Take(t, began, "the handler")
 		leader.loses(tenure, errDeposed)
 		requireRetry(t, stream.end())
 		for key := range stream.Trailer() {
@@ -224,7 +224,7 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 	t.Run("wrong node", func(t *testing.T) {
 		leader, follower := listenedPair(t, ending, func(cfg *Config) { cfg.Wait = 500 * time.Millisecond })
 		follower.front.router.follow(leader.as(6))
-		_, err := follower.unary(before(t, soon), "")
+		_, err := follower.unary(etcdtest.Context(t), "")
 		requireRetry(t, err)
 		follower.events.next(t).is(t, WayRefused, codes.Unavailable, RefusalWrongNode)
 		e := leader.events.last(t)
@@ -235,34 +235,34 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 		leader, follower := listenedPair(t, ending, func(cfg *Config) { cfg.Wait = 50 * time.Millisecond })
 		tenure := leader.front.router.stop(fmt.Errorf("%w: stopping", eldest.ErrClosed))
 		defer tenure.finish(errDeposed)
-		_, err := leader.unary(before(t, soon), "")
+		_, err := leader.unary(etcdtest.Context(t), "")
 		requireRetry(t, err)
 		leader.events.next(t).is(t, WayRefused, codes.Unavailable, RefusalStopping)
-		_, err = follower.unary(before(t, soon), "")
+		_, err = follower.unary(etcdtest.Context(t), "")
 		requireRetry(t, err)
 		e := follower.events.next(t)
 		require.Contains(t, []Refusal{RefusalStopping, RefusalNoLeader}, e.Refusal, "or it was told before")
 		e.is(t, WayRefused, codes.Unavailable, e.Refusal)
 	})
 	t.Run("busy", func(t *testing.T) {
-		n := newListened(t, "n", func(cfg *Config) { cfg.Wait, cfg.MaxWaiting = soon, 1 })
-		ctx, cancel := context.WithCancel(before(t, soon))
+		n := newListened(t, "n", func(cfg *Config) { cfg.Wait, cfg.MaxWaiting = etcdtest.Patience, 1 })
+		ctx, cancel := context.WithCancel(etcdtest.Context(t))
 		waits := asking(func() error { _, err := n.unary(ctx, ""); return err })
-		until(t, func() bool { calls, _ := n.front.lobby.load(); return calls == 1 }, "one waits")
-		_, err := n.unary(before(t, soon), "")
+		etcdtest.Eventually(t, func() bool { calls, _ := n.front.lobby.load(); return calls == 1 }, "one waits")
+		_, err := n.unary(etcdtest.Context(t), "")
 		require.Equal(t, codes.ResourceExhausted, status.Code(err))
 		n.events.next(t).is(t, WayRefused, codes.ResourceExhausted, RefusalBusy)
 		cancel()
-		require.Equal(t, codes.Canceled, status.Code(take(t, waits, "its end")))
+		require.Equal(t, codes.Canceled, status.Code(etcdtest.Take(t, waits, "its end")))
 	})
 	t.Run("the caller's own end is no refusal", func(t *testing.T) {
 		leader, follower := listenedPair(t, ending)
 		for _, n := range []listened{leader, follower} {
-			ctx, cancel := context.WithCancel(before(t, soon))
+			ctx, cancel := context.WithCancel(etcdtest.Context(t))
 			done := asking(func() error { _, err := n.unary(ctx, ""); return err })
-			take(t, began, "the handler")
+			etcdtest.Take(t, began, "the handler")
 			cancel()
-			require.Equal(t, codes.Canceled, status.Code(take(t, done, "the answer")))
+			require.Equal(t, codes.Canceled, status.Code(etcdtest.Take(t, done, "the answer")))
 			way := WayServed
 			if n == follower {
 				way = WayForwarded
@@ -281,7 +281,7 @@ func TestHooksBelieveTheLeaderOnly(t *testing.T) {
 		return in, refusal{election: "test", token: 7, untouched: true, why: "says another one"}.err()
 	}})
 	for _, n := range []listened{leader, follower} {
-		_, err := n.unary(before(t, soon), "")
+		_, err := n.unary(etcdtest.Context(t), "")
 		require.Equal(t, codes.Unavailable, status.Code(err))
 		e := n.events.next(t)
 		e.is(t, e.Way, codes.Unavailable, 0)
@@ -290,15 +290,15 @@ func TestHooksBelieveTheLeaderOnly(t *testing.T) {
 
 // A call counts in one stage at a time, and what is held for it while it waits.
 func TestLoad(t *testing.T) {
-	n := newListened(t, "n", func(cfg *Config) { cfg.Wait = soon })
+	n := newListened(t, "n", func(cfg *Config) { cfg.Wait = etcdtest.Patience })
 	require.Equal(t, Load{}, n.Load())
 	is := func(want Load) {
 		t.Helper()
-		until(t, func() bool { return n.Load() == want }, fmt.Sprintf("%+v", want))
+		etcdtest.Eventually(t, func() bool { return n.Load() == want }, fmt.Sprintf("%+v", want))
 	}
 	in := strings.Repeat("x", 1000)
 	call := func() <-chan error {
-		return asking(func() error { _, err := n.unary(before(t, soon), in); return err })
+		return asking(func() error { _, err := n.unary(etcdtest.Context(t), in); return err })
 	}
 	first := call()
 	is(Load{Waiting: 1})
@@ -306,26 +306,26 @@ func TestLoad(t *testing.T) {
 	lame.lame(t, &script{unary: echo})
 	n.front.router.follow(lame.as(7))
 	second := call() // whose message this node has received by now
-	until(t, func() bool { l := n.Load(); return l.Waiting == 2 && l.Held >= 1000 }, "both wait, and a message is held")
+	etcdtest.Eventually(t, func() bool { l := n.Load(); return l.Waiting == 2 && l.Held >= 1000 }, "both wait, and a message is held")
 
 	s, began := waiting()
 	leader := newNode(t, "leader")
 	leader.leads(8, s)
 	n.front.router.follow(leader.as(8))
-	take(t, began, "a handler")
-	take(t, began, "the other")
+	etcdtest.Take(t, began, "a handler")
+	etcdtest.Take(t, began, "the other")
 	is(Load{Forwarding: 2, Held: 2 * 1003}) // until it is known that they have begun
 	leader.loses(leader.front.router.Now().tenure, errDeposed)
-	requireRetry(t, take(t, first, "the first"))
-	requireRetry(t, take(t, second, "the second"))
+	requireRetry(t, etcdtest.Take(t, first, "the first"))
+	requireRetry(t, etcdtest.Take(t, second, "the second"))
 	is(Load{})
 
 	tenure := n.leads(9, s)
 	third := call()
-	take(t, began, "a handler")
+	etcdtest.Take(t, began, "a handler")
 	is(Load{Serving: 1})
 	n.loses(tenure, errDeposed)
-	requireRetry(t, take(t, third, "the third"))
+	requireRetry(t, etcdtest.Take(t, third, "the third"))
 	is(Load{})
 }
 
@@ -355,13 +355,13 @@ func TestHooksAndPanics(t *testing.T) {
 		}
 		return in, nil
 	}})
-	_, err := n.unary(before(t, soon), "the handler's")
+	_, err := n.unary(etcdtest.Context(t), "the handler's")
 	require.Equal(t, codes.Internal, status.Code(err))
 	e.next(t).is(t, WayServed, codes.Unknown, 0)
-	require.Contains(t, fmt.Sprint(take(t, recovered, "the panic")), "the handler's")
-	_, err = n.unary(before(t, soon), "")
+	require.Contains(t, fmt.Sprint(etcdtest.Take(t, recovered, "the panic")), "the handler's")
+	_, err = n.unary(etcdtest.Context(t), "")
 	require.Equal(t, codes.Internal, status.Code(err))
-	require.Equal(t, "the hook's", take(t, recovered, "the panic"))
+	require.Equal(t, "the hook's", etcdtest.Take(t, recovered, "the panic"))
 	require.Equal(t, Load{}, n.Load())
 }
 
@@ -389,7 +389,7 @@ func TestHooksAddUp(t *testing.T) {
 	for i, n := range []*node{a, b, a, b} {
 		callers.Go(func() {
 			for ctx.Err() == nil {
-				_, err := n.unary(before(t, soon), "x")
+				_, err := n.unary(etcdtest.Context(t), "x")
 				count, _ := seen[i%2].LoadOrStore(status.Code(err), &atomic.Int64{})
 				count.(*atomic.Int64).Add(1)
 				ended.Add(1)
@@ -405,7 +405,7 @@ func TestHooksAddUp(t *testing.T) {
 			other.front.router.follow(n.as(token))
 			// The next leads a moment before this one knows that it has lost, or after.
 			done := ended.Load()
-			until(t, func() bool { return ended.Load() > done+3 || n.busy(tenure) > 2 }, "calls go on")
+			etcdtest.Eventually(t, func() bool { return ended.Load() > done+3 || n.busy(tenure) > 2 }, "calls go on")
 			if rand.N(3) == 0 {
 				other.front.router.neither(errors.New("not known"))
 			}
@@ -417,7 +417,7 @@ func TestHooksAddUp(t *testing.T) {
 	b.front.router.follow(a.as(token + 2))
 	all := make(chan struct{})
 	go func() { callers.Wait(); close(all) }()
-	take(t, all, "all calls end")
+	etcdtest.Take(t, all, "all calls end")
 	a.loses(last, errDeposed)
 
 	for i, n := range []*node{a, b} {

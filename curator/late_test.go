@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // A handler that met the end of the tenure in a receive, read from the clock, and returns it
@@ -23,11 +25,11 @@ func TestEndOfTheTenureIsMetTwice(t *testing.T) {
 	var past atomic.Bool
 	tenure.holds = func() bool { return !past.Load() }
 	n.front.router.lead(tenure)
-	call := n.open(before(t, soon), bidiMethod)
-	require.Eventually(t, func() bool { return n.calls.Load() == 1 }, soon, soon/1e4)
+	call := n.open(etcdtest.Context(t), bidiMethod)
+	require.Eventually(t, func() bool { return n.calls.Load() == 1 }, etcdtest.Patience, etcdtest.Patience/1e4)
 	past.Store(true)
 	call.send("late")
-	take(t, late, "the receive")
+	etcdtest.Take(t, late, "the receive")
 	n.loses(tenure, errDeposed)
 	requireRetry(t, call.end())
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // Whoever asks for no limits has some; and what cannot be one is refused.
@@ -40,8 +41,8 @@ func sized(t *testing.T, n *node, size int, options ...grpc.CallOption) []codes.
 	t.Helper()
 	payload := strings.Repeat("x", size-1-protowire.SizeVarint(uint64(size-2)))
 	require.True(t, len(wrapped(payload)) == size) // not Len: that prints all of it
-	_, err := n.unary(before(t, soon), payload, append(options, grpc.MaxCallRecvMsgSize(math.MaxInt))...)
-	stream := n.open(before(t, soon), bidiMethod, append(options, grpc.MaxCallRecvMsgSize(math.MaxInt))...)
+	_, err := n.unary(etcdtest.Context(t), payload, append(options, grpc.MaxCallRecvMsgSize(math.MaxInt))...)
+	stream := n.open(etcdtest.Context(t), bidiMethod, append(options, grpc.MaxCallRecvMsgSize(math.MaxInt))...)
 	stream.send("first")
 	stream.expect("first")
 	_ = stream.SendMsg(&message{Value: []byte(payload)}) // the stream's end says what became of it
@@ -121,10 +122,10 @@ func TestMaxMetadata(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			everywhere(t, s, func(t *testing.T, n *node) {
 				for range 2 {
-					fits := metadata.AppendToOutgoingContext(before(t, soon), "much", strings.Repeat("x", limit-2048))
+					fits := metadata.AppendToOutgoingContext(etcdtest.Context(t), "much", strings.Repeat("x", limit-2048))
 					_, err := n.unary(fits, "")
 					require.NoError(t, err)
-					over := metadata.AppendToOutgoingContext(before(t, soon), "much", strings.Repeat("x", limit))
+					over := metadata.AppendToOutgoingContext(etcdtest.Context(t), "much", strings.Repeat("x", limit))
 					_, err = n.unary(over, "")
 					require.Equal(t, codes.Internal, status.Code(err), "%v", err)
 				}
@@ -147,20 +148,20 @@ func TestMaxStreams(t *testing.T) {
 	for _, n := range []*node{leader, follower} {
 		var taken []*flow
 		for range 2 {
-			f := n.open(before(t, soon), bidiMethod)
+			f := n.open(etcdtest.Context(t), bidiMethod)
 			f.send("hello")
 			f.expect("hello")
 			taken = append(taken, f)
 		}
-		_, err := n.unary(before(t, 100*time.Millisecond), "")
+		_, err := n.unary(etcdtest.ContextFor(t, 100*time.Millisecond), "")
 		require.Equal(t, codes.DeadlineExceeded, status.Code(err), "a call too many was answered")
-		third := asking(func() error { _, err := n.unary(before(t, soon), ""); return err })
+		third := asking(func() error { _, err := n.unary(etcdtest.Context(t), ""); return err })
 		other := dialTo(t, leader.address)
-		require.NoError(t, other.Invoke(before(t, soon), unaryMethod, &message{}, &message{}))
+		require.NoError(t, other.Invoke(etcdtest.Context(t), unaryMethod, &message{}, &message{}))
 		require.NoError(t, other.Close())
 		require.NoError(t, taken[0].CloseSend())
 		require.NoError(t, taken[0].end())
-		require.NoError(t, take(t, third, "the third call"))
+		require.NoError(t, etcdtest.Take(t, third, "the third call"))
 		require.NoError(t, taken[1].CloseSend())
 		require.NoError(t, taken[1].end())
 	}
@@ -188,7 +189,7 @@ func TestLargeAnswers(t *testing.T) {
 	large := strings.Repeat("x", 8<<10) // 8 MiB come back
 	for _, n := range []*node{leader, follower} {
 		for range 2 {
-			out, err := n.unary(before(t, soon), large, grpc.MaxCallRecvMsgSize(math.MaxInt))
+			out, err := n.unary(etcdtest.Context(t), large, grpc.MaxCallRecvMsgSize(math.MaxInt))
 			require.NoError(t, err)
 			require.True(t, len(out) == 8<<20)
 		}
@@ -198,9 +199,9 @@ func TestLargeAnswers(t *testing.T) {
 	})
 	careful.front.router.follow(leader.as(7))
 	for range 2 {
-		_, err := careful.unary(before(t, soon), "fits")
+		_, err := careful.unary(etcdtest.Context(t), "fits")
 		require.NoError(t, err)
-		_, err = careful.unary(before(t, soon), large, grpc.MaxCallRecvMsgSize(math.MaxInt))
+		_, err = careful.unary(etcdtest.Context(t), large, grpc.MaxCallRecvMsgSize(math.MaxInt))
 		require.False(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 		require.ErrorContains(t, err, "larger than max")
 	}
@@ -217,7 +218,7 @@ func TestMaxMessageOfTheLeaderIsFinal(t *testing.T) {
 	follower.front.router.follow(leader.as(7))
 	for range 2 {
 		refused.Store(0)
-		_, err := follower.unary(before(t, soon), strings.Repeat("x", 2000))
+		_, err := follower.unary(etcdtest.Context(t), strings.Repeat("x", 2000))
 		require.Equal(t, codes.ResourceExhausted, status.Code(err))
 		require.EqualValues(t, 1, refused.Load(), "it was sent again")
 	}

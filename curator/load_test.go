@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // A thousand forwarded calls at once: each is in its handler before any is answered.
@@ -43,7 +45,7 @@ func TestThousandConcurrentForwardedCalls(t *testing.T) {
 	for i := range calls {
 		callers.Go(func() {
 			in := fmt.Sprint(i)
-			if out, err := follower.unary(before(t, 4*soon), in); err != nil || out != in {
+			if out, err := follower.unary(etcdtest.ContextFor(t, 4*etcdtest.Patience), in); err != nil || out != in {
 				t.Errorf("call %d: %q %v", i, out, err)
 			}
 		})
@@ -87,8 +89,8 @@ func TestRequirement44LargeStreams(t *testing.T) {
 	for i := range block {
 		block[i] = byte(random.Uint32())
 	}
-	const long = 4 * soon // under the race detector, too
-	stream := follower.open(before(t, long), bidiMethod, grpc.MaxCallRecvMsgSize(1<<30))
+	long := 4 * etcdtest.Patience // under the race detector, too
+	stream := follower.open(etcdtest.ContextFor(t, long), bidiMethod, grpc.MaxCallRecvMsgSize(1<<30))
 	sent, got := sha256.New(), sha256.New()
 	sending := asking(func() error {
 		for left := total; left > 0; {
@@ -112,17 +114,17 @@ func TestRequirement44LargeStreams(t *testing.T) {
 		received += len(m.GetValue())
 		got.Write(m.GetValue())
 	}
-	require.NoError(t, take(t, sending, "the sender"))
+	require.NoError(t, etcdtest.Take(t, sending, "the sender"))
 	require.Equal(t, total, received)
 	require.Equal(t, sent.Sum(nil), got.Sum(nil))
 
 	big := string(make([]byte, 20<<20))
 	for range 2 { // as one of two pumps, and as one message each way
-		out, err := follower.unary(before(t, long), big, grpc.MaxCallRecvMsgSize(1<<30))
+		out, err := follower.unary(etcdtest.ContextFor(t, long), big, grpc.MaxCallRecvMsgSize(1<<30))
 		require.NoError(t, err)
 		require.Len(t, out, len(big))
 	}
-	until(t, func() bool { return p.out.Load() == 0 }, "all buffers are given back")
+	etcdtest.Eventually(t, func() bool { return p.out.Load() == 0 }, "all buffers are given back")
 }
 
 // Row 44: a reader that does not read holds up the sender, on both ways through a
@@ -155,7 +157,7 @@ func TestRequirement44FlowControl(t *testing.T) {
 	// Window and a little more at each of the connections on the way.
 	const bound = 3 * (streamWindow/message + 4)
 
-	ctx, cancel := context.WithCancel(before(t, soon))
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	stream := follower.open(ctx, serverMethod)
 	stream.send("")
 	settled(t, &sent)
@@ -164,7 +166,7 @@ func TestRequirement44FlowControl(t *testing.T) {
 	require.Error(t, stream.end())
 
 	sent.Store(0)
-	stream = follower.open(before(t, soon), clientMethod)
+	stream = follower.open(etcdtest.Context(t), clientMethod)
 	sending := asking(func() error {
 		for range 4 * bound {
 			if err := stream.SendMsg(wrapperspb.Bytes([]byte(block))); err != nil {
@@ -177,7 +179,7 @@ func TestRequirement44FlowControl(t *testing.T) {
 	settled(t, &sent)
 	require.LessOrEqual(t, sent.Load(), int64(bound), "nobody reads, and yet it sends")
 	close(read)
-	require.NoError(t, take(t, sending, "the sender"))
+	require.NoError(t, etcdtest.Take(t, sending, "the sender"))
 	stream.expect("all")
 }
 
@@ -185,7 +187,7 @@ func TestRequirement44FlowControl(t *testing.T) {
 func settled(t testing.TB, n *atomic.Int64) {
 	t.Helper()
 	last, since := int64(0), time.Now()
-	until(t, func() bool {
+	etcdtest.Eventually(t, func() bool {
 		if now := n.Load(); now != last {
 			last, since = now, time.Now()
 		}
@@ -209,14 +211,14 @@ func TestMessageOverTheLimit(t *testing.T) {
 	follower.front.router.follow(leader.as(7))
 	big := string(make([]byte, 2<<10))
 	for range 2 { // before it is known to be unary, and after
-		_, err := follower.unary(before(t, soon), big)
+		_, err := follower.unary(etcdtest.Context(t), big)
 		require.Equal(t, codes.ResourceExhausted, status.Code(err), "%v", err)
-		_, err = follower.unary(before(t, soon), "small")
+		_, err = follower.unary(etcdtest.Context(t), "small")
 		require.NoError(t, err)
 	}
-	stream := follower.open(before(t, soon), bidiMethod)
-	take(t, began, "the handler")
+	stream := follower.open(etcdtest.Context(t), bidiMethod)
+	etcdtest.Take(t, began, "the handler")
 	stream.send(big)
 	require.Equal(t, codes.ResourceExhausted, status.Code(stream.end()))
-	require.Equal(t, codes.Canceled, status.Code(take(t, ended, "the handler's end")))
+	require.Equal(t, codes.Canceled, status.Code(etcdtest.Take(t, ended, "the handler's end")))
 }

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // A caller may have as much as is left for the others.
@@ -54,28 +56,28 @@ func TestLobbyIsShared(t *testing.T) {
 //
 // Broken by waiting without a bound: a hundred calls of 3 MiB held 354 MiB.
 func TestRow63WaitingIsBounded(t *testing.T) {
-	n := newNode(t, "n", func(cfg *Config) { cfg.MaxWaiting, cfg.Wait = 8, soon })
+	n := newNode(t, "n", func(cfg *Config) { cfg.MaxWaiting, cfg.Wait = 8, etcdtest.Patience })
 	other := dialTo(t, n.address)
 	defer func() { require.NoError(t, other.Close()) }()
 	answers := make(chan error, 20)
 	for range cap(answers) {
-		go func() { _, err := n.unary(before(t, soon), ""); answers <- err }()
+		go func() { _, err := n.unary(etcdtest.Context(t), ""); answers <- err }()
 	}
 	for range cap(answers) - 4 {
-		err := take(t, answers, "a refusal")
+		err := etcdtest.Take(t, answers, "a refusal")
 		require.Equal(t, codes.ResourceExhausted, status.Code(err), "%v", err)
 		require.ErrorContains(t, err, "too many calls wait")
 		lost, ok := LostLeadership(err, "test")
 		require.True(t, ok && lost.GetNothingApplied(), "%v", err)
 	}
-	modest := asking(func() error { return other.Invoke(before(t, soon), unaryMethod, &message{}, &message{}) })
-	until(t, func() bool { calls, _ := n.front.lobby.load(); return calls == 5 }, "another caller waits")
+	modest := asking(func() error { return other.Invoke(etcdtest.Context(t), unaryMethod, &message{}, &message{}) })
+	etcdtest.Eventually(t, func() bool { calls, _ := n.front.lobby.load(); return calls == 5 }, "another caller waits")
 	n.leads(7, &script{unary: echo})
-	require.NoError(t, take(t, modest, "its answer"))
+	require.NoError(t, etcdtest.Take(t, modest, "its answer"))
 	for range 4 {
-		require.NoError(t, take(t, answers, "the answers"))
+		require.NoError(t, etcdtest.Take(t, answers, "the answers"))
 	}
-	until(t, func() bool { calls, bytes := n.front.lobby.load(); return calls+bytes == 0 }, "nobody waits")
+	etcdtest.Eventually(t, func() bool { calls, bytes := n.front.lobby.load(); return calls+bytes == 0 }, "nobody waits")
 }
 
 // Row 63: messages that wait are counted, wherever they were tried before.
@@ -84,20 +86,20 @@ func TestRow63HeldBytesAreBounded(t *testing.T) {
 	s := &script{unary: echo}
 	last, next := newNode(t, "last"), newNode(t, "next")
 	last.lame(t, s)
-	follower := newNode(t, "follower", func(cfg *Config) { cfg.MaxHeld, cfg.Wait = 10*size, soon })
+	follower := newNode(t, "follower", func(cfg *Config) { cfg.MaxHeld, cfg.Wait = 10*size, etcdtest.Patience })
 	follower.front.router.follow(last.as(7))
 	p := follower.front.router.Now().peer
 	seat, err := p.take("the test")
 	require.NoError(t, err)
 	seat.Connect()
-	until(t, func() bool { return seat.GetState().String() == "READY" }, "there is a connection")
+	etcdtest.Eventually(t, func() bool { return seat.GetState().String() == "READY" }, "there is a connection")
 	p.unary.learn(unaryMethod)
 	answers := make(chan error, 20)
 	for range cap(answers) {
-		go func() { _, err := follower.unary(before(t, soon), strings.Repeat("x", size)); answers <- err }()
+		go func() { _, err := follower.unary(etcdtest.Context(t), strings.Repeat("x", size)); answers <- err }()
 	}
 	for range cap(answers) - 5 {
-		err := take(t, answers, "a refusal")
+		err := etcdtest.Take(t, answers, "a refusal")
 		// There was no room to wait, or none to keep what was sent.
 		require.Equal(t, codes.ResourceExhausted, status.Code(err), "%v", err)
 		lost, ok := LostLeadership(err, "test")
@@ -109,10 +111,10 @@ func TestRow63HeldBytesAreBounded(t *testing.T) {
 	next.leads(8, s)
 	follower.front.router.follow(next.as(8))
 	for range 5 {
-		require.NoError(t, take(t, answers, "the answers"))
+		require.NoError(t, etcdtest.Take(t, answers, "the answers"))
 	}
 	require.Zero(t, last.calls.Load())
-	until(t, func() bool { calls, bytes := follower.front.lobby.load(); return calls+bytes == 0 }, "nothing is held")
+	etcdtest.Eventually(t, func() bool { calls, bytes := follower.front.lobby.load(); return calls+bytes == 0 }, "nothing is held")
 }
 
 // Row 63: one caller's streams that nobody reads, as many as a connection may have, hold up no
@@ -134,7 +136,7 @@ func TestRow63OneCallerStarvesNobody(t *testing.T) {
 	follower := newNodeBeating(t, brisk, "follower", func(cfg *Config) { cfg.Wait = 5 * time.Second })
 	follower.front.router.follow(leader.as(7))
 
-	ctx, cancel := context.WithCancel(before(t, 2*soon))
+	ctx, cancel := context.WithCancel(etcdtest.ContextFor(t, 2*etcdtest.Patience))
 	defer cancel()
 	block := wrapperspb.Bytes(make([]byte, 128<<10))
 	var sent atomic.Int64
@@ -155,7 +157,7 @@ func TestRow63OneCallerStarvesNobody(t *testing.T) {
 		conn := dialTo(t, follower.address)
 		out := &message{}
 		for range 3 {
-			err := conn.Invoke(before(t, soon), unaryMethod, wrapperspb.Bytes([]byte(strings.Repeat("y", 8<<10))), out)
+			err := conn.Invoke(etcdtest.Context(t), unaryMethod, wrapperspb.Bytes([]byte(strings.Repeat("y", 8<<10))), out)
 			require.NoError(t, err, "caller %d", i)
 		}
 		require.NoError(t, conn.Close())
@@ -168,7 +170,7 @@ func TestRow63OneCallerStarvesNobody(t *testing.T) {
 	close(go_)
 	cancel()
 	for _, s := range sending {
-		err := take(t, s, "a sender")
+		err := etcdtest.Take(t, s, "a sender")
 		require.False(t, errors.Is(err, context.DeadlineExceeded))
 	}
 }
@@ -202,7 +204,7 @@ func TestRow63HeartbeatBesideALargeMessage(t *testing.T) {
 		}))
 	})
 	follower.front.router.follow(leader.as(7))
-	out, err := follower.unary(before(t, soon), strings.Repeat("x", 128<<10)) // for five seconds
+	out, err := follower.unary(etcdtest.Context(t), strings.Repeat("x", 128<<10)) // for five seconds
 	require.NoError(t, err)
 	require.Len(t, out, 128<<10)
 }
@@ -212,24 +214,24 @@ func TestWaitForAConnectionIsBounded(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, silent.Close()) }()
-	n := newNode(t, "n", func(cfg *Config) { cfg.Wait, cfg.MaxWaiting = soon, 8 })
+	n := newNode(t, "n", func(cfg *Config) { cfg.Wait, cfg.MaxWaiting = etcdtest.Patience, 8 })
 	to := n.as(7)
 	to.NodeID, to.Instance, to.Address = "silent", "", silent.Addr().String()
 	n.front.router.follow(to)
 	answers := make(chan error, 40)
-	ctx, cancel := context.WithCancel(before(t, soon))
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	for range cap(answers) {
 		go func() { _, err := n.unary(ctx, ""); answers <- err }()
 	}
 	for range cap(answers) - 4 {
-		err := take(t, answers, "a refusal")
+		err := etcdtest.Take(t, answers, "a refusal")
 		require.Equal(t, codes.ResourceExhausted, status.Code(err), "%v", err)
 		lost, ok := LostLeadership(err, "test")
 		require.True(t, ok && lost.GetNothingApplied(), "%v", err)
 	}
 	cancel()
 	for range 4 {
-		require.Equal(t, codes.Canceled, status.Code(take(t, answers, "the others")))
+		require.Equal(t, codes.Canceled, status.Code(etcdtest.Take(t, answers, "the others")))
 	}
-	until(t, func() bool { calls, bytes := n.front.lobby.load(); return calls+bytes == 0 }, "nobody waits")
+	etcdtest.Eventually(t, func() bool { calls, bytes := n.front.lobby.load(); return calls+bytes == 0 }, "nobody waits")
 }

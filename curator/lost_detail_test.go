@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/eldest-io/eldest/curator/curatorpb"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 func TestLostLeadershipOfAnError(t *testing.T) {
@@ -85,10 +86,10 @@ func TestRow51AnotherElectionsLossIsNotThisOnes(t *testing.T) {
 	}
 	everywhere(t, s, func(t *testing.T, n *node) {
 		for name, send := range map[string]func() error{
-			"unary":         func() error { _, err := n.unary(before(t, soon), ""); return err },
-			"stream":        func() error { return n.open(before(t, soon), bidiMethod).end() },
-			"local, unary":  func() error { return n.conn.Invoke(before(t, soon), "/test.Local/Unary", &message{}, &message{}) },
-			"local, stream": func() error { return n.open(before(t, soon), "/test.Local/Bidi").end() },
+			"unary":         func() error { _, err := n.unary(etcdtest.Context(t), ""); return err },
+			"stream":        func() error { return n.open(etcdtest.Context(t), bidiMethod).end() },
+			"local, unary":  func() error { return n.conn.Invoke(etcdtest.Context(t), "/test.Local/Unary", &message{}, &message{}) },
+			"local, stream": func() error { return n.open(etcdtest.Context(t), "/test.Local/Bidi").end() },
 		} {
 			written = 0
 			for range 3 { // a client's loop
@@ -113,7 +114,7 @@ func TestRow51LossOfAnotherRequestOfTheSameElection(t *testing.T) {
 		_, err := idle.unary(ctx, "")
 		return nil, err
 	}}, func(t *testing.T, n *node) {
-		_, err := n.unary(before(t, soon), "")
+		_, err := n.unary(etcdtest.Context(t), "")
 		require.Equal(t, codes.Unavailable, status.Code(err))
 		_, ok := LostLeadership(err, "test")
 		require.False(t, ok)
@@ -133,13 +134,13 @@ func TestRow51AnotherElectionsLossAtTheHop(t *testing.T) {
 	leader.leads(7, &script{unary: echo})
 	follower := newNode(t, "follower")
 	follower.front.router.follow(leader.as(7))
-	_, err := leader.unary(before(t, soon), "")
+	_, err := leader.unary(etcdtest.Context(t), "")
 	_, ok := LostLeadership(err, "another")
 	require.True(t, ok, "INVALID: the leader has said nothing: %v", err)
-	_, err = follower.unary(before(t, soon), "")
+	_, err = follower.unary(etcdtest.Context(t), "")
 	require.ErrorContains(t, err, "because")
 	require.Empty(t, status.Convert(err).Details(), "it passed the hop")
 	said.Store(refusal{election: "test", token: 7, node: "n", untouched: true, why: "because"}.err())
-	_, err = follower.unary(before(t, soon), "")
+	_, err = follower.unary(etcdtest.Context(t), "")
 	require.True(t, requireRetry(t, err).GetNothingApplied(), "the leader's own")
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/fence"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -70,10 +71,10 @@ func TestRequirement45HandlerEndsWithItsTenure(t *testing.T) {
 		t.Run(in, func(t *testing.T) {
 			atBoth(t, s, func(t *testing.T, n, leader *node, tenure *tenure) {
 				var out string
-				done := asking(func() (err error) { out, err = n.unary(before(t, soon), in); return err })
-				take(t, began, "the handler")
+				done := asking(func() (err error) { out, err = n.unary(etcdtest.Context(t), in); return err })
+				etcdtest.Take(t, began, "the handler")
 				leader.loses(tenure, errDeposed)
-				err := take(t, done, "the answer")
+				err := etcdtest.Take(t, done, "the answer")
 				switch in {
 				case "done":
 					require.NoError(t, err, "what was done is said")
@@ -86,7 +87,7 @@ func TestRequirement45HandlerEndsWithItsTenure(t *testing.T) {
 					require.Equal(t, "leader", detail.GetNodeId())
 					require.False(t, detail.GetNothingApplied(), "the handler may have done anything")
 				}
-			}, func(cfg *Config) { cfg.Grace = soon })
+			}, func(cfg *Config) { cfg.Grace = etcdtest.Patience })
 		})
 	}
 }
@@ -101,11 +102,11 @@ func TestRequirement45StubbornHandler(t *testing.T) {
 		return in, nil
 	}}
 	atBoth(t, s, func(t *testing.T, n, leader *node, tenure *tenure) {
-		done := asking(func() error { _, err := n.unary(before(t, soon), ""); return err })
-		take(t, began, "the handler")
+		done := asking(func() error { _, err := n.unary(etcdtest.Context(t), ""); return err })
+		etcdtest.Take(t, began, "the handler")
 		over := make(chan struct{})
 		go func() { defer close(over); leader.loses(tenure, errDeposed) }()
-		detail := requireRetry(t, take(t, done, "the answer"))
+		detail := requireRetry(t, etcdtest.Take(t, done, "the answer"))
 		require.False(t, detail.GetNothingApplied())
 		select {
 		case <-over:
@@ -113,7 +114,7 @@ func TestRequirement45StubbornHandler(t *testing.T) {
 		default:
 		}
 		release <- struct{}{}
-		take(t, over, "the end of the tenure")
+		etcdtest.Take(t, over, "the end of the tenure")
 	}, func(cfg *Config) { cfg.Grace = time.Millisecond })
 }
 
@@ -132,13 +133,13 @@ func TestRequirement45StreamsEnd(t *testing.T) {
 	}}
 	atBoth(t, s, func(t *testing.T, n, leader *node, tenure *tenure) {
 		for token := eldest.Token(8); token < 20; token++ { // in the receive, or just before it
-			stream := n.open(before(t, soon), bidiMethod)
+			stream := n.open(etcdtest.Context(t), bidiMethod)
 			stream.expect("first")
-			take(t, began, "the handler")
+			etcdtest.Take(t, began, "the handler")
 			leader.loses(tenure, errDeposed)
 			detail := requireRetry(t, stream.end())
 			require.False(t, detail.GetNothingApplied())
-			for _, err := range take(t, ended, "the handler's end") {
+			for _, err := range etcdtest.Take(t, ended, "the handler's end") {
 				require.Equal(t, codes.Unavailable, status.Code(err))
 			}
 			tenure = leader.leads(token, s)
@@ -173,10 +174,10 @@ func TestRequirement45SendersEnd(t *testing.T) {
 		}
 	}}
 	leader, follower := pair(t, s, func(cfg *Config) { cfg.Grace = time.Hour })
-	stream := follower.open(before(t, soon), bidiMethod)
-	take(t, full, "the handler") // and goes on until nobody takes more
+	stream := follower.open(etcdtest.Context(t), bidiMethod)
+	etcdtest.Take(t, full, "the handler") // and goes on until nobody takes more
 	leader.loses(leader.front.router.Now().tenure, errDeposed)
-	require.Equal(t, codes.Unavailable, status.Code(take(t, ended, "the handler's end")))
+	require.Equal(t, codes.Unavailable, status.Code(etcdtest.Take(t, ended, "the handler's end")))
 	requireRetry(t, stream.end())
 }
 
@@ -196,7 +197,7 @@ func TestRequirement45MessageThatIsOnItsWay(t *testing.T) {
 					n.front.router.Now().peer.unary.learn(unaryMethod)
 				}
 			}
-			stream := n.open(before(t, soon), unaryMethod)
+			stream := n.open(etcdtest.Context(t), unaryMethod)
 			stream.send("the message, and no half-close")
 			require.Never(t, func() bool { return leader.busy(tenure) > 0 }, 50*time.Millisecond, time.Millisecond)
 			leader.loses(tenure, errDeposed)
@@ -261,9 +262,9 @@ func TestRequirement45GuardRefusals(t *testing.T) {
 	}
 	everywhere(t, s, func(t *testing.T, n *node) {
 		for name, want := range refusals {
-			_, err := n.unary(before(t, soon), name)
+			_, err := n.unary(etcdtest.Context(t), name)
 			require.Equal(t, want.code, status.Code(err), "%s: %v", name, err)
-			stream := n.open(before(t, soon), bidiMethod)
+			stream := n.open(etcdtest.Context(t), bidiMethod)
 			stream.send(name)
 			streamed := stream.end()
 			require.Equal(t, want.code, status.Code(streamed), "%s: %v", name, streamed)
@@ -298,10 +299,10 @@ func TestHandlerBeginsOnlyWhileTheTenureHolds(t *testing.T) {
 	holds := true
 	tenure.holds = func() bool { return holds }
 	n.front.router.lead(tenure)
-	_, err := n.unary(before(t, soon), "")
+	_, err := n.unary(etcdtest.Context(t), "")
 	require.NoError(t, err)
 	holds = false
-	_, err = n.unary(before(t, soon), "")
+	_, err = n.unary(etcdtest.Context(t), "")
 	require.True(t, requireRetry(t, err).GetNothingApplied())
 	require.EqualValues(t, 1, n.calls.Load())
 }
@@ -315,7 +316,7 @@ func TestMessageThatComesTooLate(t *testing.T) {
 	holds.Store(true)
 	tenure.holds = holds.Load
 	n.front.router.lead(tenure)
-	call := n.open(before(t, soon), unaryMethod)
+	call := n.open(etcdtest.Context(t), unaryMethod)
 	time.Sleep(2 * n.front.wait) // the caller's time, not the call's
 	holds.Store(false)
 	call.send("late")
@@ -329,10 +330,10 @@ func TestCallBetweenTenures(t *testing.T) {
 	n := newNode(t, "n")
 	tenure := n.leads(7, &script{unary: echo})
 	tenure.finish(errDeposed) // and the route still leads there
-	done := asking(func() error { _, err := n.unary(before(t, soon), ""); return err })
+	done := asking(func() error { _, err := n.unary(etcdtest.Context(t), ""); return err })
 	n.front.router.leave(tenure, errDeposed)
 	n.leads(8, &script{unary: echo})
-	require.NoError(t, take(t, done, "the answer"))
+	require.NoError(t, etcdtest.Take(t, done, "the answer"))
 	require.EqualValues(t, 1, n.calls.Load())
 }
 
@@ -355,16 +356,16 @@ func TestSettle(t *testing.T) {
 	}}
 	n := newNode(t, "n")
 	tenure := n.leads(7, s)
-	unary := asking(func() error { _, err := n.unary(before(t, soon), ""); return err })
-	stream := n.open(before(t, soon), bidiMethod)
-	take(t, began, "a handler")
-	take(t, began, "the other")
+	unary := asking(func() error { _, err := n.unary(etcdtest.Context(t), ""); return err })
+	stream := n.open(etcdtest.Context(t), bidiMethod)
+	etcdtest.Take(t, began, "a handler")
+	etcdtest.Take(t, began, "the other")
 	n.front.router.leave(tenure, errDeposed)
 	settled := make(chan struct{})
 	go func() { defer close(settled); tenure.settle(time.Hour) }()
 	release <- struct{}{}
-	take(t, settled, "the unary call")
-	require.NoError(t, take(t, unary, "its answer"))
+	etcdtest.Take(t, settled, "the unary call")
+	require.NoError(t, etcdtest.Take(t, unary, "its answer"))
 	require.NoError(t, tenure.lost())
 	tenure.settle(0)
 	tenure.finish(errDeposed)
@@ -381,10 +382,10 @@ func TestRow53FenceOfAnotherElection(t *testing.T) {
 	everywhere(t, &script{unary: echo, stream: echoes}, func(t *testing.T, n *node) {
 		require.NoError(t, fenced.Admit(t.Context(), "billing", 9))
 		conn := fence.Conn(n.conn, billing{})
-		stream, err := conn.NewStream(before(t, soon), anyStream, bidiMethod)
+		stream, err := conn.NewStream(etcdtest.Context(t), anyStream, bidiMethod)
 		require.NoError(t, err)
 		for name, err := range map[string]error{
-			"unary":  conn.Invoke(before(t, soon), unaryMethod, &message{}, &message{}),
+			"unary":  conn.Invoke(etcdtest.Context(t), unaryMethod, &message{}, &message{}),
 			"stream": stream.RecvMsg(&message{}),
 		} {
 			require.Equal(t, codes.FailedPrecondition, status.Code(err), "%s: %v", name, err)

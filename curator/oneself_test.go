@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -24,21 +25,21 @@ func TestNeverForwardedToOneself(t *testing.T) {
 	})
 	require.NoError(t, err)
 	key := keys.Candidate(m.cfg.Elector.Election, 0xbad)
-	_, err = m.etcd.Put(before(t, soon), key, string(value))
+	_, err = m.etcd.Put(etcdtest.Context(t), key, string(value))
 	require.NoError(t, err)
 	m.depose()
 	m.becomes(elector.Following)
 	itself := func(r *route) bool {
 		return r.reason != nil && strings.Contains(r.reason.Error(), "the leader is this node")
 	}
-	_, err = m.front.router.Reader().NextWhere(before(t, soon), itself)
+	_, err = m.front.router.Reader().NextWhere(etcdtest.Context(t), itself)
 	require.NoError(t, err)
-	_, err = m.unary(before(t, 100*time.Millisecond))
+	_, err = m.unary(etcdtest.ContextFor(t, 100*time.Millisecond))
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
-	_, err = m.front.router.Reader().NextWhere(before(t, soon), itself) // as before
+	_, err = m.front.router.Reader().NextWhere(etcdtest.Context(t), itself) // as before
 	require.NoError(t, err)
-	_, err = m.etcd.Delete(before(t, soon), key)
+	_, err = m.etcd.Delete(etcdtest.Context(t), key)
 	require.NoError(t, err)
-	_, err = m.unary(before(t, soon))
+	_, err = m.unary(etcdtest.Context(t))
 	require.NoError(t, err)
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // Row 56: what a caller takes to send its message is not spent waiting for a leader.
@@ -17,7 +19,7 @@ func TestRow56SlowUploads(t *testing.T) {
 	everywhere(t, &script{unary: echo, stream: echoes}, func(t *testing.T, n *node) {
 		for range 2 { // before it is known to be unary, and after
 			for _, method := range []string{unaryMethod, bidiMethod} {
-				stream := n.open(before(t, soon), method)
+				stream := n.open(etcdtest.Context(t), method)
 				time.Sleep(3 * n.front.wait)
 				stream.send("slow")
 				require.NoError(t, stream.CloseSend())
@@ -33,11 +35,11 @@ func TestRow56SlowUploadAndAnotherConnection(t *testing.T) {
 	t.Parallel()
 	var way network
 	_, follower := pair(t, &script{unary: echo}, way.join, func(cfg *Config) { cfg.Wait = 2 * time.Second })
-	_, err := follower.unary(before(t, soon), "")
+	_, err := follower.unary(etcdtest.Context(t), "")
 	require.NoError(t, err)
 	require.True(t, follower.front.router.Now().peer.unary.knows(unaryMethod))
-	stream := follower.open(before(t, soon), unaryMethod)
-	until(t, func() bool { return follower.front.traffic.load().Forwarding == 1 }, "it waits for the message")
+	stream := follower.open(etcdtest.Context(t), unaryMethod)
+	etcdtest.Eventually(t, func() bool { return follower.front.traffic.load().Forwarding == 1 }, "it waits for the message")
 	time.Sleep(follower.front.wait)
 	way.cut()
 	stream.send("slow")
@@ -62,11 +64,11 @@ func TestCallOutlastsThePatience(t *testing.T) {
 	}}
 	everywhere(t, s, func(t *testing.T, n *node) {
 		for range 2 { // before it is known to be unary, and after
-			out, err := n.unary(before(t, soon), "hello")
+			out, err := n.unary(etcdtest.Context(t), "hello")
 			require.NoError(t, err)
 			require.Equal(t, "hello", out)
 		}
-		stream := n.open(before(t, soon), bidiMethod)
+		stream := n.open(etcdtest.Context(t), bidiMethod)
 		stream.send("first")
 		stream.expect("first")
 		pause(wait)
@@ -87,7 +89,7 @@ func TestRow56SlowUploadIsTurnedAway(t *testing.T) {
 	next.leads(8, s)
 	follower := newNode(t, "follower", func(cfg *Config) { cfg.Wait = 500 * time.Millisecond })
 	follower.front.router.follow(last.as(7))
-	call := follower.open(before(t, soon), unaryMethod)
+	call := follower.open(etcdtest.Context(t), unaryMethod)
 	time.Sleep(2 * follower.front.wait)
 	last.loses(tenure, errDeposed)
 	follower.front.router.follow(next.as(8))

@@ -123,14 +123,14 @@ func TestRequirement45LeaderDiesWhileForwarding(t *testing.T) {
 	var way network
 	leader, follower := pair(t, s, way.join)
 	for range 2 { // as one of two pumps, and as one message each way
-		unary := asking(func() error { _, err := follower.unary(before(t, soon), ""); return err })
-		stream := follower.open(before(t, soon), bidiMethod)
+		unary := asking(func() error { _, err := follower.unary(etcdtest.Context(t), ""); return err })
+		stream := follower.open(etcdtest.Context(t), bidiMethod)
 		stream.expect("begun")
-		take(t, began, "a handler")
-		take(t, began, "the other")
+		etcdtest.Take(t, began, "a handler")
+		etcdtest.Take(t, began, "the other")
 		follower.front.router.Now().peer.unary.learn(unaryMethod)
 		way.cut()
-		for _, err := range []error{take(t, unary, "the unary answer"), stream.end()} {
+		for _, err := range []error{etcdtest.Take(t, unary, "the unary answer"), stream.end()} {
 			detail := requireRetry(t, err)
 			require.ErrorContains(t, err, `node "leader"`)
 			require.Equal(t, "leader", detail.GetNodeId())
@@ -156,18 +156,18 @@ func TestUnreachableLeader(t *testing.T) {
 	l.NodeID, l.Instance, l.Address = "gone", "", etcdtest.Nowhere(t)
 	follower.front.router.follow(l)
 	for range 2 { // as one of two pumps, and as one message each way
-		_, err := follower.unary(before(t, soon), "")
+		_, err := follower.unary(etcdtest.Context(t), "")
 		require.True(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 		require.ErrorContains(t, err, "refused")
 		follower.front.router.Now().peer.unary.learn(unaryMethod)
 	}
-	_, err := follower.unary(before(t, time.Millisecond), "")
+	_, err := follower.unary(etcdtest.ContextFor(t, time.Millisecond), "")
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
 	require.Equal(t, 1, strings.Count(log.String(), "the leader cannot be reached"), "said once")
 
 	l.Token, l.Address = 8, "no address:\x00"
 	follower.front.router.follow(l)
-	_, err = follower.unary(before(t, soon), "")
+	_, err = follower.unary(etcdtest.Context(t), "")
 	require.True(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 }
 
@@ -184,7 +184,7 @@ func TestUnsentCallsGoElsewhere(t *testing.T) {
 		} {
 			var tried atomic.Int64
 			follower := newNode(t, "follower", func(cfg *Config) {
-				cfg.Wait = soon
+				cfg.Wait = etcdtest.Patience
 				cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 					tried.Add(1)
 					return (&net.Dialer{}).DialContext(ctx, "tcp", address)
@@ -197,18 +197,18 @@ func TestUnsentCallsGoElsewhere(t *testing.T) {
 				follower.front.router.Now().peer.unary.learn(unaryMethod)
 			}
 			unary := asking(func() error {
-				out, err := follower.unary(before(t, soon), "hello")
+				out, err := follower.unary(etcdtest.Context(t), "hello")
 				if err == nil && out != "hello" {
 					return errors.New("the message was lost: " + out)
 				}
 				return err
 			})
-			stream := follower.open(before(t, soon), bidiMethod)
+			stream := follower.open(etcdtest.Context(t), bidiMethod)
 			stream.send("hello")
 			require.NoError(t, stream.CloseSend())
-			until(t, func() bool { return tried.Load() >= 2 }, "it is tried again")
+			etcdtest.Eventually(t, func() bool { return tried.Load() >= 2 }, "it is tried again")
 			next(follower)
-			require.NoError(t, take(t, unary, name))
+			require.NoError(t, etcdtest.Take(t, unary, name))
 			stream.expect("hello")
 			require.NoError(t, stream.end())
 		}
@@ -224,9 +224,9 @@ func TestTooMuchMetadata(t *testing.T) {
 	leader.leads(7, &script{unary: echo})
 	follower := newNode(t, "follower")
 	follower.front.router.follow(leader.as(7))
-	_, err := follower.unary(before(t, soon), "")
+	_, err := follower.unary(etcdtest.Context(t), "")
 	require.NoError(t, err)
-	much := metadata.AppendToOutgoingContext(before(t, soon), "much", strings.Repeat("x", 4096))
+	much := metadata.AppendToOutgoingContext(etcdtest.Context(t), "much", strings.Repeat("x", 4096))
 	for _, n := range []*node{leader, follower} {
 		_, err = n.unary(much, "")
 		require.Equal(t, codes.Internal, status.Code(err), "%v", err)
@@ -250,20 +250,20 @@ func TestHeartbeat(t *testing.T) {
 	leader.leads(7, s)
 	follower := newNodeBeating(t, quick, "follower", way.join)
 	follower.front.router.follow(leader.as(7))
-	stream := follower.open(before(t, soon), bidiMethod)
+	stream := follower.open(etcdtest.Context(t), bidiMethod)
 	stream.expect("begun")
-	unary := asking(func() error { _, err := follower.unary(before(t, soon), ""); return err })
-	take(t, began, "a handler")
-	take(t, began, "the other")
-	until(t, func() bool { return beats.Load() >= 1 }, "there is a connection to ask over")
+	unary := asking(func() error { _, err := follower.unary(etcdtest.Context(t), ""); return err })
+	etcdtest.Take(t, began, "a handler")
+	etcdtest.Take(t, began, "the other")
+	etcdtest.Eventually(t, func() bool { return beats.Load() >= 1 }, "there is a connection to ask over")
 	dials := way.dials.Load()
 	// As long as it answers it is left alone, however long the calls take.
-	until(t, func() bool { return beats.Load() >= 5 }, "it is asked")
+	etcdtest.Eventually(t, func() bool { return beats.Load() >= 5 }, "it is asked")
 	require.Equal(t, dials, way.dials.Load())
 
 	way.dead.Store(true)
 	begun := time.Now()
-	for _, err := range []error{stream.end(), take(t, unary, "the unary answer")} {
+	for _, err := range []error{stream.end(), etcdtest.Take(t, unary, "the unary answer")} {
 		require.False(t, requireRetry(t, err).GetNothingApplied())
 		require.ErrorContains(t, err, "did not answer")
 	}
@@ -271,7 +271,7 @@ func TestHeartbeat(t *testing.T) {
 
 	way.dead.Store(false)
 	leader.front.router.Now().tenure.methods[unaryMethod].impl.(*script).unary = echo
-	_, err := follower.unary(before(t, soon), "")
+	_, err := follower.unary(etcdtest.Context(t), "")
 	require.NoError(t, err)
 }
 
@@ -290,12 +290,12 @@ func TestConnectionsToAnOldLeaderAreClosed(t *testing.T) {
 	var way network
 	_, follower := pair(t, s, way.join)
 	old := follower.front.router.Now().peer.leader
-	stream := follower.open(before(t, soon), bidiMethod)
+	stream := follower.open(etcdtest.Context(t), bidiMethod)
 	stream.expect("begun")
-	take(t, began, "the handler")
+	etcdtest.Take(t, began, "the handler")
 	follower.front.router.neither(errors.New("not known for a while"))
 	follower.front.router.follow(old)
-	until(t, func() bool { return way.open() == 2 }, "one for calls, one to ask who is there")
+	etcdtest.Eventually(t, func() bool { return way.open() == 2 }, "one for calls, one to ask who is there")
 
 	next := newNode(t, "next")
 	next.leads(8, &script{unary: echo})
@@ -303,13 +303,13 @@ func TestConnectionsToAnOldLeaderAreClosed(t *testing.T) {
 	err := stream.end()
 	requireRetry(t, err)
 	require.ErrorContains(t, err, "another tenure is known")
-	until(t, func() bool { return way.open() == 0 }, "the connections are closed")
-	_, err = follower.unary(before(t, soon), "")
+	etcdtest.Eventually(t, func() bool { return way.open() == 0 }, "the connections are closed")
+	_, err = follower.unary(etcdtest.Context(t), "")
 	require.NoError(t, err)
-	until(t, func() bool { return way.open() == 2 }, "those to the next leader")
+	etcdtest.Eventually(t, func() bool { return way.open() == 2 }, "those to the next leader")
 
 	follower.leads(9, &script{unary: echo})
-	until(t, func() bool { return way.open() == 0 }, "a leader needs no leader")
+	etcdtest.Eventually(t, func() bool { return way.open() == 0 }, "a leader needs no leader")
 }
 
 // The news of the next leader may be quicker than the last answers of the one before.
@@ -325,18 +325,18 @@ func TestAnswersAfterTheNextLeaderIsKnown(t *testing.T) {
 	leader.leads(7, s)
 	follower := newNode(t, "follower", way.join, func(cfg *Config) { cfg.Grace = time.Hour })
 	follower.front.router.follow(leader.as(7))
-	done := asking(func() error { _, err := follower.unary(before(t, soon), ""); return err })
-	take(t, began, "the handler")
+	done := asking(func() error { _, err := follower.unary(etcdtest.Context(t), ""); return err })
+	etcdtest.Take(t, began, "the handler")
 	next := newNode(t, "next")
 	next.leads(8, &script{unary: echo})
 	follower.front.router.follow(next.as(8))
-	_, err := follower.unary(before(t, soon), "")
+	_, err := follower.unary(etcdtest.Context(t), "")
 	require.NoError(t, err)
 	require.EqualValues(t, 1, next.calls.Load())
-	until(t, func() bool { return way.open() == 3 }, "that of the call, and two to the next leader")
+	etcdtest.Eventually(t, func() bool { return way.open() == 3 }, "that of the call, and two to the next leader")
 	release <- struct{}{}
-	require.NoError(t, take(t, done, "the last answer"))
-	until(t, func() bool { return way.open() == 2 }, "and then the connection is closed")
+	require.NoError(t, etcdtest.Take(t, done, "the last answer"))
+	etcdtest.Eventually(t, func() bool { return way.open() == 2 }, "and then the connection is closed")
 }
 
 // While a tenure is set up, no status counts; after it, whatever the status says: tokens
@@ -354,7 +354,7 @@ func TestStaleStatus(t *testing.T) {
 		served := other.leads(token, &script{unary: echo})
 		r.follow(other.as(token))
 		require.Equal(t, token, r.Now().peer.leader.Token)
-		_, err := n.unary(before(t, soon), "")
+		_, err := n.unary(etcdtest.Context(t), "")
 		require.NoError(t, err)
 		other.loses(served, errDeposed)
 	}
@@ -375,11 +375,11 @@ func TestStrangerAtTheLeadersAddress(t *testing.T) {
 	l := follower.as(7)
 	l.NodeID, l.Address = "leader", listener.Addr().String()
 	follower.front.router.follow(l)
-	_, err = follower.unary(before(t, soon), "")
+	_, err = follower.unary(etcdtest.Context(t), "")
 	requireRetry(t, err)
-	err = follower.conn.Invoke(before(t, soon), "/test.Other/Unary", &message{}, &message{})
+	err = follower.conn.Invoke(etcdtest.Context(t), "/test.Other/Unary", &message{}, &message{})
 	requireRetry(t, err)
-	stream := follower.open(before(t, soon), bidiMethod)
+	stream := follower.open(etcdtest.Context(t), bidiMethod)
 	require.NoError(t, stream.CloseSend())
 	requireRetry(t, stream.end())
 }
@@ -399,7 +399,7 @@ func TestInterceptorOfTheLeader(t *testing.T) {
 	})
 	for range 2 { // before it is known to be unary, and after
 		for _, said = range []codes.Code{codes.PermissionDenied, codes.Unauthenticated, codes.ResourceExhausted, codes.Unavailable, codes.Internal, codes.Aborted, codes.OK} {
-			_, err := follower.unary(before(t, soon), "")
+			_, err := follower.unary(etcdtest.Context(t), "")
 			require.Equal(t, said, status.Code(err), "%v", err)
 			if err != nil {
 				require.ErrorContains(t, err, "not you, not now")
@@ -421,14 +421,14 @@ func TestConnectionGivenUpBeforeItsFirstCall(t *testing.T) {
 		seat, err := p.take("a caller")
 		require.NoError(t, err)
 		require.NotNil(t, seat, "neither a connection nor an error")
-		take(t, seat.life.Done(), "the end of the connection")
+		etcdtest.Take(t, seat.life.Done(), "the end of the connection")
 		require.ErrorContains(t, seat.reason(), "did not answer")
 		seat.done()
 	}
 	require.Empty(t, p.shares)
 
 	p.tend = func(*peer, *link) {}
-	out, err := follower.unary(before(t, soon), "hello")
+	out, err := follower.unary(etcdtest.Context(t), "hello")
 	require.NoError(t, err)
 	require.Equal(t, "hello", out)
 	require.EqualValues(t, 1, leader.calls.Load())
@@ -468,10 +468,10 @@ func TestRouteChangesAlthoughTheLastLeaderIsFrozen(t *testing.T) {
 		}))
 	})
 	follower.front.router.follow(leader.as(7))
-	_, err := follower.unary(before(t, soon), "")
+	_, err := follower.unary(etcdtest.Context(t), "")
 	require.NoError(t, err)
 	stuck.Store(true)
-	_, err = follower.unary(before(t, 100*time.Millisecond), "")
+	_, err = follower.unary(etcdtest.ContextFor(t, 100*time.Millisecond), "")
 	require.Error(t, err)
 	begun := time.Now()
 	follower.leads(8, &script{unary: echo})

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // limited is a leader that takes so many streams of one connection, with a follower
@@ -22,7 +24,7 @@ func limited(t *testing.T, beat heartbeat, streams int) (follower *node, taken [
 	follower = newNodeBeating(t, beat, "follower")
 	follower.front.router.follow(leader.as(7))
 	for range streams {
-		f := follower.open(before(t, soon), bidiMethod)
+		f := follower.open(etcdtest.Context(t), bidiMethod)
 		f.send("hello")
 		f.expect("hello")
 		taken = append(taken, f)
@@ -56,17 +58,17 @@ func TestWaitForAStream(t *testing.T) {
 	follower, taken := limited(t, calm, 2)
 	follower.front.wait = 100 * time.Millisecond // only while nothing is to be had
 	for range 2 {                                // before it is known to be unary, and after
-		_, err := follower.unary(before(t, soon), "")
+		_, err := follower.unary(etcdtest.Context(t), "")
 		require.True(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 		require.ErrorContains(t, err, "in time")
 		follower.front.router.Now().peer.unary.learn(unaryMethod)
 	}
-	_, err := follower.unary(before(t, 10*time.Millisecond), "")
+	_, err := follower.unary(etcdtest.ContextFor(t, 10*time.Millisecond), "")
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
 	require.NoError(t, taken[0].CloseSend())
 	require.NoError(t, taken[0].end())
-	until(t, func() bool { // the connection has the stream back a moment after we heard of its end
-		out, err := follower.unary(before(t, soon), "hello")
+	etcdtest.Eventually(t, func() bool { // the connection has the stream back a moment after we heard of its end
+		out, err := follower.unary(etcdtest.Context(t), "hello")
 		if err != nil {
 			require.True(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 		}
@@ -85,7 +87,7 @@ func TestWaitForAConnection(t *testing.T) {
 	n.front.router.follow(to)
 	for range 2 {
 		begun := time.Now()
-		_, err = n.unary(before(t, soon), "")
+		_, err = n.unary(etcdtest.Context(t), "")
 		require.True(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 		require.Less(t, time.Since(begun), dialTimeout)
 		n.front.router.Now().peer.unary.learn(unaryMethod)

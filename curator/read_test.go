@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // copied is a copy of the data at a node: what it answers begins with "copy".
@@ -112,34 +113,34 @@ func TestLocalReads(t *testing.T) {
 		{-time.Hour, led},
 		{math.MinInt64, led},
 	} {
-		follower.requireRead(AllowLocalRead(before(t, soon), tc.maxAge), tc.want, true)
-		leader.requireRead(AllowLocalRead(before(t, soon), tc.maxAge), led, true)
+		follower.requireRead(AllowLocalRead(etcdtest.Context(t), tc.maxAge), tc.want, true)
+		leader.requireRead(AllowLocalRead(etcdtest.Context(t), tc.maxAge), led, true)
 	}
 
 	// The last word of a caller counts.
-	follower.requireRead(AllowLocalRead(AllowLocalRead(before(t, soon), AnyAge), 0), led, true)
+	follower.requireRead(AllowLocalRead(AllowLocalRead(etcdtest.Context(t), AnyAge), 0), led, true)
 	c.age.Store(int64(1500 * time.Nanosecond))
-	follower.requireRead(AllowLocalRead(before(t, soon), 2*time.Microsecond), ReadInfo{Local: true, Node: local.Node, Age: 1500}, true)
+	follower.requireRead(AllowLocalRead(etcdtest.Context(t), 2*time.Microsecond), ReadInfo{Local: true, Node: local.Node, Age: 1500}, true)
 	c.age.Store(0)
-	follower.requireRead(AllowLocalRead(before(t, soon), 0), ReadInfo{Local: true, Node: local.Node}, true)
+	follower.requireRead(AllowLocalRead(etcdtest.Context(t), 0), ReadInfo{Local: true, Node: local.Node}, true)
 
 	for _, n := range []*node{leader, follower} { // who has not asked
 		for _, age := range []time.Duration{0, time.Second} {
 			c.age.Store(int64(age))
 			calls := c.calls.Load()
-			_, err := n.unary(before(t, soon), "")
+			_, err := n.unary(etcdtest.Context(t), "")
 			require.NoError(t, err)
 			require.Equal(t, calls, c.calls.Load(), "a copy is read that nobody has allowed")
-			n.requireRead(before(t, soon), ReadInfo{}, false)
+			n.requireRead(etcdtest.Context(t), ReadInfo{}, false)
 		}
 	}
 
 	// What is not known to be of an age is too old for everybody.
 	c.age.Store(-1)
-	follower.requireRead(AllowLocalRead(before(t, soon), AnyAge), led, true)
+	follower.requireRead(AllowLocalRead(etcdtest.Context(t), AnyAge), led, true)
 	c.age.Store(0)
 	c.err = errors.New("no news for long")
-	follower.requireRead(AllowLocalRead(before(t, soon), AnyAge), led, true)
+	follower.requireRead(AllowLocalRead(etcdtest.Context(t), AnyAge), led, true)
 }
 
 // Methods that are not among Reads are the leader's, also of a service that has some there;
@@ -150,8 +151,8 @@ func TestLocalReadsOfSomeMethods(t *testing.T) {
 	leader.leads(7, original())
 	for _, n := range []*node{follower, none} {
 		n.front.router.follow(leader.as(7))
-		n.requireRead(AllowLocalRead(before(t, soon), AnyAge), ReadInfo{Token: 7}, true)
-		f := n.open(AllowLocalRead(before(t, soon), AnyAge), serverMethod)
+		n.requireRead(AllowLocalRead(etcdtest.Context(t), AnyAge), ReadInfo{Token: 7}, true)
+		f := n.open(AllowLocalRead(etcdtest.Context(t), AnyAge), serverMethod)
 		f.send("x")
 		f.expect(map[*node]string{follower: "copy", none: "original"}[n])
 		require.NoError(t, closed(f))
@@ -166,15 +167,15 @@ func TestLocalReadsWithoutALeader(t *testing.T) {
 	n := newNode(t, "n", c.reads("Unary", "Bidi"), func(cfg *Config) { cfg.Wait = 50 * time.Millisecond })
 	local := ReadInfo{Local: true, Node: "n", Age: time.Second}
 	check := func() {
-		n.requireRead(AllowLocalRead(before(t, soon), time.Minute), local, true)
+		n.requireRead(AllowLocalRead(etcdtest.Context(t), time.Minute), local, true)
 		var header metadata.MD
-		_, err := n.unary(AllowLocalRead(before(t, soon), time.Millisecond), "", grpc.Header(&header))
+		_, err := n.unary(AllowLocalRead(etcdtest.Context(t), time.Millisecond), "", grpc.Header(&header))
 		require.True(t, requireRetry(t, err).GetNothingApplied())
 		n.requireHeader(header, ReadInfo{}, false)
 	}
 	check()
 	tenure := n.leads(7, original())
-	n.requireRead(AllowLocalRead(before(t, soon), AnyAge), ReadInfo{Token: 7}, true)
+	n.requireRead(AllowLocalRead(etcdtest.Context(t), AnyAge), ReadInfo{Token: 7}, true)
 	n.loses(tenure, errDeposed)
 	check()
 	n.front.router.stop(eldest.ErrClosed)
@@ -189,7 +190,7 @@ func TestForwardedCallsReadNoCopy(t *testing.T) {
 	leader.leads(8, original())
 	other.front.router.follow(leader.as(8))
 	for _, n := range []*node{leader, other} { // one that leads no more, and one that never did
-		_, err := n.unary(AllowLocalRead(claiming(before(t, soon), "follower", "7"), AnyAge), "")
+		_, err := n.unary(AllowLocalRead(claiming(etcdtest.Context(t), "follower", "7"), AnyAge), "")
 		require.Error(t, err, "a forwarded call is answered from a copy")
 		requireRetry(t, err)
 	}
@@ -208,7 +209,7 @@ func TestWhoHasAnsweredWithAnError(t *testing.T) {
 			if n == leader {
 				want = ReadInfo{Token: 7}
 			}
-			ctx := AllowLocalRead(before(t, soon), maxAge)
+			ctx := AllowLocalRead(etcdtest.Context(t), maxAge)
 			for range 2 {
 				var header metadata.MD
 				_, err := n.unary(ctx, "", grpc.Header(&header))
@@ -235,7 +236,7 @@ func TestMalformedReads(t *testing.T) {
 			{"local; max-age=-1s"}, {"local; max-age=2s; max-age=3s"}, {"local; age=2s"}, {"; max-age=2s"},
 			{"local; max-age=9999999999h"}, {"local", "local"}, {"local; age=1s; node=\"b\""},
 		} {
-			ctx := before(t, soon)
+			ctx := etcdtest.Context(t)
 			for _, value := range said {
 				ctx = metadata.AppendToOutgoingContext(ctx, readKey, value)
 			}
@@ -246,7 +247,7 @@ func TestMalformedReads(t *testing.T) {
 		require.Zero(t, leader.calls.Load()+c.calls.Load())
 	}
 	for _, said := range []string{"local", "local;max-age=1s", "local ; max-age=1000ms", "local; max-age=+1h0m"} {
-		_, err := follower.unary(metadata.AppendToOutgoingContext(before(t, soon), readKey, said), "")
+		_, err := follower.unary(metadata.AppendToOutgoingContext(etcdtest.Context(t), readKey, said), "")
 		require.NoError(t, err, "%q", said)
 	}
 	require.EqualValues(t, 4, c.calls.Load())
@@ -287,7 +288,7 @@ func TestInterceptorsOfLocalReads(t *testing.T) {
 			return known(ctx)
 		}
 	})
-	n.requireRead(AllowLocalRead(before(t, soon), AnyAge), ReadInfo{Local: true, Node: "n"}, true)
+	n.requireRead(AllowLocalRead(etcdtest.Context(t), AnyAge), ReadInfo{Local: true, Node: "n"}, true)
 	require.Equal(t, []int64{3, 2, 1, 3}, []int64{front.Load(), unary.Load(), stream.Load(), age.Load()})
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/mem"
 
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
@@ -22,7 +23,7 @@ func TestMessagesWhileTheCallWaits(t *testing.T) {
 	last.lame(t, s)
 	var refused atomic.Int64
 	follower := newNode(t, "follower", func(cfg *Config) {
-		cfg.Wait = soon
+		cfg.Wait = etcdtest.Patience
 		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithStatsHandler(trailers{&refused}))
 	})
 	follower.front.router.follow(last.as(7))
@@ -30,9 +31,9 @@ func TestMessagesWhileTheCallWaits(t *testing.T) {
 	large := strings.Repeat("x", 2*replayed)
 	for range 5 {
 		refused.Store(0)
-		stream := follower.open(before(t, soon), bidiMethod)
+		stream := follower.open(etcdtest.Context(t), bidiMethod)
 		stream.send("first")
-		until(t, func() bool { calls, _ := follower.front.lobby.load(); return calls == 1 && refused.Load() == 1 }, "it waits")
+		etcdtest.Eventually(t, func() bool { calls, _ := follower.front.lobby.load(); return calls == 1 && refused.Load() == 1 }, "it waits")
 		stream.send(large)
 		time.Sleep(10 * time.Millisecond) // so that it has come
 		next.leads(8, s)
@@ -54,16 +55,16 @@ func TestTriesLeaveNothing(t *testing.T) {
 	last.lame(t, s)
 	var refused atomic.Int64
 	follower := newNode(t, "follower", func(cfg *Config) {
-		cfg.Wait = soon
+		cfg.Wait = etcdtest.Patience
 		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithStatsHandler(trailers{&refused}))
 	})
 	follower.front.lookAgain = func(int) time.Duration { return time.Millisecond }
 	follower.front.router.follow(last.as(7))
-	stream := follower.open(before(t, soon), bidiMethod)
+	stream := follower.open(etcdtest.Context(t), bidiMethod)
 	stream.send("first")
-	until(t, func() bool { return refused.Load() > 10 }, "it is tried")
+	etcdtest.Eventually(t, func() bool { return refused.Load() > 10 }, "it is tried")
 	had := runtime.NumGoroutine()
-	until(t, func() bool { return refused.Load() > 210 }, "it is tried again")
+	etcdtest.Eventually(t, func() bool { return refused.Load() > 210 }, "it is tried again")
 	require.Less(t, runtime.NumGoroutine(), had+50)
 }
 
@@ -101,14 +102,14 @@ func TestMessagesThatComeWhileACallWaitsAreBounded(t *testing.T) {
 			}
 		}()
 		caller.sizes <- room / 2
-		until(t, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.receiving && len(r.kept) == 1 }, "it receives the next one")
+		etcdtest.Eventually(t, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.receiving && len(r.kept) == 1 }, "it receives the next one")
 		require.True(t, pump.takeBack())
 		last := room / 2
 		if !fits {
 			last = 2 * room
 		}
 		caller.sizes <- last
-		require.ErrorIs(t, take(t, ended, "the end of the pump"), errSuperseded)
+		require.ErrorIs(t, etcdtest.Take(t, ended, "the end of the pump"), errSuperseded)
 		require.Equal(t, !fits, r.crowded())
 		require.Equal(t, fits, r.roomy())
 		_, bytes := r.lobby.load()

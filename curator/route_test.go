@@ -17,6 +17,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/curator/internal/routing"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // What a route makes of a call, all cases.
@@ -72,10 +73,10 @@ func TestRequirement47OneHop(t *testing.T) {
 		b.front.router.follow(a.as(tokens[1]))
 		begun := time.Now()
 		for _, n := range []*node{a, b} {
-			_, err := n.unary(before(t, soon), "")
+			_, err := n.unary(etcdtest.Context(t), "")
 			require.True(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 			require.ErrorContains(t, err, "which follows node")
-			stream := n.open(before(t, soon), bidiMethod)
+			stream := n.open(etcdtest.Context(t), bidiMethod)
 			_ = stream.SendMsg(&message{}) // it may be over by now
 			requireRetry(t, stream.end())
 		}
@@ -83,7 +84,7 @@ func TestRequirement47OneHop(t *testing.T) {
 	}
 	c := newNode(t, "c", soonOver)
 	c.front.router.follow(c.as(7))
-	_, err := c.unary(before(t, soon), "")
+	_, err := c.unary(etcdtest.Context(t), "")
 	requireRetry(t, err)
 }
 
@@ -94,12 +95,12 @@ func TestForwardedForAnotherTenure(t *testing.T) {
 	leader.leads(7, s)
 	follower := newNode(t, "follower", func(cfg *Config) { cfg.Wait = 100 * time.Millisecond })
 	follower.front.router.follow(leader.as(6))
-	_, err := follower.unary(before(t, soon), "")
+	_, err := follower.unary(etcdtest.Context(t), "")
 	requireRetry(t, err)
 	require.ErrorContains(t, err, `node "follower" forwarded to "leader", which leads, but with token 7 instead of 6`)
 	leader.loses(leader.front.router.Now().tenure, errDeposed)
 	follower.front.router.follow(leader.as(7))
-	_, err = follower.unary(before(t, soon), "")
+	_, err = follower.unary(etcdtest.Context(t), "")
 	requireRetry(t, err)
 	require.ErrorContains(t, err, "which leads no more")
 	require.Zero(t, leader.calls.Load())
@@ -116,8 +117,8 @@ func TestForwardedToATenureThatIsBeingSetUp(t *testing.T) {
 	})
 	follower := newNode(t, "follower")
 	follower.front.router.follow(leader.as(7))
-	done := asking(func() error { _, err := follower.unary(before(t, soon), ""); return err })
-	until(t, func() bool { return came.Load() > 0 }, "the call comes")
+	done := asking(func() error { _, err := follower.unary(etcdtest.Context(t), ""); return err })
+	etcdtest.Eventually(t, func() bool { return came.Load() > 0 }, "the call comes")
 	for range 3 { // nothing of this is the tenure
 		leader.front.router.neither(errors.New("the tenure begins"))
 	}
@@ -127,7 +128,7 @@ func TestForwardedToATenureThatIsBeingSetUp(t *testing.T) {
 	case <-time.After(20 * time.Millisecond):
 	}
 	leader.leads(7, &script{unary: echo})
-	require.NoError(t, take(t, done, "the answer"))
+	require.NoError(t, etcdtest.Take(t, done, "the answer"))
 }
 
 // Row 46: while nobody is known calls wait, and then go wherever they belong.
@@ -140,11 +141,11 @@ func TestRequirement46WaitForALeader(t *testing.T) {
 		"leading":   func() { n.leads(8, s) },
 	} {
 		n.front.router.neither(errors.New("not yet"))
-		unary := asking(func() error { _, err := n.unary(before(t, soon), ""); return err })
-		stream := n.open(before(t, soon), bidiMethod)
+		unary := asking(func() error { _, err := n.unary(etcdtest.Context(t), ""); return err })
+		stream := n.open(etcdtest.Context(t), bidiMethod)
 		stream.send("hello")
 		becomes()
-		require.NoError(t, take(t, unary, name))
+		require.NoError(t, etcdtest.Take(t, unary, name))
 		stream.expect("hello")
 		require.NoError(t, stream.CloseSend())
 		require.NoError(t, stream.end())
@@ -154,18 +155,18 @@ func TestRequirement46WaitForALeader(t *testing.T) {
 // Row 46: the wait ends with the caller, or the bound, or the node.
 func TestRequirement46WaitEnds(t *testing.T) {
 	n := newNode(t, "n", func(cfg *Config) { cfg.Wait = 20 * time.Millisecond })
-	_, err := n.unary(before(t, soon), "")
+	_, err := n.unary(etcdtest.Context(t), "")
 	require.True(t, requireRetry(t, err).GetNothingApplied())
 	require.ErrorContains(t, err, "no leader is known after 20ms")
 	require.ErrorContains(t, err, "no Run is going on", "the reason is said")
 
 	n = newNode(t, "n")
-	_, err = n.unary(before(t, 20*time.Millisecond), "")
+	_, err = n.unary(etcdtest.ContextFor(t, 20*time.Millisecond), "")
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
-	ctx, cancel := context.WithCancel(before(t, soon))
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	done := asking(func() error { _, err := n.unary(ctx, ""); return err })
 	cancel()
-	require.Equal(t, codes.Canceled, status.Code(take(t, done, "the caller")))
+	require.Equal(t, codes.Canceled, status.Code(etcdtest.Take(t, done, "the caller")))
 
 	gone, leave := context.WithCancelCause(context.Background())
 	leave(errDeposed)
@@ -173,12 +174,12 @@ func TestRequirement46WaitEnds(t *testing.T) {
 	_, _, err = n.front.router.Next(gone, 0, begun.Add(time.Hour))
 	require.ErrorIs(t, err, errDeposed, "nothing waits for a caller who is gone")
 	n.front.router.Pause(gone, n.front.router.Now(), time.Hour, begun.Add(time.Hour))
-	require.Less(t, time.Since(begun), soon)
+	require.Less(t, time.Since(begun), etcdtest.Patience)
 
-	stream := n.open(before(t, soon), bidiMethod)
+	stream := n.open(etcdtest.Context(t), bidiMethod)
 	require.Nil(t, n.front.router.stop(fmt.Errorf("%w: stopping", eldest.ErrClosed)))
 	requireRetry(t, stream.end())
-	_, err = n.unary(before(t, soon), "")
+	_, err = n.unary(etcdtest.Context(t), "")
 	requireRetry(t, err)
 	require.ErrorContains(t, err, "stopping")
 
@@ -186,7 +187,7 @@ func TestRequirement46WaitEnds(t *testing.T) {
 	n.front.router.follow(n.as(7))
 	n.front.router.neither(errDeposed)
 	n.leads(8, &script{unary: echo})
-	_, err = n.unary(before(t, soon), "")
+	_, err = n.unary(etcdtest.Context(t), "")
 	requireRetry(t, err)
 }
 
@@ -199,10 +200,10 @@ func TestHop(t *testing.T) {
 		"0": codes.InvalidArgument, "-7": codes.InvalidArgument, "": codes.InvalidArgument, "seven": codes.InvalidArgument,
 		"7\x20": codes.InvalidArgument, "9223372036854775808": codes.InvalidArgument,
 	} {
-		_, err := n.unary(hopping(before(t, soon), token), "")
+		_, err := n.unary(hopping(etcdtest.Context(t), token), "")
 		require.Equal(t, want, status.Code(err), "%q: %v", token, err)
 	}
-	_, err := n.unary(hopping(hopping(before(t, soon), "7"), "7"), "")
+	_, err := n.unary(hopping(hopping(etcdtest.Context(t), "7"), "7"), "")
 	require.Equal(t, codes.InvalidArgument, status.Code(err), "two hops")
 }
 

@@ -26,16 +26,6 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// soon is how long a test waits for what must happen on a machine that is busy.
-const soon = 30 * time.Second
-
-func before(t testing.TB, limit time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 var elections atomic.Int64
 
 // electionOf is an election of the test's own, also when the test runs again.
@@ -118,7 +108,7 @@ func (p *speaker) stand(t testing.TB) (stop func()) {
 // becomes waits for a role.
 func (p *speaker) becomes(t testing.TB, role elector.Role) elector.Status {
 	t.Helper()
-	s, err := p.Watch().NextWhere(before(t, soon), func(s elector.Status) bool { return s.Role() == role })
+	s, err := p.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == role })
 	require.NoError(t, err, "%s is not %v: %v", p.cfg.NodeID, role, p.Status())
 	return s
 }
@@ -128,7 +118,7 @@ func (p *speaker) depose(t testing.TB) {
 	t.Helper()
 	key, _, ok := p.becomes(t, elector.Leading).Own()
 	require.True(t, ok)
-	_, err := p.etcd.Delete(before(t, soon), key)
+	_, err := p.etcd.Delete(etcdtest.Context(t), key)
 	require.NoError(t, err)
 }
 
@@ -137,9 +127,9 @@ func (p *speaker) depose(t testing.TB) {
 func (p *speaker) stranger(t testing.TB, value []byte) (token int64) {
 	t.Helper()
 	key := keys.Candidate(p.cfg.Election, 0xbad)
-	resp, err := p.etcd.Put(before(t, soon), key, string(value))
+	resp, err := p.etcd.Put(etcdtest.Context(t), key, string(value))
 	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = p.etcd.Delete(before(t, soon), key) })
+	t.Cleanup(func() { _, _ = p.etcd.Delete(etcdtest.Context(t), key) })
 	return resp.Header.Revision
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/curator/curatorpb"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // message is what the test service takes and gives.
@@ -77,7 +77,7 @@ type node struct {
 
 // calm is the heartbeat of tests that are about something else: a leader in which a busy
 // machine lets a thousand calls wait is not dead.
-var calm = heartbeat{every: everyday.every, timeout: soon, misses: 2}
+var calm = heartbeat{every: everyday.every, timeout: etcdtest.Patience, misses: 2}
 
 // quick notices a dead leader within three seconds; one that is slower than that to answer on
 // a busy machine is not dead.
@@ -113,7 +113,7 @@ func newNodeBeating(t testing.TB, beat heartbeat, id string, change ...func(*Con
 		if tenure := n.front.router.stop(errStopped); tenure != nil {
 			over := make(chan struct{})
 			go func() { defer close(over); tenure.finish(errStopped) }()
-			take(t, over, "the end of the handlers")
+			etcdtest.Take(t, over, "the end of the handlers")
 		}
 		if n.conn != nil {
 			require.NoError(t, n.conn.Close())
@@ -273,26 +273,4 @@ func requireRetry(t testing.TB, err error) *curatorpb.LostLeadership {
 	require.True(t, ok)
 	require.Equal(t, "test", detail.GetElection())
 	return detail
-}
-
-// take waits for a value.
-func take[T any](t testing.TB, from <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(soon):
-		require.FailNow(t, "not in time: "+what)
-		panic("unreachable")
-	}
-}
-
-// until waits for a condition.
-func until(t testing.TB, holds func() bool, what string) {
-	t.Helper()
-	for deadline := time.Now().Add(soon); !holds(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			require.FailNow(t, "not in time: "+what)
-		}
-	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // atPayload calls a function when a message that is not small has been sent, before the
@@ -46,7 +48,7 @@ func TestRow62RefusedWhileItSends(t *testing.T) {
 	last.lame(t, s)
 	var messages atomic.Int64
 	follower := newNode(t, "follower", func(cfg *Config) {
-		cfg.Wait = soon
+		cfg.Wait = etcdtest.Patience
 		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithStatsHandler(atPayload{do: func() {
 			if messages.Add(1) == int64(len(said)) {
 				close(left)
@@ -57,11 +59,11 @@ func TestRow62RefusedWhileItSends(t *testing.T) {
 	// The second attempt comes when the first one has gone on.
 	follower.front.lookAgain = func(int) time.Duration { return time.Hour }
 	follower.front.router.follow(last.as(7))
-	stream := follower.open(before(t, soon), bidiMethod)
+	stream := follower.open(etcdtest.Context(t), bidiMethod)
 	for _, message := range said {
 		stream.send(message)
 	}
-	until(t, func() bool { calls, _ := follower.front.lobby.load(); return calls == 1 }, "it waits")
+	etcdtest.Eventually(t, func() bool { calls, _ := follower.front.lobby.load(); return calls == 1 }, "it waits")
 	close(waits)
 	time.Sleep(50 * time.Millisecond) // the first attempt goes on
 	next.leads(8, s)
@@ -98,8 +100,8 @@ func TestRow62WaitForAMessageIsOver(t *testing.T) {
 		}))
 	})
 	for range 100 {
-		call := n.open(before(t, soon), unaryMethod)
-		require.True(t, take(t, kept, "the next attempt"), "the reading of the next attempt was ended by the last one")
+		call := n.open(etcdtest.Context(t), unaryMethod)
+		require.True(t, etcdtest.Take(t, kept, "the next attempt"), "the reading of the next attempt was ended by the last one")
 		_ = call.end()
 	}
 }

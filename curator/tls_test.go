@@ -2,13 +2,7 @@ package curator
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"math/big"
 	"net"
 	"sync"
 	"testing"
@@ -25,72 +19,43 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // authority signs certificates for nodes, by their ids.
 type authority struct {
-	t    testing.TB
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-	pool *x509.CertPool
+	*etcdtest.Authority
+	t testing.TB
 }
 
 func newAuthority(t testing.TB) *authority {
 	t.Helper()
-	a := &authority{t: t, pool: x509.NewCertPool()}
-	a.key, a.cert = a.sign(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
-	a.pool.AddCert(a.cert)
-	return a
-}
-
-func (a *authority) sign(template, parent *x509.Certificate, by *ecdsa.PrivateKey) (*ecdsa.PrivateKey, *x509.Certificate) {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(a.t, err)
-	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	template.Subject = pkix.Name{CommonName: "eldest test"}
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	if parent == nil {
-		parent, by = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
-	require.NoError(a.t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(a.t, err)
-	return key, cert
+	return &authority{etcdtest.NewAuthority(t), t}
 }
 
 // node returns the certificate of a node: for its id, as a server and as a client.
-func (a *authority) node(id string) tls.Certificate {
-	a.t.Helper()
-	key, cert := a.sign(&x509.Certificate{
-		DNSNames: []string{id}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, a.cert, a.key)
-	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+func (a *authority) node(id string) tls.Certificate { return a.Issue(id) }
+
+// as are the credentials of a client that wants to meet id.
+func (a *authority) as(id string, own ...tls.Certificate) credentials.TransportCredentials {
+	cfg := a.Client(own...)
+	cfg.ServerName = id
+	return credentials.NewTLS(cfg)
 }
 
 // secure has a node prove that it is id, and ask the same of leaders and of callers.
 func (a *authority) secure(id string) func(*Config) {
 	own := a.node(id)
 	return func(cfg *Config) {
-		cfg.ServerCredentials = credentials.NewTLS(&tls.Config{
-			Certificates: []tls.Certificate{own}, ClientCAs: a.pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
-		})
-		cfg.PeerCredentials = func(l elector.Leader) credentials.TransportCredentials {
-			return credentials.NewTLS(&tls.Config{
-				Certificates: []tls.Certificate{own}, RootCAs: a.pool, ServerName: l.NodeID, MinVersion: tls.VersionTLS13,
-			})
-		}
+		cfg.ServerCredentials = credentials.NewTLS(a.Server(own, tls.RequireAndVerifyClientCert))
+		cfg.PeerCredentials = func(l elector.Leader) credentials.TransportCredentials { return a.as(l.NodeID, own) }
 	}
 }
 
 // caller connects a caller that is somebody to a node.
 func (a *authority) caller(n *node, id string) {
 	a.t.Helper()
-	n.conn = dialTo(a.t, n.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-		Certificates: []tls.Certificate{a.node("caller")}, RootCAs: a.pool, ServerName: id, MinVersion: tls.VersionTLS13,
-	})))
+	n.conn = dialTo(a.t, n.address, grpc.WithTransportCredentials(a.as(id, a.node("caller"))))
 }
 
 // Row 50: TLS with certificates of one's own, for the listener and for the hop.
@@ -108,7 +73,7 @@ func TestRequirement50TLSBetweenNodes(t *testing.T) {
 	a.caller(leader, "leader")
 	a.caller(follower, "follower")
 	for _, n := range []*node{leader, follower} {
-		out, err := n.unary(before(t, soon), "hello")
+		out, err := n.unary(etcdtest.Context(t), "hello")
 		require.NoError(t, err)
 		require.Equal(t, "hello", out)
 	}
@@ -116,7 +81,7 @@ func TestRequirement50TLSBetweenNodes(t *testing.T) {
 	// Not over a connection in plain text.
 	plain := newNode(t, "plain", func(cfg *Config) { cfg.Wait = 10 * time.Millisecond })
 	plain.front.router.follow(leader.as(7))
-	_, err := plain.unary(before(t, soon), "")
+	_, err := plain.unary(etcdtest.Context(t), "")
 	require.True(t, requireRetry(t, err).GetNothingApplied())
 }
 
@@ -128,7 +93,7 @@ func TestRequirement50LeaderWithAnotherNodesCertificate(t *testing.T) {
 	follower.front.router.follow(leader.as(7))
 	a.caller(follower, "follower")
 	begun := time.Now()
-	_, err := follower.unary(before(t, soon), "")
+	_, err := follower.unary(etcdtest.Context(t), "")
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.Less(t, time.Since(begun), DefaultWait, "nobody waits for an impostor to become the leader")
 	require.True(t, requireRetry(t, err).GetNothingApplied())
@@ -139,7 +104,7 @@ func TestRequirement50LeaderWithAnotherNodesCertificate(t *testing.T) {
 	stranger := newNode(t, "leader", newAuthority(t).secure("leader"))
 	stranger.leads(8, &script{unary: echo})
 	follower.front.router.follow(stranger.as(8))
-	_, err = follower.unary(before(t, soon), "")
+	_, err = follower.unary(etcdtest.Context(t), "")
 	require.ErrorContains(t, err, "certificate")
 	requireRetry(t, err)
 	require.Zero(t, stranger.calls.Load())
@@ -162,17 +127,17 @@ func TestPeerCredentials(t *testing.T) {
 	})
 	leader.leads(7, s)
 	follower.front.router.follow(leader.as(7))
-	slow := asking(func() error { _, err := follower.unary(before(t, soon), ""); return err })
-	take(t, asked, "the question")
+	slow := asking(func() error { _, err := follower.unary(etcdtest.Context(t), ""); return err })
+	etcdtest.Take(t, asked, "the question")
 	follower.front.router.follow(leader.as(8))
-	_, err := follower.unary(before(t, soon), "")
+	_, err := follower.unary(etcdtest.Context(t), "")
 	require.True(t, requireRetry(t, err).GetNothingApplied())
 	require.ErrorContains(t, err, "PeerCredentials has none")
 	follower.leads(9, s)
-	_, err = follower.unary(before(t, soon), "")
+	_, err = follower.unary(etcdtest.Context(t), "")
 	require.NoError(t, err)
 	close(release)
-	require.NoError(t, take(t, slow, "an answer here: that leader leads no more"))
+	require.NoError(t, etcdtest.Take(t, slow, "an answer here: that leader leads no more"))
 }
 
 // Where the listener speaks TLS, and nothing was said of the hop, no call leaves in plain text,
@@ -215,7 +180,7 @@ func TestCredentialsInPeerOptions(t *testing.T) {
 		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13})))
 	})
 	follower.front.router.follow(leader.as(7))
-	_, err := follower.unary(before(t, soon), "secret")
+	_, err := follower.unary(etcdtest.Context(t), "secret")
 	requireRetry(t, err)
 	require.Zero(t, leader.calls.Load(), "sent in plain text")
 }

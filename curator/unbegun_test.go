@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // lame is a tenure whose node refuses what comes, and does not know it yet: nobody is told.
@@ -35,7 +36,7 @@ func TestRow62RefusedBeforeItBegan(t *testing.T) {
 			last, next := newNode(t, "last"), newNode(t, "next")
 			var refused atomic.Int64
 			follower := newNode(t, "follower", func(cfg *Config) {
-				cfg.Wait = soon
+				cfg.Wait = etcdtest.Patience
 				cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithStatsHandler(trailers{&refused}))
 			})
 			last.lame(t, s)
@@ -44,7 +45,7 @@ func TestRow62RefusedBeforeItBegan(t *testing.T) {
 				follower.front.router.Now().peer.unary.learn(unaryMethod)
 			}
 			unary := asking(func() error {
-				out, err := follower.unary(before(t, soon), "hello")
+				out, err := follower.unary(etcdtest.Context(t), "hello")
 				if err == nil && out != "hello" {
 					err = fmt.Errorf("the message was lost: %q", out)
 				}
@@ -52,16 +53,16 @@ func TestRow62RefusedBeforeItBegan(t *testing.T) {
 			})
 			var streams []*flow
 			for range 3 {
-				stream := follower.open(before(t, soon), bidiMethod)
+				stream := follower.open(etcdtest.Context(t), bidiMethod)
 				for i := range 5 {
 					stream.send(fmt.Sprint(i))
 				}
 				streams = append(streams, stream)
 			}
-			until(t, func() bool { return refused.Load() >= 8 || len(unary) == 1 }, "each is refused, and tried again")
+			etcdtest.Eventually(t, func() bool { return refused.Load() >= 8 || len(unary) == 1 }, "each is refused, and tried again")
 			next.leads(8, s)
 			follower.front.router.follow(next.as(8))
-			require.NoError(t, take(t, unary, "the answer"))
+			require.NoError(t, etcdtest.Take(t, unary, "the answer"))
 			for _, stream := range streams {
 				for i := range 5 {
 					stream.expect(fmt.Sprint(i))
@@ -73,7 +74,7 @@ func TestRow62RefusedBeforeItBegan(t *testing.T) {
 			}
 			require.Zero(t, last.calls.Load())
 			require.EqualValues(t, 4, next.calls.Load(), "each once")
-			until(t, func() bool { calls, bytes := follower.front.lobby.load(); return calls+bytes == 0 }, "nothing is held")
+			etcdtest.Eventually(t, func() bool { calls, bytes := follower.front.lobby.load(); return calls+bytes == 0 }, "nothing is held")
 		})
 	}
 }
@@ -92,9 +93,9 @@ func TestRow62AFullWindowIsSentAgain(t *testing.T) {
 		}))
 	}), newNode(t, "next")
 	last.lame(t, s)
-	follower := newNode(t, "follower", func(cfg *Config) { cfg.Wait = soon })
+	follower := newNode(t, "follower", func(cfg *Config) { cfg.Wait = etcdtest.Patience })
 	follower.front.router.follow(last.as(7))
-	stream := follower.open(before(t, soon), bidiMethod)
+	stream := follower.open(etcdtest.Context(t), bidiMethod)
 	var sent atomic.Int64
 	const messages = 200
 	sending := asking(func() error {
@@ -114,21 +115,21 @@ func TestRow62AFullWindowIsSentAgain(t *testing.T) {
 		stream.expect(fmt.Sprintf("%d%20000d", i, 0))
 	}
 	require.NoError(t, stream.end())
-	require.NoError(t, take(t, sending, "the sender"))
+	require.NoError(t, etcdtest.Take(t, sending, "the sender"))
 }
 
 // Row 62: the next leader may be the follower itself.
 func TestRow62RefusedBeforeItBeganAndServedHere(t *testing.T) {
 	s := &script{unary: echo, stream: echoes}
-	last, n := newNode(t, "last"), newNode(t, "n", func(cfg *Config) { cfg.Wait = soon })
+	last, n := newNode(t, "last"), newNode(t, "n", func(cfg *Config) { cfg.Wait = etcdtest.Patience })
 	last.lame(t, s)
 	n.front.router.follow(last.as(7))
-	stream := n.open(before(t, soon), bidiMethod)
+	stream := n.open(etcdtest.Context(t), bidiMethod)
 	stream.send("one")
-	unary := asking(func() error { _, err := n.unary(before(t, soon), ""); return err })
-	until(t, func() bool { calls, _ := n.front.lobby.load(); return calls == 2 }, "both wait")
+	unary := asking(func() error { _, err := n.unary(etcdtest.Context(t), ""); return err })
+	etcdtest.Eventually(t, func() bool { calls, _ := n.front.lobby.load(); return calls == 2 }, "both wait")
 	n.leads(8, s)
-	require.NoError(t, take(t, unary, "the answer"))
+	require.NoError(t, etcdtest.Take(t, unary, "the answer"))
 	stream.send("two")
 	stream.expect("one")
 	stream.expect("two")
@@ -143,7 +144,7 @@ func TestRefusalOfTheServiceIsFinal(t *testing.T) {
 		return status.Error(codes.Unavailable, "the service's own")
 	}}
 	leader, follower := pair(t, s)
-	stream := follower.open(before(t, soon), bidiMethod)
+	stream := follower.open(etcdtest.Context(t), bidiMethod)
 	require.ErrorContains(t, stream.end(), "the service's own")
 	require.EqualValues(t, 1, leader.calls.Load(), "it was called twice")
 }
@@ -169,11 +170,11 @@ func TestMoreHadLeftThanIsKept(t *testing.T) {
 		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithStatsHandler(outgoing{trailers{}, &received}))
 	})
 	follower.front.router.follow(last.as(7))
-	stream := follower.open(before(t, soon), bidiMethod)
+	stream := follower.open(etcdtest.Context(t), bidiMethod)
 	for range 4 {
 		stream.send(strings.Repeat("x", replayed/2))
 	}
-	until(t, func() bool { return received.Load() >= 4 }, "the messages have left")
+	etcdtest.Eventually(t, func() bool { return received.Load() >= 4 }, "the messages have left")
 	close(enough)
 	require.True(t, requireRetry(t, stream.end()).GetNothingApplied())
 }
@@ -191,18 +192,18 @@ func TestRow62AnnouncedStop(t *testing.T) {
 		}))
 	})
 	tenure := leader.leads(7, &script{unary: echo})
-	follower := newNode(t, "follower", func(cfg *Config) { cfg.Wait = soon })
+	follower := newNode(t, "follower", func(cfg *Config) { cfg.Wait = etcdtest.Patience })
 	follower.front.router.follow(leader.as(7))
-	_, err := follower.unary(before(t, soon), "")
+	_, err := follower.unary(etcdtest.Context(t), "")
 	require.NoError(t, err)
 	leader.front.router.leave(tenure, errDeposed)
-	until(t, func() bool { return follower.front.router.Now().leaving }, "the follower knows")
-	waits := asking(func() error { _, err := follower.unary(before(t, soon), ""); return err })
-	until(t, func() bool { calls, _ := follower.front.lobby.load(); return calls == 1 }, "it waits")
+	etcdtest.Eventually(t, func() bool { return follower.front.router.Now().leaving }, "the follower knows")
+	waits := asking(func() error { _, err := follower.unary(etcdtest.Context(t), ""); return err })
+	etcdtest.Eventually(t, func() bool { calls, _ := follower.front.lobby.load(); return calls == 1 }, "it waits")
 	follower.front.router.follow(leader.as(7)) // which is no news
 	require.EqualValues(t, 1, came.Load(), "it went to a leader that stops")
 	leader.front.router.lead(tenure)
-	require.NoError(t, take(t, waits, "the answer"))
+	require.NoError(t, etcdtest.Take(t, waits, "the answer"))
 	require.EqualValues(t, 2, came.Load())
 }
 

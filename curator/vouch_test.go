@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	grpcpeer "google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // claiming is the metadata of a call that says that a node has forwarded it.
@@ -35,9 +37,7 @@ func (a *authority) mutual(id string) func(*Config) {
 	cert := a.node(id)
 	return func(cfg *Config) {
 		own(cfg)
-		cfg.ServerCredentials = credentials.NewTLS(&tls.Config{
-			Certificates: []tls.Certificate{cert}, ClientCAs: a.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13,
-		})
+		cfg.ServerCredentials = credentials.NewTLS(a.Server(cert, tls.VerifyClientCertIfGiven))
 		cfg.VerifyHop = NodeCertificate
 	}
 }
@@ -52,9 +52,7 @@ func TestHopsOfNodesOnly(t *testing.T) {
 	leader.leads(7, &script{unary: func(ctx context.Context, in *message) (*message, error) { saw.sees(ctx); return in, nil }, stream: echoes})
 	follower.front.router.follow(leader.as(7))
 	dial := func(n *node, id string, certificates ...tls.Certificate) *grpc.ClientConn {
-		return dialTo(t, n.address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{
-			Certificates: certificates, RootCAs: a.pool, ServerName: id, MinVersion: tls.VersionTLS13,
-		})))
+		return dialTo(t, n.address, grpc.WithTransportCredentials(a.as(id, certificates...)))
 	}
 	for name, tc := range map[string]struct {
 		conn *grpc.ClientConn
@@ -72,7 +70,7 @@ func TestHopsOfNodesOnly(t *testing.T) {
 	} {
 		calls := leader.calls.Load()
 		n := &node{t: t, conn: tc.conn}
-		_, err := n.unary(claiming(before(t, soon), tc.from, "7"), "")
+		_, err := n.unary(claiming(etcdtest.Context(t), tc.from, "7"), "")
 		require.Equal(t, tc.want, status.Code(err), "%s: %v", name, err)
 		if tc.want == codes.OK {
 			calls++
@@ -81,7 +79,7 @@ func TestHopsOfNodesOnly(t *testing.T) {
 		if tc.want == codes.PermissionDenied {
 			_, told := LostLeadership(err, "test")
 			require.False(t, told, "it is not to be retried")
-			stream := n.open(claiming(before(t, soon), tc.from, "7"), bidiMethod)
+			stream := n.open(claiming(etcdtest.Context(t), tc.from, "7"), bidiMethod)
 			require.Equal(t, codes.PermissionDenied, status.Code(stream.end()), name)
 		}
 		require.NoError(t, tc.conn.Close())
@@ -92,7 +90,7 @@ func TestHopsOfNodesOnly(t *testing.T) {
 		for _, certificates := range [][]tls.Certificate{nil, {a.node("caller")}} {
 			n.conn = dial(n, id, certificates...)
 			for range 2 {
-				out, err := n.unary(before(t, soon), "hello")
+				out, err := n.unary(etcdtest.Context(t), "hello")
 				require.NoError(t, err)
 				require.Equal(t, "hello", out)
 			}
@@ -112,20 +110,20 @@ func TestNodesThatAreNotBelieved(t *testing.T) {
 	misnamed := newNode(t, "follower", a.mutual("somebody"))
 	misnamed.front.router.follow(leader.as(7))
 	a.caller(misnamed, "somebody")
-	_, err := misnamed.unary(before(t, soon), "")
+	_, err := misnamed.unary(etcdtest.Context(t), "")
 	require.Equal(t, codes.PermissionDenied, status.Code(err))
 	require.ErrorContains(t, err, `node "follower" has forwarded it: it came with the certificate of ["somebody"]`)
 	require.Zero(t, leader.calls.Load())
 
 	plain := newNode(t, "leader", func(cfg *Config) { cfg.VerifyHop = NodeCertificate })
 	plain.leads(7, &script{unary: echo})
-	_, err = plain.unary(claiming(before(t, soon), "leader", "7"), "")
+	_, err = plain.unary(claiming(etcdtest.Context(t), "leader", "7"), "")
 	require.Equal(t, codes.PermissionDenied, status.Code(err))
 	require.ErrorContains(t, err, "without TLS")
-	_, err = plain.unary(before(t, soon), "")
+	_, err = plain.unary(etcdtest.Context(t), "")
 	require.NoError(t, err)
 	require.ErrorContains(t, NodeCertificate(context.Background(), "n"), "nobody is known")
-	verified := credentials.TLSInfo{State: tls.ConnectionState{PeerCertificates: []*x509.Certificate{a.cert}}}
+	verified := credentials.TLSInfo{State: tls.ConnectionState{PeerCertificates: []*x509.Certificate{a.Issue("n").Leaf}}}
 	err = NodeCertificate(grpcpeer.NewContext(context.Background(), &grpcpeer.Peer{AuthInfo: verified}), "n")
 	require.ErrorContains(t, err, "that was verified", "a certificate that was shown and not verified")
 }
@@ -151,22 +149,22 @@ func TestVerifyHop(t *testing.T) {
 	follower := newNode(t, "näch/ste %r\x1b")
 	follower.front.router.follow(leader.as(7))
 	for _, n := range []*node{leader, follower} {
-		_, err := n.unary(before(t, soon), "")
+		_, err := n.unary(etcdtest.Context(t), "")
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 1, asked.Load(), "of a caller, too")
-	_, err := leader.unary(claiming(before(t, soon), "x%1B[31m", "7"), "")
+	_, err := leader.unary(claiming(etcdtest.Context(t), "x%1B[31m", "7"), "")
 	require.Equal(t, codes.PermissionDenied, status.Code(err))
 	require.Contains(t, err.Error(), `"x\x1b[31m"`)
-	_, err = leader.unary(claiming(before(t, soon), "x", "+7"), "")
+	_, err = leader.unary(claiming(etcdtest.Context(t), "x", "+7"), "")
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	require.EqualValues(t, 2, asked.Load(), "of what is no hop")
 	said = status.Error(codes.Unauthenticated, "log in first")
 	for _, n := range []*node{leader, follower} {
 		if n == leader {
-			_, err = n.unary(claiming(before(t, soon), "n%C3%A4ch%2Fste%20%25r%1B", "7"), "")
+			_, err = n.unary(claiming(etcdtest.Context(t), "n%C3%A4ch%2Fste%20%25r%1B", "7"), "")
 		} else {
-			_, err = n.unary(before(t, soon), "")
+			_, err = n.unary(etcdtest.Context(t), "")
 		}
 		require.Equal(t, codes.Unauthenticated, status.Code(err))
 		require.ErrorContains(t, err, "log in first")
@@ -217,11 +215,11 @@ func TestNoPlainTextWhereTLSIsConfigured(t *testing.T) {
 	to.NodeID, to.Instance, to.Address = "leader", "", p.Addr().String()
 	follower.front.router.follow(to)
 	for range 2 { // before it is known to be unary, and after
-		_, err := follower.unary(metadata.AppendToOutgoingContext(before(t, soon), "password", secret), secret)
+		_, err := follower.unary(metadata.AppendToOutgoingContext(etcdtest.Context(t), "password", secret), secret)
 		require.True(t, requireRetry(t, err).GetNothingApplied())
 		follower.front.router.Now().peer.unary.learn(unaryMethod)
 	}
-	heard := take(t, p.got, "the attempt")
+	heard := etcdtest.Take(t, p.got, "the attempt")
 	require.NotEmpty(t, heard)
 	require.Equal(t, byte(22), heard[0], "a TLS handshake") // and nothing else is said before it is done
 	require.NotContains(t, string(heard), secret)
@@ -229,7 +227,7 @@ func TestNoPlainTextWhereTLSIsConfigured(t *testing.T) {
 	plain := newNode(t, "leader")
 	plain.leads(8, &script{unary: echo})
 	follower.front.router.follow(plain.as(8))
-	_, err := follower.unary(before(t, soon), secret)
+	_, err := follower.unary(etcdtest.Context(t), secret)
 	require.True(t, requireRetry(t, err).GetNothingApplied())
 	require.Zero(t, plain.calls.Load())
 
@@ -240,7 +238,7 @@ func TestNoPlainTextWhereTLSIsConfigured(t *testing.T) {
 		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	})
 	careless.front.router.follow(leader.as(9))
-	_, err = careless.unary(before(t, soon), "")
+	_, err = careless.unary(etcdtest.Context(t), "")
 	require.True(t, requireRetry(t, err).GetNothingApplied())
 	require.Zero(t, leader.calls.Load())
 }
@@ -321,15 +319,15 @@ func TestRow52ForgedHopReachesNothing(t *testing.T) {
 				},
 			}
 			for what, send := range send {
-				require.Equal(t, codes.PermissionDenied, status.Code(send(claiming(before(t, soon), "follower", "7"))), "%s: a forged hop is served", what)
-				require.Equal(t, codes.InvalidArgument, status.Code(send(claiming(before(t, soon), "follower", "+7"))), what)
+				require.Equal(t, codes.PermissionDenied, status.Code(send(claiming(etcdtest.Context(t), "follower", "7"))), "%s: a forged hop is served", what)
+				require.Equal(t, codes.InvalidArgument, status.Code(send(claiming(etcdtest.Context(t), "follower", "+7"))), what)
 			}
 			require.Empty(t, w.trusted, "an interceptor believes a forged hop")
 			require.Empty(t, w.keys, "an interceptor sees a forged hop")
 			require.Zero(t, w.then, "an interceptor is called for a forged hop")
 			require.Zero(t, leader.calls.Load()+local.Load(), "a handler is called for a forged hop")
 			for what, send := range send { // a caller with metadata of a hop and without one
-				require.NoError(t, send(metadata.AppendToOutgoingContext(before(t, soon), fromKey, "follower", agentKey, "x")), what)
+				require.NoError(t, send(metadata.AppendToOutgoingContext(etcdtest.Context(t), fromKey, "follower", agentKey, "x")), what)
 			}
 			require.Empty(t, w.trusted)
 			require.Empty(t, w.keys)
@@ -367,7 +365,7 @@ func TestRow52ForwardedIsVerified(t *testing.T) {
 			}})
 			follower.front.router.follow(leader.as(7))
 			for _, n := range []*node{leader, follower} {
-				_, err := n.unary(before(t, soon), "")
+				_, err := n.unary(etcdtest.Context(t), "")
 				require.NoError(t, err)
 			}
 			require.Empty(t, w.keys)
@@ -385,20 +383,20 @@ func TestRow52ForwardedIsVerified(t *testing.T) {
 // Row 52: a certificate names a node by its whole name; one for many names is no node's.
 func TestRow52WildcardIsNoNode(t *testing.T) {
 	a := newAuthority(t)
-	asked := func(node string, template *x509.Certificate) error {
-		_, cert := a.sign(template, a.cert, a.key)
+	asked := func(node string, names ...string) error {
+		cert := a.Issue(names...).Leaf
 		state := tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
 		return NodeCertificate(grpcpeer.NewContext(t.Context(), &grpcpeer.Peer{AuthInfo: credentials.TLSInfo{State: state}}), node)
 	}
-	for name, template := range map[string]x509.Certificate{
-		"exact":    {DNSNames: []string{"n1.nodes.test"}},
-		"both":     {DNSNames: []string{"*.nodes.test", "n1.nodes.test"}},
-		"capitals": {DNSNames: []string{"N1.Nodes.test"}},
+	for name, names := range map[string][]string{
+		"exact":    {"n1.nodes.test"},
+		"both":     {"*.nodes.test", "n1.nodes.test"},
+		"capitals": {"N1.Nodes.test"},
 	} {
-		require.NoError(t, asked("n1.nodes.test", &template), name)
+		require.NoError(t, asked("n1.nodes.test", names...), name)
 	}
-	require.NoError(t, asked("10.0.0.1", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(10, 0, 0, 1)}}))
-	wildcard := &x509.Certificate{DNSNames: []string{"*.nodes.test"}}
+	require.NoError(t, asked("10.0.0.1", "10.0.0.1"))
+	const wildcard = "*.nodes.test"
 	err := asked("n1.nodes.test", wildcard)
 	require.Error(t, err, "a wildcard is every node")
 	require.ErrorContains(t, err, `the certificate of ["*.nodes.test"]`)

@@ -43,30 +43,6 @@ func TestCampaignInOrder(t *testing.T) {
 	}
 }
 
-// Regression 1: a waiter's predecessor that leaves while waiting is no victory.
-func TestWaiterInTheMiddleLeaves(t *testing.T) {
-	s := newStage(t)
-	a := s.lead(s.candidate("a"))
-	b := s.candidate("b")
-	waitB := s.campaigning(s.ctx, b)
-	s.queued(2)
-	waits := make(chan election.WaitingEvent, 10)
-	c := s.candidate("c", func(cfg *election.Config) {
-		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
-	})
-	waitC := s.campaigning(s.ctx, c)
-	require.Equal(t, b.Key(), get(s, waits).Predecessor.Key)
-
-	require.NoError(t, b.Withdraw(s.ctx))
-	require.ErrorIs(t, get(s, waitB).err, eldest.ErrWithdrawn)
-	require.Equal(t, a.Key(), get(s, waits).Predecessor.Key, "c waits on a now")
-	require.Empty(t, waitC)
-	require.NoError(t, a.Err())
-
-	require.NoError(t, a.Resign(s.ctx))
-	require.NoError(t, get(s, waitC).err)
-}
-
 func TestRegisterThenAwait(t *testing.T) {
 	s := newStage(t)
 	a, b := s.candidate("a"), s.candidate("b")
@@ -224,52 +200,6 @@ func TestContextOfTheCampaignDoesNotEndTheTenure(t *testing.T) {
 	cancel()
 	require.NoError(t, l.Proclaim(s.ctx, []byte("b")))
 	require.NoError(t, l.Err())
-}
-
-// Regressions 21 and 24: a second campaign changes nothing.
-func TestSecondCampaign(t *testing.T) {
-	s := newStage(t)
-	a, b := s.candidate("a"), s.candidate("b")
-	l := s.lead(a)
-	gone, cancel := context.WithCancel(s.ctx)
-	cancel()
-	for _, ctx := range []context.Context{s.ctx, gone} {
-		_, err := a.Campaign(ctx)
-		require.ErrorIs(t, err, eldest.ErrLeading)
-		_, err = a.Register(ctx)
-		require.ErrorIs(t, err, eldest.ErrLeading)
-	}
-	require.NoError(t, l.Err())
-
-	waiting := s.campaigning(s.ctx, b)
-	s.queued(2)
-	for _, again := range []func(context.Context) (*election.Leadership, error){b.Campaign, b.Try, b.Await} {
-		_, err := again(s.ctx)
-		require.ErrorIs(t, err, eldest.ErrCampaigning)
-	}
-	require.NoError(t, l.Resign(s.ctx))
-	require.NoError(t, get(s, waiting).err, "the first one goes on")
-}
-
-// Row 30: one key for each session and election, so one candidate.
-func TestTwoCandidatesOnOneSession(t *testing.T) {
-	s := newStage(t)
-	session := s.session(s.cli)
-	a, b := s.candidate("a", on(session)), s.candidate("b", on(session))
-	l := s.lead(a)
-	_, err := b.Campaign(s.ctx)
-	require.ErrorIs(t, err, eldest.ErrCampaigning)
-	_, err = b.Try(s.ctx)
-	require.ErrorIs(t, err, eldest.ErrCampaigning)
-	require.ErrorIs(t, b.Withdraw(s.ctx), eldest.ErrNotRegistered)
-	require.NoError(t, b.Close(s.ctx))
-	require.NoError(t, l.Err(), "the sitting leader is not touched")
-	require.Equal(t, "a", string(s.value(a.Key())))
-
-	// Released, it can be taken over.
-	require.NoError(t, l.Resign(s.ctx))
-	c := s.candidate("c", on(session))
-	require.Greater(t, s.lead(c).Token(), l.Token())
 }
 
 // Namespaced clients: the whole life of a candidate in a directory.

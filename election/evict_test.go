@@ -1,7 +1,6 @@
 package election_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,27 +29,4 @@ func TestEvict(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, election.Evict(s.ctx, s.admin, s.election, seen), "the earlier life, again")
 	require.NoError(t, again.Proclaim(s.ctx, []byte("still here")))
-}
-
-// Bad input is refused before anything is sent.
-func TestEvictInvalid(t *testing.T) {
-	s := newStage(t)
-	good := eldest.Candidate{Key: s.election + "/1", Token: 1}
-	for name, evict := range map[string]func() error{
-		"no context":   func() error { return election.Evict(nil, s.cli, s.election, good) }, //nolint:staticcheck // nil on purpose
-		"no client":    func() error { return election.Evict(s.ctx, nil, s.election, good) },
-		"no token":     func() error { return election.Evict(s.ctx, s.cli, s.election, eldest.Candidate{Key: good.Key}) },
-		"bad election": func() error { return election.Evict(s.ctx, s.cli, "a/b", good) },
-		"foreign key":  func() error { return election.Evict(s.ctx, s.cli, "another", good) },
-	} {
-		err := evict()
-		require.ErrorIs(t, err, eldest.ErrInvalid, name)
-		var op *eldest.OpError
-		require.ErrorAs(t, err, &op, name)
-		require.Equal(t, "evict", op.Op)
-	}
-	require.Empty(t, s.rec.Calls())
-	dead, cancel := context.WithCancel(s.ctx)
-	cancel()
-	require.ErrorIs(t, election.Evict(dead, s.cli, s.election, good), context.Canceled)
 }

@@ -158,25 +158,6 @@ func TestHooksTellTheStoryInOrder(t *testing.T) {
 	}, j.all())
 }
 
-// A hook that blocks delays no hand-over, no renewal and no other candidate.
-func TestBlockedHookDelaysNothing(t *testing.T) {
-	s := newStage(t)
-	release := make(chan struct{})
-	defer close(release)
-	block := func(cfg *election.Config) {
-		cfg.Hooks.Registered = func(election.RegisteredEvent) { <-release }
-	}
-	a, b := s.candidate("a", block), s.candidate("b", block)
-	la := s.lead(a)
-	waiting := s.campaigning(s.ctx, b)
-	s.queued(2)
-	require.NoError(t, la.Resign(s.ctx))
-	lb := get(s, waiting)
-	require.NoError(t, lb.err)
-	require.NoError(t, lb.l.Proclaim(s.ctx, []byte("w")))
-	require.NoError(t, lb.l.Resign(s.ctx))
-}
-
 // A hook may call back into the library.
 func TestHookCallsBack(t *testing.T) {
 	s := newStage(t)

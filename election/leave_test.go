@@ -2,8 +2,6 @@ package election_test
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/lease"
 )
 
 func TestWithdrawWhileWaiting(t *testing.T) {
@@ -80,22 +77,6 @@ func TestResignAfterClose(t *testing.T) {
 	require.NoError(t, c.Close(s.ctx))
 	require.NoError(t, l.Resign(s.ctx))
 	require.ErrorIs(t, l.Err(), eldest.ErrClosed)
-	require.Empty(t, s.queue())
-}
-
-// Regression 6: a dead context, then a live one.
-func TestResignWithADeadContextAndThenAgain(t *testing.T) {
-	s := newStage(t)
-	l := s.lead(s.candidate("v"))
-	why := errors.New("dead")
-	dead, cancel := context.WithCancelCause(s.ctx)
-	cancel(why)
-	err := l.Resign(dead)
-	if err != nil {
-		require.ErrorIs(t, err, why)
-	}
-	require.ErrorIs(t, l.Err(), eldest.ErrResigned, "the leading context ends at once")
-	require.NoError(t, l.Resign(s.ctx))
 	require.Empty(t, s.queue())
 }
 
@@ -245,62 +226,6 @@ func TestGivingUpWhileEtcdIsUnreachable(t *testing.T) {
 			require.NoError(t, c.Close(s.ctx))
 		})
 	}
-}
-
-// Regression 24: everything at once on one handle. Whatever the outcomes, each is
-// a documented one, nothing blocks, and nothing is left.
-func TestEverythingAtOnceConcurrentSafe(t *testing.T) {
-	s := newStage(t)
-	session := s.session(s.cli, func(cfg *lease.Config) { cfg.TTL = 30 * time.Second })
-	documented := []error{
-		eldest.ErrCampaigning, eldest.ErrLeading, eldest.ErrWithdrawn, eldest.ErrClosed, eldest.ErrNotRegistered,
-		eldest.ErrNotLeading, eldest.ErrResigned, eldest.ErrNotElected, eldest.ErrDeposed, context.DeadlineExceeded,
-	}
-	check := func(err error) {
-		if err == nil {
-			return
-		}
-		for _, d := range documented {
-			if errors.Is(err, d) {
-				return
-			}
-		}
-		t.Errorf("undocumented: %v", err)
-	}
-	for range 8 {
-		c := s.candidate("v", on(session))
-		var all sync.WaitGroup
-		for i := range 4 {
-			all.Go(func() {
-				for range 6 {
-					call := []func(context.Context) (*election.Leadership, error){c.Campaign, c.Try, c.Await, c.Campaign}[i]
-					ctx, cancel := context.WithTimeout(s.ctx, 20*time.Millisecond)
-					l, err := call(ctx)
-					cancel()
-					check(err)
-					if (l == nil) == (err == nil) {
-						t.Errorf("%v and %v", l, err)
-					}
-					if l != nil {
-						check(l.Proclaim(s.ctx, []byte("w")))
-						check(l.Resign(s.ctx))
-					}
-				}
-			})
-		}
-		all.Go(func() {
-			for range 10 {
-				check(c.Withdraw(s.ctx))
-				_, _ = s.admin.Delete(s.ctx, c.Key())
-			}
-			check(c.Close(s.ctx))
-		})
-		all.Wait()
-		require.NoError(t, c.Close(s.ctx))
-		// A registration that timed out may have arrived a moment ago: it is swept.
-		s.until("the queue is empty", func() bool { return len(s.queue()) == 0 })
-	}
-	require.NoError(t, session.Close(s.ctx))
 }
 
 // Withdrawing again is harmless also where the first time met a registration on its

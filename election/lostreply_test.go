@@ -3,7 +3,6 @@ package election_test
 import (
 	"bytes"
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -33,40 +32,6 @@ func (s *stage) behind(value string, change ...func(*election.Config)) (*electio
 // does so whenever its connection was lost.
 func transaction(key string) func(message []byte) bool {
 	return func(message []byte) bool { return bytes.Count(message, []byte(key)) > 1 }
-}
-
-// Regression 4: the reply of the registration is lost. The key is adopted; there is
-// one, with the value that was wanted.
-func TestLostReplyOfTheRegistrationIsAdopted(t *testing.T) {
-	type start func(s *stage, c *election.Candidate) (*election.Leadership, error)
-	for name, start := range map[string]start{
-		"campaign": func(s *stage, c *election.Candidate) (*election.Leadership, error) { return c.Campaign(s.ctx) },
-		"try":      func(s *stage, c *election.Candidate) (*election.Leadership, error) { return c.Try(s.ctx) },
-		"register": func(s *stage, c *election.Candidate) (*election.Leadership, error) {
-			place, err := c.Register(s.ctx)
-			require.NoError(s.t, err)
-			require.Empty(s.t, place.Predecessor)
-			return c.Await(s.ctx)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
-			j := &journal{}
-			c, host := s.behind("v", j.hooks)
-			swallow := host.SwallowNextReply(transaction(c.Key()))
-			l, err := start(s, c)
-			require.NoError(t, err)
-			require.NoError(t, swallow.Wait(s.ctx))
-			require.Equal(t, []string{c.Key()}, s.queue())
-			require.Equal(t, "v", string(s.value(c.Key())))
-			s.until("the hook is told of the adoption", func() bool {
-				return slices.Contains(j.all(), `registered queue 0 behind "" adopted true`)
-			})
-			require.NoError(t, l.Resign(s.ctx))
-			require.Empty(t, s.queue())
-			require.NoError(t, c.Close(s.ctx))
-		})
-	}
 }
 
 // The same behind an elder: the place is learnt, and nobody waits behind a ghost.

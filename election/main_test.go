@@ -1,9 +1,7 @@
 package election_test
 
 import (
-	"cmp"
 	"context"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -19,15 +17,8 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// patience is how long a test may take, on a machine that is busy with much else. Who runs
-// tests that are to fail (tests/mutants) has less of it, and says so by ELDEST_PATIENCE.
-var patience = func() time.Duration {
-	d, err := time.ParseDuration(cmp.Or(os.Getenv("ELDEST_PATIENCE"), "2m"))
-	if err != nil {
-		panic(err)
-	}
-	return d
-}()
+// patience is how long a test may take: longer than a wait in it.
+var patience = 2 * etcdtest.Patience
 
 // stage is what most tests stand on: an election of their own on the shared etcd,
 // a client that is recorded, and one that is not.
@@ -42,8 +33,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
+	ctx := etcdtest.ContextFor(t, patience)
 	c := etcdtest.Shared(t)
 	rec := &etcdtest.Recorder{}
 	return &stage{

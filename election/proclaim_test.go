@@ -1,8 +1,6 @@
 package election_test
 
 import (
-	"bytes"
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,51 +81,4 @@ func TestProclaimAfterLoss(t *testing.T) {
 		require.ErrorIs(t, c.Proclaim(s.ctx, []byte("late")), eldest.ErrDeposed)
 	}
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
-}
-
-// Row 29: opaque bytes.
-func TestValuesAreBinarySafe(t *testing.T) {
-	s := newStage(t)
-	for name, value := range map[string][]byte{
-		"none":    nil,
-		"empty":   {},
-		"NUL":     {0},
-		"0xFF":    {0xFF, 0, 0xFF, 0xFE},
-		"not UTF": []byte("\xc3\x28 \x80"),
-		"large":   bytes.Repeat([]byte{0xFF, 0}, election.MaxValue/2),
-	} {
-		c := s.candidate("", func(cfg *election.Config) { cfg.Value = value })
-		l := s.lead(c)
-		require.True(t, bytes.Equal(value, s.value(c.Key())), name)
-		require.NoError(t, l.Proclaim(s.ctx, []byte{1}))
-		require.NoError(t, l.Proclaim(s.ctx, value))
-		require.True(t, bytes.Equal(value, s.value(c.Key())), name)
-		require.NoError(t, c.Close(s.ctx))
-	}
-}
-
-// Regression 38: a value over the limit is refused before anything is sent, and the
-// old one stays.
-func TestValueOverTheLimit(t *testing.T) {
-	s := newStage(t)
-	session := s.session(s.cli)
-	large := make([]byte, election.MaxValue+1)
-	s.rec.Reset()
-	_, err := election.New(election.Config{Election: s.election, Session: session, KV: s.cli, Watcher: s.cli, Value: large})
-	require.ErrorIs(t, err, eldest.ErrInvalid)
-	require.Zero(t, s.rec.Count())
-
-	c := s.candidate("old", on(session))
-	l := s.lead(c)
-	s.watched(1)
-	s.rec.Reset()
-	for _, proclaim := range []func(context.Context, []byte) error{l.Proclaim, c.Proclaim} {
-		err := proclaim(s.ctx, large)
-		require.ErrorIs(t, err, eldest.ErrInvalid)
-		require.ErrorContains(t, err, "proclaim")
-		require.ErrorContains(t, err, c.Key())
-	}
-	require.Zero(t, s.rec.Count())
-	require.Equal(t, "old", string(s.value(c.Key())))
-	require.NoError(t, l.Err())
 }

@@ -1,7 +1,6 @@
 package election_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +10,6 @@ import (
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
-	"github.com/eldest-io/eldest/txn"
 )
 
 // Row 25: every end of a tenure has a cause.
@@ -105,83 +103,6 @@ func TestKeyRewrittenWithItsLeaseIsNoEnd(t *testing.T) {
 	require.NoError(t, l.Proclaim(s.ctx, []byte("mine")), "after the event")
 	s.remove(c.Key())
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
-}
-
-// Regression 2, the waiter: its key removed, its campaign ends at once. Regression
-// 3: so it does with its lease; never is it told that it leads.
-func TestWaiterWhoseKeyIsGone(t *testing.T) {
-	for name, end := range map[string]func(s *stage, c *election.Candidate, session *lease.Session){
-		"removed": func(s *stage, c *election.Candidate, _ *lease.Session) { s.remove(c.Key()) },
-		"revoked": func(s *stage, _ *election.Candidate, session *lease.Session) {
-			_, err := s.admin.Revoke(s.ctx, session.ID())
-			require.NoError(s.t, err)
-		},
-		"overwritten": func(s *stage, c *election.Candidate, _ *lease.Session) {
-			_, err := s.admin.Put(s.ctx, c.Key(), "by hand")
-			require.NoError(s.t, err)
-		},
-		"closed": func(s *stage, _ *election.Candidate, session *lease.Session) {
-			require.NoError(s.t, session.Close(s.ctx))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
-			elder := s.lead(s.candidate("elder"))
-			session := s.session(s.cli)
-			c := s.candidate("v", on(session))
-			waiting := s.campaigning(s.ctx, c)
-			s.queued(2)
-			end(s, c, session)
-			got := get(s, waiting)
-			require.Nil(t, got.l)
-			if name == "closed" {
-				require.ErrorIs(t, got.err, eldest.ErrClosed)
-			} else {
-				require.ErrorIs(t, got.err, eldest.ErrDeposed)
-			}
-			s.queued(1)
-			require.NoError(t, elder.Err())
-		})
-	}
-}
-
-// Regression 15: re-elected with the same key and value, the old guard stays shut.
-func TestGuardOfAnEarlierTenure(t *testing.T) {
-	s := newStage(t)
-	c := s.candidate("v")
-	data := "data-" + s.election
-	t.Cleanup(func() { _, _ = s.admin.Delete(context.Background(), data) })
-	first := s.lead(c)
-	old := first.Guard()
-	_, err := first.Txn(s.ctx).Then(clientv3.OpPut(data, "first")).Commit()
-	require.NoError(t, err)
-	require.NoError(t, first.Resign(s.ctx))
-	second := s.lead(c)
-	require.Equal(t, first.Key(), second.Key())
-
-	_, err = old.KV(s.cli).Put(s.ctx, data, "stale")
-	require.ErrorIs(t, err, eldest.ErrResigned, "refused on this side")
-	old.Alive = nil // as if the process had slept through the end
-	_, err = old.KV(s.cli).Put(s.ctx, data, "stale")
-	var refused *txn.GuardError
-	require.ErrorAs(t, err, &refused)
-	require.Equal(t, second.Token(), refused.Found)
-	require.Equal(t, "first", string(s.value(data)))
-	_, err = second.KV().Put(s.ctx, data, "second")
-	require.NoError(t, err)
-}
-
-// What a leader may not do behind its own guard: write into the queue.
-func TestGuardKeepsTheQueueClean(t *testing.T) {
-	s := newStage(t)
-	l := s.lead(s.candidate("v"))
-	s.watched(1)
-	s.rec.Reset()
-	_, err := l.KV().Delete(s.ctx, l.Key())
-	require.ErrorIs(t, err, eldest.ErrInvalid)
-	_, err = l.Txn(s.ctx).Else(clientv3.OpPut(s.election+"/1", "")).Commit()
-	require.ErrorIs(t, err, eldest.ErrInvalid)
-	require.Zero(t, s.rec.Count())
 }
 
 // Regression 46: the etcd client is closed while the candidate leads. The session has

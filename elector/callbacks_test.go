@@ -23,11 +23,11 @@ import (
 // A filter of statuses that panics, ends its goroutine or takes its time is the
 // business of who gave it. Broken by calling it under a lock.
 func TestFilterThatMisbehaves(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := run(t, config(name, "n", cli))
-	take(t, n.won, "the win")
+	etcdtest.Take(t, n.won, "the win")
 	require.Panics(t, func() {
-		_, _ = n.Watch().NextWhere(within(t), func(elector.Status) bool { panic("a bug") })
+		_, _ = n.Watch().NextWhere(etcdtest.Context(t), func(elector.Status) bool { panic("a bug") })
 	})
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -49,11 +49,11 @@ func TestFilterThatMisbehaves(t *testing.T) {
 
 // A hook of the observer's that blocks holds up neither a win nor the end of Run.
 func TestForeignHookThatBlocks(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	foreign := name + "/foreign"
-	_, err := cli.Put(within(t), foreign, "")
+	_, err := cli.Put(etcdtest.Context(t), foreign, "")
 	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = cli.Delete(within(t), foreign) })
+	t.Cleanup(func() { _, _ = cli.Delete(etcdtest.Context(t), foreign) })
 	_, other := ghost(t, cli, name, identity.Identity{NodeID: "other"})
 	called, release := make(chan struct{}, 1), make(chan struct{})
 	t.Cleanup(func() { close(release) })
@@ -67,19 +67,19 @@ func TestForeignHookThatBlocks(t *testing.T) {
 			<-release
 		}
 	}))
-	take(t, called, "the hook")
-	_, err = cli.Delete(within(t), other)
+	etcdtest.Take(t, called, "the hook")
+	_, err = cli.Delete(etcdtest.Context(t), other)
 	require.NoError(t, err)
-	take(t, n.won, "the win")
+	etcdtest.Take(t, n.won, "the win")
 	require.ErrorIs(t, n.end(t), context.Canceled)
 }
 
 // An observer that ended, because etcd refused or seemed to, is replaced: the node
 // stands all the same, so it must know whom to follow.
 func TestBlindFollowerSeesAgain(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	leader := run(t, config(name, "leader", cli))
-	take(t, leader.won, "the win")
+	etcdtest.Take(t, leader.won, "the win")
 	kv := &flaky{KV: cli}
 	var log buffer // which has each status; a watch skips those that came and went
 	n := run(t, config(name, "n", cli, func(cfg *elector.Config) {
@@ -88,13 +88,13 @@ func TestBlindFollowerSeesAgain(t *testing.T) {
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	}))
 	n.follows(t, "leader")
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "role=following") }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "role=following") }, etcdtest.Patience, time.Millisecond)
 	before := len(log.String())
 	kv.armed.Store(true)
 	require.Eventually(t, func() bool {
 		_, after, blind := strings.Cut(log.String()[before:], "role=neither")
 		return blind && strings.Contains(after, "role=following") && !kv.armed.Load()
-	}, patience, time.Millisecond, "it is refused, blind, and then it sees")
+	}, etcdtest.Patience, time.Millisecond, "it is refused, blind, and then it sees")
 	n.follows(t, "leader")
 	require.Len(t, queueOf(t, cli, name), 2)
 }
@@ -115,15 +115,15 @@ func (f *flaky) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, er
 // Where no watch ever opens, but questions are answered, a waiter learns by asking; it
 // does not hold up the queue behind it.
 func TestWithoutWatches(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	first := run(t, config(name, "first", cli))
-	take(t, first.won, "the win")
+	etcdtest.Take(t, first.won, "the win")
 	deaf := run(t, config(name, "deaf", cli, func(cfg *elector.Config) {
 		cfg.Source = elector.Always(elector.Clients{KV: cli, Watcher: noWatcher{cli}, Lease: cli})
 	}))
-	require.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 2 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 2 }, etcdtest.Patience, time.Millisecond)
 	require.Error(t, first.end(t))
-	take(t, deaf.won, "the win of who sees no events")
+	etcdtest.Take(t, deaf.won, "the win of who sees no events")
 }
 
 // noWatcher never confirms a watch.

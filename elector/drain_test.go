@@ -39,7 +39,7 @@ func (b *buffer) String() string {
 // to leave behind.
 func TestSecondRunWaitsForTheStuckFunction(t *testing.T) {
 	t.Parallel()
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	e, err := elector.New(config(name, "n", cli, func(cfg *elector.Config) { cfg.Drain = time.Millisecond }))
 	require.NoError(t, err)
 	var running sync.Mutex
@@ -53,30 +53,30 @@ func TestSecondRunWaitsForTheStuckFunction(t *testing.T) {
 		<-release
 		return nil
 	}
-	ctx, cancel := context.WithCancel(within(t))
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	go func() { <-began; cancel() }()
 	require.ErrorIs(t, e.Run(ctx, lead), eldest.ErrStuck)
 
-	short, cancel := context.WithTimeout(within(t), 200*time.Millisecond)
+	short, cancel := context.WithTimeout(etcdtest.Context(t), 200*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, e.Run(short, lead), eldest.ErrStuck, "not while the first one runs")
 	require.Empty(t, began)
 
-	ctx, cancel = context.WithCancel(within(t))
+	ctx, cancel = context.WithCancel(etcdtest.Context(t))
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx, lead) }()
 	release <- struct{}{}
-	take(t, began, "the second call")
+	etcdtest.Take(t, began, "the second call")
 	close(release)
 	cancel()
-	require.ErrorIs(t, take(t, done, "the end of Run"), context.Canceled)
+	require.ErrorIs(t, etcdtest.Take(t, done, "the end of Run"), context.Canceled)
 }
 
 // What a lead function returns when its context has ended is not lost.
 func TestLateErrorIsLogged(t *testing.T) {
 	var log buffer
-	ctx, cancel := context.WithCancel(within(t))
-	e, err := elector.New(config(electionOf(t), "n", etcdtest.Shared(t).Client(t), func(cfg *elector.Config) {
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
+	e, err := elector.New(config(etcdtest.Election(t), "n", etcdtest.Shared(t).Client(t), func(cfg *elector.Config) {
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	}))
 	require.NoError(t, err)
@@ -85,52 +85,12 @@ func TestLateErrorIsLogged(t *testing.T) {
 		<-ctx.Done()
 		return errEnough
 	}), context.Canceled)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), errEnough.Error()) }, patience, time.Millisecond)
-}
-
-// A lead function that ignores the loss of its tenure holds up the next round: lead
-// functions never overlap (G7), and a node that cannot serve does not stand.
-func TestRequirement42StuckAfterALoss(t *testing.T) {
-	t.Parallel()
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
-	n := &node{id: "n"}
-	tenures, release := make(chan *elector.Leadership, 16), make(chan struct{})
-	var running sync.Mutex
-	n.runWith(t, config(name, "n", cli, func(cfg *elector.Config) { cfg.Drain = 50 * time.Millisecond }),
-		func(ctx context.Context, l *elector.Leadership) error {
-			if !running.TryLock() {
-				t.Error("overlaps itself")
-			}
-			defer running.Unlock()
-			tenures <- l
-			select {
-			case <-release:
-				<-ctx.Done()
-			case <-time.After(patience):
-			}
-			return nil
-		})
-	first := take(t, tenures, "the win")
-	_, err := cli.Delete(within(t), first.Key())
-	require.NoError(t, err)
-	s := n.becomes(t, elector.Neither)
-	require.ErrorIs(t, s.Reason(), eldest.ErrDeposed)
-	other := run(t, config(name, "other", cli))
-	take(t, other.won, "the other's win")
-	rhythm := time.NewTicker(5 * time.Millisecond)
-	defer rhythm.Stop()
-	for begun := time.Now(); time.Since(begun) < 6*50*time.Millisecond; <-rhythm.C {
-		require.LessOrEqual(t, len(queueOf(t, cli, name)), 1, "it stands although it cannot serve")
-	}
-	close(release)
-	n.follows(t, "other")
-	_ = other.end(t)
-	require.Greater(t, take(t, tenures, "the second win").Token(), first.Token())
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), errEnough.Error()) }, etcdtest.Patience, time.Millisecond)
 }
 
 // A lead function that ends its goroutine has given up.
 func TestGoexit(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := &node{id: "n"}
 	tenures := make(chan *elector.Leadership, 1024)
 	n.runWith(t, config(name, "n", cli), func(ctx context.Context, l *elector.Leadership) error {
@@ -141,5 +101,5 @@ func TestGoexit(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	})
-	require.Eventually(t, func() bool { return len(tenures) == 2 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(tenures) == 2 }, etcdtest.Patience, time.Millisecond)
 }

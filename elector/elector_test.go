@@ -26,7 +26,7 @@ func TestNeitherFromConstruction(t *testing.T) {
 	s := e.Status()
 	require.Equal(t, elector.Neither, s.Role())
 	require.ErrorIs(t, s.Reason(), eldest.ErrClosed)
-	first, err := e.Watch().Next(within(t))
+	first, err := e.Watch().Next(etcdtest.Context(t))
 	require.NoError(t, err)
 	require.Equal(t, s, first)
 	require.Equal(t, elector.Neither, elector.Status{}.Role(), "the zero status claims nothing")
@@ -36,9 +36,9 @@ func TestNeitherFromConstruction(t *testing.T) {
 // functions never overlap, and whoever does not lead knows who does.
 func TestRequirement36RoundAfterRound(t *testing.T) {
 	t.Parallel()
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	one := run(t, config(name, "one", cli))
-	first := take(t, one.won, "the first win")
+	first := etcdtest.Take(t, one.won, "the first win")
 	require.Equal(t, elector.Leading, one.Status().Role())
 	two := run(t, config(name, "two", cli))
 	seen := two.follows(t, "one")
@@ -57,9 +57,9 @@ func TestRequirement36RoundAfterRound(t *testing.T) {
 		}
 		key, _, ok := leader.Status().Own()
 		require.True(t, ok)
-		_, err := cli.Delete(within(t), key) // by hand
+		_, err := cli.Delete(etcdtest.Context(t), key) // by hand
 		require.NoError(t, err)
-		l := take(t, follower.won, "the successor's win")
+		l := etcdtest.Take(t, follower.won, "the successor's win")
 		require.Greater(t, l.Token(), last)
 		last = l.Token()
 		require.NotEqual(t, key, leader.follows(t, follower.id).Key)
@@ -68,10 +68,10 @@ func TestRequirement36RoundAfterRound(t *testing.T) {
 
 // Requirement 37: the end of Run's context ends everything, in order.
 func TestRequirement37RunEndsWithItsContext(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	e, err := elector.New(config(name, "n", cli))
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancelCause(context.WithValue(within(t), key{}, "value"))
+	ctx, cancel := context.WithCancelCause(context.WithValue(etcdtest.Context(t), key{}, "value"))
 	var order []string
 	var held clientv3.LeaseID
 	err = e.Run(ctx, func(during context.Context, l *elector.Leadership) error {
@@ -80,7 +80,7 @@ func TestRequirement37RunEndsWithItsContext(t *testing.T) {
 		cancel(errEnough)
 		<-during.Done()
 		assert.ErrorIs(t, context.Cause(during), errEnough)
-		_, err := e.Watch().NextWhere(within(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
+		_, err := e.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
 		assert.NoError(t, err)
 		assert.NoError(t, l.Err(), "the key is kept while the lead function runs")
 		if queue := queueOf(t, cli, name); assert.Len(t, queue, 1) {
@@ -93,7 +93,7 @@ func TestRequirement37RunEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, errEnough)
 	require.Equal(t, []string{"returned", "ended"}, order)
 	require.Empty(t, queueOf(t, cli, name))
-	left, err := cli.TimeToLive(within(t), held) // and not of any: a grant whose reply was lost leaves one
+	left, err := cli.TimeToLive(etcdtest.Context(t), held) // and not of any: a grant whose reply was lost leaves one
 	require.NoError(t, err)
 	require.Negative(t, left.TTL, "the lease is left")
 	s := e.Status()
@@ -106,14 +106,14 @@ type key struct{}
 
 // One Run at a time; after it, another one.
 func TestOneRunAtATime(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := run(t, config(name, "n", cli))
-	take(t, n.won, "the win")
-	err := n.Run(within(t), func(context.Context, *elector.Leadership) error { t.Error("called"); return nil })
+	etcdtest.Take(t, n.won, "the win")
+	err := n.Run(etcdtest.Context(t), func(context.Context, *elector.Leadership) error { t.Error("called"); return nil })
 	require.ErrorIs(t, err, eldest.ErrCampaigning)
 	require.ErrorIs(t, n.end(t), context.Canceled)
 
-	ctx, cancel := context.WithCancel(within(t))
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	err = n.Run(ctx, func(context.Context, *elector.Leadership) error { cancel(); return nil })
 	require.ErrorIs(t, err, context.Canceled)
 }
@@ -123,7 +123,7 @@ func TestOneRunAtATime(t *testing.T) {
 // moment.
 func TestRequirement34HistoryOfStatuses(t *testing.T) {
 	t.Parallel()
-	name, c := electionOf(t), etcdtest.Shared(t)
+	name, c := etcdtest.Election(t), etcdtest.Shared(t)
 	enough := make(chan struct{})
 	var handovers atomic.Int32
 	var nodes []*node
@@ -141,7 +141,7 @@ func TestRequirement34HistoryOfStatuses(t *testing.T) {
 		})
 		nodes = append(nodes, n)
 	}
-	ctx, stop := context.WithTimeout(context.Background(), 4*patience) // for all of them
+	ctx, stop := context.WithTimeout(context.Background(), 4*etcdtest.Patience) // for all of them
 	defer stop()
 	var all sync.WaitGroup
 	for _, n := range nodes {
@@ -204,7 +204,7 @@ func TestRequirement34HistoryOfStatuses(t *testing.T) {
 		}
 	}
 	require.NoError(t, ctx.Err())
-	require.Eventually(t, func() bool { return handovers.Load() == 60 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return handovers.Load() == 60 }, etcdtest.Patience, time.Millisecond)
 	stop()
 	all.Wait()
 }

@@ -23,7 +23,7 @@ func TestStopWhileEtcdIsAway(t *testing.T) {
 	for _, role := range []elector.Role{elector.Leading, elector.Following, elector.Neither} {
 		t.Run(role.String(), func(t *testing.T) {
 			t.Parallel()
-			name, cli, host := electionOf(t), c.Client(t), c.Host(t)
+			name, cli, host := etcdtest.Election(t), c.Client(t), c.Host(t)
 			t.Cleanup(host.Mend)
 			cut := config(name, "cut", host.Client(t), ttl(granted), func(cfg *elector.Config) { cfg.Leave = leave })
 			other := config(name, "other", cli)
@@ -31,13 +31,13 @@ func TestStopWhileEtcdIsAway(t *testing.T) {
 			switch role {
 			case elector.Leading:
 				n = run(t, cut)
-				take(t, n.won, "the win")
+				etcdtest.Take(t, n.won, "the win")
 				next = run(t, other)
 				next.follows(t, "cut")
 				host.Cut()
 			case elector.Following:
 				next = run(t, other)
-				take(t, next.won, "the win")
+				etcdtest.Take(t, next.won, "the win")
 				n = run(t, cut)
 				n.follows(t, "other")
 				host.Cut()
@@ -51,17 +51,17 @@ func TestStopWhileEtcdIsAway(t *testing.T) {
 			require.Less(t, took, granted/2, "it waited for etcd")
 			if role != elector.Neither {
 				require.GreaterOrEqual(t, took, leave, "it did not even try")
-				require.Eventually(t, func() bool { return host.Stats().Dropped.Inbound > 0 }, patience, time.Millisecond, "INVALID: nothing was swallowed")
+				require.Eventually(t, func() bool { return host.Stats().Dropped.Inbound > 0 }, etcdtest.Patience, time.Millisecond, "INVALID: nothing was swallowed")
 			}
 			require.Equal(t, elector.Neither, n.Status().Role())
 			if role == elector.Leading {
-				take(t, next.won, "the successor's win")
+				etcdtest.Take(t, next.won, "the successor's win")
 				require.Less(t, time.Since(begin), granted+granted/2, "it was renewed")
 			}
 			require.Eventually(t, func() bool {
 				queue := nodesOf(t, queueOf(t, cli, name))
 				return len(queue) == 0 || len(queue) == 1 && queue[0] == "other"
-			}, patience, 10*time.Millisecond, "its key is left")
+			}, etcdtest.Patience, 10*time.Millisecond, "its key is left")
 		})
 	}
 }

@@ -91,25 +91,25 @@ func TestHandover(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			clients := []*clientv3.Client{c.Client(t), c.Client(t)}
 			old := race(t, clients[0], name, "n0")
-			take(t, old.began, "the first function")
+			etcdtest.Take(t, old.began, "the first function")
 			var took []time.Duration
 			for i := range handovers {
-				l := take(t, old.won, "a tenure")
+				l := etcdtest.Take(t, old.won, "a tenure")
 				next := race(t, clients[(i+1)%2], name, "n"+strconv.Itoa(i+1))
 				next.follows(t, old.id)
 				begin := time.Now()
 				way.end(t, old, l)
-				began := take(t, next.began, "the successor's function")
+				began := etcdtest.Take(t, next.began, "the successor's function")
 				took = append(took, began.Sub(begin))
-				require.Less(t, took[i], patience, "it waited for the lease")
+				require.Less(t, took[i], etcdtest.Patience, "it waited for the lease")
 				if way.orderly {
 					require.True(t, old.returned.Load(), "two functions")
 					require.NotEqual(t, elector.Leading, old.Status().Role())
 				}
-				take(t, l.Done(), "the end of the old tenure")
+				etcdtest.Take(t, l.Done(), "the end of the old tenure")
 				if way.cause != nil {
 					require.ErrorIs(t, l.Err(), way.cause)
 				}
@@ -132,14 +132,14 @@ func give[T any](t testing.TB, to chan<- T, v T) {
 	t.Helper()
 	select {
 	case to <- v:
-	case <-time.After(patience):
+	case <-time.After(etcdtest.Patience):
 		require.FailNow(t, "nobody leads who would take it")
 	}
 }
 
 func deleteKey(c *etcdtest.Cluster) func(*testing.T, *runner, *elector.Leadership) {
 	return func(t *testing.T, _ *runner, l *elector.Leadership) {
-		_, err := c.Client(t).Delete(within(t), l.Key())
+		_, err := c.Client(t).Delete(etcdtest.Context(t), l.Key())
 		require.NoError(t, err)
 	}
 }
@@ -147,7 +147,7 @@ func deleteKey(c *etcdtest.Cluster) func(*testing.T, *runner, *elector.Leadershi
 func revokeLease(c *etcdtest.Cluster) func(*testing.T, *runner, *elector.Leadership) {
 	return func(t *testing.T, _ *runner, l *elector.Leadership) {
 		cli := c.Client(t)
-		_, err := cli.Revoke(within(t), clientv3.LeaseID(queueOf(t, cli, l.Election())[0].Lease))
+		_, err := cli.Revoke(etcdtest.Context(t), clientv3.LeaseID(queueOf(t, cli, l.Election())[0].Lease))
 		require.NoError(t, err)
 	}
 }
@@ -155,7 +155,7 @@ func revokeLease(c *etcdtest.Cluster) func(*testing.T, *runner, *elector.Leaders
 // evict starts a second node under the leader's node ID, for long enough to take over.
 func evict(c *etcdtest.Cluster) func(*testing.T, *runner, *elector.Leadership) {
 	return func(t *testing.T, r *runner, l *elector.Leadership) {
-		ctx, stop := context.WithCancelCause(within(t))
+		ctx, stop := context.WithCancelCause(etcdtest.Context(t))
 		defer context.AfterFunc(l.Context(), func() { stop(errEnough) })()
 		e, err := elector.New(config(l.Election(), r.id, c.Client(t), takeOver))
 		require.NoError(t, err)
@@ -170,7 +170,7 @@ func evict(c *etcdtest.Cluster) func(*testing.T, *runner, *elector.Leadership) {
 func TestHandoverInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
 	const crowd = 40
-	name, c := electionOf(t), etcdtest.Shared(t)
+	name, c := etcdtest.Election(t), etcdtest.Shared(t)
 	clients := []*clientv3.Client{c.Client(t), c.Client(t), c.Client(t), c.Client(t)}
 	var nodes []*node
 	var rounds atomic.Int64
@@ -185,12 +185,12 @@ func TestHandoverInTheOrderOfTheQueue(t *testing.T) {
 		if i > 0 {
 			nodes[i].follows(t, "n0")
 		}
-		require.Eventually(t, func() bool { return len(queueOf(t, clients[0], name)) == i+1 }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return len(queueOf(t, clients[0], name)) == i+1 }, etcdtest.Patience, time.Millisecond)
 	}
 	var last eldest.Token
 	begin := time.Now()
 	for i, n := range nodes {
-		l := take(t, n.won, n.id+"'s win")
+		l := etcdtest.Take(t, n.won, n.id+"'s win")
 		require.Greater(t, l.Token(), last)
 		last = l.Token()
 		for _, other := range nodes[i+1:] {

@@ -2,9 +2,6 @@ package elector_test
 
 import (
 	"context"
-	"fmt"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,31 +16,13 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// patience is how long a test waits for what must happen on a machine that is busy
-// with much else.
-const patience = 30 * time.Second
-
-func within(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-var elections atomic.Int64
-
-// electionOf is an election of the test's own, also when the test runs again.
-func electionOf(t testing.TB) string {
-	return fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), elections.Add(1))
-}
-
 // config is that of a node with the given id on a client.
 func config(name, id string, cli *clientv3.Client, change ...func(*elector.Config)) elector.Config {
 	cfg := elector.Config{
 		Election: name, NodeID: id, Address: id + ":1", Source: elector.Always(elector.Client(cli)),
 		Session:  lease.Config{TTL: time.Minute}, // a busy machine costs nobody the lease
 		Observer: observe.Config{Timeout: 250 * time.Millisecond, Recheck: 500 * time.Millisecond},
-		Leave:    patience / 3, // nor does it leave a key behind because etcd took its time
+		Leave:    etcdtest.Patience / 3, // nor does it leave a key behind because etcd took its time
 	}
 	cfg.Candidate.Timeout = 500 * time.Millisecond
 	for _, f := range change {
@@ -93,7 +72,7 @@ func (n *node) runWith(t testing.TB, cfg elector.Config, lead func(context.Conte
 func (n *node) end(t testing.TB) error {
 	t.Helper()
 	n.stop()
-	err := take(t, n.done, "the end of Run")
+	err := etcdtest.Take(t, n.done, "the end of Run")
 	n.done <- err
 	return err
 }
@@ -101,7 +80,7 @@ func (n *node) end(t testing.TB) error {
 // becomes waits until the node has a role.
 func (n *node) becomes(t testing.TB, role elector.Role) elector.Status {
 	t.Helper()
-	s, err := n.Watch().NextWhere(within(t), func(s elector.Status) bool { return s.Role() == role })
+	s, err := n.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == role })
 	require.NoError(t, err, "%s is not %v: %v", n.id, role, n.Status())
 	return s
 }
@@ -109,7 +88,7 @@ func (n *node) becomes(t testing.TB, role elector.Role) elector.Status {
 // follows waits until the node follows another one.
 func (n *node) follows(t testing.TB, id string) elector.Leader {
 	t.Helper()
-	s, err := n.Watch().NextWhere(within(t), func(s elector.Status) bool {
+	s, err := n.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool {
 		l, ok := s.Leader()
 		return ok && l.NodeID == id
 	})
@@ -118,22 +97,10 @@ func (n *node) follows(t testing.TB, id string) elector.Leader {
 	return l
 }
 
-// take waits for a value.
-func take[T any](t testing.TB, from <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(patience):
-		require.FailNow(t, "not in time: "+what)
-		panic("unreachable")
-	}
-}
-
 // queueOf reads the queue's keys in their order.
 func queueOf(t testing.TB, cli *clientv3.Client, name string) []observe.Entry {
 	t.Helper()
-	queue, err := observe.Queue(within(t), cli, nil, name)
+	queue, err := observe.Queue(etcdtest.Context(t), cli, nil, name)
 	require.NoError(t, err)
 	return queue
 }

@@ -46,7 +46,7 @@ type members struct {
 // order of their numbers.
 func startMembers(t *testing.T) *members {
 	t.Helper()
-	m := &members{Cluster: three(t), name: electionOf(t)}
+	m := &members{Cluster: three(t), name: etcdtest.Election(t)}
 	for i, id := range []string{"n0", "n1", "n2"} {
 		m.clients = append(m.clients, m.ClientTo(t, i))
 		e, err := elector.New(config(m.name, id, m.clients[i], ttl(short), func(cfg *elector.Config) {
@@ -131,7 +131,7 @@ func (m *members) mend(t *testing.T, cut ...int) (at time.Time) {
 			defer cancel()
 			_, err := m.clients[i].Put(ctx, "cut", "")
 			return err == nil
-		}, patience, time.Millisecond, "member %d has not healed", i)
+		}, etcdtest.Patience, time.Millisecond, "member %d has not healed", i)
 	}
 	return at
 }
@@ -142,7 +142,7 @@ func (m *members) mend(t *testing.T, cut ...int) (at time.Time) {
 func (m *members) term(t *testing.T, of ...int) (newest uint64) {
 	t.Helper()
 	for _, i := range of {
-		status, err := m.clients[i].Status(within(t), m.Endpoints()[i])
+		status, err := m.clients[i].Status(etcdtest.Context(t), m.Endpoints()[i])
 		require.NoError(t, err)
 		newest = max(newest, status.RaftTerm)
 	}
@@ -159,7 +159,7 @@ func (m *members) wins(t *testing.T) (leader int, l *elector.Leadership) {
 		return 1, l
 	case l = <-m.nodes[2].won:
 		return 2, l
-	case <-time.After(patience):
+	case <-time.After(etcdtest.Patience):
 		require.FailNow(t, "nobody wins")
 		return -1, nil
 	}
@@ -169,7 +169,7 @@ func (m *members) wins(t *testing.T) (leader int, l *elector.Leadership) {
 func (m *members) followed(t *testing.T, l *elector.Leadership, leader int, by ...int) {
 	t.Helper()
 	for _, i := range by {
-		_, err := m.nodes[i].Watch().NextWhere(within(t), func(s elector.Status) bool {
+		_, err := m.nodes[i].Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool {
 			seen, ok := s.Leader()
 			return ok && seen.Token == l.Token() && seen.Key == l.Key() && seen.NodeID == m.nodes[leader].id &&
 				seen.Instance == m.nodes[leader].Instance() && seen.TTL == short
@@ -198,5 +198,5 @@ func (m *members) queued(t *testing.T, order ...int) {
 			}
 		}
 		return true
-	}, patience, 5*time.Millisecond, "the queue should be %v", ids)
+	}, etcdtest.Patience, 5*time.Millisecond, "the queue should be %v", ids)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/observe"
 )
 
@@ -141,7 +142,7 @@ func (s *samples) became(t *testing.T, i int, role elector.Role, after time.Time
 			}
 		}
 		return false
-	}, patience, time.Millisecond, "%s was not seen %v: %v", s.names[i], role, s.statuses[i]())
+	}, etcdtest.Patience, time.Millisecond, "%s was not seen %v: %v", s.names[i], role, s.statuses[i]())
 	return took
 }
 

@@ -18,7 +18,7 @@ import (
 // Requirement 40: clients that are not ready yet are waited for, and the next round
 // uses the new ones.
 func TestRequirement40Source(t *testing.T) {
-	name, c := electionOf(t), etcdtest.Shared(t)
+	name, c := etcdtest.Election(t), etcdtest.Shared(t)
 	first, second := c.Client(t), c.Client(t)
 	var asked atomic.Int32
 	ready := make(chan struct{})
@@ -42,37 +42,29 @@ func TestRequirement40Source(t *testing.T) {
 			}
 		}
 	}))
-	require.Eventually(t, func() bool { return asked.Load() == 3 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return asked.Load() == 3 }, etcdtest.Patience, time.Millisecond)
 	require.Equal(t, elector.Neither, n.Status().Role())
 	require.ErrorContains(t, n.Status().Reason(), "not ready yet")
 	close(ready)
-	l := take(t, n.won, "the win")
+	l := etcdtest.Take(t, n.won, "the win")
 	require.NoError(t, first.Close())
-	again := take(t, n.won, "the win through the second client")
+	again := etcdtest.Take(t, n.won, "the win through the second client")
 	require.GreaterOrEqual(t, asked.Load(), int32(5))
 	require.Greater(t, again.Token(), l.Token())
 	require.Error(t, l.Err())
 }
 
-// Clients that are not there are the source's fault, and it is named.
-func TestSourceWithoutClients(t *testing.T) {
-	n := run(t, config(electionOf(t), "n", nil))
-	_, err := n.Watch().NextWhere(within(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrInvalid) })
-	require.NoError(t, err)
-	require.ErrorContains(t, n.Status().Reason(), "Config.Source")
-}
-
 // A source that blocks ends with Run.
 func TestSourceEndsWithRun(t *testing.T) {
 	asked := make(chan struct{})
-	n := run(t, config(electionOf(t), "n", nil, func(cfg *elector.Config) {
+	n := run(t, config(etcdtest.Election(t), "n", nil, func(cfg *elector.Config) {
 		cfg.Source = func(ctx context.Context) (elector.Clients, error) {
 			close(asked)
 			<-ctx.Done()
 			return elector.Clients{}, context.Cause(ctx)
 		}
 	}))
-	take(t, asked, "a question")
+	etcdtest.Take(t, asked, "a question")
 	require.ErrorIs(t, n.Status().Reason(), eldest.ErrNotRegistered, "it runs, and has no session yet")
 	require.ErrorIs(t, n.end(t), context.Canceled)
 }
@@ -81,16 +73,16 @@ func TestSourceEndsWithRun(t *testing.T) {
 // its renewals, and is asked for where it is missing.
 func TestNamespacedClients(t *testing.T) {
 	const space = "teams/a/"
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	clients := elector.Clients{KV: namespace.NewKV(cli, space), Watcher: namespace.NewWatcher(cli, space), Lease: namespace.NewLease(cli, space)}
 	refused := run(t, config(name, "n", nil, func(cfg *elector.Config) { cfg.Source = elector.Always(clients) }))
-	s, err := refused.Watch().NextWhere(within(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrInvalid) })
+	s, err := refused.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrInvalid) })
 	require.NoError(t, err)
 	require.ErrorContains(t, s.Reason(), "Majority")
 	clients.Majority = cli
 	n := run(t, config(name, "n", nil, func(cfg *elector.Config) { cfg.Source = elector.Always(clients) }))
-	l := take(t, n.won, "the win")
-	found, err := cli.Get(within(t), space+l.Key())
+	l := etcdtest.Take(t, n.won, "the win")
+	found, err := cli.Get(etcdtest.Context(t), space+l.Key())
 	require.NoError(t, err)
 	require.Len(t, found.Kvs, 1)
 }

@@ -19,13 +19,13 @@ import (
 // ghost puts a candidate's key that nobody renews into the queue.
 func ghost(t *testing.T, cli *clientv3.Client, name string, id identity.Identity) (eldest.Token, string) {
 	t.Helper()
-	granted, err := cli.Grant(within(t), 600)
+	granted, err := cli.Grant(etcdtest.Context(t), 600)
 	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = cli.Revoke(within(t), granted.ID) })
+	t.Cleanup(func() { _, _ = cli.Revoke(etcdtest.Context(t), granted.ID) })
 	value, err := identity.Protobuf{}.Encode(id)
 	require.NoError(t, err)
 	key := keys.Candidate(name, int64(granted.ID))
-	resp, err := cli.Put(within(t), key, string(value), clientv3.WithLease(granted.ID))
+	resp, err := cli.Put(etcdtest.Context(t), key, string(value), clientv3.WithLease(granted.ID))
 	require.NoError(t, err)
 	return eldest.Token(resp.Header.Revision), key
 }
@@ -35,7 +35,7 @@ func takeOver(cfg *elector.Config) { cfg.TakeOver = true }
 // Requirement 39: what an earlier life of the node left is removed where that is asked
 // for, whether it led or waited; what others left is not.
 func TestRequirement39EarlierLife(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
 	ghost(t, cli, name, identity.Identity{NodeID: "n"})
 	_, others := ghost(t, cli, name, identity.Identity{NodeID: "other", Instance: "o"})
@@ -45,60 +45,60 @@ func TestRequirement39EarlierLife(t *testing.T) {
 	require.Eventually(t, func() bool {
 		queue := queueOf(t, cli, name)
 		return len(queue) == 2 && queue[0].Key == others
-	}, patience, 2*time.Millisecond)
-	_, err := cli.Delete(within(t), others)
+	}, etcdtest.Patience, 2*time.Millisecond)
+	_, err := cli.Delete(etcdtest.Context(t), others)
 	require.NoError(t, err)
-	take(t, n.won, "the win")
+	etcdtest.Take(t, n.won, "the win")
 }
 
 // A node that starts is not stopped by a value it cannot read.
 func TestEarlierLifeAmongForeigners(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
-	granted, err := cli.Grant(within(t), 600)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
+	granted, err := cli.Grant(etcdtest.Context(t), 600)
 	require.NoError(t, err)
-	_, err = cli.Put(within(t), keys.Candidate(name, int64(granted.ID)), "\xff\xff", clientv3.WithLease(granted.ID))
+	_, err = cli.Put(etcdtest.Context(t), keys.Candidate(name, int64(granted.ID)), "\xff\xff", clientv3.WithLease(granted.ID))
 	require.NoError(t, err)
 	ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
 	n := run(t, config(name, "n", cli, takeOver))
-	_, err = n.Watch().NextWhere(within(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrForeignValue) })
+	_, err = n.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrForeignValue) })
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		queue := queueOf(t, cli, name)
 		return len(queue) == 2 && bytes.Contains(queue[1].Value, []byte(n.Instance()))
-	}, patience, 2*time.Millisecond, "the earlier life goes, the foreigner stays, and the node waits")
-	_, err = cli.Revoke(within(t), granted.ID)
+	}, etcdtest.Patience, 2*time.Millisecond, "the earlier life goes, the foreigner stays, and the node waits")
+	_, err = cli.Revoke(etcdtest.Context(t), granted.ID)
 	require.NoError(t, err)
-	take(t, n.won, "the win")
+	etcdtest.Take(t, n.won, "the win")
 }
 
 // By default a node waits for what an earlier life of it left, as all others do: it may
 // be of a process that runs.
 func TestEarlierLifeIsWaitedFor(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	_, key := ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
 	n := run(t, config(name, "n", cli))
-	s, err := n.Watch().NextWhere(within(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrNoLeader) })
+	s, err := n.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrNoLeader) })
 	require.NoError(t, err)
 	require.ErrorContains(t, s.Reason(), "of another life")
 	queue := queueOf(t, cli, name)
 	require.Len(t, queue, 2)
 	require.Equal(t, key, queue[0].Key)
-	_, err = cli.Revoke(within(t), clientv3.LeaseID(queue[0].Lease)) // it expires
+	_, err = cli.Revoke(etcdtest.Context(t), clientv3.LeaseID(queue[0].Lease)) // it expires
 	require.NoError(t, err)
-	require.Equal(t, queue[1].Key, take(t, n.won, "the win").Key())
+	require.Equal(t, queue[1].Key, etcdtest.Take(t, n.won, "the win").Key())
 }
 
 // A later life that takes over evicts an earlier one that still runs, once, and is not
 // evicted in return.
 func TestTwoLives(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	earlier := run(t, config(name, "n", cli, takeOver))
-	l := take(t, earlier.won, "the win")
+	l := etcdtest.Take(t, earlier.won, "the win")
 	later := run(t, config(name, "n", cli, takeOver))
-	second := take(t, later.won, "the later life's win")
-	take(t, l.Done(), "the end of the earlier life's tenure")
+	second := etcdtest.Take(t, later.won, "the later life's win")
+	etcdtest.Take(t, l.Done(), "the end of the earlier life's tenure")
 	require.ErrorIs(t, l.Err(), eldest.ErrDeposed)
-	require.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 2 }, patience, 2*time.Millisecond)
+	require.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 2 }, etcdtest.Patience, 2*time.Millisecond)
 	require.NoError(t, second.Err())
 	queue := queueOf(t, cli, name)
 	require.Equal(t, second.Key(), queue[0].Key)

@@ -32,14 +32,14 @@ func (c *jumping) Now() time.Duration { return c.Clock.Now() + time.Duration(c.a
 // G3 for the status: past the deadline the first look says neither, whether the node led
 // or followed, before any timer has fired.
 func TestStatusReadsTheClock(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	clock := &jumping{Clock: lease.Boot()}
 	slept := func(cfg *elector.Config) {
 		cfg.Session.Clock, cfg.Session.TTL = clock, time.Minute
 		cfg.Backoff = func(int) time.Duration { return time.Hour } // what was lost stays lost
 	}
 	leader := run(t, config(name, "leader", cli, slept))
-	take(t, leader.won, "the win")
+	etcdtest.Take(t, leader.won, "the win")
 	follower := run(t, config(name, "follower", cli, slept))
 	follower.follows(t, "leader")
 	fresh := leader.Watch()
@@ -50,7 +50,7 @@ func TestStatusReadsTheClock(t *testing.T) {
 		require.Equal(t, elector.Neither, s.Role(), "%s", n.id)
 		require.ErrorIs(t, s.Reason(), eldest.ErrSessionLost)
 	}
-	s, err := fresh.Next(within(t))
+	s, err := fresh.Next(etcdtest.Context(t))
 	require.NoError(t, err)
 	require.Equal(t, elector.Neither, s.Role(), "a watch reads the clock as well")
 }
@@ -58,15 +58,15 @@ func TestStatusReadsTheClock(t *testing.T) {
 // A status tells since when, however late it is read: two nodes' statuses that were read
 // late can still be put in order.
 func TestStatusTellsSinceWhen(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	require.True(t, elector.Status{}.Since().IsZero())
 	before := time.Now()
 	n := run(t, config(name, "n", cli))
-	take(t, n.won, "the win")
+	etcdtest.Take(t, n.won, "the win")
 	late := n.Watch()
 	won := time.Now()
 	time.Sleep(20 * time.Millisecond)
-	s, err := late.NextWhere(within(t), func(s elector.Status) bool { return s.Role() == elector.Leading })
+	s, err := late.NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Leading })
 	require.NoError(t, err)
 	require.WithinRange(t, s.Since(), before, won)
 	require.Equal(t, s.Since(), n.Status().Since(), "it is one status, whoever reads it")
@@ -81,29 +81,29 @@ func TestStatusTellsSinceWhen(t *testing.T) {
 // a newer one, of those that came and went the newest is read, a filter skips, and a read
 // whose context ended loses nothing.
 func TestRequirement35Watch(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	n := run(t, config(name, "n", cli))
-	take(t, n.won, "the win")
+	etcdtest.Take(t, n.won, "the win")
 	w, slow := n.Watch(), n.Watch()
 	for _, of := range []*elector.Watch{w, slow} {
-		s, err := of.Next(within(t))
+		s, err := of.Next(etcdtest.Context(t))
 		require.NoError(t, err)
 		require.Equal(t, elector.Leading, s.Role(), "the present status, whatever was before")
 	}
-	short, cancel := context.WithTimeout(within(t), 20*time.Millisecond)
+	short, cancel := context.WithTimeout(etcdtest.Context(t), 20*time.Millisecond)
 	defer cancel()
 	_, err := w.Next(short)
 	require.ErrorIs(t, err, context.DeadlineExceeded, "no status is read twice")
 
 	key, first, _ := n.Status().Own()
-	_, err = cli.Delete(within(t), key)
+	_, err = cli.Delete(etcdtest.Context(t), key)
 	require.NoError(t, err)
-	s, err := w.NextWhere(within(t), func(s elector.Status) bool { return s.Role() == elector.Leading })
+	s, err := w.NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Leading })
 	require.NoError(t, err)
-	take(t, n.won, "the second win")
+	etcdtest.Take(t, n.won, "the second win")
 	_, second, _ := s.Own()
 	require.Greater(t, second, first)
-	s, err = slow.Next(within(t))
+	s, err = slow.Next(etcdtest.Context(t))
 	require.NoError(t, err)
 	_, token, _ := s.Own()
 	require.Equal(t, second, token, "the newest, and nothing in between")
@@ -111,12 +111,12 @@ func TestRequirement35Watch(t *testing.T) {
 
 // A status is judged as it is at this moment, not as it was published.
 func TestNextWhereReadsTheClock(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	clock := &jumping{Clock: lease.Boot()}
 	n := run(t, config(name, "n", cli, func(cfg *elector.Config) { cfg.Session.Clock, cfg.Session.TTL = clock, time.Minute }))
-	first := take(t, n.won, "the win")
+	first := etcdtest.Take(t, n.won, "the win")
 	clock.ahead.Store(int64(time.Hour))
-	s, err := n.Watch().NextWhere(within(t), func(s elector.Status) bool { return s.Role() == elector.Leading })
+	s, err := n.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Leading })
 	require.NoError(t, err)
 	_, token, ok := s.Own()
 	require.True(t, ok)
@@ -126,7 +126,7 @@ func TestNextWhereReadsTheClock(t *testing.T) {
 // A process that was stopped between the proof of its win and the call of its lead
 // function does not call it: that would begin in a tenure which has been over for long.
 func TestTenureThatIsOverIsNotLed(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	_, leader := ghost(t, cli, name, identity.Identity{NodeID: "other"})
 	clock := &jumping{Clock: lease.Boot()}
 	codec := &dreaming{asleep: make(chan struct{}), awake: make(chan struct{})}
@@ -144,13 +144,13 @@ func TestTenureThatIsOverIsNotLed(t *testing.T) {
 	}))
 	n.follows(t, "other")
 	codec.armed.Store(true)
-	_, err := cli.Put(within(t), leader, "another value", clientv3.WithIgnoreLease())
+	_, err := cli.Put(etcdtest.Context(t), leader, "another value", clientv3.WithIgnoreLease())
 	require.NoError(t, err)
-	take(t, codec.asleep, "the sleep")
-	_, err = cli.Delete(within(t), leader)
+	etcdtest.Take(t, codec.asleep, "the sleep")
+	_, err = cli.Delete(etcdtest.Context(t), leader)
 	require.NoError(t, err)
-	over := take(t, wins, "the win whose tenure is over")
-	require.Greater(t, take(t, n.won, "the call of the lead function").Token(), over)
+	over := etcdtest.Take(t, wins, "the win whose tenure is over")
+	require.Greater(t, etcdtest.Take(t, n.won, "the call of the lead function").Token(), over)
 }
 
 // dreaming is a codec that falls asleep, once it is armed, and with it who must have
@@ -171,17 +171,17 @@ func (c *dreaming) Decode(value []byte) (identity.Identity, error) {
 
 // Requirement 52: each transition is a structured line with role, key and token.
 func TestRequirement52TransitionsAreLogged(t *testing.T) {
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	var log buffer
 	one := run(t, config(name, "one", cli))
-	l := take(t, one.won, "the win")
+	l := etcdtest.Take(t, one.won, "the win")
 	two := run(t, config(name, "two", cli, func(cfg *elector.Config) { cfg.Logger = slog.New(slog.NewJSONHandler(&log, nil)) }))
 	two.follows(t, "one")
 	_ = one.end(t)
-	second := take(t, two.won, "the second win")
+	second := etcdtest.Take(t, two.won, "the second win")
 	_ = two.end(t)
 	// The last line; Run waits for the logger, but not for long.
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "no Run is going on") }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "no Run is going on") }, etcdtest.Patience, time.Millisecond)
 
 	type line struct {
 		Msg, Election, Node, Instance string
@@ -225,13 +225,13 @@ func TestRequirement52TransitionsAreLogged(t *testing.T) {
 // A logger that blocks holds up nobody, and Run ends without it.
 func TestLoggerThatBlocks(t *testing.T) {
 	t.Parallel()
-	name, cli := electionOf(t), etcdtest.Shared(t).Client(t)
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
 	n := run(t, config(name, "n", cli, func(cfg *elector.Config) {
 		cfg.Logger = slog.New(slog.NewTextHandler(blocking(release), nil))
 	}))
-	take(t, n.won, "the win")
+	etcdtest.Take(t, n.won, "the win")
 	require.Error(t, n.end(t))
 	require.Empty(t, queueOf(t, cli, name))
 }

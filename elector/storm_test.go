@@ -75,7 +75,7 @@ func TestStorm(t *testing.T) {
 	ctx, over := context.WithTimeout(context.Background(), *stormLasts)
 	defer over()
 	s := &storm{
-		t: t, cluster: three(t), name: electionOf(t),
+		t: t, cluster: three(t), name: etcdtest.Election(t),
 		ctx: ctx, begin: time.Now(), faults: make(map[string]int),
 	}
 	var names []string

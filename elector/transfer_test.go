@@ -22,7 +22,7 @@ func takesPart(cfg *elector.Config) { cfg.Transfer = true }
 func asks(t testing.TB, clients transfer.Clients, name string, n int) (keys []string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		q, err := transfer.Survey(within(t), clients.KV, name)
+		q, err := transfer.Survey(etcdtest.Context(t), clients.KV, name)
 		require.NoError(t, err)
 		keys = nil
 		for _, m := range q.Members {
@@ -31,7 +31,7 @@ func asks(t testing.TB, clients transfer.Clients, name string, n int) (keys []st
 			}
 		}
 		return len(keys) == n
-	}, patience, 2*time.Millisecond)
+	}, etcdtest.Patience, 2*time.Millisecond)
 	return keys
 }
 
@@ -39,13 +39,13 @@ func asks(t testing.TB, clients transfer.Clients, name string, n int) (keys []st
 // status, the function, and the key after that; and the node stands again, at the end.
 func TestHandedOverByTransfer(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
-	name, clients := electionOf(t), transfer.Client(cli)
+	name, clients := etcdtest.Election(t), transfer.Client(cli)
 	n1 := &node{id: "n1", won: make(chan *elector.Leadership, 16)}
 	ended, release := make(chan elector.Status, 1), make(chan struct{})
 	n1.runWith(t, config(name, "n1", cli, takesPart), func(ctx context.Context, l *elector.Leadership) error {
 		n1.won <- l
 		<-ctx.Done()
-		_, _ = n1.Watch().NextWhere(within(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
+		_, _ = n1.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
 		select {
 		case ended <- n1.Status():
 			<-release
@@ -53,7 +53,7 @@ func TestHandedOverByTransfer(t *testing.T) {
 		}
 		return nil
 	})
-	l := take(t, n1.won, "the first one's win")
+	l := etcdtest.Take(t, n1.won, "the first one's win")
 	asks(t, clients, name, 1)
 	n2 := run(t, config(name, "n2", cli, takesPart))
 	asks(t, clients, name, 2)
@@ -62,15 +62,15 @@ func TestHandedOverByTransfer(t *testing.T) {
 
 	handed := make(chan error, 1)
 	go func() {
-		_, err := transfer.To(within(t), clients, name, line[2], transfer.Options{Patience: patience, Drain: patience})
+		_, err := transfer.To(etcdtest.Context(t), clients, name, line[2], transfer.Options{Patience: etcdtest.Patience, Drain: etcdtest.Patience})
 		handed <- err
 	}()
-	require.ErrorIs(t, take(t, ended, "the end of the first tenure").Reason(), eldest.ErrRetired)
+	require.ErrorIs(t, etcdtest.Take(t, ended, "the end of the first tenure").Reason(), eldest.ErrRetired)
 	require.ErrorIs(t, l.Err(), eldest.ErrRetired)
 	require.Empty(t, n3.won, "a successor beside the lead function")
 	close(release)
-	require.NoError(t, take(t, handed, "the end of the transfer"))
-	next := take(t, n3.won, "the target's win")
+	require.NoError(t, etcdtest.Take(t, handed, "the end of the transfer"))
+	next := etcdtest.Take(t, n3.won, "the target's win")
 	require.Equal(t, line[2], next.Key())
 	require.Greater(t, next.Token(), l.Token())
 	n1.follows(t, "n3")
@@ -83,46 +83,46 @@ func TestHandedOverByTransfer(t *testing.T) {
 // A node leads if it is the best one that stands; the values say so to everybody.
 func TestPriorityOfNodes(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	priority := func(p int32) func(*elector.Config) { return func(cfg *elector.Config) { cfg.Priority = p } }
 	n1 := run(t, config(name, "n1", cli, priority(-1)))
-	take(t, n1.won, "the first one's win, alone")
+	etcdtest.Take(t, n1.won, "the first one's win, alone")
 	n2 := run(t, config(name, "n2", cli, priority(2)))
 	n2.follows(t, "n1")
 	n3 := run(t, config(name, "n3", cli, priority(3)))
 	n3.follows(t, "n1")
 	require.NotEmpty(t, n1.end(t))
-	take(t, n3.won, "the best one's win")
+	etcdtest.Take(t, n3.won, "the best one's win")
 	require.Equal(t, int32(3), n2.follows(t, "n3").Priority)
 	require.Empty(t, n2.won)
 	_ = n3.end(t)
-	take(t, n2.won, "the next best one's win")
+	etcdtest.Take(t, n2.won, "the next best one's win")
 }
 
 // Another value than ours says nothing of a priority, and is nobody to give way to.
 func TestPriorityAndForeignValues(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	n1 := run(t, config(name, "n1", cli, func(cfg *elector.Config) { cfg.Priority = 1 }))
-	l := take(t, n1.won, "the win")
-	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: time.Minute})
+	l := etcdtest.Take(t, n1.won, "the win")
+	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: time.Minute})
 	require.NoError(t, err)
 	foreign, err := election.New(election.Config{Election: name, Session: session, KV: cli, Watcher: cli, Value: []byte("\xff theirs")})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_ = session.Close(within(t))
-		_ = foreign.Close(within(t))
+		_ = session.Close(etcdtest.Context(t))
+		_ = foreign.Close(etcdtest.Context(t))
 	})
-	_, err = foreign.Register(within(t))
+	_, err = foreign.Register(etcdtest.Context(t))
 	require.NoError(t, err)
 	n2 := run(t, config(name, "n2", cli, func(cfg *elector.Config) { cfg.Priority = 1 }))
 	n2.follows(t, "n1")
-	require.NoError(t, foreign.Withdraw(within(t)))
-	_, err = foreign.Register(within(t)) // now behind n2
+	require.NoError(t, foreign.Withdraw(etcdtest.Context(t)))
+	_, err = foreign.Register(etcdtest.Context(t)) // now behind n2
 	require.NoError(t, err)
 	require.NoError(t, l.Err())
 	_ = n1.end(t)
-	take(t, n2.won, "the win before a foreign one")
+	etcdtest.Take(t, n2.won, "the win before a foreign one")
 }
 
 func TestTransferAndPriorityAreChecked(t *testing.T) {

@@ -92,7 +92,7 @@ func (s *storm) ofMembers() []fault {
 	kill := func(i int) error { return c.Member(i).Kill() }
 	halt := func(i int) error { return c.Member(i).Stop() }
 	back := func(i int) error {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 		defer cancel()
 		return c.Member(i).Restart(ctx)
 	}
@@ -177,7 +177,7 @@ func (s *storm) calm() {
 		p.host.Mend()
 		nodes, ids = append(nodes, &node{Elector: p.life.Load(), id: p.id}), append(ids, p.id)
 	}
-	agree(t, nodes, 2*patience)
+	agree(t, nodes)
 	agreed := time.Now()
 	t.Logf("agreed %v after the storm", agreed.Sub(begin))
 	// A busy machine goes on losing leases of a second by itself.
@@ -190,7 +190,7 @@ func (s *storm) calm() {
 		line := nodesOf(t, queueOf(t, cli, s.name))
 		slices.Sort(line)
 		return slices.Equal(line, ids)
-	}, patience, 10*time.Millisecond)
+	}, etcdtest.Patience, 10*time.Millisecond)
 	for _, p := range s.seats {
 		p.end()
 		require.Equal(t, elector.Neither, p.life.Load().Status().Role())
@@ -198,20 +198,20 @@ func (s *storm) calm() {
 	// A farewell that etcd does not confirm within the TTL of a second is left to expire, as
 	// are leases of grants whose replies were lost.
 	require.Eventually(t, func() bool {
-		leases, err := cli.Leases(within(t))
+		leases, err := cli.Leases(etcdtest.Context(t))
 		return err == nil && len(leases.Leases) == 0 && len(queueOf(t, cli, s.name)) == 0
-	}, patience, 50*time.Millisecond)
+	}, etcdtest.Patience, 50*time.Millisecond)
 }
 
 // written counts the guarded writes that were applied and checks their tokens.
 func (s *storm) written() int {
 	t := s.t
 	cli := s.cluster.Client(t)
-	now, err := cli.Get(within(t), "of-"+s.name)
+	now, err := cli.Get(etcdtest.Context(t), "of-"+s.name)
 	require.NoError(t, err)
 	require.Len(t, now.Kvs, 1)
 	last, count := int64(0), 0
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 	defer cancel()
 	for resp := range cli.Watch(ctx, "of-"+s.name, clientv3.WithRev(1)) {
 		require.NoError(t, resp.Err())

@@ -13,7 +13,7 @@ import (
 
 // A node that withdraws leads no more, follows the next leader, and is no candidate any more while it runs.
 func TestWithdraw(t *testing.T) {
-	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
+	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	a, why := &node{id: "a", won: make(chan *elector.Leadership, 1)}, make(chan error, 1)
 	a.runWith(t, config(name, "a", cli), func(ctx context.Context, l *elector.Leadership) error {
 		a.won <- l
@@ -21,44 +21,44 @@ func TestWithdraw(t *testing.T) {
 		why <- context.Cause(ctx)
 		return nil
 	})
-	take(t, a.won, "a's tenure")
+	etcdtest.Take(t, a.won, "a's tenure")
 	b := run(t, config(name, "b", cli))
 	b.follows(t, "a")
 	enough := errors.New("enough")
-	require.NoError(t, a.Withdraw(within(t), enough))
-	require.ErrorIs(t, take(t, why, "the cause"), enough)
+	require.NoError(t, a.Withdraw(etcdtest.Context(t), enough))
+	require.ErrorIs(t, etcdtest.Take(t, why, "the cause"), enough)
 	require.NotEqual(t, elector.Leading, a.Status().Role())
-	take(t, b.won, "b's tenure")
+	etcdtest.Take(t, b.won, "b's tenure")
 	a.follows(t, "b")
 	require.Len(t, queueOf(t, cli, name), 1)
 
 	c := run(t, config(name, "c", cli))
 	c.follows(t, "b")
 	b.stop()
-	take(t, c.won, "c's tenure: a stands no more")
+	etcdtest.Take(t, c.won, "c's tenure: a stands no more")
 	a.follows(t, "c")
-	require.NoError(t, a.Withdraw(within(t), nil), "again")
+	require.NoError(t, a.Withdraw(etcdtest.Context(t), nil), "again")
 	require.ErrorIs(t, a.end(t), context.Canceled)
 	require.Equal(t, elector.Neither, a.Status().Role())
-	require.NoError(t, a.Withdraw(within(t), nil), "after Run")
+	require.NoError(t, a.Withdraw(etcdtest.Context(t), nil), "after Run")
 }
 
 // A node that waits in the queue leaves it; one that withdraws before Run never enters it; and
 // the wait for either ends with its context.
 func TestWithdrawBeforeTheTurn(t *testing.T) {
-	cli, name := etcdtest.Shared(t).Client(t), electionOf(t)
+	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	leads := run(t, config(name, "leads", cli))
-	take(t, leads.won, "the tenure")
+	etcdtest.Take(t, leads.won, "the tenure")
 	waits := run(t, config(name, "waits", cli))
 	waits.follows(t, "leads")
-	require.NoError(t, waits.Withdraw(within(t), nil))
+	require.NoError(t, waits.Withdraw(etcdtest.Context(t), nil))
 	require.Len(t, queueOf(t, cli, name), 1)
 	waits.follows(t, "leads")
 
 	e, err := elector.New(config(name, "never", cli))
 	require.NoError(t, err)
-	require.NoError(t, e.Withdraw(within(t), nil))
-	ctx, stop := context.WithCancel(within(t))
+	require.NoError(t, e.Withdraw(etcdtest.Context(t), nil))
+	ctx, stop := context.WithCancel(etcdtest.Context(t))
 	done := make(chan error, 1)
 	go func() {
 		done <- e.Run(ctx, func(context.Context, *elector.Leadership) error { return errors.New("it led") })
@@ -66,42 +66,42 @@ func TestWithdrawBeforeTheTurn(t *testing.T) {
 	never := &node{Elector: e, id: "never"}
 	never.follows(t, "leads")
 	stop()
-	require.ErrorIs(t, take(t, done, "the end of Run"), context.Canceled)
+	require.ErrorIs(t, etcdtest.Take(t, done, "the end of Run"), context.Canceled)
 
 	stuck := &node{id: "stuck", won: make(chan *elector.Leadership, 1)}
 	release := make(chan struct{})
-	stuck.runWith(t, config(electionOf(t), "stuck", cli), func(context.Context, *elector.Leadership) error {
+	stuck.runWith(t, config(etcdtest.Election(t), "stuck", cli), func(context.Context, *elector.Leadership) error {
 		stuck.won <- nil
 		<-release
 		return nil
 	})
-	take(t, stuck.won, "the tenure")
-	over, cancel := context.WithCancel(within(t))
+	etcdtest.Take(t, stuck.won, "the tenure")
+	over, cancel := context.WithCancel(etcdtest.Context(t))
 	cancel()
 	require.ErrorIs(t, stuck.Withdraw(over, nil), context.Canceled)
 	close(release)
-	require.NoError(t, stuck.Withdraw(within(t), nil))
+	require.NoError(t, stuck.Withdraw(etcdtest.Context(t), nil))
 }
 
 // An elector can run more than once: what an earlier Run has left says nothing of this one.
 func TestWithdrawInALaterRun(t *testing.T) {
-	e, err := elector.New(config(electionOf(t), "n", etcdtest.Shared(t).Client(t)))
+	e, err := elector.New(config(etcdtest.Election(t), "n", etcdtest.Shared(t).Client(t)))
 	require.NoError(t, err)
-	first, stop := context.WithCancel(within(t))
+	first, stop := context.WithCancel(etcdtest.Context(t))
 	stop()
 	require.ErrorIs(t, e.Run(first, func(context.Context, *elector.Leadership) error { return nil }), context.Canceled)
 
-	second, stop := context.WithCancel(within(t))
+	second, stop := context.WithCancel(etcdtest.Context(t))
 	won, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		done <- e.Run(second, func(context.Context, *elector.Leadership) error { close(won); <-release; return nil })
 	}()
-	take(t, won, "the tenure")
-	over, cancel := context.WithCancel(within(t))
+	etcdtest.Take(t, won, "the tenure")
+	over, cancel := context.WithCancel(etcdtest.Context(t))
 	cancel()
 	require.ErrorIs(t, e.Withdraw(over, nil), context.Canceled, "it leads")
 	close(release)
-	require.NoError(t, e.Withdraw(within(t), nil))
+	require.NoError(t, e.Withdraw(etcdtest.Context(t), nil))
 	stop()
-	require.ErrorIs(t, take(t, done, "the end of Run"), context.Canceled)
+	require.ErrorIs(t, etcdtest.Take(t, done, "the end of Run"), context.Canceled)
 }

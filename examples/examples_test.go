@@ -32,11 +32,14 @@ func TestExamples(t *testing.T) {
 	})
 	t.Run("service with TLS, asked of the nodes", func(t *testing.T) {
 		t.Parallel()
-		authority := newAuthority(t)
-		s.service(t, "secure", authority.trusted("secure"),
-			func(id string) []string { return authority.files(id, "secure") },
+		authority := etcdtest.NewAuthority(t)
+		s.service(t, "secure", credentials.NewClientTLSFromCert(authority.Pool, "secure"),
+			func(id string) []string {
+				cert, key := authority.Files(authority.Issue(id, "secure"))
+				return []string{"--cert", cert, "--key", key, "--cacert", authority.File}
+			},
 			func(nodes []string) []string {
-				return []string{"--nodes", strings.Join(nodes, ","), "--cacert", authority.cacert}
+				return []string{"--nodes", strings.Join(nodes, ","), "--cacert", authority.File}
 			})
 	})
 	t.Run("bad flags", func(t *testing.T) {

@@ -27,7 +27,7 @@ func (stopped) Err() error { return nil }
 // leader, refuses the one before it, however sure of itself that is, and says so in a way
 // that its client can tell; and a leader that has learned of its end sends nothing.
 func TestRequirement19OlderTokensAreRefused(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*etcdtest.Patience)
 	defer cancel()
 	cluster := etcdtest.Shared(t)
 	client := cluster.Client(t)

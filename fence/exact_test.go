@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/fence"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // account is what is fenced: a value, and the newest token that has written it, kept
@@ -74,7 +75,7 @@ func TestAdmittedBeforeANewerOne(t *testing.T) {
 			base := &http.Transport{}
 			defer base.CloseIdleConnections()
 			set := func(te fence.Tenure, value string) error {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), etcdtest.Patience)
 				defer cancel()
 				r, err := http.NewRequestWithContext(ctx, http.MethodPut, server.URL+"?value="+value, nil)
 				if err != nil {

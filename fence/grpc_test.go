@@ -17,6 +17,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/fence"
 	"github.com/eldest-io/eldest/fence/fencepb"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // puts writes one line by a unary call.
@@ -63,7 +64,7 @@ func TestUnaryCalls(t *testing.T) {
 	ways(t, func(t *testing.T, l *ledger, _ *fence.Fence, connect func(fence.Tenure) grpc.ClientConnInterface) {
 		five, seven := in(5), in(7)
 		older, newer := connect(five), connect(seven)
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), etcdtest.Patience)
 		defer cancel()
 		require.NoError(t, puts(ctx, older, "a"))
 		require.NoError(t, puts(ctx, newer, "b"))
@@ -81,7 +82,7 @@ func TestUnaryCalls(t *testing.T) {
 func TestUnaryCodes(t *testing.T) {
 	store, l := &broken{}, &ledger{}
 	conn := l.serve(t, newFence(t, func(cfg *fence.Config) { cfg.Store = store }))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), etcdtest.Patience)
 	defer cancel()
 	require.NoError(t, puts(by(ctx, "billing=7"), conn, "a"))
 	for name, tc := range map[string]struct {
@@ -110,7 +111,7 @@ func TestUnaryCodes(t *testing.T) {
 func TestUnaryPassMissing(t *testing.T) {
 	l := &ledger{}
 	conn := l.serve(t, newFence(t, func(cfg *fence.Config) { cfg.PassMissing = true }))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), etcdtest.Patience)
 	defer cancel()
 	require.NoError(t, puts(ctx, conn, "a reader"))
 	require.NoError(t, puts(by(ctx, "billing=7"), conn, "a leader"))
@@ -135,7 +136,7 @@ func TestStreamsEndWithTheirTenure(t *testing.T) {
 	ways(t, func(t *testing.T, l *ledger, f *fence.Fence, connect func(fence.Tenure) grpc.ClientConnInterface) {
 		five := in(5)
 		older := connect(five)
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), etcdtest.Patience)
 		defer cancel()
 		many, err := older.NewStream(ctx, streams[feed], feed)
 		require.NoError(t, err)
@@ -143,7 +144,7 @@ func TestStreamsEndWithTheirTenure(t *testing.T) {
 		one, err := older.NewStream(ctx, streams[collect], collect)
 		require.NoError(t, err)
 		require.NoError(t, one.SendMsg(wrapperspb.String("one")))
-		require.Eventually(t, func() bool { return len(l.lines()) == 2 }, patience, time.Millisecond, "it was admitted")
+		require.Eventually(t, func() bool { return len(l.lines()) == 2 }, etcdtest.Patience, time.Millisecond, "it was admitted")
 		broken, err := older.NewStream(ctx, streams[feed], feed)
 		require.NoError(t, err)
 		require.NoError(t, said(broken, "b"))
@@ -180,12 +181,12 @@ func TestRow54EndOfAnOlderStreamIsRefused(t *testing.T) {
 	} {
 		l, f := &ledger{}, newFence(t)
 		conn := connect(l.serve(t, f))
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), etcdtest.Patience)
 		defer cancel()
 		stream, err := conn.NewStream(by(ctx, "billing=5"), streams[collect], collect)
 		require.NoError(t, err)
 		require.NoError(t, stream.SendMsg(wrapperspb.String("a")))
-		require.Eventually(t, func() bool { return len(l.lines()) == 1 }, patience, time.Millisecond, "it was admitted")
+		require.Eventually(t, func() bool { return len(l.lines()) == 1 }, etcdtest.Patience, time.Millisecond, "it was admitted")
 		require.NoError(t, f.Admit(ctx, "billing", 7))
 		require.NoError(t, stream.CloseSend())
 		err = stream.RecvMsg(&wrapperspb.StringValue{})
@@ -200,12 +201,12 @@ func TestRow54NoEndAfterTheTenure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := &ledger{ends: make(chan error, 1)}
 			five := in(5)
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), etcdtest.Patience)
 			defer cancel()
 			stream, err := fence.Conn(l.serve(t, newFence(t)), five).NewStream(ctx, streams[desc], desc)
 			require.NoError(t, err)
 			require.NoError(t, stream.SendMsg(wrapperspb.String("a")))
-			require.Eventually(t, func() bool { return len(l.lines()) == 1 }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return len(l.lines()) == 1 }, etcdtest.Patience, time.Millisecond)
 			five.ends(eldest.ErrSessionLost)
 			err = stream.CloseSend()
 			require.ErrorIs(t, err, eldest.ErrNotLeading, "the stream is ended after its tenure")
@@ -253,7 +254,7 @@ func TestRow54RefusalOfAStreamIsRemembered(t *testing.T) {
 func TestStreamsGoOn(t *testing.T) {
 	ways(t, func(t *testing.T, l *ledger, _ *fence.Fence, connect func(fence.Tenure) grpc.ClientConnInterface) {
 		conn := connect(in(5))
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), etcdtest.Patience)
 		defer cancel()
 		many, err := conn.NewStream(ctx, streams[feed], feed)
 		require.NoError(t, err)

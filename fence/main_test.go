@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -22,9 +21,6 @@ import (
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
-
-// patience bounds every wait.
-const patience = time.Minute
 
 // tenure is one whose end the test decides. Its zero end is that of a leader that was
 // stopped after it had looked: it never learns.

@@ -78,30 +78,16 @@ func TestTTLRoundsUp(t *testing.T) {
 	require.Equal(t, time.Duration(math.MaxInt64).Truncate(time.Second), id.TTL)
 }
 
-// What cannot be an identity is refused before it is anywhere.
-func TestEncodeRefuses(t *testing.T) {
+// The longest texts are encoded, and longer ones are refused by an error that does not repeat
+// them. (What is refused besides: tests/badinput.)
+func TestLongestTexts(t *testing.T) {
 	long := strings.Repeat("x", identity.MaxText+1)
-	for name, id := range map[string]identity.Identity{
-		"nothing":             {},
-		"no node ID":          {Address: "h:1", Instance: "ab", TTL: time.Second},
-		"negative TTL":        {NodeID: "n", TTL: -1},
-		"node ID, no UTF-8":   {NodeID: "n\xff"},
-		"address, no UTF-8":   {NodeID: "n", Address: "\xc3("},
-		"instance, no UTF-8":  {NodeID: "n", Instance: "\x80"},
-		"node ID, too long":   {NodeID: long},
-		"address, too long":   {NodeID: "n", Address: long},
-		"instance, too long":  {NodeID: "n", Instance: long},
-		"all of it at a time": {NodeID: "\xff" + long, Address: long, TTL: -1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			value, err := identity.Protobuf{}.Encode(id)
-			require.ErrorIs(t, err, eldest.ErrInvalid)
-			require.Nil(t, value)
-			require.Less(t, len(err.Error()), 500, "an error is no place for what was too long")
-		})
-	}
+	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "\xff" + long, Address: long, TTL: -1})
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+	require.Nil(t, value)
+	require.Less(t, len(err.Error()), 500)
 	longest := identity.Identity{NodeID: long[1:], Address: long[1:], Instance: long[1:]}
-	value, err := identity.Protobuf{}.Encode(longest)
+	value, err = identity.Protobuf{}.Encode(longest)
 	require.NoError(t, err)
 	back, err := identity.Protobuf{}.Decode(value)
 	require.NoError(t, err)

@@ -13,16 +13,9 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/claims"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
-
-// within returns a context that ends after d, or has ended for 0.
-func within(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 // TestCloseRevokes: the context ends first, then the revocation is sent, once.
 func TestCloseRevokes(t *testing.T) {
@@ -44,7 +37,7 @@ func TestCloseRevokes(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.NoError(t, session.Err(), "the session ended with the context of its opening")
 
-		require.NoError(t, session.Close(within(t, time.Second)))
+		require.NoError(t, session.Close(etcdtest.ContextFor(t, time.Second)))
 		require.ErrorIs(t, session.Err(), eldest.ErrClosed)
 		require.NotErrorIs(t, session.Err(), eldest.ErrSessionLost)
 		require.ErrorContains(t, session.Err(), "eldest: session lease 2a: closed: the session was closed")
@@ -53,7 +46,7 @@ func TestCloseRevokes(t *testing.T) {
 		require.Equal(t, 1, before["revoke"])
 
 		for range 50 {
-			require.NoError(t, session.Close(within(t, 0)), "a session that is closed is closed for everybody")
+			require.NoError(t, session.Close(etcdtest.ContextFor(t, 0)), "a session that is closed is closed for everybody")
 		}
 		session.Abandon()
 		time.Sleep(time.Hour)
@@ -77,7 +70,7 @@ func TestRegression6CloseDeadThenLive(t *testing.T) {
 		require.Zero(t, time.Since(s.begun), "nothing was waited for")
 		require.Error(t, session.Context().Err(), "it is closed all the same")
 
-		require.NoError(t, session.Close(within(t, time.Minute)))
+		require.NoError(t, session.Close(etcdtest.ContextFor(t, time.Minute)))
 		require.Equal(t, 500*time.Millisecond, time.Since(s.begun))
 		require.Len(t, s.requests("revoke"), 1)
 	})
@@ -91,10 +84,10 @@ func TestCloseWhileEtcdIsAway(t *testing.T) {
 		s.grant = []reply{ok(10)}
 		s.revoke = []reply{hole, fail(rpctypes.ErrNoLeader), fail(errAway), hole, ok(0)}
 		session := open(t, s.config(0))
-		err := session.Close(within(t, 300*time.Millisecond))
+		err := session.Close(etcdtest.ContextFor(t, 300*time.Millisecond))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 300*time.Millisecond, time.Since(s.begun))
-		require.NoError(t, session.Close(within(t, time.Minute)))
+		require.NoError(t, session.Close(etcdtest.ContextFor(t, time.Minute)))
 		require.Len(t, s.requests("revoke"), 5)
 		require.Less(t, time.Since(s.begun), 3*time.Second)
 		for _, r := range s.requests("revoke") {
@@ -217,7 +210,7 @@ func TestLeaseThatMayBeRevokedIsNotResumed(t *testing.T) {
 				s := newServer()
 				s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{tc.revoke}
 				session := open(t, s.config(0))
-				require.Error(t, session.Close(within(t, 500*time.Millisecond)))
+				require.Error(t, session.Close(etcdtest.ContextFor(t, 500*time.Millisecond)))
 				session.Abandon()
 				resumed, err := lease.Resume(t.Context(), s.config(0), session.ID())
 				if tc.resumed {

@@ -190,17 +190,17 @@ func TestNamespacedLeaseIsConfirmed(t *testing.T) {
 		n++
 		renewals <- renewal{n, members.asked.Load()}
 	}
-	s, err := lease.Open(within(t, patience), cfg)
+	s, err := lease.Open(etcdtest.Context(t), cfg)
 	require.NoError(t, err)
 	for range 3 {
 		select {
 		case r := <-renewals:
 			require.GreaterOrEqual(t, r.asked, r.renewed, "a renewal counts that no majority has confirmed")
-		case <-time.After(patience):
+		case <-time.After(etcdtest.Patience):
 			t.Fatal("it is not renewed")
 		}
 	}
-	require.NoError(t, s.Close(within(t, patience)))
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 }
 
 // overtaken is a client that notes the replies to renewals which came from before an
@@ -233,8 +233,8 @@ func TestRenewedByAnEtcdLeaderThatWasStopped(t *testing.T) {
 	// Most rounds have one; few do on a machine so busy that the session is over before
 	// the others have elected a leader.
 	begun := time.Now()
-	for round := 0; stale < 2 && time.Since(begun) < 2*patience; round++ {
-		stopped, err := c.Leader(within(t, patience))
+	for round := 0; stale < 2 && time.Since(begun) < 2*etcdtest.Patience; round++ {
+		stopped, err := c.Leader(etcdtest.Context(t))
 		require.NoError(t, err)
 		host := c.Host(t, stopped)
 		client := &overtaken{Client: host.Client(t)}
@@ -248,18 +248,18 @@ func TestRenewedByAnEtcdLeaderThatWasStopped(t *testing.T) {
 			default:
 			}
 		}
-		session, err = lease.Open(within(t, patience), cfg)
+		session, err = lease.Open(etcdtest.Context(t), cfg)
 		require.NoError(t, err)
 		key, lives := bound(t, everybody, session)
 		if !lives { // the machine was so busy that it is over before it began
 			session.Abandon()
 			continue
 		}
-		gone := everybody.Watch(within(t, patience), key, clientv3.WithFilterPut())
+		gone := everybody.Watch(etcdtest.Context(t), key, clientv3.WithFilterPut())
 
 		require.NoError(t, c.Member(stopped).Stop())
 		client.elected.Store(successorsTerm(t, c, stopped))
-		require.Eventually(t, func() bool { return session.Status().Remaining < ttl/4 }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return session.Status().Remaining < ttl/4 }, etcdtest.Patience, time.Millisecond)
 		close(resumed)
 		require.NoError(t, c.Member(stopped).Cont())
 
@@ -288,7 +288,7 @@ func bound(t *testing.T, cli *clientv3.Client, s *lease.Session) (key string, li
 		defer cancel()
 		_, err := cli.Put(ctx, key, "v", clientv3.WithLease(s.ID()))
 		return err == nil || s.Err() != nil
-	}, patience, time.Millisecond)
+	}, etcdtest.Patience, time.Millisecond)
 	return key, s.Err() == nil
 }
 
@@ -305,6 +305,6 @@ func successorsTerm(t *testing.T, c *etcdtest.Cluster, stopped int) (term uint64
 			term = resp.Header.RaftTerm
 		}
 		return err == nil
-	}, patience, time.Millisecond)
+	}, etcdtest.Patience, time.Millisecond)
 	return term
 }

@@ -2,7 +2,6 @@ package lease_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -15,14 +14,11 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// patience is how long real etcd may take for anything.
-const patience = time.Minute
-
 // onEtcd opens a session on real etcd and closes it with the test.
 func onEtcd(t *testing.T, cli *clientv3.Client, cfg lease.Config) *lease.Session {
 	t.Helper()
 	cfg.Lease = cli
-	s, err := lease.Open(within(t, patience), cfg)
+	s, err := lease.Open(etcdtest.Context(t), cfg)
 	require.NoError(t, err)
 	t.Cleanup(s.Abandon)
 	return s
@@ -32,7 +28,7 @@ func onEtcd(t *testing.T, cli *clientv3.Client, cfg lease.Config) *lease.Session
 func put(t *testing.T, cli *clientv3.Client, s *lease.Session) string {
 	t.Helper()
 	key := fmt.Sprintf("%s/%x", t.Name(), int64(s.ID()))
-	_, err := cli.Put(within(t, patience), key, "v", clientv3.WithLease(s.ID()))
+	_, err := cli.Put(etcdtest.Context(t), key, "v", clientv3.WithLease(s.ID()))
 	require.NoError(t, err)
 	return key
 }
@@ -40,21 +36,9 @@ func put(t *testing.T, cli *clientv3.Client, s *lease.Session) string {
 // count returns whether the key exists, as a number.
 func count(t *testing.T, cli *clientv3.Client, key string) int64 {
 	t.Helper()
-	resp, err := cli.Get(within(t, patience), key, clientv3.WithCountOnly())
+	resp, err := cli.Get(etcdtest.Context(t), key, clientv3.WithCountOnly())
 	require.NoError(t, err)
 	return resp.Count
-}
-
-// TestGrantedTTLIsReported asks an etcd with its own default timeouts for one
-// second, and is granted two.
-func TestGrantedTTLIsReported(t *testing.T) {
-	c := etcdtest.Start(t, etcdtest.Config{Heartbeat: 100 * time.Millisecond, Election: time.Second})
-	begun := time.Now()
-	s := onEtcd(t, c.Client(t), lease.Config{TTL: time.Second})
-	require.Equal(t, 2*time.Second, s.TTL())
-	left := s.Status().Remaining
-	require.GreaterOrEqual(t, left+time.Since(begun), 2*time.Second-lease.MinMargin)
-	require.NoError(t, s.Close(within(t, patience)))
 }
 
 // TestCloseRemovesKeys: at once, and again without harm, with the client closed
@@ -66,11 +50,11 @@ func TestCloseRemovesKeys(t *testing.T) {
 	require.NoError(t, err)
 	cancel()
 	key := put(t, cli, s)
-	require.NoError(t, s.Close(within(t, patience)))
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 	require.Zero(t, count(t, cli, key))
-	require.NoError(t, s.Close(within(t, patience)))
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 
-	_, err = lease.Resume(within(t, patience), lease.Config{Lease: cli}, s.ID())
+	_, err = lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli}, s.ID())
 	require.ErrorIs(t, err, eldest.ErrSessionLost)
 }
 
@@ -79,37 +63,16 @@ func TestLeaseRevokedByHand(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
 	s := onEtcd(t, cli, lease.Config{TTL: 8 * time.Second})
-	_, err := cli.Revoke(within(t, patience), s.ID())
+	_, err := cli.Revoke(etcdtest.Context(t), s.ID())
 	require.NoError(t, err)
 	select {
 	case <-s.Done():
-	case <-time.After(patience):
+	case <-time.After(etcdtest.Patience):
 		t.Fatal("the session lives on without a lease")
 	}
 	require.ErrorIs(t, s.Err(), eldest.ErrSessionLost)
 	require.ErrorContains(t, s.Err(), "the server says the lease is gone")
-	require.NoError(t, s.Close(within(t, patience)))
-}
-
-// TestRegression19AbandonAndResume: the next life of the process takes the lease
-// over, and the key stays the same.
-func TestRegression19AbandonAndResume(t *testing.T) {
-	cli := etcdtest.Shared(t).Client(t)
-	first := onEtcd(t, cli, lease.Config{TTL: 30 * time.Second})
-	key := put(t, cli, first)
-	before, err := cli.Get(within(t, patience), key)
-	require.NoError(t, err)
-	first.Abandon()
-
-	second, err := lease.Resume(within(t, patience), lease.Config{Lease: cli}, first.ID())
-	require.NoError(t, err)
-	require.Equal(t, 30*time.Second, second.TTL())
-	require.Equal(t, first.ID(), second.ID())
-	after, err := cli.Get(within(t, patience), key)
-	require.NoError(t, err)
-	require.Equal(t, before.Kvs[0].CreateRevision, after.Kvs[0].CreateRevision)
-	require.NoError(t, second.Close(within(t, patience)))
-	require.Zero(t, count(t, cli, key))
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 }
 
 // TestMemberRestart: with its member killed and restarted within the TTL, and
@@ -141,7 +104,7 @@ func TestMemberRestart(t *testing.T) {
 		}
 	}
 	await()
-	leader, err := c.Leader(within(t, patience))
+	leader, err := c.Leader(etcdtest.Context(t))
 	require.NoError(t, err)
 	for i := range c.Size() {
 		member := (leader + i) % c.Size()
@@ -150,43 +113,9 @@ func TestMemberRestart(t *testing.T) {
 			<-renewed
 		}
 		await() // through another endpoint
-		require.NoError(t, c.Restart(within(t, patience), member))
+		require.NoError(t, c.Restart(etcdtest.Context(t), member))
 	}
-	require.NoError(t, s.Close(within(t, patience)))
-}
-
-// TestRegression8DeadEndpoint: against nothing at all, and against a member that
-// is stopped, Open ends with its context.
-func TestRegression8DeadEndpoint(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Start(t, etcdtest.Config{})
-	cli := c.Client(t)
-	_, err := cli.Get(within(t, patience), "x")
-	require.NoError(t, err)
-	for _, fault := range []struct {
-		name   string
-		inject func() error
-	}{
-		{"stopped", c.Member(0).Stop},
-		{"killed", func() error { return errors.Join(c.Member(0).Cont(), c.Member(0).Kill()) }},
-	} {
-		require.NoError(t, fault.inject())
-		begun := time.Now()
-		_, err = lease.Open(within(t, 700*time.Millisecond), lease.Config{Lease: cli})
-		require.ErrorIs(t, err, context.DeadlineExceeded, fault.name)
-		require.Less(t, time.Since(begun), 10*time.Second, fault.name)
-	}
-	// And when etcd comes back while it is tried, a lease is granted.
-	opened := make(chan error, 1)
-	go func() {
-		s, err := lease.Open(within(t, patience), lease.Config{Lease: cli})
-		if err == nil {
-			err = s.Close(within(t, patience))
-		}
-		opened <- err
-	}()
-	require.NoError(t, c.Restart(within(t, patience), 0))
-	require.NoError(t, <-opened)
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 }
 
 // TestLostGrantReply: the lease whose grant was never heard of stays behind, bound
@@ -194,28 +123,11 @@ func TestRegression8DeadEndpoint(t *testing.T) {
 func TestLostGrantReply(t *testing.T) {
 	h := etcdtest.Shared(t).Host(t)
 	cli := h.Client(t)
-	_, err := cli.Get(within(t, patience), "x")
+	_, err := cli.Get(etcdtest.Context(t), "x")
 	require.NoError(t, err)
 	swallow := h.SwallowNextReply(nil)
 	s := onEtcd(t, cli, lease.Config{TTL: 30 * time.Second})
-	require.NoError(t, swallow.Wait(within(t, patience)))
+	require.NoError(t, swallow.Wait(etcdtest.Context(t)))
 	require.True(t, s.Holds(0))
-	require.NoError(t, s.Close(within(t, patience)))
-}
-
-// TestCloseOnAClosedClient: the lease cannot be revoked any more; Close says so
-// at once, long before the TTL is over, and so do Open and Resume.
-func TestCloseOnAClosedClient(t *testing.T) {
-	t.Parallel()
-	cli := etcdtest.Shared(t).Client(t)
-	s := onEtcd(t, cli, lease.Config{TTL: time.Minute})
-	require.NoError(t, cli.Close())
-	begun := time.Now()
-	require.ErrorIs(t, s.Close(within(t, patience)), eldest.ErrClosed)
-	require.Less(t, time.Since(begun), 10*time.Second)
-
-	_, err := lease.Open(within(t, patience), lease.Config{Lease: cli})
-	require.ErrorIs(t, err, eldest.ErrClosed)
-	_, err = lease.Resume(within(t, patience), lease.Config{Lease: cli}, s.ID())
-	require.ErrorIs(t, err, eldest.ErrClosed)
+	require.NoError(t, s.Close(etcdtest.Context(t)))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/internal/claims"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -29,7 +30,7 @@ func TestRegression33HookThatBlocks(t *testing.T) {
 		require.Greater(t, renewed, 200)
 		require.Equal(t, 1, calls, "a second call before the first returned")
 
-		require.NoError(t, session.Close(within(t, time.Second)), "a hook that blocks is not waited for longer than ctx")
+		require.NoError(t, session.Close(etcdtest.ContextFor(t, time.Second)), "a hook that blocks is not waited for longer than ctx")
 		close(release)
 		synctest.Wait()
 		require.Equal(t, renewed, calls, "calls were lost")

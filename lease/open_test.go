@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -46,7 +47,7 @@ func TestRegression8EtcdDown(t *testing.T) {
 	eachOpener(t, func(t *testing.T, op string, open func(context.Context, *server, ...reply) (*lease.Session, error)) {
 		s := newServer()
 		down := status.Error(codes.Unavailable, "connection refused")
-		_, err := open(within(t, 10*time.Second+50*time.Millisecond), s, fail(down))
+		_, err := open(etcdtest.ContextFor(t, 10*time.Second+50*time.Millisecond), s, fail(down))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "eldest: "+op)
 		require.ErrorContains(t, err, "connection refused")
@@ -187,7 +188,7 @@ func TestRegression28DefaultBackoff(t *testing.T) {
 			s.grant = []reply{fail(errAway)}
 			cfg := s.config(0)
 			cfg.Backoff = retry.Default()
-			_, err := lease.Open(within(t, length), cfg)
+			_, err := lease.Open(etcdtest.ContextFor(t, length), cfg)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.LessOrEqual(t, len(s.requests("grant")), most)
 			require.GreaterOrEqual(t, len(s.requests("grant")), 4)

@@ -271,19 +271,3 @@ func TestJeopardyAsStatus(t *testing.T) {
 		session.Abandon()
 	})
 }
-
-// TestOneBlackHoledMemberOfThree: every third attempt is swallowed; the lease
-// lives, and every attempt ends by its own time-out.
-func TestOneBlackHoledMemberOfThree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.grant = []reply{ok(2)}
-		for range 100 {
-			s.renew = append(s.renew, hole, ok(2), ok(2))
-		}
-		session := open(t, s.config(2*time.Second))
-		time.Sleep(60 * time.Second)
-		require.NoError(t, session.Err())
-		session.Abandon()
-	})
-}

@@ -21,7 +21,7 @@ import (
 // A hand-over between two participants, as a scrape of each shows it.
 func TestHandOver(t *testing.T) {
 	t.Parallel()
-	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	a, b := join(ctx, t, cli, t.Name()), join(ctx, t, cli, t.Name())
 	require.Equal(t, "neither", a.state())
 	la, err := a.candidate.Campaign(ctx)
@@ -78,7 +78,7 @@ func TestHandOver(t *testing.T) {
 // A tenure that was asked to end has retired, whatever became of its key after that; no
 // alert takes it for a loss.
 func TestRetiredTenure(t *testing.T) {
-	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	p := join(ctx, t, cli, t.Name())
 	l, err := p.candidate.Campaign(ctx)
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestRetiredTenure(t *testing.T) {
 
 // A waiter that leaves ends a candidacy, not a tenure.
 func TestWithdrawnCandidacy(t *testing.T) {
-	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	p := join(ctx, t, cli, t.Name())
 	_, err := p.candidate.Register(ctx)
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func (w *wound) Now() time.Duration { return w.Clock.Now() + time.Duration(w.ahe
 // What a scrape shows is true when it is scraped: past the deadline nobody leads and no
 // time is left, although no timer has fired and no hook can run.
 func TestScrapeReadsTheClock(t *testing.T) {
-	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	clock := &wound{Clock: lease.Boot()}
 	release, blocked := make(chan struct{}), make(chan struct{})
 	p := join(ctx, t, cli, t.Name(), func(cfg *lease.Config) {
@@ -140,7 +140,7 @@ func TestScrapeReadsTheClock(t *testing.T) {
 
 // Where a hook before ours blocks, who attaches the candidate sees the truth all the same.
 func TestAttachedCandidateNeedsNoHooks(t *testing.T) {
-	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	p := join(ctx, t, cli, t.Name(), func(cfg *lease.Config) { cfg.Hooks = lease.Hooks{} })
 	deaf := &participant{Election: metrics.New(t.Name()), t: t, registry: prometheus.NewPedanticRegistry()}
 	deaf.registry.MustRegister(deaf.Election)
@@ -164,7 +164,7 @@ func (prompt) KeepAliveOnce(_ context.Context, id clientv3.LeaseID) (*clientv3.L
 // Dropped calls show while the hook still blocks, and stay counted with the next session.
 func TestDroppedHooksAreCounted(t *testing.T) {
 	t.Parallel()
-	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	release := make(chan struct{})
 	p := join(ctx, t, cli, t.Name(), func(cfg *lease.Config) {
 		cfg.Hooks = hooks.Tee(cfg.Hooks, lease.Hooks{Opened: func(lease.OpenedEvent) { <-release }})
@@ -173,7 +173,7 @@ func TestDroppedHooksAreCounted(t *testing.T) {
 			return lease.Renewal{Every: 100 * time.Microsecond, Timeout: 500 * time.Millisecond}
 		}
 	})
-	require.Eventually(t, func() bool { return scrape(t, p.registry)["eldest_hooks_dropped_total"] > 10 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return scrape(t, p.registry)["eldest_hooks_dropped_total"] > 10 }, etcdtest.Patience, 10*time.Millisecond)
 	p.session.Abandon()
 	close(release)
 	dropped := float64(p.session.Dropped())
@@ -188,7 +188,7 @@ func TestDroppedHooksAreCounted(t *testing.T) {
 // A node that is attached says itself what it is: neither, while its lead function drains
 // and its key still stands.
 func TestAttachedElector(t *testing.T) {
-	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	numbers := metrics.New(t.Name())
 	p := &participant{Election: numbers, t: t, registry: prometheus.NewPedanticRegistry()}
 	p.registry.MustRegister(numbers)
@@ -260,7 +260,7 @@ func TestSlackIsARatio(t *testing.T) {
 
 // Scrapes and hooks do not get in each other's way.
 func TestCollectConcurrentSafe(t *testing.T) {
-	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	p := join(ctx, t, cli, t.Name())
 	scraping, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup

@@ -19,12 +19,8 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-const (
-	// patience is how long a test waits for what must happen on a machine that is busy.
-	patience = time.Minute
-	// ttl is that of the sessions.
-	ttl = 20 * time.Second
-)
+// ttl is that of the sessions.
+const ttl = 20 * time.Second
 
 // participant is one that is measured, with a registry of its own.
 type participant struct {
@@ -99,14 +95,14 @@ func scrape(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 // becomes waits until a scrape shows a value.
 func (p *participant) becomes(name string, want float64) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return scrape(p.t, p.registry)[name] == want }, patience, 5*time.Millisecond,
+	require.Eventually(p.t, func() bool { return scrape(p.t, p.registry)[name] == want }, etcdtest.Patience, 5*time.Millisecond,
 		"%s never was %v", name, want)
 }
 
 // reaches waits until a scrape shows a value, or more: of what goes on by itself.
 func (p *participant) reaches(name string, least float64) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return scrape(p.t, p.registry)[name] >= least }, patience, 5*time.Millisecond,
+	require.Eventually(p.t, func() bool { return scrape(p.t, p.registry)[name] >= least }, etcdtest.Patience, 5*time.Millisecond,
 		"%s never was %v", name, least)
 }
 
@@ -121,11 +117,4 @@ func (p *participant) state() string {
 		}
 	}
 	return is
-}
-
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
 }

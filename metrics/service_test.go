@@ -51,7 +51,7 @@ func serve(t *testing.T, cli *clientv3.Client, id string, change ...func(*curato
 		Elector: elector.Config{
 			Election: election, NodeID: id, Source: elector.Always(elector.Client(cli)), Session: lease.Config{TTL: time.Minute},
 		},
-		Listener: listener, Wait: patience, Grace: patience, Hooks: numbers.Hooks(),
+		Listener: listener, Wait: etcdtest.Patience, Grace: etcdtest.Patience, Hooks: numbers.Hooks(),
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)
 			if err == nil {
@@ -92,7 +92,7 @@ func serve(t *testing.T, cli *clientv3.Client, id string, change ...func(*curato
 
 func (n *node) becomes(role elector.Role) elector.Status {
 	n.t.Helper()
-	s, err := n.Watch().NextWhere(within(n.t), func(s elector.Status) bool { return s.Role() == role })
+	s, err := n.Watch().NextWhere(etcdtest.Context(n.t), func(s elector.Status) bool { return s.Role() == role })
 	require.NoError(n.t, err)
 	return s
 }
@@ -104,7 +104,7 @@ var ids atomic.Int64
 func (n *node) put() <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		_, err := n.kv.Put(within(n.t), &kvpb.PutRequest{Key: "k", RequestId: fmt.Sprint(ids.Add(1))})
+		_, err := n.kv.Put(etcdtest.Context(n.t), &kvpb.PutRequest{Key: "k", RequestId: fmt.Sprint(ids.Add(1))})
 		done <- err
 	}()
 	return done
@@ -119,7 +119,7 @@ func (n *node) refused(done <-chan error) {
 // shows waits until a scrape shows a value.
 func (n *node) shows(name string, want float64) {
 	n.t.Helper()
-	require.Eventually(n.t, func() bool { return scrape(n.t, n.registry)[name] == want }, patience, 5*time.Millisecond, "%s never was %v", name, want)
+	require.Eventually(n.t, func() bool { return scrape(n.t, n.registry)[name] == want }, etcdtest.Patience, 5*time.Millisecond, "%s never was %v", name, want)
 }
 
 // addsUp asserts that what is counted is what the client has seen.
@@ -177,7 +177,7 @@ func TestCallsOfTwoNodes(t *testing.T) {
 	for _, done := range []<-chan error{first, second, third} {
 		require.NoError(t, <-done)
 	}
-	_, err := b.kv.Get(within(t), &kvpb.GetRequest{Key: "nothing of that name"})
+	_, err := b.kv.Get(etcdtest.Context(t), &kvpb.GetRequest{Key: "nothing of that name"})
 	require.Equal(t, codes.NotFound, status.Code(err))
 
 	now := scrape(t, a.registry)
@@ -232,7 +232,7 @@ func TestRefusalsOfNodes(t *testing.T) {
 		b.becomes(elector.Following)
 		done := b.put()
 		<-began
-		_, err := cli.Delete(within(t), key)
+		_, err := cli.Delete(etcdtest.Context(t), key)
 		require.NoError(t, err)
 		b.refused(done)
 		require.Equal(t, 1.0, scrape(t, b.registry)[refusals(curator.RefusalTenureEnded)])

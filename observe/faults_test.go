@@ -72,29 +72,6 @@ func TestMemberRestart(t *testing.T) {
 	s.led(sub, 1, "after")
 }
 
-// A member that is cut off from the others answers nothing new. An observer that can ask
-// another one goes on; one that cannot is regression 9.
-func TestMemberWithoutQuorum(t *testing.T) {
-	t.Parallel()
-	// It elects with patience: a busy machine's elections would refuse the test's own writes.
-	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond}))
-	sub := s.observer(quick).Subscribe()
-	s.admin = s.cluster.ClientTo(t, 1)
-	s.put(1, "before")
-	s.led(sub, 1, "before")
-
-	require.NoError(t, s.cluster.Cut(0))
-	s.admin = s.cluster.ClientTo(t, 2)
-	require.Eventually(t, func() bool {
-		ctx, cancel := context.WithTimeout(s.ctx, time.Second)
-		defer cancel()
-		_, err := s.admin.Put(ctx, s.key(1), "during")
-		return err == nil
-	}, patience, 10*time.Millisecond)
-	s.led(sub, 1, "during")
-	require.NoError(t, s.cluster.Mend(0))
-}
-
 // Close does not wait for an etcd that is silent.
 func TestCloseWhileEtcdIsSilent(t *testing.T) {
 	s := newStage(t)

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// patience is how long a test may take, on a machine that is busy with much else.
-const patience = 2 * time.Minute
+// patience is how long a test may take: longer than a wait in it.
+var patience = 2 * etcdtest.Patience
 
 // stage is what most tests stand on: an election of their own, a recorded client
 // that observes, and another one that writes what is observed by hand.
@@ -39,8 +39,7 @@ func newStage(t *testing.T) *stage {
 
 func newStageOn(t *testing.T, c *etcdtest.Cluster) *stage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
+	ctx := etcdtest.ContextFor(t, patience)
 	rec := &etcdtest.Recorder{}
 	s := &stage{
 		t: t, ctx: ctx, cluster: c, election: strings.ReplaceAll(t.Name(), "/", "|"),

@@ -1,16 +1,7 @@
 package resolver_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"math/big"
-	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -24,60 +15,23 @@ import (
 	"github.com/eldest-io/eldest/resolver"
 )
 
-// authority issues certificates, made on the spot.
-type authority struct {
-	t    testing.TB
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
+// authority has servers and clients use its certificates.
+type authority struct{ *etcdtest.Authority }
 
-func newAuthority(t testing.TB) *authority {
+func newAuthority(t testing.TB) authority {
 	t.Helper()
-	a := &authority{t: t}
-	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	a.cert, a.key = a.issue(template)
-	return a
-}
-
-func (a *authority) issue(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(a.t, err)
-	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	by, with := template, key
-	if a.cert != nil {
-		by, with = a.cert, a.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, by, &key.PublicKey, with)
-	require.NoError(a.t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(a.t, err)
-	return cert, key
+	return authority{etcdtest.NewAuthority(t)}
 }
 
 // server returns the credentials of a server with certain names.
-func (a *authority) server(names ...string) grpc.ServerOption {
-	a.t.Helper()
-	template := &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
-	for _, name := range names {
-		if ip := net.ParseIP(name); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, name)
-		}
-	}
-	cert, key := a.issue(template)
-	return grpc.Creds(credentials.NewServerTLSFromCert(&tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}))
+func (a authority) server(names ...string) grpc.ServerOption {
+	own := a.Issue(names...)
+	return grpc.Creds(credentials.NewServerTLSFromCert(&own))
 }
 
 // client returns the credentials of a client that trusts the authority.
-func (a *authority) client() grpc.DialOption {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(pool, ""))
+func (a authority) client() grpc.DialOption {
+	return grpc.WithTransportCredentials(credentials.NewTLS(a.Client()))
 }
 
 // Row 50, the client's side: nodes share a certificate's name, that of the target or
@@ -114,7 +68,7 @@ func TestCertificates(t *testing.T) {
 			for _, builder := range []grpcresolver.Builder{nodes, etcd} {
 				conn := dial(t, election, builder, append(tc.options, trusted.client())...)
 				if tc.refused {
-					_, err := call(within(t, patience), conn)
+					_, err := call(etcdtest.Context(t), conn)
 					require.Equal(t, codes.Unavailable, status.Code(err))
 					require.ErrorContains(t, err, "certificate")
 					continue
@@ -129,7 +83,7 @@ func TestCertificates(t *testing.T) {
 // With options of their own nodes are dialled by these alone.
 func TestNodesDialOptions(t *testing.T) {
 	a := newAuthority(t)
-	election := newElection(t)
+	election := etcdtest.Election(t)
 	asked, leader := newNode(t, "asked", a.server("127.0.0.1")), newNode(t, "leader")
 	asked.knows(election, leader, 1)
 	conn := dial(t, election, fromNodes(t, resolver.NodesConfig{DialOptions: []grpc.DialOption{a.client()}}, asked))

@@ -62,7 +62,7 @@ func newMember(t testing.TB, election, id string, etcd *clientv3.Client) *member
 // kind follows; what was acknowledged is there.
 func TestRequirement49ClientsOfACurator(t *testing.T) {
 	t.Parallel()
-	etcd, election := etcdtest.Shared(t).Client(t), newElection(t)
+	etcd, election := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	var members []*member
 	var addresses []string
 	for i := range 3 {
@@ -77,7 +77,7 @@ func TestRequirement49ClientsOfACurator(t *testing.T) {
 				}
 			}
 			return leading != nil
-		}, patience, time.Millisecond)
+		}, etcdtest.Patience, time.Millisecond)
 		return leading
 	}
 	conns := map[string]*grpc.ClientConn{
@@ -90,9 +90,9 @@ func TestRequirement49ClientsOfACurator(t *testing.T) {
 		for {
 			written++
 			key := fmt.Sprintf("%s-%d", from, written)
-			resp, err := kvpb.NewKVClient(conns[from]).Put(within(t, patience), &kvpb.PutRequest{RequestId: key, Key: key, Value: []byte(key)}, grpc.WaitForReady(true))
+			resp, err := kvpb.NewKVClient(conns[from]).Put(etcdtest.Context(t), &kvpb.PutRequest{RequestId: key, Key: key, Value: []byte(key)}, grpc.WaitForReady(true))
 			if err == nil {
-				item, err := kvpb.NewKVClient(conns[from]).Get(within(t, patience), &kvpb.GetRequest{Key: key}, grpc.WaitForReady(true))
+				item, err := kvpb.NewKVClient(conns[from]).Get(etcdtest.Context(t), &kvpb.GetRequest{Key: key}, grpc.WaitForReady(true))
 				if err == nil {
 					require.Equal(t, key, string(item.GetValue()))
 					return resp.GetReceipt().GetToken()
@@ -120,7 +120,7 @@ func TestRequirement49ClientsOfACurator(t *testing.T) {
 				}
 			}
 		default:
-			_, err := etcd.Delete(within(t, patience), key)
+			_, err := etcd.Delete(etcdtest.Context(t), key)
 			require.NoError(t, err)
 		}
 		for from := range conns {

@@ -39,7 +39,7 @@ func quick(cfg *resolver.EtcdConfig) {
 
 func fromEtcd(t testing.TB, cli *clientv3.Client, change ...func(*resolver.EtcdConfig)) grpcresolver.Builder {
 	t.Helper()
-	cfg := resolver.EtcdConfig{KV: cli, Watcher: cli, Observer: observe.Config{Timeout: patience / 3}}
+	cfg := resolver.EtcdConfig{KV: cli, Watcher: cli, Observer: observe.Config{Timeout: etcdtest.Patience / 3}}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -59,7 +59,7 @@ func TestRequirement49FromEtcd(t *testing.T) {
 		q.leader(i%3+1, n)
 		reaches(t, conn, n)
 		for range 20 {
-			who, err := call(within(t, patience), conn)
+			who, err := call(etcdtest.Context(t), conn)
 			require.NoError(t, err)
 			require.Equal(t, n.id, who)
 		}
@@ -72,18 +72,18 @@ func TestEtcdBeforeTheFirstLeader(t *testing.T) {
 	q := newQueue(t, etcdtest.Shared(t))
 	a := newNode(t, "a")
 	conn := dial(t, q.election, fromEtcd(t, q.admin))
-	_, err := call(within(t, patience), conn)
+	_, err := call(etcdtest.Context(t), conn)
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.ErrorContains(t, err, eldest.ErrNoLeader.Error())
 	require.ErrorContains(t, err, q.election)
 
 	waited := make(chan error, 1)
 	go func() {
-		_, err := call(within(t, patience), conn, grpc.WaitForReady(true))
+		_, err := call(etcdtest.Context(t), conn, grpc.WaitForReady(true))
 		waited <- err
 	}()
 	q.leader(1, a)
-	require.NoError(t, take(t, waited, "the answer"))
+	require.NoError(t, etcdtest.Take(t, waited, "the answer"))
 }
 
 // The last address stays while nobody leads, while the leader says no address, and
@@ -136,7 +136,7 @@ func TestEtcdLeaderComesBack(t *testing.T) {
 		refused.Add(1)
 		return nil, errors.New("refused")
 	}), grpc.WithConnectParams(grpc.ConnectParams{ // after the first attempt that fails
-		Backoff: backoff.Config{BaseDelay: time.Hour, Multiplier: 1, MaxDelay: time.Hour}, MinConnectTimeout: patience,
+		Backoff: backoff.Config{BaseDelay: time.Hour, Multiplier: 1, MaxDelay: time.Hour}, MinConnectTimeout: etcdtest.Patience,
 	}))
 	q.leader(1, a)
 	reaches(t, conn, a)
@@ -144,17 +144,17 @@ func TestEtcdLeaderComesBack(t *testing.T) {
 	a.server.Stop()
 	answered := make(chan error, 1)
 	go func() {
-		ctx := within(t, patience)
+		ctx := etcdtest.Context(t)
 		_, err := call(ctx, conn, grpc.WaitForReady(true))
 		for err != nil && ctx.Err() == nil { // on the old connection, before it is known to be lost
 			_, err = call(ctx, conn, grpc.WaitForReady(true))
 		}
 		answered <- err
 	}()
-	require.Eventually(t, func() bool { return refused.Load() > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return refused.Load() > 0 }, etcdtest.Patience, time.Millisecond)
 	lives.Store(newNode(t, "a"))
 	q.leader(2, a) // of the same address
-	require.NoError(t, take(t, answered, "the answer, at once: gRPC by itself looks again after an hour"))
+	require.NoError(t, etcdtest.Take(t, answered, "the answer, at once: gRPC by itself looks again after an hour"))
 }
 
 // etcd goes away and comes back: calls go on to where the leader was, and the client
@@ -175,8 +175,8 @@ func TestEtcdAwayAndBack(t *testing.T) {
 	dropped := host.Stats().Dropped.Inbound
 	host.Cut()
 	q.leader(2, b)
-	require.Eventually(t, func() bool { return host.Stats().Dropped.Inbound > dropped+10 }, patience, time.Millisecond, "the black hole was met")
-	who, err := call(within(t, patience), conn)
+	require.Eventually(t, func() bool { return host.Stats().Dropped.Inbound > dropped+10 }, etcdtest.Patience, time.Millisecond, "the black hole was met")
+	who, err := call(etcdtest.Context(t), conn)
 	require.NoError(t, err)
 	require.Equal(t, "a", who)
 	host.Mend()
@@ -184,10 +184,10 @@ func TestEtcdAwayAndBack(t *testing.T) {
 	spy.isLedTo(a, b)
 
 	require.NoError(t, cluster.Member(0).Kill())
-	who, err = call(within(t, patience), conn)
+	who, err = call(etcdtest.Context(t), conn)
 	require.NoError(t, err)
 	require.Equal(t, "b", who)
-	require.NoError(t, cluster.Restart(within(t, patience), 0))
+	require.NoError(t, cluster.Restart(etcdtest.Context(t), 0))
 	q.leader(3, c)
 	reaches(t, conn, c)
 	spy.isLedTo(a, b, c)
@@ -252,7 +252,7 @@ func TestEtcdClosedClient(t *testing.T) {
 	c.reports(eldest.ErrClosed)
 	// The observer's last word, and its end.
 	require.Never(t, func() bool { return c.told() > 2 }, 200*time.Millisecond, 10*time.Millisecond, "nothing comes of asking again")
-	who, err := call(within(t, patience), conn)
+	who, err := call(etcdtest.Context(t), conn)
 	require.NoError(t, err)
 	require.Equal(t, "a", who)
 }
@@ -261,7 +261,7 @@ func TestEtcdClosedClient(t *testing.T) {
 func TestEtcdBadTarget(t *testing.T) {
 	b := fromEtcd(t, etcdtest.Shared(t).Client(t))
 	conn := dial(t, "a/b", b)
-	_, err := call(within(t, patience), conn)
+	_, err := call(etcdtest.Context(t), conn)
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.ErrorContains(t, err, "contains '/'")
 }
@@ -300,7 +300,7 @@ func TestCloseWaits(t *testing.T) {
 			slow := &slowClient{client: newClient(t), told: make(chan struct{}, 16), release: make(chan struct{})}
 			r, err := builder.Build(target(t, q.election), slow, plain)
 			require.NoError(t, err)
-			take(t, slow.told, "something to be told")
+			etcdtest.Take(t, slow.told, "something to be told")
 			closed := make(chan struct{})
 			go func() { r.Close(); close(closed) }()
 			select {
@@ -309,7 +309,7 @@ func TestCloseWaits(t *testing.T) {
 			case <-time.After(100 * time.Millisecond):
 			}
 			close(slow.release)
-			take(t, closed, "the end of Close")
+			etcdtest.Take(t, closed, "the end of Close")
 		})
 	}
 }

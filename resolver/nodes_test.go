@@ -72,7 +72,7 @@ func settled(t testing.TB, timeout time.Duration, nodes ...*node) {
 		}
 		return times
 	}
-	limit := within(t, patience)
+	limit := etcdtest.Context(t)
 	for before := int64(-1); asked() != before; {
 		before = asked()
 		select {
@@ -87,7 +87,7 @@ func settled(t testing.TB, timeout time.Duration, nodes ...*node) {
 // that one dies.
 func TestRequirement49FromNodes(t *testing.T) {
 	t.Parallel()
-	election := newElection(t)
+	election := etcdtest.Election(t)
 	nodes := []*node{newNode(t, "a"), newNode(t, "b"), newNode(t, "c")}
 	conn := dial(t, election, fromNodes(t, resolver.NodesConfig{Timeout: never}, nodes...))
 	token := int64(0)
@@ -98,7 +98,7 @@ func TestRequirement49FromNodes(t *testing.T) {
 		}
 		reaches(t, conn, leader)
 		for range 20 {
-			who, err := call(within(t, patience), conn)
+			who, err := call(etcdtest.Context(t), conn)
 			require.NoError(t, err)
 			require.Equal(t, leader.id, who)
 		}
@@ -127,7 +127,7 @@ func TestRequirement49FromNodes(t *testing.T) {
 // over, with pauses that grow, and start anew once a node has been of use.
 func TestNodesThatAreOfNoUse(t *testing.T) {
 	t.Parallel()
-	election := newElection(t)
+	election := etcdtest.Election(t)
 	other, good, leader := newNode(t, "other"), newNode(t, "good"), newNode(t, "leader")
 	other.knows("another", other, 1)
 	for name, useless := range map[string]string{"dead": etcdtest.Nowhere(t), "silent": silent(t), "of another election": other.address, "of another kind": bare(t)} {
@@ -171,7 +171,7 @@ func bare(t testing.TB) string {
 // that does not know for a moment is not given up.
 func TestNodesThatDoNotKnow(t *testing.T) {
 	t.Parallel()
-	election := newElection(t)
+	election := etcdtest.Election(t)
 	a, b := newNode(t, "a"), newNode(t, "b")
 	a.wonders(election)
 	b.wonders(election)
@@ -188,16 +188,16 @@ func TestNodesThatDoNotKnow(t *testing.T) {
 	a.knows(election, a, 1)
 	c.isLedTo(a)
 	settled(t, timeout, a, b) // one that knows is asked for as long as it does
-	require.Eventually(t, func() bool { return a.asking.Load() == 1 && b.asking.Load() == 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return a.asking.Load() == 1 && b.asking.Load() == 0 }, etcdtest.Patience, time.Millisecond)
 
 	// From when it stops to know, the time-out runs anew.
 	asked := b.asked.Load()
 	a.wonders(election)
-	require.Eventually(t, func() bool { return b.asked.Load() > asked }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return b.asked.Load() > asked }, etcdtest.Patience, time.Millisecond)
 
 	p, patient := newNode(t, "p"), newClient(t)
 	p.knows(election, a, 1)
-	patient.build(fromNodes(t, resolver.NodesConfig{Timeout: patience}, p), election)
+	patient.build(fromNodes(t, resolver.NodesConfig{Timeout: etcdtest.Patience}, p), election)
 	patient.isLedTo(a)
 	for i := range int64(5) {
 		p.wonders(election)
@@ -210,7 +210,7 @@ func TestNodesThatDoNotKnow(t *testing.T) {
 // Tokens never go back: a node that is behind leads nobody astray (G6).
 func TestNodesThatAreBehind(t *testing.T) {
 	t.Parallel()
-	election := newElection(t)
+	election := etcdtest.Election(t)
 	first, behind := newNode(t, "first"), newNode(t, "behind")
 	x, y, z := newNode(t, "x"), newNode(t, "y"), newNode(t, "z")
 	first.knows(election, y, 9)
@@ -220,7 +220,7 @@ func TestNodesThatAreBehind(t *testing.T) {
 	behind.knows(election, x, 5)
 	first.server.Stop()
 	asked := behind.asked.Load()
-	require.Eventually(t, func() bool { return behind.asked.Load() >= asked+3 }, patience, time.Millisecond, "it is given up as one that does not know")
+	require.Eventually(t, func() bool { return behind.asked.Load() >= asked+3 }, etcdtest.Patience, time.Millisecond, "it is given up as one that does not know")
 	c.isLedTo(y)
 	behind.knows(election, z, 10)
 	c.isLedTo(y, z)
@@ -230,14 +230,14 @@ func TestNodesThatAreBehind(t *testing.T) {
 // grow. One that was of use for a while is.
 func TestNodesThatHangUp(t *testing.T) {
 	t.Parallel()
-	election := newElection(t)
+	election := etcdtest.Election(t)
 	hasty := newNode(t, "hasty")
 	hasty.knows(election, hasty, 1)
 	hasty.hangUp()
 	var p pauses
 	c := newClient(t)
 	c.build(fromNodes(t, resolver.NodesConfig{Timeout: never, Backoff: p.next}, hasty), election)
-	require.Eventually(t, func() bool { return len(p.taken()) > 5 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(p.taken()) > 5 }, etcdtest.Patience, time.Millisecond)
 	for i, attempt := range p.taken() {
 		require.Equal(t, i, attempt)
 	}
@@ -248,13 +248,13 @@ func TestNodesThatHangUp(t *testing.T) {
 	var q pauses
 	d := newClient(t)
 	d.build(fromNodes(t, resolver.NodesConfig{Timeout: timeout, Backoff: q.next}, steady), election)
-	require.Eventually(t, func() bool { return len(q.taken()) > 2 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(q.taken()) > 2 }, etcdtest.Patience, time.Millisecond)
 	steady.knows(election, steady, 1)
 	d.isLedTo(steady)
 	settled(t, timeout, steady)
 	failed := len(q.taken())
 	steady.hangUp()
-	require.Eventually(t, func() bool { return len(q.taken()) > failed }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(q.taken()) > failed }, etcdtest.Patience, time.Millisecond)
 	require.Zero(t, q.taken()[failed], "it begins anew")
 }
 
@@ -278,7 +278,7 @@ func TestNodesAllDead(t *testing.T) {
 	require.NoError(t, err)
 	begun := time.Now()
 	c := newClient(t)
-	r := c.build(builder, newElection(t))
+	r := c.build(builder, etcdtest.Election(t))
 	c.until(func(_ []string, errs []error) bool { return len(errs) >= 7 })
 	// Six pauses, each at least half of 25 ms, 50 ms, ... 800 ms.
 	require.Greater(t, time.Since(begun), 787*time.Millisecond)
@@ -292,8 +292,8 @@ func TestNodesAllDead(t *testing.T) {
 // not are Unavailable, whatever the nodes said.
 func TestCallsWaitWhileNoNodeAnswers(t *testing.T) {
 	t.Parallel()
-	conn := dial(t, newElection(t), fromNodes(t, resolver.NodesConfig{Addresses: []string{etcdtest.Nowhere(t)}}))
-	_, err := call(within(t, patience), conn)
+	conn := dial(t, etcdtest.Election(t), fromNodes(t, resolver.NodesConfig{Addresses: []string{etcdtest.Nowhere(t)}}))
+	_, err := call(etcdtest.Context(t), conn)
 	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -304,13 +304,13 @@ func TestCallsWaitWhileNoNodeAnswers(t *testing.T) {
 // An address that gRPC cannot take is a node that does not know.
 func TestNodesWithABadAddress(t *testing.T) {
 	c := newClient(t)
-	c.build(fromNodes(t, resolver.NodesConfig{Addresses: []string{"nonsense:///x"}}), newElection(t), func(o *grpcresolver.BuildOptions) { o.DialCreds = nil })
+	c.build(fromNodes(t, resolver.NodesConfig{Addresses: []string{"nonsense:///x"}}), etcdtest.Election(t), func(o *grpcresolver.BuildOptions) { o.DialCreds = nil })
 	c.until(func(_ []string, errs []error) bool { return len(errs) > 1 })
 }
 
 // Close leaves nothing running, at whatever moment, right away.
 func TestNodesCloseLeavesNothing(t *testing.T) {
-	election := newElection(t)
+	election := etcdtest.Election(t)
 	knows, wonders := newNode(t, "knows"), newNode(t, "wonders")
 	knows.knows(election, knows, 1)
 	wonders.wonders(election)
@@ -326,5 +326,5 @@ func TestNodesCloseLeavesNothing(t *testing.T) {
 			closes(t, r)
 		}
 	}
-	require.Eventually(t, func() bool { return knows.asking.Load()+wonders.asking.Load() == 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return knows.asking.Load()+wonders.asking.Load() == 0 }, etcdtest.Patience, time.Millisecond)
 }

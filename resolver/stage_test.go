@@ -3,9 +3,7 @@ package resolver_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,23 +28,6 @@ import (
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
-
-// patience is how long a test waits for what must happen on a machine that is busy.
-const patience = 30 * time.Second
-
-func within(t testing.TB, limit time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-var elections atomic.Int64
-
-// newElection is an election of the test's own, also when the test runs again.
-func newElection(t testing.TB) string {
-	return fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), elections.Add(1))
-}
 
 // node is a server that says its name, and who leads, as the test has it.
 type node struct {
@@ -128,9 +109,9 @@ type queue struct {
 
 func newQueue(t testing.TB, cluster *etcdtest.Cluster) *queue {
 	t.Helper()
-	q := &queue{t: t, election: newElection(t), admin: cluster.Client(t)}
+	q := &queue{t: t, election: etcdtest.Election(t), admin: cluster.Client(t)}
 	t.Cleanup(func() {
-		_, _ = q.admin.Delete(within(t, 5*time.Second), keys.Prefix(q.election), clientv3.WithPrefix())
+		_, _ = q.admin.Delete(etcdtest.ContextFor(t, 5*time.Second), keys.Prefix(q.election), clientv3.WithPrefix())
 	})
 	return q
 }
@@ -139,7 +120,7 @@ func newQueue(t testing.TB, cluster *etcdtest.Cluster) *queue {
 func (q *queue) leads(lease int64, value []byte) (token int64) {
 	q.t.Helper()
 	begin, end := keys.Range(q.election)
-	resp, err := q.admin.Txn(within(q.t, patience)).Then(
+	resp, err := q.admin.Txn(etcdtest.Context(q.t)).Then(
 		clientv3.OpDelete(begin, clientv3.WithRange(keys.Candidate(q.election, lease))),
 		clientv3.OpDelete(keys.Candidate(q.election, lease)+"\x00", clientv3.WithRange(end)),
 		clientv3.OpPut(keys.Candidate(q.election, lease), string(value)),
@@ -161,14 +142,14 @@ func (q *queue) proclaims(lease int64, n *node) {
 	q.t.Helper()
 	value, err := identity.Protobuf{}.Encode(n.identity())
 	require.NoError(q.t, err)
-	_, err = q.admin.Put(within(q.t, patience), keys.Candidate(q.election, lease), string(value))
+	_, err = q.admin.Put(etcdtest.Context(q.t), keys.Candidate(q.election, lease), string(value))
 	require.NoError(q.t, err)
 }
 
 func (q *queue) nobody() {
 	q.t.Helper()
 	begin, end := keys.Range(q.election)
-	_, err := q.admin.Delete(within(q.t, patience), begin, clientv3.WithRange(end))
+	_, err := q.admin.Delete(etcdtest.Context(q.t), begin, clientv3.WithRange(end))
 	require.NoError(q.t, err)
 }
 
@@ -192,7 +173,7 @@ func call(ctx context.Context, conn *grpc.ClientConn, options ...grpc.CallOption
 // reaches calls until a node answers, and returns how many calls failed before.
 func reaches(t testing.TB, conn *grpc.ClientConn, n *node) {
 	t.Helper()
-	ctx := within(t, patience)
+	ctx := etcdtest.Context(t)
 	for {
 		who, err := call(ctx, conn, grpc.WaitForReady(true))
 		if ctx.Err() != nil {
@@ -259,7 +240,7 @@ func (c *client) told() int {
 // until waits for what was published and reported to be as wanted.
 func (c *client) until(want func(addresses []string, errs []error) bool) {
 	c.t.Helper()
-	limit := within(c.t, patience)
+	limit := etcdtest.Context(c.t)
 	for {
 		c.mu.Lock()
 		ok, changed := want(c.addresses, c.errs), c.changed
@@ -295,18 +276,6 @@ func (c *client) isLedTo(nodes ...*node) {
 	require.Equal(c.t, want, c.addresses)
 }
 
-// take waits for a value, or for a channel to be closed.
-func take[T any](t testing.TB, from <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(2 * patience): // whoever sends it has a time-out of its own
-		require.FailNow(t, "not in time: "+what)
-		panic("unreachable")
-	}
-}
-
 // closes requires that Close returns.
 func closes(t testing.TB, r grpcresolver.Resolver) {
 	t.Helper()
@@ -314,7 +283,7 @@ func closes(t testing.TB, r grpcresolver.Resolver) {
 	go func() { r.Close(); close(closed) }()
 	select {
 	case <-closed:
-	case <-time.After(patience):
+	case <-time.After(etcdtest.Patience):
 		require.FailNow(t, "Close does not return")
 	}
 }

@@ -135,7 +135,7 @@ func kinds(t *testing.T, spans []tracetest.SpanStub) (follower, hop, leader trac
 // A call that a follower forwards is one trace from the caller to the handler: unary the
 // first time and as one message each way later, and as a stream; and it ends as it ended.
 func TestForwardedCallIsOneTrace(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
 	handled := make(chan trace.SpanContext, 10)
 	anna, _ := node(t, r, "anna", handled)
@@ -191,7 +191,7 @@ func TestForwardedCallIsOneTrace(t *testing.T) {
 
 // A call to the leader itself has one span, and says of nobody that he forwarded it.
 func TestCallThatIsServedHere(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
 	anna, shop := node(t, r, "anna", make(chan trace.SpanContext, 10))
 	until(ctx, t, anna, elector.Leading)
@@ -206,7 +206,7 @@ func TestCallThatIsServedHere(t *testing.T) {
 
 // A caller that goes away ends all spans of its call.
 func TestSpansEndWithTheCaller(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
 	blocked := make(chan trace.SpanContext)
 	anna, _ := node(t, r, "anna", blocked)

@@ -37,7 +37,7 @@ func stand(ctx context.Context, t *testing.T, r *recorder) *election.Candidate {
 
 // A hand-over: the campaign and the tenure of the one who waited, from real etcd.
 func TestSpansOfACampaign(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	first, r := newRecorder(t), newRecorder(t)
 	a, b := stand(ctx, t, first), stand(ctx, t, r)
 	la, err := a.Campaign(ctx)
@@ -85,7 +85,7 @@ func TestSpansOfACampaign(t *testing.T) {
 
 // What nobody asked for is an error: a key that was removed by hand.
 func TestSpanOfADeposedLeader(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
 	c := stand(ctx, t, r)
 	l, err := c.Campaign(ctx)
@@ -101,7 +101,7 @@ func TestSpanOfADeposedLeader(t *testing.T) {
 
 // The span of a tenure that retired ends then, and not with the key.
 func TestSpanOfARetirement(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
 	c := stand(ctx, t, r)
 	l, err := c.Campaign(ctx)
@@ -117,7 +117,7 @@ func TestSpanOfARetirement(t *testing.T) {
 
 // A candidacy without a win has one span, which ends with it.
 func TestSpanOfAWithdrawal(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
 	c := stand(ctx, t, r)
 	_, err := c.Register(ctx)

@@ -15,9 +15,8 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// patience is how long a test waits for what must happen on a machine that is busy, and
-// ttl one that such a machine keeps.
-const patience, ttl = time.Minute, 30 * time.Second
+// ttl is one that a busy machine keeps.
+const ttl = 30 * time.Second
 
 // recorder is an SDK that keeps what has ended.
 type recorder struct {
@@ -45,7 +44,7 @@ func (r *recorder) ended(name string, n int) (found []tracetest.SpanStub) {
 			}
 		}
 		return len(found) >= n
-	}, patience, 2*time.Millisecond, "%d spans %s", n, name)
+	}, etcdtest.Patience, 2*time.Millisecond, "%d spans %s", n, name)
 	require.Len(r.t, found, n, name)
 	return found
 }
@@ -66,11 +65,4 @@ func events(span tracetest.SpanStub) (names []string) {
 		names = append(names, e.Name)
 	}
 	return names
-}
-
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
 }

@@ -120,7 +120,7 @@ func TestServeEndsDuringAStepBack(t *testing.T) {
 	s := newStage(t)
 	leader := s.stand()
 	leader.leads()
-	session, err := lease.Open(s.ctx, lease.Config{Lease: s.cli, TTL: patience})
+	session, err := lease.Open(s.ctx, lease.Config{Lease: s.cli, TTL: etcdtest.Patience})
 	require.NoError(t, err)
 	defer func() { _ = session.Close(s.ctx) }()
 	ctx, stop := context.WithCancel(s.ctx)

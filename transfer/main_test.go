@@ -19,9 +19,6 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// patience is how long a test waits for what must happen, on a machine that is busy.
-const patience = 60 * time.Second
-
 // stage is an election of the test's own on the shared etcd.
 type stage struct {
 	t        *testing.T
@@ -33,8 +30,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
+	ctx := etcdtest.Context(t)
 	c := etcdtest.Shared(t)
 	return &stage{t: t, ctx: ctx, election: strings.ReplaceAll(t.Name(), "/", "|"), cluster: c, cli: c.Client(t)}
 }
@@ -93,7 +89,7 @@ func (s *stage) stand(changes ...change) *node {
 		n.served <- nil
 	}
 	s.t.Cleanup(func() {
-		late, cancel := context.WithTimeout(context.Background(), patience)
+		late, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 		defer cancel()
 		stop()
 		n.served <- <-n.served
@@ -162,7 +158,7 @@ func (s *stage) queue() []string {
 // until waits for a condition.
 func (s *stage) until(what string, condition func() bool) {
 	s.t.Helper()
-	require.Eventually(s.t, condition, patience, 2*time.Millisecond, what)
+	require.Eventually(s.t, condition, etcdtest.Patience, 2*time.Millisecond, what)
 }
 
 // get receives, or fails the test at its deadline.

@@ -20,7 +20,7 @@ import (
 	"github.com/eldest-io/eldest/transfer"
 )
 
-var patient = transfer.Options{Patience: patience, Drain: patience}
+var patient = transfer.Options{Patience: etcdtest.Patience, Drain: etcdtest.Patience}
 
 // mailbox returns what a node's mailbox holds; empty if there is none.
 func (n *node) mailbox() string {

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/transfer"
 )
 
@@ -31,7 +32,7 @@ func TestTo(t *testing.T) {
 			l := nodes[0].leads()
 			nodes[0].resigns()
 			target := nodes[tc.target]
-			result, err := transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), transfer.Options{Order: tc.order, Patience: patience, Drain: patience})
+			result, err := transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), transfer.Options{Order: tc.order, Patience: etcdtest.Patience, Drain: etcdtest.Patience})
 			require.NoError(t, err)
 			require.True(t, result.Retired)
 			require.Equal(t, target.Key(), result.Leader.Key)

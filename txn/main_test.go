@@ -29,8 +29,7 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	// On a machine that is busy with much else everything takes its time.
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	t.Cleanup(cancel)
+	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	c := etcdtest.Shared(t)
 	rec := &etcdtest.Recorder{}
 	return &stage{

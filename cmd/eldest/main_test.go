@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // patience bounds every wait of these tests.
@@ -49,14 +50,7 @@ func (c clean) Run() int {
 	if code != 0 { // tests were broken off: the leaks say nothing
 		return code
 	}
-	// An embedded member that stops leaves its idle HTTP connections to peers,
-	// both ends of which are in this process, to their timeouts of seconds.
-	if err := goleak.Find(
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
-		goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
-	); err != nil {
+	if err := goleak.Find(etcdtest.Embedded...); err != nil {
 		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
 		return 1
 	}

@@ -17,15 +17,6 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-const patience = 30 * time.Second
-
-func within(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 func session(t testing.TB, cli *clientv3.Client, opts ...concurrency.SessionOption) *concurrency.Session {
 	t.Helper()
 	s, err := concurrency.NewSession(cli, opts...)
@@ -34,27 +25,10 @@ func session(t testing.TB, cli *clientv3.Client, opts ...concurrency.SessionOpti
 	return s
 }
 
-func eventually(t testing.TB, condition func() bool, what string) {
-	t.Helper()
-	require.Eventually(t, condition, patience, 5*time.Millisecond, what)
-}
-
-// take waits for a value.
-func take[T any](t testing.TB, from <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(patience):
-		require.FailNow(t, "not in time: "+what)
-		panic("unreachable")
-	}
-}
-
 // count is the number of keys under a prefix.
 func count(t testing.TB, cli *clientv3.Client, prefix string) int64 {
 	t.Helper()
-	resp, err := cli.Get(within(t), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	resp, err := cli.Get(etcdtest.Context(t), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 	require.NoError(t, err)
 	return resp.Count
 }
@@ -62,7 +36,7 @@ func count(t testing.TB, cli *clientv3.Client, prefix string) int64 {
 // goroutines counts until the number has come down to what is wanted.
 func goroutines(t testing.TB, wanted int) {
 	t.Helper()
-	eventually(t, func() bool { return runtime.NumGoroutine() <= wanted }, fmt.Sprintf("more than %d goroutines", wanted))
+	etcdtest.Eventually(t, func() bool { return runtime.NumGoroutine() <= wanted }, fmt.Sprintf("more than %d goroutines", wanted))
 }
 
 // Whatever a session did, nothing of it is left when it is closed, and 200 of them leave
@@ -71,7 +45,7 @@ func TestNothingIsLeft(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	before := 0
 	for i := range 200 {
-		ctx := within(t)
+		ctx := etcdtest.Context(t)
 		s, err := concurrency.NewSession(cli, concurrency.WithTTL(60))
 		require.NoError(t, err)
 		e := concurrency.NewElection(s, t.Name())
@@ -104,7 +78,7 @@ func TestManyNames(t *testing.T) {
 	s := session(t, cli)
 	warm := func(n int) {
 		for i := range n {
-			ctx := within(t) // for each, however many there are
+			ctx := etcdtest.Context(t) // for each, however many there are
 			m := concurrency.NewMutex(s, fmt.Sprintf("%s-%d", t.Name(), i))
 			require.NoError(t, m.Lock(ctx))
 			require.NoError(t, m.Unlock(ctx))
@@ -117,7 +91,7 @@ func TestManyNames(t *testing.T) {
 	before := runtime.NumGoroutine()
 	warm(300)
 	goroutines(t, before+5)
-	eventually(t, func() bool { return concurrency.Slots(s) == 0 }, "slots are left")
+	etcdtest.Eventually(t, func() bool { return concurrency.Slots(s) == 0 }, "slots are left")
 }
 
 // Handles may be shared: any number of goroutines campaign, proclaim, resign, lock, unlock
@@ -127,7 +101,7 @@ func TestConcurrentSafe(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	s := session(t, cli)
 	e, m := concurrency.NewElection(s, t.Name()), concurrency.NewMutex(s, t.Name()+"-m")
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -151,7 +125,7 @@ func TestConcurrentSafe(t *testing.T) {
 	if err := m.Unlock(ctx); err != nil {
 		require.ErrorIs(t, err, concurrency.ErrLockReleased)
 	}
-	eventually(t, func() bool { return count(t, cli, t.Name()) == 0 }, "keys are left on a session that lives")
+	etcdtest.Eventually(t, func() bool { return count(t, cli, t.Name()) == 0 }, "keys are left on a session that lives")
 	require.NoError(t, e.Campaign(ctx, "after all"))
 	require.NoError(t, m.Lock(ctx))
 	require.NoError(t, s.Close())
@@ -172,7 +146,7 @@ func TestCause(t *testing.T) {
 		}, eldest.ErrSessionLost},
 		"deposed": {func(s *concurrency.Session, _ context.CancelFunc) {
 			e := concurrency.NewElection(s, "TestCause")
-			require.NoError(t, e.Campaign(within(t), "v"))
+			require.NoError(t, e.Campaign(etcdtest.Context(t), "v"))
 			_, err := cli.Delete(context.Background(), e.Key())
 			require.NoError(t, err)
 		}, eldest.ErrDeposed},
@@ -184,7 +158,7 @@ func TestCause(t *testing.T) {
 			defer cancel()
 			s := session(t, cli, concurrency.WithTTL(10), concurrency.WithContext(ctx))
 			c.end(s, cancel)
-			take(t, s.Done(), "the end")
+			etcdtest.Take(t, s.Done(), "the end")
 			require.ErrorIs(t, s.Ctx().Err(), context.Canceled)
 			require.ErrorIs(t, context.Cause(s.Ctx()), c.want)
 		})
@@ -198,11 +172,11 @@ func TestDoneIsClosedWhenTheContextEnds(t *testing.T) {
 	for range 20 {
 		s := session(t, cli, concurrency.WithTTL(60))
 		e := concurrency.NewElection(s, t.Name())
-		require.NoError(t, e.Campaign(within(t), "v"))
-		deleted, err := cli.Delete(within(t), e.Key())
+		require.NoError(t, e.Campaign(etcdtest.Context(t), "v"))
+		deleted, err := cli.Delete(etcdtest.Context(t), e.Key())
 		require.NoError(t, err)
 		require.EqualValues(t, 1, deleted.Deleted)
-		take(t, s.Ctx().Done(), "the end")
+		etcdtest.Take(t, s.Ctx().Done(), "the end")
 		select {
 		case <-s.Done():
 		default:
@@ -236,6 +210,6 @@ func TestClientWithoutACluster(t *testing.T) {
 	s := session(t, parts, concurrency.WithTTL(60), concurrency.WithLease(first.Lease()))
 	require.NoError(t, s.Ctx().Err(), "the lease was not taken up")
 	e := concurrency.NewElection(s, t.Name())
-	require.NoError(t, e.Campaign(within(t), "v"))
-	require.NoError(t, e.Resign(within(t)))
+	require.NoError(t, e.Campaign(etcdtest.Context(t), "v"))
+	require.NoError(t, e.Resign(etcdtest.Context(t)))
 }

@@ -77,7 +77,7 @@ func run(t testing.TB, election, id string, handler func(l *elector.Leadership) 
 
 func (m *member) becomes(role elector.Role) elector.Status {
 	m.t.Helper()
-	s, err := m.elector.Watch().NextWhere(before(m.t, soon), func(s elector.Status) bool { return s.Role() == role })
+	s, err := m.elector.Watch().NextWhere(etcdtest.Context(m.t), func(s elector.Status) bool { return s.Role() == role })
 	require.NoError(m.t, err, "%s is not %v: %v", m.id, role, m.elector.Status())
 	return s
 }
@@ -124,14 +124,14 @@ func TestAnyOfThree(t *testing.T) {
 	}
 	answers(a, a, b, c)
 	key, _, _ := a.becomes(elector.Leading).Own()
-	_, err := a.etcd.Delete(before(t, soon), key)
+	_, err := a.etcd.Delete(etcdtest.Context(t), key)
 	require.NoError(t, err)
 	a.becomes(elector.Following) // its news of a deletion may come after the win of b
 	answers(b, a, b, c)
 	cause := errors.New("enough")
 	b.stop(cause)
-	require.ErrorIs(t, take(t, b.done, "the end of a Run"), cause)
-	require.ErrorIs(t, take(t, b.done, "the end of the other"), cause)
+	require.ErrorIs(t, etcdtest.Take(t, b.done, "the end of a Run"), cause)
+	require.ErrorIs(t, etcdtest.Take(t, b.done, "the end of the other"), cause)
 	answers(c, a, c)
 	b.get() // 503, at once
 }
@@ -160,7 +160,7 @@ func TestRequestsThroughHandOvers(t *testing.T) {
 	for _, m := range members {
 		m.server.Client().Transport.(*http.Transport).DisableKeepAlives = true // or the callers send again
 	}
-	ctx, end := context.WithCancel(before(t, soon))
+	ctx, end := context.WithCancel(etcdtest.Context(t))
 	defer end()
 	var callers sync.WaitGroup
 	var answered, sent atomic.Int64
@@ -187,7 +187,7 @@ func TestRequestsThroughHandOvers(t *testing.T) {
 	}
 	for range 6 {
 		before := answered.Load()
-		until(t, func() bool { return answered.Load() > before+50 }, "requests in this tenure")
+		etcdtest.Eventually(t, func() bool { return answered.Load() > before+50 }, "requests in this tenure")
 		for _, m := range members {
 			if key, _, ok := m.elector.Status().Own(); ok {
 				_, err := m.etcd.Delete(ctx, key)
@@ -243,10 +243,10 @@ func TestGuardOfAHandler(t *testing.T) {
 		}
 	})
 	leader.Store(a)
-	answer := async(t, func() (reply, error) { return c.do(before(t, soon), http.MethodPost, "/", nil) })
-	until(t, func() bool { return a.calls.Load() == 1 }, "the handler")
+	answer := async(t, func() (reply, error) { return c.do(etcdtest.Context(t), http.MethodPost, "/", nil) })
+	etcdtest.Eventually(t, func() bool { return a.calls.Load() == 1 }, "the handler")
 	key, _, _ := a.becomes(elector.Leading).Own()
-	_, err := a.etcd.Delete(before(t, soon), key)
+	_, err := a.etcd.Delete(etcdtest.Context(t), key)
 	require.NoError(t, err)
 	close(deposed)
 	out, err := answer()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // Leader and follower answer alike: what is sent arrives, and comes back, as it was sent.
@@ -47,7 +48,7 @@ func TestForwardedAsItWasSent(t *testing.T) {
 				if body != "" {
 					in = strings.NewReader(body)
 				}
-				out, err := n.do(before(t, soon), method, "/a%2Fb//c?q=1;2&r=%zz&s", in,
+				out, err := n.do(etcdtest.Context(t), method, "/a%2Fb//c?q=1;2&r=%zz&s", in,
 					"Idempotency-Key", "k", "X-Own", "one", "X-Own", "two", "Forwarded", "for=x", "X-Forwarded-For", "1.2.3.4", "X-Forwarded-Proto", "gopher",
 					"Eldest-From", "nobody", "Eldest-Token", "fence")
 				require.NoError(t, err)
@@ -85,7 +86,7 @@ func TestForwardedTrailers(t *testing.T) {
 		saw = r.Trailer.Clone()
 	})
 	pr, pw := io.Pipe()
-	r, err := http.NewRequestWithContext(before(t, soon), http.MethodPost, follower.server.URL, pr)
+	r, err := http.NewRequestWithContext(etcdtest.Context(t), http.MethodPost, follower.server.URL, pr)
 	require.NoError(t, err)
 	r.Trailer = http.Header{"Sum": nil}
 	go func() {
@@ -111,7 +112,7 @@ func TestSlowUploadThroughAFollower(t *testing.T) {
 	}, func(cfg *Config) { cfg.Wait = time.Second })
 	const pieces, size = 24, 1 << 20
 	pr, pw := io.Pipe()
-	r, err := http.NewRequestWithContext(before(t, soon), http.MethodPost, follower.server.URL, pr)
+	r, err := http.NewRequestWithContext(etcdtest.Context(t), http.MethodPost, follower.server.URL, pr)
 	require.NoError(t, err)
 	out, err := follower.server.Client().Do(r) // the answer begins before the request has ended
 	require.NoError(t, err)
@@ -149,7 +150,7 @@ func TestStreamThroughAFollower(t *testing.T) {
 			}
 		}
 	})
-	ctx, hangUp := context.WithCancel(before(t, soon))
+	ctx, hangUp := context.WithCancel(etcdtest.Context(t))
 	defer hangUp()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, follower.server.URL, nil)
 	require.NoError(t, err)
@@ -167,7 +168,7 @@ func TestStreamThroughAFollower(t *testing.T) {
 		require.Equal(t, "0123", string(piece))
 	}
 	hangUp()
-	require.ErrorIs(t, take(t, ended, "the end of the handler"), context.Canceled)
+	require.ErrorIs(t, etcdtest.Take(t, ended, "the end of the handler"), context.Canceled)
 }
 
 // upgrade is a handler that switches to a protocol in which lines are echoed until the
@@ -275,8 +276,8 @@ func TestForwardedForAnotherTenure(t *testing.T) {
 func TestForwardedBeforeTheTenureIsSetUp(t *testing.T) {
 	leader, follower := newNode(t, "leader"), newNode(t, "follower")
 	follower.follows(leader, 7)
-	answer := async(t, func() (reply, error) { return follower.do(before(t, soon), http.MethodGet, "/", nil) })
-	until(t, func() bool { return leader.waiting.Load() == 1 }, "the request at the leader")
+	answer := async(t, func() (reply, error) { return follower.do(etcdtest.Context(t), http.MethodGet, "/", nil) })
+	etcdtest.Eventually(t, func() bool { return leader.waiting.Load() == 1 }, "the request at the leader")
 	leader.leads(7, hello)
 	out, err := answer()
 	require.NoError(t, err)
@@ -292,9 +293,9 @@ func TestWaitsForALeader(t *testing.T) {
 	require.NoError(t, listener.Close()) // nobody listens there now
 	body := strings.Repeat("0123456789", 100_000)
 	answer := async(t, func() (reply, error) {
-		return follower.do(before(t, soon), http.MethodPost, "/", strings.NewReader(body))
+		return follower.do(etcdtest.Context(t), http.MethodPost, "/", strings.NewReader(body))
 	})
-	until(t, func() bool { return follower.waiting.Load() == 1 }, "the wait for a leader")
+	etcdtest.Eventually(t, func() bool { return follower.waiting.Load() == 1 }, "the wait for a leader")
 	follower.followsAt("dead", "http://"+listener.Addr().String(), 5)
 	time.Sleep(100 * time.Millisecond) // attempts to connect; not asserted
 	leader.leads(7, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
@@ -322,13 +323,13 @@ func TestWaitsAreBounded(t *testing.T) {
 	go func() { ran <- n.Run(ctx) }()
 	var answers []func() (reply, error)
 	for range 2 {
-		answers = append(answers, async(t, func() (reply, error) { return n.do(before(t, soon), http.MethodGet, "/", nil) }))
+		answers = append(answers, async(t, func() (reply, error) { return n.do(etcdtest.Context(t), http.MethodGet, "/", nil) }))
 	}
-	until(t, func() bool { return n.waiting.Load() == 2 }, "two that wait")
+	etcdtest.Eventually(t, func() bool { return n.waiting.Load() == 2 }, "two that wait")
 	require.Contains(t, n.get().refused(t, http.StatusServiceUnavailable), "more than 2 requests wait")
 	cause := errors.New("enough")
 	stop(cause)
-	require.ErrorIs(t, take(t, ran, "the end of Run"), cause)
+	require.ErrorIs(t, etcdtest.Take(t, ran, "the end of Run"), cause)
 	for _, answer := range answers {
 		out, err := answer()
 		require.NoError(t, err)
@@ -343,11 +344,11 @@ func TestCallerGivesUpWaiting(t *testing.T) {
 	n := newNode(t, "n")
 	ctx, hangUp := context.WithCancel(context.Background())
 	answer := async(t, func() (reply, error) { return n.do(ctx, http.MethodGet, "/", nil) })
-	until(t, func() bool { return n.waiting.Load() == 1 }, "the wait")
+	etcdtest.Eventually(t, func() bool { return n.waiting.Load() == 1 }, "the wait")
 	hangUp()
 	_, err := answer()
 	require.ErrorIs(t, err, context.Canceled)
-	until(t, func() bool { return n.waiting.Load() == 0 }, "the end of the wait")
+	etcdtest.Eventually(t, func() bool { return n.waiting.Load() == 0 }, "the end of the wait")
 }
 
 func TestInvalid(t *testing.T) {
@@ -385,7 +386,7 @@ func TestUploadsThatAreRefused(t *testing.T) {
 	const size = 8 << 20
 	upload := func() reply {
 		t.Helper()
-		out, err := follower.do(before(t, soon), http.MethodPost, "/", io.LimitReader(zeros{}, size), "Expect", "100-continue")
+		out, err := follower.do(etcdtest.Context(t), http.MethodPost, "/", io.LimitReader(zeros{}, size), "Expect", "100-continue")
 		require.NoError(t, err)
 		return out
 	}
@@ -402,7 +403,7 @@ func TestRefusedBeforeTheBodyHasArrived(t *testing.T) {
 	leader.leads(7, hello)
 	follower.follows(leader, 6)
 	for _, n := range []*node{leader, follower} {
-		ctx, over := context.WithCancel(before(t, soon))
+		ctx, over := context.WithCancel(etcdtest.Context(t))
 		var header []string
 		if n == leader {
 			header = []string{hopHeader, "6"}
@@ -424,7 +425,7 @@ func TestAnswersBeforeTheBodyIsRead(t *testing.T) {
 	for range 300 {
 		for n, code := range map[*node]int{leader: 200, follower: 200, stranger: 503} {
 			for _, body := range []io.Reader{strings.NewReader("some"), io.MultiReader(strings.NewReader("of unknown length")), nil} {
-				out, err := n.do(before(t, soon), http.MethodPost, "/", body)
+				out, err := n.do(etcdtest.Context(t), http.MethodPost, "/", body)
 				require.NoError(t, err, "%s, %T", n.id, body)
 				require.Equal(t, code, out.StatusCode)
 			}

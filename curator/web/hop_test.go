@@ -1,20 +1,14 @@
 package web
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"math/big"
-	"net"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // arrived is what a handler sees of the hop.
@@ -59,64 +53,35 @@ func TestForgedHopInPlainText(t *testing.T) {
 }
 
 // authority signs the certificates of nodes and callers.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
+type authority struct{ *etcdtest.Authority }
+
+func newAuthority(t testing.TB) authority {
+	t.Helper()
+	return authority{etcdtest.NewAuthority(t)}
 }
 
-func newAuthority(t testing.TB) *authority {
-	t.Helper()
-	a := &authority{pool: x509.NewCertPool()}
-	a.cert = &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	a.cert, a.key = a.sign(t, a.cert)
-	a.pool.AddCert(a.cert)
-	return a
-}
-
-func (a *authority) sign(t testing.TB, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	by := a.key
-	if by == nil {
-		by = key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), by)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return cert, key
-}
-
-func (a *authority) node(t testing.TB, names ...string) tls.Certificate {
-	t.Helper()
-	cert, key := a.sign(t, &x509.Certificate{
-		SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	})
-	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
-}
+func (a authority) node(name string) tls.Certificate { return a.Issue(name, "127.0.0.1") }
 
 // secure makes a node with a certificate, which is the one that it shows to leaders. Its
 // callers may show one.
-func (a *authority) secure(t testing.TB, id, named string, http2 bool) *node {
+func (a authority) secure(t testing.TB, id, named string, http2 bool) *node {
 	t.Helper()
-	cert := a.node(t, named)
+	cert := a.node(named)
 	transport := newTransport()
-	transport.TLSClientConfig = &tls.Config{RootCAs: a.pool, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}
+	transport.TLSClientConfig = a.Client(cert)
 	transport.ForceAttemptHTTP2 = http2
 	n := newQuietNode(t, id, func(cfg *Config) { cfg.Transport = transport })
 	n.server.EnableHTTP2 = http2
-	n.server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: a.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13}
+	n.server.TLS = a.Server(cert, tls.VerifyClientCertIfGiven)
 	n.server.StartTLS()
 	t.Cleanup(transport.CloseIdleConnections)
 	return n
 }
 
 // as asks the node with a certificate, or without.
-func (a *authority) as(t testing.TB, n *node, certificates []tls.Certificate, header ...string) reply {
+func (a authority) as(t testing.TB, n *node, certificates []tls.Certificate, header ...string) reply {
 	t.Helper()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool, Certificates: certificates, MinVersion: tls.VersionTLS13}}
+	transport := &http.Transport{TLSClientConfig: a.Client(certificates...)}
 	defer transport.CloseIdleConnections()
 	client := n.server.Client()
 	defer func(before http.RoundTripper) { client.Transport = before }(client.Transport)
@@ -141,7 +106,7 @@ func TestHopsOfNodesOnly(t *testing.T) {
 
 		calls := leader.calls.Load()
 		for _, names := range []string{"other", "*.nodes", "caller"} {
-			cert := []tls.Certificate{a.node(t, names)}
+			cert := []tls.Certificate{a.node(names)}
 			for _, n := range []*node{leader, follower} {
 				require.Contains(t, a.as(t, n, cert, hopHeader, "7", fromHeader, "follower").refused(t, http.StatusForbidden), "certificate")
 			}
@@ -152,7 +117,7 @@ func TestHopsOfNodesOnly(t *testing.T) {
 		require.Equal(t, calls, leader.calls.Load())
 
 		// A caller without a hop is a caller, with a certificate or without.
-		require.Equal(t, http.StatusOK, a.as(t, leader, []tls.Certificate{a.node(t, "caller")}).StatusCode)
+		require.Equal(t, http.StatusOK, a.as(t, leader, []tls.Certificate{a.node("caller")}).StatusCode)
 		require.False(t, saw.verified)
 		// Where callers need no certificate, a hop without one is refused if the Front is told so.
 		leader.cfg.VerifyHop = NodeCertificate

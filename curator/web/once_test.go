@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // dying is a leader that answers "/first" of each connection and carries out the request after
@@ -106,7 +107,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 			})
 			follower.followsAt("leader", leader.url(), 7)
 			send := func(path string, change func(*http.Request)) int {
-				r, err := http.NewRequestWithContext(before(t, soon), http.MethodGet, follower.server.URL+path, nil)
+				r, err := http.NewRequestWithContext(etcdtest.Context(t), http.MethodGet, follower.server.URL+path, nil)
 				require.NoError(t, err)
 				change(r)
 				out, err := follower.server.Client().Do(r)
@@ -129,7 +130,7 @@ func TestTransportAloneSendsTwice(t *testing.T) {
 		for _, path := range []string{"/first", "/second"} {
 			to, err := url.Parse(leader.url() + path)
 			require.NoError(t, err)
-			r := (&http.Request{Method: http.MethodGet, URL: to, Header: make(http.Header)}).WithContext(before(t, soon))
+			r := (&http.Request{Method: http.MethodGet, URL: to, Header: make(http.Header)}).WithContext(etcdtest.Context(t))
 			if path == "/second" {
 				change(r)
 			}
@@ -184,8 +185,8 @@ func TestLeaderDiesInTheMiddle(t *testing.T) {
 	successor := newNode(t, "successor")
 	successor.leads(9, hello)
 	for i, path := range []string{"/", "/half"} {
-		answer := async(t, func() (reply, error) { return follower.do(before(t, soon), http.MethodGet, path, nil) })
-		take(t, begun, "the handler")
+		answer := async(t, func() (reply, error) { return follower.do(etcdtest.Context(t), http.MethodGet, path, nil) })
+		etcdtest.Take(t, begun, "the handler")
 		leader.server.CloseClientConnections()
 		out, err := answer()
 		require.NoError(t, err)
@@ -214,8 +215,8 @@ func TestSilentLeader(t *testing.T) {
 		<-ctx.Done()
 	})
 	follower.follows(leader, 7)
-	answer := async(t, func() (reply, error) { return follower.do(before(t, soon), http.MethodGet, "/", nil) })
-	take(t, begun, "the handler")
+	answer := async(t, func() (reply, error) { return follower.do(etcdtest.Context(t), http.MethodGet, "/", nil) })
+	etcdtest.Take(t, begun, "the handler")
 	follower.router.neither(eldest.ErrSilent) // that alone ends nothing
 	follower.follows(leader, 7)
 	successor := newNode(t, "successor")

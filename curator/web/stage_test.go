@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // soon is when what a test waits for must have happened on the slowest machine.
@@ -97,14 +97,14 @@ func (r *reign) loses(cause error) { r.tenure.cancel(cause) }
 // over waits for the end of Lead.
 func (r *reign) over() error {
 	r.t.Helper()
-	err := take(r.t, r.done, "the end of Lead")
+	err := etcdtest.Take(r.t, r.done, "the end of Lead")
 	r.done <- err
 	return err
 }
 
 func (n *node) routed(want func(*route) bool) {
 	n.t.Helper()
-	_, err := n.router.Reader().NextWhere(before(n.t, soon), want)
+	_, err := n.router.Reader().NextWhere(etcdtest.Context(n.t), want)
 	require.NoError(n.t, err)
 }
 
@@ -161,7 +161,7 @@ func (n *node) do(ctx context.Context, method, path string, body io.Reader, head
 // get is do for a request that is answered.
 func (n *node) get(header ...string) reply {
 	n.t.Helper()
-	out, err := n.do(before(n.t, soon), http.MethodGet, "/", nil, header...)
+	out, err := n.do(etcdtest.Context(n.t), http.MethodGet, "/", nil, header...)
 	require.NoError(n.t, err)
 	require.NoError(n.t, out.err)
 	return out
@@ -180,36 +180,6 @@ func (out reply) refused(t testing.TB, code int) string {
 	return says.Reason
 }
 
-// before is a context that ends after a while.
-func before(t testing.TB, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// take waits for a value.
-func take[T any](t testing.TB, from <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(soon):
-		require.FailNow(t, "not in time: "+what)
-		panic("unreachable")
-	}
-}
-
-// until waits for a condition.
-func until(t testing.TB, holds func() bool, what string) {
-	t.Helper()
-	for deadline := time.Now().Add(soon); !holds(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			require.FailNow(t, "not in time: "+what)
-		}
-	}
-}
-
 // async runs a request beside the test.
 func async(t testing.TB, f func() (reply, error)) func() (reply, error) {
 	t.Helper()
@@ -221,7 +191,7 @@ func async(t testing.TB, f func() (reply, error)) func() (reply, error) {
 	return func() (reply, error) {
 		done := make(chan struct{})
 		go func() { defer close(done); running.Wait() }()
-		take(t, done, "the answer")
+		etcdtest.Take(t, done, "the answer")
 		return out, err
 	}
 }

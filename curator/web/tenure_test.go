@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // Handlers' contexts end with the tenure, and requests that come later wait for the next
@@ -33,10 +34,10 @@ func TestEndOfATenure(t *testing.T) {
 	answers := make(map[string][]func() (reply, error))
 	for _, path := range []string{"/", "/says", "/stream"} {
 		for _, n := range []*node{leader, follower} {
-			answers[path] = append(answers[path], async(t, func() (reply, error) { return n.do(before(t, soon), http.MethodGet, path, nil) }))
+			answers[path] = append(answers[path], async(t, func() (reply, error) { return n.do(etcdtest.Context(t), http.MethodGet, path, nil) }))
 		}
 	}
-	until(t, func() bool { return begun.Load() == 6 }, "the handlers")
+	etcdtest.Eventually(t, func() bool { return begun.Load() == 6 }, "the handlers")
 	r.loses(eldest.ErrDeposed)
 	require.ErrorIs(t, r.over(), eldest.ErrDeposed)
 	for _, answer := range answers["/"] {
@@ -54,8 +55,8 @@ func TestEndOfATenure(t *testing.T) {
 		require.NoError(t, err)
 		require.Error(t, out.err, "half an answer does not look whole")
 	}
-	answer := async(t, func() (reply, error) { return leader.do(before(t, soon), http.MethodGet, "/", nil) })
-	until(t, func() bool { return leader.waiting.Load() == 1 }, "the wait for the next tenure")
+	answer := async(t, func() (reply, error) { return leader.do(etcdtest.Context(t), http.MethodGet, "/", nil) })
+	etcdtest.Eventually(t, func() bool { return leader.waiting.Load() == 1 }, "the wait for the next tenure")
 	leader.leads(9, hello)
 	out, err := answer()
 	require.NoError(t, err)
@@ -75,10 +76,10 @@ func TestTenureGivenUp(t *testing.T) {
 	}, func(cfg *Config) { cfg.Grace = soon })
 	var answers []func() (reply, error)
 	for _, n := range []*node{leader, follower} {
-		answers = append(answers, async(t, func() (reply, error) { return n.do(before(t, soon), http.MethodGet, "/", nil) }))
+		answers = append(answers, async(t, func() (reply, error) { return n.do(etcdtest.Context(t), http.MethodGet, "/", nil) }))
 	}
-	take(t, begun, "a handler")
-	take(t, begun, "another one")
+	etcdtest.Take(t, begun, "a handler")
+	etcdtest.Take(t, begun, "another one")
 	cause := errors.New("enough")
 	r.resign(cause)
 	leader.routed(func(to *route) bool { return to.tenure == nil })
@@ -108,7 +109,7 @@ func TestHandlerThatIsStuckWithItsCaller(t *testing.T) {
 			}
 		}
 	})
-	ctx, over := context.WithCancel(before(t, soon))
+	ctx, over := context.WithCancel(etcdtest.Context(t))
 	defer over()
 	stuck := async(t, func() (reply, error) { return leader.do(ctx, http.MethodPost, "/", endless{ctx}) })
 	conn, err := net.Dial("tcp", leader.server.Listener.Addr().String())
@@ -116,8 +117,8 @@ func TestHandlerThatIsStuckWithItsCaller(t *testing.T) {
 	defer func() { _ = conn.Close() }()
 	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") // and nothing is read
 	require.NoError(t, err)
-	take(t, begun, "a handler")
-	take(t, begun, "another one")
+	etcdtest.Take(t, begun, "a handler")
+	etcdtest.Take(t, begun, "another one")
 	r.loses(eldest.ErrSessionLost)
 	require.ErrorIs(t, r.over(), eldest.ErrSessionLost)
 	over()
@@ -127,9 +128,9 @@ func TestHandlerThatIsStuckWithItsCaller(t *testing.T) {
 // A panic of a handler's is the server's to deal with, and ends the request.
 func TestPanicOfAHandler(t *testing.T) {
 	leader, follower, r := pair(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	_, err := leader.do(before(t, soon), http.MethodPost, "/", nil)
+	_, err := leader.do(etcdtest.Context(t), http.MethodPost, "/", nil)
 	require.Error(t, err)
-	out, err := follower.do(before(t, soon), http.MethodPost, "/", nil)
+	out, err := follower.do(etcdtest.Context(t), http.MethodPost, "/", nil)
 	require.NoError(t, err)
 	out.refused(t, http.StatusBadGateway)
 	r.resign(nil)
@@ -143,7 +144,7 @@ func TestRefuse(t *testing.T) {
 		w.Header().Set("Content-Encoding", "gzip")
 		leader.Refuse(w, eldest.ErrDeposed, r.URL.Path == "/nothing")
 	})
-	out, err := follower.do(before(t, soon), http.MethodGet, "/nothing", nil)
+	out, err := follower.do(etcdtest.Context(t), http.MethodGet, "/nothing", nil)
 	require.NoError(t, err)
 	require.Contains(t, out.refused(t, http.StatusServiceUnavailable), "deposed")
 	require.Contains(t, follower.get().refused(t, http.StatusBadGateway), "deposed")

@@ -54,7 +54,7 @@ func (c *Cluster) leaderNow(ctx context.Context) int {
 			continue
 		}
 		wg.Go(func() {
-			cli, err := c.admin(m)
+			cli, err := c.Admin(m)
 			if err != nil {
 				return
 			}
@@ -90,7 +90,7 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 		if err != nil || from == to {
 			return err
 		}
-		cli, err := c.admin(c.members[from])
+		cli, err := c.Admin(c.members[from])
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 
 // Revision is the current revision of the store, as a majority knows it.
 func (c *Cluster) Revision(ctx context.Context) (int64, error) {
-	cli, err := c.admin(nil)
+	cli, err := c.Admin(nil)
 	if err != nil {
 		return 0, err
 	}
@@ -123,7 +123,7 @@ func (c *Cluster) Compact(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	cli, err := c.admin(nil)
+	cli, err := c.Admin(nil)
 	if err != nil {
 		return 0, err
 	}
@@ -138,7 +138,7 @@ func (c *Cluster) Defragment(ctx context.Context) error {
 		if !m.Running() {
 			continue
 		}
-		cli, err := c.admin(m)
+		cli, err := c.Admin(m)
 		if err != nil {
 			return err
 		}
@@ -149,9 +149,9 @@ func (c *Cluster) Defragment(ctx context.Context) error {
 	return nil
 }
 
-// admin returns the cluster's own client to member m, or to all members for nil. It
-// is closed with the cluster.
-func (c *Cluster) admin(m *Member) (*clientv3.Client, error) {
+// Admin returns the cluster's own client of member m, or of all members for nil. It is
+// the same one for each caller, and is closed with the cluster: nobody else closes it.
+func (c *Cluster) Admin(m *Member) (*clientv3.Client, error) {
 	name, eps := "", c.Endpoints()
 	if m != nil {
 		name, eps = m.Name, []string{m.Endpoint}

@@ -23,7 +23,7 @@ func serves(cli *clientv3.Client) bool {
 // leaderBesides waits for an etcd leader other than member i.
 func leaderBesides(t *testing.T, c *etcdtest.Cluster, i int) int {
 	t.Helper()
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	for {
 		lead, err := c.Leader(ctx)
 		require.NoError(t, err)
@@ -37,7 +37,7 @@ func leaderBesides(t *testing.T, c *etcdtest.Cluster, i int) int {
 func requireServes(t *testing.T, c *etcdtest.Cluster, i int) {
 	t.Helper()
 	cli := c.ClientTo(t, i)
-	require.Eventually(t, func() bool { return serves(cli) }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return serves(cli) }, etcdtest.Patience, time.Millisecond)
 }
 
 // requireHeld waits until the cut of member i has held something back.
@@ -46,12 +46,12 @@ func requireHeld(t *testing.T, c *etcdtest.Cluster, i int) {
 	require.Eventually(t, func() bool {
 		n, err := c.Held(i)
 		return err == nil && n > 0
-	}, patience, 5*time.Millisecond)
+	}, etcdtest.Patience, 5*time.Millisecond)
 }
 
 func TestCutLeaderAndMend(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
-	lead, err := c.Leader(within(t))
+	lead, err := c.Leader(etcdtest.Context(t))
 	require.NoError(t, err)
 	held, err := c.Held(lead)
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestCutOneWay(t *testing.T) {
 	for name, d := range map[string]etcdtest.Direction{"inbound": etcdtest.Inbound, "outbound": etcdtest.Outbound} {
 		t.Run(name, func(t *testing.T) {
 			c := etcdtest.Start(t, etcdtest.Config{Members: 3})
-			lead, err := c.Leader(within(t))
+			lead, err := c.Leader(etcdtest.Context(t))
 			require.NoError(t, err)
 			// Unheard, a leader is replaced; deaf, it notices that nobody
 			// answers it and steps down.
@@ -87,7 +87,7 @@ func TestCutOneWay(t *testing.T) {
 
 func TestCutIsOneMembersOnly(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
-	require.NoError(t, c.MoveLeader(within(t), 0))
+	require.NoError(t, c.MoveLeader(etcdtest.Context(t), 0))
 	require.NoError(t, c.Cut(2))
 	requireServes(t, c, 0)
 	requireServes(t, c, 1)
@@ -98,11 +98,11 @@ func TestCutIsOneMembersOnly(t *testing.T) {
 // its leader during the whole test.
 func TestCutHoldsForwardedRenewals(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Election: 2 * time.Second})
-	require.NoError(t, c.MoveLeader(within(t), 0))
+	require.NoError(t, c.MoveLeader(etcdtest.Context(t), 0))
 	cli := c.ClientTo(t, 1)
-	lease, err := cli.Grant(within(t), 60)
+	lease, err := cli.Grant(etcdtest.Context(t), 60)
 	require.NoError(t, err)
-	_, err = cli.KeepAliveOnce(within(t), lease.ID)
+	_, err = cli.KeepAliveOnce(etcdtest.Context(t), lease.ID)
 	require.NoError(t, err)
 
 	require.NoError(t, c.Cut(1))
@@ -112,13 +112,13 @@ func TestCutHoldsForwardedRenewals(t *testing.T) {
 	require.Error(t, err, "a renewal got through the cut")
 
 	require.NoError(t, c.Mend(1))
-	_, err = cli.KeepAliveOnce(within(t), lease.ID)
+	_, err = cli.KeepAliveOnce(etcdtest.Context(t), lease.ID)
 	require.NoError(t, err)
 }
 
 func TestCutOutlivesRestart(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
-	require.NoError(t, c.MoveLeader(within(t), 0))
+	require.NoError(t, c.MoveLeader(etcdtest.Context(t), 0))
 	require.NoError(t, c.Cut(1))
 	require.NoError(t, c.Member(1).Kill())
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -132,8 +132,8 @@ func TestCutOutlivesRestart(t *testing.T) {
 func TestMoveLeader(t *testing.T) {
 	c := etcdtest.Start(t, steady)
 	for _, to := range []int{0, 1, 2} {
-		require.NoError(t, c.MoveLeader(within(t), to))
-		lead, err := c.Leader(within(t))
+		require.NoError(t, c.MoveLeader(etcdtest.Context(t), to))
+		lead, err := c.Leader(etcdtest.Context(t))
 		require.NoError(t, err)
 		require.Equal(t, to, lead)
 	}
@@ -143,11 +143,11 @@ func TestCompact(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{})
 	cli := c.Client(t)
 	for range 3 {
-		_, err := cli.Put(within(t), "k", "v")
+		_, err := cli.Put(etcdtest.Context(t), "k", "v")
 		require.NoError(t, err)
 	}
-	rev, err := c.Compact(within(t))
+	rev, err := c.Compact(etcdtest.Context(t))
 	require.NoError(t, err)
-	resp := <-cli.Watch(within(t), "k", clientv3.WithRev(2))
+	resp := <-cli.Watch(etcdtest.Context(t), "k", clientv3.WithRev(2))
 	require.Equal(t, rev, resp.CompactRevision)
 }

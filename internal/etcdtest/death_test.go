@@ -58,12 +58,12 @@ func TestNothingOutlivesTheTest(t *testing.T) {
 	require.NoError(t, child.Process.Kill())
 	require.Error(t, child.Wait())
 	for _, pid := range l.Pids {
-		require.Eventually(t, func() bool { return !alive(pid) }, patience, time.Millisecond, "member %d", pid)
+		require.Eventually(t, func() bool { return !alive(pid) }, etcdtest.Patience, time.Millisecond, "member %d", pid)
 	}
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(l.Dir)
 		return errors.Is(err, fs.ErrNotExist)
-	}, patience, time.Millisecond, "the data is left")
+	}, etcdtest.Patience, time.Millisecond, "the data is left")
 }
 
 // beKilled starts a cluster, stops one member, says so and waits for the end.

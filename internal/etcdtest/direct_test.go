@@ -18,11 +18,11 @@ func TestDirectMembers(t *testing.T) {
 	dir := t.TempDir()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Dir: dir, Direct: true, Fsync: true, Died: func(err error) { t.Error(err) }})
 	require.Equal(t, dir, filepath.Dir(c.Dir()))
-	_, err := c.Client(t).Put(within(t), "k", "v")
+	_, err := c.Client(t).Put(etcdtest.Context(t), "k", "v")
 	require.NoError(t, err)
 	require.ErrorIs(t, c.Cut(0), etcdtest.ErrState)
 	require.NoError(t, c.Member(0).Kill(), "which is our doing")
-	require.NoError(t, c.Member(0).Restart(within(t)))
+	require.NoError(t, c.Member(0).Restart(etcdtest.Context(t)))
 	require.NoError(t, c.Close())
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -36,15 +36,15 @@ func TestMembersThatDieAreReported(t *testing.T) {
 	select {
 	case err := <-died:
 		require.EqualError(t, err, "etcd member m1 ended by itself (signal: killed)")
-	case <-time.After(patience):
+	case <-time.After(etcdtest.Patience):
 		t.Fatal("nobody noticed")
 	}
 	require.NoError(t, c.Close())
 
-	_, err := etcdtest.New(within(t), etcdtest.Config{Command: []string{"/nonexistent"}, Dir: t.TempDir()})
+	_, err := etcdtest.New(etcdtest.Context(t), etcdtest.Config{Command: []string{"/nonexistent"}, Dir: t.TempDir()})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	said := make(chan error, 1)
-	_, err = etcdtest.New(within(t), etcdtest.Config{Command: []string{"sh", "-c", "echo sorry >&2; exit 3"}, Died: func(err error) { said <- err }})
+	_, err = etcdtest.New(etcdtest.Context(t), etcdtest.Config{Command: []string{"sh", "-c", "echo sorry >&2; exit 3"}, Died: func(err error) { said <- err }})
 	require.ErrorContains(t, err, "sorry")
 	require.EqualError(t, <-said, "etcd member m1 ended by itself (exit status 3): sorry")
 }

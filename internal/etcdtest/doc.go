@@ -53,6 +53,13 @@
 // up to seconds) and elect a new etcd leader in about 200 ms. A cluster of three is up in
 // 110 to 200 ms, one of five in 170 to 250 ms.
 //
+// # Waiting
+//
+// Context, Take, Eventually and Never wait for what must happen, or must not, for Patience at
+// the most, which is the same for all tests. Election is a name that no other test has.
+//
+// An Authority signs certificates, for an etcd or for nodes that want TLS.
+//
 // # Nothing is left
 //
 // The members of a process that dies, however it dies, die with it: they end with

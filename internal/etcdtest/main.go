@@ -38,6 +38,16 @@ func Shared(t testing.TB) *Cluster {
 	return c
 }
 
+// Embedded are the goroutines that etcd members inside the tests' own process leave: when one
+// stops, its idle HTTP connections to peers, both ends of which are there, end by their
+// time-outs of seconds.
+var Embedded = []goleak.Option{
+	goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+	goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+	goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
+	goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
+}
+
 // Main runs a package's tests, closes the shared cluster, fails if any goroutine is
 // left, and ends the process with the tests' exit code. Use it as TestMain:
 //

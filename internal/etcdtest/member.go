@@ -80,7 +80,7 @@ func (m *Member) Stop() error {
 		return err
 	}
 	m.stopped = true
-	return awaitStopped(m.proc.cmd.Process.Pid)
+	return AwaitStopped(m.proc.cmd.Process.Pid)
 }
 
 // Cont lets a stopped member go on. It returns when the member moves again, with
@@ -215,23 +215,28 @@ func (m *Member) dataDir() string {
 	return filepath.Join(m.cluster.dir.path, name)
 }
 
-// awaitStopped blocks until the kernel says that the process stands still, where
-// the kernel can be asked.
-func awaitStopped(pid int) error {
-	path := fmt.Sprintf("/proc/%d/stat", pid)
-	if _, unasked := os.Stat("/proc/self/stat"); unasked != nil {
-		return nil //nolint:nilerr // no such kernel: nothing to wait for
-	}
+// AwaitStopped blocks until the kernel says that a process stands still, where the kernel
+// can be asked.
+func AwaitStopped(pid int) error {
 	for end := time.Now().Add(callTimeout); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return fmt.Errorf("etcdtest: stopped process is gone: %w", err)
-		}
-		// pid (name) state ...; the name may contain anything.
-		_, rest, _ := strings.Cut(string(data), ") ")
-		if strings.HasPrefix(rest, "T") {
-			return nil
+		if stopped, err := Stopped(pid); stopped || err != nil {
+			return err
 		}
 	}
 	return fmt.Errorf("etcdtest: process %d did not stop within %v", pid, callTimeout)
+}
+
+// Stopped reports whether the kernel says that a process stands still, which is what it is
+// taken for where the kernel cannot be asked. The error is that there is no such process.
+func Stopped(pid int) (bool, error) {
+	if _, unasked := os.Stat("/proc/self/stat"); unasked != nil {
+		return true, nil //nolint:nilerr // no such kernel
+	}
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false, fmt.Errorf("etcdtest: stopped process is gone: %w", err)
+	}
+	// pid (name) state ...; the name may contain anything.
+	line := string(data)
+	return strings.HasPrefix(line[strings.LastIndex(line, ")")+1:], " T"), nil
 }

@@ -14,7 +14,7 @@ import (
 
 func TestKillAndRestartWithData(t *testing.T) {
 	c := etcdtest.Start(t, steady)
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	lead, err := c.Leader(ctx)
 	require.NoError(t, err)
 	old := c.ClientTo(t, lead)
@@ -40,7 +40,7 @@ func TestKillAndRestartWithData(t *testing.T) {
 
 func TestKillAllAndRestartTogether(t *testing.T) {
 	c := etcdtest.Start(t, steady)
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	cli := c.Client(t)
 	_, err := cli.Put(ctx, "k", "v")
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestStopAndCont(t *testing.T) {
 	require.Error(t, err, "a stopped member answered")
 
 	require.NoError(t, m.Cont())
-	_, err = cli.Get(within(t), "k")
+	_, err = cli.Get(etcdtest.Context(t), "k")
 	require.NoError(t, err)
 }
 
@@ -75,18 +75,18 @@ func TestStoppedMemberCanBeKilled(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{})
 	require.NoError(t, c.Member(0).Stop())
 	require.NoError(t, c.Member(0).Kill())
-	require.NoError(t, c.Member(0).Restart(within(t)))
+	require.NoError(t, c.Member(0).Restart(etcdtest.Context(t)))
 }
 
 func TestShortLeasesByDefault(t *testing.T) {
-	lease, err := etcdtest.Shared(t).Client(t).Grant(within(t), 1)
+	lease, err := etcdtest.Shared(t).Client(t).Grant(etcdtest.Context(t), 1)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, lease.TTL)
 }
 
 func TestFiveMembers(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{Members: 5})
-	resp, err := c.Client(t).MemberList(within(t))
+	resp, err := c.Client(t).MemberList(etcdtest.Context(t))
 	require.NoError(t, err)
 	require.Len(t, resp.Members, 5)
 }
@@ -96,7 +96,7 @@ func TestQuotaRaisesNoSpace(t *testing.T) {
 	cli := c.Client(t)
 	value := string(make([]byte, 256<<10))
 	require.Eventually(t, func() bool {
-		_, err := cli.Put(within(t), "k", value)
+		_, err := cli.Put(etcdtest.Context(t), "k", value)
 		return errors.Is(err, rpctypes.ErrNoSpace)
-	}, patience, time.Millisecond)
+	}, etcdtest.Patience, time.Millisecond)
 }

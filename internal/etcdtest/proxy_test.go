@@ -18,7 +18,7 @@ func onHost(t *testing.T) (*etcdtest.Host, *clientv3.Client, string) {
 	t.Helper()
 	h := etcdtest.Shared(t).Host(t)
 	cli := h.Client(t)
-	_, err := cli.Put(within(t), t.Name(), "0")
+	_, err := cli.Put(etcdtest.Context(t), t.Name(), "0")
 	require.NoError(t, err)
 	return h, cli, t.Name()
 }
@@ -26,7 +26,7 @@ func onHost(t *testing.T) (*etcdtest.Host, *clientv3.Client, string) {
 // stored reads a key past all proxies.
 func stored(t *testing.T, key string) string {
 	t.Helper()
-	resp, err := etcdtest.Shared(t).Client(t).Get(within(t), key)
+	resp, err := etcdtest.Shared(t).Client(t).Get(etcdtest.Context(t), key)
 	require.NoError(t, err)
 	require.Len(t, resp.Kvs, 1)
 	return string(resp.Kvs[0].Value)
@@ -35,7 +35,7 @@ func stored(t *testing.T, key string) string {
 // eventuallyStored waits until a key has a value.
 func eventuallyStored(t *testing.T, key, value string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return stored(t, key) == value }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return stored(t, key) == value }, etcdtest.Patience, time.Millisecond)
 }
 
 func TestProxyDelaysEachDirection(t *testing.T) {
@@ -45,7 +45,7 @@ func TestProxyDelaysEachDirection(t *testing.T) {
 			h, cli, key := onHost(t)
 			h.Delay(delay[0], delay[1])
 			begin := time.Now()
-			_, err := cli.Put(within(t), key, "1")
+			_, err := cli.Put(etcdtest.Context(t), key, "1")
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, time.Since(begin), delay[0]+delay[1])
 			st := h.Stats()
@@ -83,11 +83,11 @@ func TestProxyHoldsAndDelivers(t *testing.T) {
 	h.Hold(etcdtest.Outbound)
 	result := make(chan error, 1)
 	go func() {
-		_, err := cli.Put(within(t), key, "held")
+		_, err := cli.Put(etcdtest.Context(t), key, "held")
 		result <- err
 	}()
 	eventuallyStored(t, key, "held")
-	require.Eventually(t, func() bool { return h.Stats().Held.Outbound > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return h.Stats().Held.Outbound > 0 }, etcdtest.Patience, time.Millisecond)
 	require.Empty(t, result)
 	h.Mend()
 	require.NoError(t, <-result, "a reply that was held did not arrive")
@@ -107,11 +107,11 @@ func TestProxyResets(t *testing.T) {
 func TestProxyRefuses(t *testing.T) {
 	h, cli, key := onHost(t)
 	h.Refuse()
-	_, err := cli.Put(within(t), key, "1")
+	_, err := cli.Put(etcdtest.Context(t), key, "1")
 	require.NoError(t, err, "a connection that existed was touched")
 	h.Reset()
 	requireTimeout(t, cli, key)
-	require.Eventually(t, func() bool { return h.Stats().Refused > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return h.Stats().Refused > 0 }, etcdtest.Patience, time.Millisecond)
 	requireMended(t, h, cli, key)
 }
 
@@ -121,7 +121,7 @@ func TestHostsAreApart(t *testing.T) {
 	otherCli := other.Client(t)
 	h.Cut()
 	requireTimeout(t, cli, key)
-	_, err := otherCli.Put(within(t), key, "other")
+	_, err := otherCli.Put(etcdtest.Context(t), key, "other")
 	require.NoError(t, err)
 	require.Zero(t, other.Stats().Dropped)
 }
@@ -129,25 +129,25 @@ func TestHostsAreApart(t *testing.T) {
 func TestSwallowReplyOfMatchingRequest(t *testing.T) {
 	h, cli, key := onHost(t)
 	s := h.SwallowNextReply(etcdtest.Containing("the-value"))
-	_, err := cli.Put(within(t), key, "another")
+	_, err := cli.Put(etcdtest.Context(t), key, "another")
 	require.NoError(t, err, "the reply of another request was swallowed")
 
-	_, err = cli.Put(within(t), key, "the-value")
+	_, err = cli.Put(etcdtest.Context(t), key, "the-value")
 	require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
-	require.NoError(t, s.Wait(within(t)))
+	require.NoError(t, s.Wait(etcdtest.Context(t)))
 	require.Contains(t, string(s.Request()), "the-value")
 	require.Equal(t, "the-value", stored(t, key), "the request itself did not get through")
 	st := h.Stats()
 	require.EqualValues(t, 1, st.Swallowed)
 	require.EqualValues(t, 1, st.Reset)
 
-	_, err = cli.Put(within(t), key, "the-value")
+	_, err = cli.Put(etcdtest.Context(t), key, "the-value")
 	require.NoError(t, err, "a second reply was swallowed")
 }
 
 func TestSwallowReplyAmongOthers(t *testing.T) {
 	h, cli, key := onHost(t)
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	got, err := cli.Get(ctx, key)
 	require.NoError(t, err)
 	// A watch on the same connection is reset with it and goes on. (It names
@@ -156,9 +156,9 @@ func TestSwallowReplyAmongOthers(t *testing.T) {
 	watch := cli.Watch(ctx, key, clientv3.WithCreatedNotify(), clientv3.WithRev(got.Header.Revision+1))
 	require.True(t, (<-watch).Created)
 	s := h.SwallowNextReply(etcdtest.Containing("swallowed"))
-	_, err = cli.Txn(within(t)).Then(clientv3.OpPut(key, "swallowed")).Commit()
+	_, err = cli.Txn(etcdtest.Context(t)).Then(clientv3.OpPut(key, "swallowed")).Commit()
 	require.Error(t, err)
-	require.NoError(t, s.Wait(within(t)))
+	require.NoError(t, s.Wait(etcdtest.Context(t)))
 	resp := <-watch
 	require.NoError(t, resp.Err())
 	require.Equal(t, "swallowed", string(resp.Events[0].Kv.Value))
@@ -166,13 +166,13 @@ func TestSwallowReplyAmongOthers(t *testing.T) {
 
 func TestSwallowReplyOfRenewal(t *testing.T) {
 	h, cli, _ := onHost(t)
-	lease, err := cli.Grant(within(t), 60)
+	lease, err := cli.Grant(etcdtest.Context(t), 60)
 	require.NoError(t, err)
 	s := h.SwallowNextReply(nil)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	_, err = cli.KeepAliveOnce(ctx, lease.ID)
-	require.NoError(t, s.Wait(within(t)))
+	require.NoError(t, s.Wait(etcdtest.Context(t)))
 	_ = err // the client repeats a renewal by itself
 	require.EqualValues(t, 1, h.Stats().Swallowed)
 }
@@ -193,5 +193,5 @@ func requireMended(t *testing.T, h *etcdtest.Host, cli *clientv3.Client, key str
 		defer cancel()
 		_, err := cli.Put(ctx, key, "mended")
 		return err == nil
-	}, patience, time.Millisecond)
+	}, etcdtest.Patience, time.Millisecond)
 }

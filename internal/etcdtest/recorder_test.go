@@ -15,7 +15,7 @@ func TestRecorder(t *testing.T) {
 	var rec etcdtest.Recorder
 	cli := etcdtest.Shared(t).Client(t, rec.Attach)
 	key := t.Name()
-	ctx, cancel := context.WithCancel(within(t))
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	defer cancel()
 
 	lease, err := cli.Grant(ctx, 60)

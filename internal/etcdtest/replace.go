@@ -23,7 +23,7 @@ func (c *Cluster) Replace(ctx context.Context, i int) error {
 			return err
 		}
 	}
-	cli, err := c.admin(nil)
+	cli, err := c.Admin(nil)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c *Cluster) spread(ctx context.Context, m *Member) error {
 		if other == m || cut || !other.Running() {
 			continue
 		}
-		cli, err := c.admin(other)
+		cli, err := c.Admin(other)
 		if err == nil {
 			_, err = cli.MemberList(ctx) // linearizable: who answers has applied the addition
 		}

@@ -19,7 +19,7 @@ func TestReplace(t *testing.T) {
 	cfg := steady
 	cfg.Replaceable = true
 	c := etcdtest.Start(t, cfg)
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	_, err := c.Client(t).Put(ctx, "k", "v")
 	require.NoError(t, err)
 	before := c.Member(1).ID()
@@ -53,7 +53,7 @@ func TestReplace(t *testing.T) {
 // none, is lost.
 func put(t *testing.T, cli *clientv3.Client, value string) {
 	t.Helper()
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	for {
 		once, cancel := context.WithTimeout(ctx, 2*time.Second)
 		_, err := cli.Put(once, "k", value)
@@ -66,11 +66,11 @@ func put(t *testing.T, cli *clientv3.Client, value string) {
 }
 
 func TestScratchGoesWithTheCluster(t *testing.T) {
-	c, err := etcdtest.New(within(t), etcdtest.Config{})
+	c, err := etcdtest.New(etcdtest.Context(t), etcdtest.Config{})
 	require.NoError(t, err)
 	file := filepath.Join(c.Scratch(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	require.NoError(t, c.Defragment(within(t)))
+	require.NoError(t, c.Defragment(etcdtest.Context(t)))
 	require.NoError(t, c.Close())
 	require.NoFileExists(t, file)
 }

@@ -129,7 +129,7 @@ func TestRefusedOnTheWay(t *testing.T) {
 func TestMemberThatLagsInPermissions(t *testing.T) {
 	// It goes on as the follower of a leader for an election timeout at least.
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Election: 2 * time.Second})
-	ctx := within(t, patience)
+	ctx := etcdtest.Context(t)
 	leader, err := c.Leader(ctx)
 	require.NoError(t, err)
 	lags := (leader + 1) % c.Size()

@@ -3,15 +3,11 @@ package watch_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -20,19 +16,9 @@ import (
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
-// patience is how long real etcd may take for anything.
-const patience = 20 * time.Second
-
-func within(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // source is one on real etcd to which a busy machine is not silence.
 func source(cli *clientv3.Client) *watch.Source {
-	return &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: patience / 4, Recheck: patience / 4}
+	return &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: etcdtest.Patience / 4, Recheck: etcdtest.Patience / 4}
 }
 
 // wary is one that takes etcd for silent quickly, and sometimes wrongly.
@@ -44,18 +30,13 @@ func wary(cli *clientv3.Client) *watch.Source {
 
 func put(t *testing.T, cli *clientv3.Client, key, value string, opts ...clientv3.OpOption) int64 {
 	t.Helper()
-	resp, err := cli.Put(within(t, patience), key, value, opts...)
+	resp, err := cli.Put(etcdtest.Context(t), key, value, opts...)
 	require.NoError(t, err)
 	return resp.Header.Revision
 }
 
-// fresh is a key of the test's own that does not exist, in whichever round.
-func fresh(t *testing.T) string {
-	return fmt.Sprintf("%s-%x", strings.ReplaceAll(t.Name(), "/", "-"), rand.Uint64())
-}
-
 func prefix(t *testing.T) watch.Target {
-	key := fresh(t) + "/"
+	key := etcdtest.Election(t) + "/"
 	return watch.Target{Key: key, End: clientv3.GetPrefixRangeEnd(key)}
 }
 
@@ -71,9 +52,9 @@ func TestFollowUnderWrites(t *testing.T) {
 				key := fmt.Sprintf("%s%d-%d", target.Key, w, i%7)
 				var err error
 				if i%5 == 4 {
-					_, err = cli.Delete(within(t, patience), key)
+					_, err = cli.Delete(etcdtest.Context(t), key)
 				} else {
-					_, err = cli.Txn(within(t, patience)).Then(
+					_, err = cli.Txn(etcdtest.Context(t)).Then(
 						clientv3.OpPut(key, fmt.Sprint(i)), clientv3.OpPut(key+"x", fmt.Sprint(i))).Commit()
 				}
 				if err != nil {
@@ -89,7 +70,7 @@ func TestFollowUnderWrites(t *testing.T) {
 	}
 	writers.Wait()
 	last := put(t, cli, target.Key+"last", "1")
-	resp, err := cli.Get(within(t, patience), target.Key, clientv3.WithPrefix())
+	resp, err := cli.Get(etcdtest.Context(t), target.Key, clientv3.WithPrefix())
 	require.NoError(t, err)
 	store := make(map[string]string)
 	for _, kv := range resp.Kvs {
@@ -103,47 +84,6 @@ func TestFollowUnderWrites(t *testing.T) {
 	}
 }
 
-// TestRegression5CompactionOnEtcd: while the key is quiet, which concerns nobody;
-// and behind the wanted start, which costs a snapshot.
-func TestRegression5CompactionOnEtcd(t *testing.T) {
-	c := etcdtest.Start(t, etcdtest.Config{})
-	cli := c.Client(t)
-	target := prefix(t)
-	known := put(t, cli, target.Key+"a", "0")
-	p := follow(t, source(cli), target)
-	for i := range 20 {
-		put(t, cli, "elsewhere", fmt.Sprint(i))
-	}
-	_, err := c.Compact(within(t, patience))
-	require.NoError(t, err)
-	put(t, cli, target.Key+"a", "1")
-	p.shows(t, target.Key+"a", "1")
-
-	target.Known = known
-	_, err = c.Compact(within(t, patience))
-	require.NoError(t, err)
-	late := follow(t, source(cli), target)
-	late.shows(t, target.Key+"a", "1")
-	require.Len(t, late.interruptions(), 1)
-	require.ErrorIs(t, late.interruptions()[0], rpctypes.ErrCompacted)
-	late.until(t, "a single snapshot", func() bool { return late.snapshots == 1 })
-
-	// The connection breaks while history goes: the client's own resumption
-	// finds its place compacted.
-	h := c.Host(t)
-	behind := follow(t, source(h.Client(t)), watch.Target{Key: target.Key, End: target.End})
-	h.Refuse()
-	h.Reset()
-	for i := range 5 {
-		put(t, cli, target.Key+"a", fmt.Sprint("gone", i))
-	}
-	_, err = c.Compact(within(t, patience))
-	require.NoError(t, err)
-	put(t, cli, target.Key+"a", "2")
-	h.Mend()
-	behind.shows(t, target.Key+"a", "2")
-}
-
 // TestMemberRestartOnEtcd: nothing that was written is missed.
 func TestMemberRestartOnEtcd(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{})
@@ -154,7 +94,7 @@ func TestMemberRestartOnEtcd(t *testing.T) {
 		value := fmt.Sprint(i)
 		put(t, cli, target.Key+"before", value)
 		require.NoError(t, c.Member(0).Kill())
-		require.NoError(t, c.Restart(within(t, patience), 0))
+		require.NoError(t, c.Restart(etcdtest.Context(t), 0))
 		etcdtest.Reachable(t, cli)
 		put(t, cli, target.Key+"after", value)
 		p.shows(t, target.Key+"after", value)
@@ -230,12 +170,12 @@ func TestMemberWithoutLeader(t *testing.T) {
 		require.NoError(t, c.Cut(i))
 		value := fmt.Sprint(i)
 		require.Eventually(t, func() bool {
-			_, err := writer.Put(within(t, 500*time.Millisecond), target.Key+"a", value)
+			_, err := writer.Put(etcdtest.ContextFor(t, 500*time.Millisecond), target.Key+"a", value)
 			return err == nil
-		}, patience, time.Millisecond)
+		}, etcdtest.Patience, time.Millisecond)
 		p.shows(t, target.Key+"a", value)
 		require.NoError(t, c.Mend(i))
-		_, err := c.Leader(within(t, patience))
+		_, err := c.Leader(etcdtest.Context(t))
 		require.NoError(t, err)
 	}
 }
@@ -246,18 +186,18 @@ func TestGoneOnEtcd(t *testing.T) {
 	s := source(cli)
 	for name, end := range map[string]func(key string, lease clientv3.LeaseID) (int64, error){
 		"deleted": func(key string, _ clientv3.LeaseID) (int64, error) {
-			resp, err := cli.Delete(within(t, patience), key)
+			resp, err := cli.Delete(etcdtest.Context(t), key)
 			return resp.Header.Revision, err
 		},
 		"lease revoked": func(_ string, lease clientv3.LeaseID) (int64, error) {
-			resp, err := cli.Revoke(within(t, patience), lease)
+			resp, err := cli.Revoke(etcdtest.Context(t), lease)
 			return resp.Header.Revision, err
 		},
 		"overwritten": func(key string, _ clientv3.LeaseID) (int64, error) { return put(t, cli, key, "mine"), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, before := range []bool{true, false} {
-				lease, err := cli.Grant(within(t, patience), 60)
+				lease, err := cli.Grant(etcdtest.Context(t), 60)
 				require.NoError(t, err)
 				key := fmt.Sprintf("%s/%x", t.Name(), lease.ID)
 				token := put(t, cli, key, "v", clientv3.WithLease(lease.ID))
@@ -267,7 +207,7 @@ func TestGoneOnEtcd(t *testing.T) {
 				}
 				result := make(chan outcome, 1)
 				look := func() {
-					revision, _, err := s.Gone(within(t, patience), life)
+					revision, _, err := s.Gone(etcdtest.Context(t), life)
 					result <- outcome{revision, err}
 				}
 				if !before {
@@ -299,12 +239,12 @@ func TestGoneOnEtcd(t *testing.T) {
 func TestGoneThenCreatedAnew(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	s := source(cli)
-	key := fresh(t)
+	key := etcdtest.Election(t)
 	token := put(t, cli, key, "v")
-	_, err := cli.Delete(within(t, patience), key)
+	_, err := cli.Delete(etcdtest.Context(t), key)
 	require.NoError(t, err)
 	anew := put(t, cli, key, "v")
-	revision, _, err := s.Gone(within(t, patience), watch.Life{Key: key, Token: eldest.Token(token)})
+	revision, _, err := s.Gone(etcdtest.Context(t), watch.Life{Key: key, Token: eldest.Token(token)})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, revision, anew)
 
@@ -314,109 +254,18 @@ func TestGoneThenCreatedAnew(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded, "the new one lives")
 }
 
-// answered is a client that tells when a question was answered.
-type answered struct {
-	*clientv3.Client
-	tell chan<- struct{}
-}
-
-func (a answered) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
-	resp, err := a.Client.Do(ctx, op)
-	a.tell <- struct{}{}
-	return resp, err
-}
-
-// TestRegression16NoScan: a departure right after the watch was opened, on a store
-// with writes, is heard of without waiting for the scan of a tenth of a second: no later
-// than by a watch of the same stream that was there long before.
-func TestRegression16NoScan(t *testing.T) {
-	cli := etcdtest.Shared(t).Client(t)
-	s := source(cli)
-	looked := make(chan struct{}, 1000)
-	s.KV = answered{cli, looked}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	keys := fresh(t) + "/"
-	standing := cli.Watch(clientv3.WithRequireLeader(ctx), keys, clientv3.WithPrefix(), clientv3.WithFilterPut())
-	writing := start(func() error {
-		for i := 0; ctx.Err() == nil; i++ {
-			if _, err := cli.Put(ctx, "noise", fmt.Sprint(i)); err != nil && ctx.Err() == nil {
-				return err
-			}
-		}
-		return nil
-	})
-	median := func() time.Duration {
-		var later []time.Duration
-		for range 21 {
-			key := keys + fresh(t)
-			token := put(t, cli, key, "v")
-			heard := start(func() time.Time {
-				_, _, err := s.Gone(within(t, patience), watch.Life{Key: key, Token: eldest.Token(token)})
-				if err != nil {
-					t.Error(err)
-				}
-				return time.Now()
-			})
-			select {
-			case <-looked: // behind the watch, which is in place by then
-			case <-ctx.Done():
-				require.FailNow(t, "nobody looked")
-			}
-			_, err := cli.Delete(within(t, patience), key)
-			require.NoError(t, err)
-			require.Len(t, (<-standing).Events, 1)
-			told := time.Now()
-			later = append(later, (<-heard).Sub(told))
-		}
-		slices.Sort(later)
-		return later[len(later)/2]
-	}
-	// A machine that is busy with other things may need a second try.
-	var got time.Duration
-	for range 3 {
-		if got = median(); got < 40*time.Millisecond {
-			break
-		}
-	}
-	cancel()
-	require.NoError(t, <-writing)
-	require.Less(t, got, 40*time.Millisecond)
-}
-
 // TestClosedClient ends a watch that is going on, and one that begins.
 func TestClosedClient(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	s := source(cli)
-	key := fresh(t)
+	key := etcdtest.Election(t)
 	token := put(t, cli, key, "v")
 	life := watch.Life{Key: key, Token: eldest.Token(token)}
-	result := start(func() error { _, _, err := s.Gone(within(t, patience), life); return err })
+	result := start(func() error { _, _, err := s.Gone(etcdtest.Context(t), life); return err })
 	put(t, cli, key, "w")
 	require.NoError(t, cli.Close())
-	for _, err := range []error{<-result, func() error { _, _, err := s.Gone(within(t, patience), life); return err }()} {
+	for _, err := range []error{<-result, func() error { _, _, err := s.Gone(etcdtest.Context(t), life); return err }()} {
 		require.Error(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	}
-}
-
-// TestRegression25PermissionDenied: a clear error at once.
-func TestRegression25PermissionDenied(t *testing.T) {
-	c := etcdtest.Start(t, etcdtest.Config{})
-	cli := c.Client(t)
-	ctx := within(t, patience)
-	for _, user := range []string{"root", "nobody"} {
-		_, err := cli.UserAdd(ctx, user, "secret")
-		require.NoError(t, err)
-	}
-	_, err := cli.RoleAdd(ctx, "root")
-	require.NoError(t, err)
-	_, err = cli.UserGrantRole(ctx, "root", "root")
-	require.NoError(t, err)
-	_, err = cli.AuthEnable(ctx)
-	require.NoError(t, err)
-
-	nobody := c.Client(t, func(cfg *clientv3.Config) { cfg.Username, cfg.Password = "nobody", "secret" })
-	_, _, err = source(nobody).Gone(within(t, patience), watch.Life{Key: "k", Token: 1})
-	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
 }

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
@@ -126,7 +127,7 @@ func (p *picture) wake() {
 // until blocks until a condition on the picture holds.
 func (p *picture) until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	limit := time.After(patience)
+	limit := time.After(etcdtest.Patience)
 	for {
 		p.mu.Lock()
 		ok := holds()

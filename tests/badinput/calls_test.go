@@ -91,7 +91,7 @@ func callsSection(t *testing.T) section {
 	}
 	put := func(to *instance, in *kvpb.PutRequest, md ...string) func() error {
 		return func() error {
-			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(st.ctx, md...), patience)
+			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(st.ctx, md...), etcdtest.Patience)
 			defer cancel()
 			return answer(second(to.Put(ctx, in)))
 		}

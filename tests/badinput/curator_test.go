@@ -110,7 +110,7 @@ func (s *stage) connect(i *instance, options ...grpc.DialOption) {
 // becomes waits for a role.
 func (i *instance) becomes(s *stage, role elector.Role) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	ctx, cancel := context.WithTimeout(s.ctx, etcdtest.Patience)
 	defer cancel()
 	_, err := i.Watch().NextWhere(ctx, func(st elector.Status) bool { return st.Role() == role })
 	require.NoError(s.t, err, "it is %v", i.Status())

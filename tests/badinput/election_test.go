@@ -110,9 +110,12 @@ func (s *stage) calls(to section, elsewhere *lease.Session, l *election.Leadersh
 	call(leading, "`Withdraw` of the candidate that leads", "withdraw", func() error { return leading.Withdraw(s.ctx) }, eldest.ErrLeading)
 	call(waiting, "a second `Campaign` of the one that waits", "campaign", func() error { return second(waiting.Campaign(s.ctx)) }, eldest.ErrCampaigning)
 	call(waiting, "a second `Await` of the one that waits", "await", func() error { return second(waiting.Await(s.ctx)) }, eldest.ErrCampaigning)
+	call(waiting, "a second `Try` of the one that waits", "try", func() error { return second(waiting.Try(s.ctx)) }, eldest.ErrCampaigning)
 	call(waiting, "a second `Register` of the one that waits", "register", func() error { return second(waiting.Register(s.ctx)) }, eldest.ErrCampaigning)
 	twin := s.candidate(elsewhere)
 	call(twin, "a second candidate with the same session and election", "campaign", func() error { return second(twin.Campaign(s.ctx)) }, eldest.ErrCampaigning)
+	call(twin, "the same, `Try`", "try", func() error { return second(twin.Try(s.ctx)) }, eldest.ErrCampaigning)
+	call(twin, "the same, `Withdraw`", "withdraw", func() error { return twin.Withdraw(s.ctx) }, eldest.ErrNotRegistered)
 	call(gone, "`Campaign` after `Close`", "campaign", func() error { return second(gone.Campaign(s.ctx)) }, eldest.ErrClosed)
 	call(gone, "`Proclaim` after `Close`", "proclaim", func() error { return gone.Proclaim(s.ctx, nil) }, eldest.ErrClosed)
 	call(gone, "`Close` twice", "", func() error { return gone.Close(s.ctx) })
@@ -132,7 +135,13 @@ func (s *stage) calls(to section, elsewhere *lease.Session, l *election.Leadersh
 	evict("`Evict`: token 0", s.ctx, eldest.Candidate{Key: place.Key}, eldest.ErrInvalid)
 	evict("`Evict`: a foreign key in the range", s.ctx, eldest.Candidate{Key: s.election + "/notes", Token: 1}, eldest.ErrInvalid, eldest.ErrForeignKey)
 	evict("`Evict`: another election's key", s.ctx, eldest.Candidate{Key: "invoices/2a", Token: 1}, eldest.ErrInvalid, eldest.ErrForeignKey)
+	over, cancel := context.WithCancel(s.ctx)
+	cancel()
+	evict("`Evict`: a context that has ended", over, place, context.Canceled)
 	to.rows = append(to.rows,
+		row{tried: "`Evict`: a nested name", op: "evict", election: "orders/eu", key: place.Key, want: errInvalid, try: func() error {
+			return election.Evict(s.ctx, s.cli, "orders/eu", place)
+		}},
 		row{tried: "`Evict`: no client", op: "evict", election: s.election, key: place.Key, want: errInvalid, try: func() error {
 			return election.Evict(s.ctx, nil, s.election, place)
 		}},

@@ -12,6 +12,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -63,19 +64,23 @@ func electorSection(t *testing.T) section {
 		refuses(bad.what, func(cfg *elector.Config) { cfg.Election = bad.name })
 	}
 	refuses("no node ID", func(cfg *elector.Config) { cfg.NodeID = "" })
+	refuses("the same, with a `Codec` that needs none", func(cfg *elector.Config) { cfg.NodeID, cfg.Codec = "", nameless{} })
 	refuses("a node ID of 1,025 bytes", func(cfg *elector.Config) { cfg.NodeID = long(1024) })
 	refuses("a node ID that is not UTF-8", func(cfg *elector.Config) { cfg.NodeID = "\xff" })
 	refuses("an address of 1,025 bytes", func(cfg *elector.Config) { cfg.Address = long(1024) })
 	refuses("no source", func(cfg *elector.Config) { cfg.Source = nil })
 	refuses("a client in `Session`", func(cfg *elector.Config) { cfg.Session.Lease = st.cli })
+	refuses("a `Majority` in `Session`", func(cfg *elector.Config) { cfg.Session.Majority = st.cli })
 	refuses("TTL −1 s", func(cfg *elector.Config) { cfg.Session.TTL = -time.Second })
 	refuses("margin > TTL", func(cfg *elector.Config) { cfg.Session.Margin = 2 * quiet })
 	refuses("an election in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Election = "invoices" })
 	refuses("a client in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.KV = st.cli })
 	refuses("a value in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Value = []byte("v") })
 	refuses("a turn in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Turn = election.NewTurn() })
+	refuses("a session in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Session = &lease.Session{} })
 	refuses("a negative time-out in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Timeout = -1 })
 	refuses("an election in `Observer`", func(cfg *elector.Config) { cfg.Observer.Election = st.election })
+	refuses("a client in `Observer`", func(cfg *elector.Config) { cfg.Observer.KV = st.cli })
 	refuses("a negative time-out in `Observer`", func(cfg *elector.Config) { cfg.Observer.Timeout = -1 })
 	refuses("`Drain` −1 s", func(cfg *elector.Config) { cfg.Drain = -time.Second })
 	refuses("`Leave` −1 s", func(cfg *elector.Config) { cfg.Leave = -time.Second })
@@ -121,6 +126,15 @@ func electorSection(t *testing.T) section {
 	return s
 }
 
+// nameless is a codec that has no place for a node's ID.
+type nameless struct{}
+
+func (nameless) Encode(id identity.Identity) ([]byte, error) { return []byte(id.Address), nil }
+
+func (nameless) Decode(value []byte) (identity.Identity, error) {
+	return identity.Identity{Address: string(value)}, nil
+}
+
 // reason runs a node until its status gives one of the wanted reasons, stops it, and
 // returns that.
 func (s *stage) reason(cfg elector.Config, want []error) error {
@@ -128,7 +142,7 @@ func (s *stage) reason(cfg elector.Config, want []error) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithTimeout(s.ctx, patience)
+	ctx, stop := context.WithTimeout(s.ctx, etcdtest.Patience)
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx, untilTheEnd) }()

@@ -49,6 +49,8 @@ func identitySection(*testing.T) section {
 		{"an address of 1,025 bytes", identity.Identity{NodeID: "n1", Address: long(identity.MaxText)}},
 		{"a node ID that is not UTF-8", identity.Identity{NodeID: "n\xff"}},
 		{"an address that is not UTF-8", identity.Identity{NodeID: "n1", Address: "\xff"}},
+		{"an instance of 1,025 bytes", identity.Identity{NodeID: "n1", Instance: long(identity.MaxText)}},
+		{"an instance that is not UTF-8", identity.Identity{NodeID: "n1", Instance: "\x80"}},
 		{"a negative TTL", identity.Identity{NodeID: "n1", TTL: -1}},
 	} {
 		s.rows = append(s.rows, row{tried: "`Encode`: " + bad.what, try: func() error { return second(codec.Encode(bad.id)) }, want: errInvalid})

@@ -40,7 +40,7 @@ func permissionSection(t *testing.T) section {
 	require.NoError(t, second(root.AuthEnable(ctx)))
 	st := &stage{t: t, cluster: c, rec: &etcdtest.Recorder{}, election: "orders"}
 	var cancel context.CancelFunc
-	st.ctx, cancel = context.WithTimeout(ctx, 4*patience)
+	st.ctx, cancel = context.WithTimeout(ctx, 4*etcdtest.Patience)
 	t.Cleanup(cancel)
 	st.admin, st.cli = c.Client(t, as("root")), c.Client(t, st.rec.Attach, as("node"))
 	session := st.session()
@@ -70,7 +70,7 @@ func permissionSection(t *testing.T) section {
 	})
 	// The watch, and a read: the member that refuses might not have heard of a permission.
 	denied("an observer of another election: `Next`", "observe", "invoices", "", 2, func() error {
-		o, err := observe.New(observe.Config{Election: "invoices", KV: st.cli, Watcher: st.cli, Timeout: patience})
+		o, err := observe.New(observe.Config{Election: "invoices", KV: st.cli, Watcher: st.cli, Timeout: etcdtest.Patience})
 		if err != nil {
 			return err
 		}

@@ -17,9 +17,6 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// patience bounds everything that must happen.
-const patience = time.Minute
-
 // quiet is a TTL at which nothing is renewed while a row counts requests.
 const quiet = time.Hour
 
@@ -42,8 +39,7 @@ type stage struct {
 // newStage opens an election on a cluster.
 func newStage(t *testing.T, c *etcdtest.Cluster, election string) *stage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
-	t.Cleanup(cancel)
+	ctx := etcdtest.ContextFor(t, 4*etcdtest.Patience)
 	s := &stage{t: t, ctx: ctx, cluster: c, rec: &etcdtest.Recorder{}, admin: c.Client(t)}
 	s.cli = c.Client(t, s.rec.Attach)
 	s.election = fmt.Sprintf("%s.%d", election, runs.Add(1))
@@ -103,7 +99,7 @@ func (s *stage) session() *lease.Session {
 	session, err := lease.Open(s.ctx, lease.Config{Lease: s.cli, TTL: quiet})
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 		defer cancel()
 		_ = session.Close(ctx) // a row may have ended it
 	})
@@ -125,7 +121,7 @@ func (s *stage) candidateOf(cfg election.Config) *election.Candidate {
 	c, err := election.New(cfg)
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 		defer cancel()
 		_ = c.Close(ctx) // a row may have ended it
 	})
@@ -150,7 +146,7 @@ func (s *stage) leader(c *election.Candidate) *election.Leadership {
 // watching waits until so many watches have been asked for.
 func (s *stage) watching(n int) {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool { return s.watches() >= n }, patience, time.Millisecond)
+	require.Eventually(s.t, func() bool { return s.watches() >= n }, etcdtest.Patience, time.Millisecond)
 }
 
 // second picks the error of a call with two results.

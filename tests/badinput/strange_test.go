@@ -83,7 +83,7 @@ func strangeSection(t *testing.T) section {
 				defer mu.Unlock()
 				seen = slices.Compact(slices.Sorted(slices.Values(foreign)))
 				return slices.Contains(seen, name)
-			}, patience, time.Millisecond)
+			}, etcdtest.Patience, time.Millisecond)
 			_, err = st.admin.Delete(st.ctx, name)
 			return err
 		}, result: func() string {
@@ -131,7 +131,7 @@ func strangeSection(t *testing.T) section {
 func observeSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	// One that a busy machine does not make doubt.
-	o, err := observe.New(observe.Config{Election: st.election, KV: st.admin, Watcher: st.admin, Timeout: patience, Recheck: -1})
+	o, err := observe.New(observe.Config{Election: st.election, KV: st.admin, Watcher: st.admin, Timeout: etcdtest.Patience, Recheck: -1})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
 	looking := o.Subscribe()

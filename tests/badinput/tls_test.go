@@ -2,16 +2,9 @@ package badinput
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"math/big"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -26,64 +19,20 @@ import (
 )
 
 // authority gives certificates to nodes, by their ids.
-type authority struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-	pool *x509.CertPool
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{pool: x509.NewCertPool()}
-	a.key, a.cert = a.sign(t, x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
-	a.pool.AddCert(a.cert)
-	return a
-}
-
-// sign makes a certificate; the first one is the authority's own.
-func (a *authority) sign(t *testing.T, c x509.Certificate) (*ecdsa.PrivateKey, *x509.Certificate) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	c.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
-	require.NoError(t, err)
-	c.Subject = pkix.Name{CommonName: "bad input"}
-	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	parent, by := a.cert, a.key
-	if parent == nil {
-		parent, by = &c, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &c, parent, key.Public(), by)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return key, cert
-}
-
-// of returns the certificate of somebody.
-func (a *authority) of(t *testing.T, id string) tls.Certificate {
-	t.Helper()
-	key, cert := a.sign(t, x509.Certificate{
-		DNSNames: []string{id}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	})
-	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
-}
+type authority struct{ *etcdtest.Authority }
 
 // client connects as somebody who wants to meet somebody.
-func (a *authority) client(own tls.Certificate, whom string) credentials.TransportCredentials {
-	return credentials.NewTLS(&tls.Config{
-		Certificates: []tls.Certificate{own}, RootCAs: a.pool, ServerName: whom, MinVersion: tls.VersionTLS13,
-	})
+func (a authority) client(own tls.Certificate, whom string) credentials.TransportCredentials {
+	cfg := a.Client(own)
+	cfg.ServerName = whom
+	return credentials.NewTLS(cfg)
 }
 
 // node has a curator prove that it is certified, and want the same of others; hops are
 // believed of nodes alone.
-func (a *authority) node(own tls.Certificate) func(*curator.Config) {
+func (a authority) node(own tls.Certificate) func(*curator.Config) {
 	return func(cfg *curator.Config) {
-		cfg.ServerCredentials = credentials.NewTLS(&tls.Config{
-			Certificates: []tls.Certificate{own}, ClientCAs: a.pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
-		})
+		cfg.ServerCredentials = credentials.NewTLS(a.Server(own, tls.RequireAndVerifyClientCert))
 		cfg.PeerCredentials = func(l elector.Leader) credentials.TransportCredentials { return a.client(own, l.NodeID) }
 		cfg.VerifyHop = curator.NodeCertificate
 	}
@@ -93,8 +42,8 @@ func (a *authority) node(own tls.Certificate) func(*curator.Config) {
 func tlsSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	always := elector.Always(elector.Client(st.admin))
-	a := newAuthority(t)
-	caller := a.of(t, "caller")
+	a := authority{etcdtest.NewAuthority(t)}
+	caller := a.Issue("caller")
 	var all []*instance
 	start := func(kind, id string, certificate tls.Certificate, source elector.Source) *instance {
 		st.alias(st.election+"-"+kind, "orders")
@@ -106,18 +55,18 @@ func tlsSection(t *testing.T) section {
 	pair := func(kind string, leaders tls.Certificate) (leader, follower *instance) {
 		leader = start(kind, "leader", leaders, always)
 		leader.becomes(st, elector.Leading)
-		follower = start(kind, "follower", a.of(t, "follower"), always)
+		follower = start(kind, "follower", a.Issue("follower"), always)
 		follower.becomes(st, elector.Following)
 		return leader, follower
 	}
-	leader, follower := pair("good", a.of(t, "leader"))
-	_, misled := pair("impostor", a.of(t, "impostor"))
-	_, strange := pair("stranger", newAuthority(t).of(t, "leader"))
+	leader, follower := pair("good", a.Issue("leader"))
+	_, misled := pair("impostor", a.Issue("impostor"))
+	_, strange := pair("stranger", etcdtest.NewAuthority(t).Issue("leader"))
 
 	// A leader that speaks no TLS: it says to be at a node's address that has none.
 	open := st.serve("open", never)
 	st.pretends(st.election+"-plain", says(t, "leader", open.address))
-	plain := start("plain", "follower", a.of(t, "follower"), always)
+	plain := start("plain", "follower", a.Issue("follower"), always)
 	plain.becomes(st, elector.Following)
 
 	s := st.section("curator: TLS", "Each node's certificate is for its node ID, and it wants the same of the leader that it forwards to. Counted is how often the handler was called.")
@@ -135,7 +84,7 @@ func tlsSection(t *testing.T) section {
 	}
 	refused := func(tried string, to *instance, code codes.Code, says string, md ...string) {
 		s.rows = append(s.rows, row{tried: tried, want: []error{coded(code)}, says: []string{says}, try: func() error {
-			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(st.ctx, md...), patience)
+			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(st.ctx, md...), etcdtest.Patience)
 			defer cancel()
 			err := second(to.Put(ctx, &kvpb.PutRequest{}))
 			if code == codes.Unavailable {

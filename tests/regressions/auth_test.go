@@ -32,8 +32,8 @@ type locked struct {
 // lock starts one whose tokens live so long; 0: longer than any test.
 func lock(t *testing.T, life time.Duration) *locked {
 	t.Helper()
-	k := &locked{Cluster: etcdtest.Start(t, etcdtest.Config{TokenTTL: life}), name: electionOf(t)}
-	cli, ctx := k.Client(t), within(t)
+	k := &locked{Cluster: etcdtest.Start(t, etcdtest.Config{TokenTTL: life}), name: etcdtest.Election(t)}
+	cli, ctx := k.Client(t), etcdtest.Context(t)
 	for _, user := range []string{"root", "node"} {
 		_, err := cli.UserAdd(ctx, user, "secret")
 		require.NoError(t, err)
@@ -70,7 +70,7 @@ func (k *locked) permit(t *testing.T) {
 	t.Helper()
 	begin, end := keys.Range(k.name)
 	for from, to := range map[string]string{begin: end, "of-" + k.name: ""} {
-		_, err := k.root.RoleGrantPermission(within(t), "node", from, to, clientv3.PermissionType(clientv3.PermReadWrite))
+		_, err := k.root.RoleGrantPermission(etcdtest.Context(t), "node", from, to, clientv3.PermissionType(clientv3.PermReadWrite))
 		require.NoError(t, err)
 	}
 }
@@ -78,13 +78,13 @@ func (k *locked) permit(t *testing.T) {
 func (k *locked) forbid(t *testing.T) {
 	t.Helper()
 	begin, end := keys.Range(k.name)
-	_, err := k.root.RoleRevokePermission(within(t), "node", begin, end)
+	_, err := k.root.RoleRevokePermission(etcdtest.Context(t), "node", begin, end)
 	require.NoError(t, err)
 }
 
 func (k *locked) queue(t *testing.T) int {
 	t.Helper()
-	queue, err := observe.Queue(within(t), k.root, nil, k.name)
+	queue, err := observe.Queue(etcdtest.Context(t), k.root, nil, k.name)
 	require.NoError(t, err)
 	return len(queue)
 }
@@ -114,15 +114,15 @@ func TestRegression25_TokenExpiresWhileQueued(t *testing.T) {
 		nodes, refused = append(nodes, stand(t, cli, k.name, "n"+itoa(i), untilTheEnd, silent)), append(refused, r)
 		oneLeads(t, nodes)
 	}
-	first := take(t, nodes[0].won, "the first tenure")
+	first := etcdtest.Take(t, nodes[0].won, "the first tenure")
 	expired := func() {
 		time.Sleep(tokenLife + 3*time.Second) // the fault itself; etcd looks for expired tokens once a second
 	}
 	expired()
 	_ = nodes[1].end(t)
-	eventually(t, func() bool { return k.queue(t) == 2 }, "the second one has left")
+	etcdtest.Eventually(t, func() bool { return k.queue(t) == 2 }, "the second one has left")
 	_ = nodes[0].end(t)
-	l := take(t, nodes[2].won, "the win of the last one")
+	l := etcdtest.Take(t, nodes[2].won, "the win of the last one")
 	require.Greater(t, l.Token(), first.Token())
 	require.EqualValues(t, 1, nodes[2].rounds.Load(), "it lost its place on the way")
 	for i, r := range refused {
@@ -130,7 +130,7 @@ func TestRegression25_TokenExpiresWhileQueued(t *testing.T) {
 	}
 	// And the leader's: what it writes, and its farewell.
 	expired()
-	_, err := l.KV().Put(within(t), "of-"+k.name, "")
+	_, err := l.KV().Put(etcdtest.Context(t), "of-"+k.name, "")
 	require.NoError(t, err)
 	require.ErrorIs(t, nodes[2].end(t), context.Canceled)
 	require.Zero(t, k.queue(t))
@@ -150,11 +150,11 @@ func TestRegression25_PermissionDenied(t *testing.T) {
 	begin := time.Now()
 	n.until(t, "denied", denied)
 	require.Less(t, time.Since(begin), atOnce)
-	eventually(t, func() bool { return n.rounds.Load() >= 3 }, "it tries again")
+	etcdtest.Eventually(t, func() bool { return n.rounds.Load() >= 3 }, "it tries again")
 	require.Zero(t, n.calls.Load())
 	k.permit(t)
-	l := take(t, n.won, "the win once it may")
-	leases, err := k.root.Leases(within(t))
+	l := etcdtest.Take(t, n.won, "the win once it may")
+	leases, err := k.root.Leases(etcdtest.Context(t))
 	require.NoError(t, err)
 	require.Len(t, leases.Leases, 1, "the lease of a round is left")
 
@@ -162,12 +162,12 @@ func TestRegression25_PermissionDenied(t *testing.T) {
 	// given back.
 	rounds := n.rounds.Load()
 	k.forbid(t)
-	_, err = l.KV().Put(within(t), "of-"+k.name, "")
+	_, err = l.KV().Put(etcdtest.Context(t), "of-"+k.name, "")
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
-	_, err = k.root.Delete(within(t), l.Key())
+	_, err = k.root.Delete(etcdtest.Context(t), l.Key())
 	require.NoError(t, err)
 	n.until(t, "denied", denied)
 	require.Less(t, n.rounds.Load()-rounds, int64(10))
 	k.permit(t)
-	require.Greater(t, take(t, n.won, "the next win").Token(), l.Token())
+	require.Greater(t, etcdtest.Take(t, n.won, "the next win").Token(), l.Token())
 }

@@ -69,9 +69,9 @@ func TestRegression40_NoPause(t *testing.T) {
 			return err
 		},
 		"election": func(t *testing.T, ctx context.Context, backoff func(int) time.Duration) error {
-			p := join(t, cli, electionOf(t))
+			p := join(t, cli, etcdtest.Election(t))
 			c, err := election.New(election.Config{
-				Election: electionOf(t), Session: p.session, KV: away, Watcher: away, Backoff: backoff,
+				Election: etcdtest.Election(t), Session: p.session, KV: away, Watcher: away, Backoff: backoff,
 			})
 			require.NoError(t, err)
 			_, err = c.Campaign(ctx)
@@ -94,8 +94,8 @@ func TestRegression40_NoPause(t *testing.T) {
 			return e.Run(ctx, func(context.Context, *elector.Leadership) error { return nil })
 		},
 		"transfer": func(t *testing.T, ctx context.Context, backoff func(int) time.Duration) error {
-			p := join(t, cli, electionOf(t))
-			_, err := p.candidate.Register(within(t))
+			p := join(t, cli, etcdtest.Election(t))
+			_, err := p.candidate.Register(etcdtest.Context(t))
 			require.NoError(t, err)
 			return transfer.Serve(ctx, transfer.Config{
 				Candidate: p.candidate, Session: p.session, KV: away, Watcher: away, Backoff: backoff,

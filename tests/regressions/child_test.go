@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -193,7 +194,7 @@ func startChild(t *testing.T, o order) *child {
 func (c *child) await(event string) report {
 	c.t.Helper()
 	for {
-		if r := take(c.t, c.reports, "a report of the child: "+event); r.Event == event {
+		if r := etcdtest.Take(c.t, c.reports, "a report of the child: "+event); r.Event == event {
 			return r
 		}
 	}
@@ -213,7 +214,7 @@ func (c *child) stop() {
 	require.NoError(c.t, c.cmd.Process.Signal(syscall.SIGSTOP))
 	tasks := "/proc/" + itoa(c.cmd.Process.Pid) + "/task"
 	if _, err := os.Stat(tasks); err == nil {
-		eventually(c.t, func() bool { return standStill(tasks) }, "the child stands still")
+		etcdtest.Eventually(c.t, func() bool { return standStill(tasks) }, "the child stands still")
 	}
 	c.mark.stopped(c.t)
 }

@@ -27,7 +27,7 @@ func TestRegression37_Crowd(t *testing.T) {
 	t.Parallel()
 	const crowd, clients = 1000, 20
 	c := etcdtest.Start(t, etcdtest.Config{})
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	var rec etcdtest.Recorder
 	people := make([]*participant, crowd)
 	var joining sync.WaitGroup
@@ -38,7 +38,7 @@ func TestRegression37_Crowd(t *testing.T) {
 				people[j] = join(t, cli, name, func(l *lease.Config, e *election.Config) {
 					// Without rechecks, and without a second watch where a busy etcd
 					// confirms the first one late: what is counted is what one costs.
-					e.Recheck, e.Timeout = -1, patience
+					e.Recheck, e.Timeout = -1, etcdtest.Patience
 					// Nobody renews meanwhile, or loses its lease on a busy machine.
 					l.TTL = time.Hour
 				})
@@ -46,7 +46,7 @@ func TestRegression37_Crowd(t *testing.T) {
 		})
 	}
 	joining.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), 8*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*etcdtest.Patience)
 	defer cancel()
 	queued := make(chan struct{})
 	tokens := make(chan eldest.Token, crowd)
@@ -71,7 +71,7 @@ func TestRegression37_Crowd(t *testing.T) {
 	registering.Wait()
 	require.Len(t, queueOf(t, c, name), crowd)
 	waits := 0
-	eventually(t, func() bool { // everybody but the first waits
+	etcdtest.Eventually(t, func() bool { // everybody but the first waits
 		waits = 0
 		for _, p := range people {
 			waits += len(p.waiting)
@@ -142,17 +142,17 @@ func (kv *busyKV) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 func TestRegression37_TooManyRequests(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	cli := c.Client(t)
 	kv := &busyKV{}
 	kv.KV = etcdtest.WithTxns(cli, kv.commit)
 	leader := join(t, c.Client(t), name).lead(t)
 	p := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.KV = kv })
 	result := p.queue(t)
-	take(t, p.waiting, "its wait")
-	require.NoError(t, leader.Resign(within(t)))
+	etcdtest.Take(t, p.waiting, "its wait")
+	require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	next := wins(t, result)
-	require.NoError(t, next.Resign(within(t)))
+	require.NoError(t, next.Resign(etcdtest.Context(t)))
 	require.Greater(t, kv.refused.Load(), int64(5))
 	require.Empty(t, queueOf(t, c, name))
 }

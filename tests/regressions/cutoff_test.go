@@ -105,10 +105,10 @@ func TestRegression30_PartitionedLeader(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			c := three(t)
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			all := islands(t, c, name, direction)
-			first := take(t, all[0].won, "the first tenure")
-			require.NoError(t, c.MoveLeader(within(t), 2))
+			first := etcdtest.Take(t, all[0].won, "the first tenure")
+			require.NoError(t, c.MoveLeader(etcdtest.Context(t), 2))
 			old, l := all[0], first
 			times := 1
 			if direction == etcdtest.BothWays {
@@ -120,7 +120,7 @@ func TestRegression30_PartitionedLeader(t *testing.T) {
 				old.during(t, func(begin time.Time) {
 					late := old.at(begin.Add(islandTTL))
 					old.becomes(t, elector.Neither)
-					require.Equal(t, elector.Neither, take(t, late, "the end of its lease"), "a leader for longer than its lease")
+					require.Equal(t, elector.Neither, etcdtest.Take(t, late, "the end of its lease"), "a leader for longer than its lease")
 					select {
 					case second = <-all[0].won:
 						next = all[0]
@@ -128,7 +128,7 @@ func TestRegression30_PartitionedLeader(t *testing.T) {
 						next = all[1]
 					case second = <-all[2].won:
 						next = all[2]
-					case <-time.After(patience):
+					case <-time.After(etcdtest.Patience):
 						require.FailNow(t, "no successor")
 					}
 					require.Error(t, l.Err())
@@ -162,27 +162,27 @@ func TestRegression31_PartitionedFollower(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			c := three(t)
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			all := islands(t, c, name, direction)
 			leader, other, cut := all[0], all[1], all[2]
-			l := take(t, leader.won, "the tenure")
-			require.NoError(t, c.MoveLeader(within(t), 0))
+			l := etcdtest.Take(t, leader.won, "the tenure")
+			require.NoError(t, c.MoveLeader(etcdtest.Context(t), 0))
 			keys := queueOf(t, c, name)
 			cut.during(t, func(begin time.Time) {
 				late := cut.at(begin.Add(islandTTL))
 				cut.becomes(t, elector.Neither)
-				require.Equal(t, elector.Neither, take(t, late, "the end of its lease"), "it named a leader for longer than its lease")
-				eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "its place is lost")
+				require.Equal(t, elector.Neither, etcdtest.Take(t, late, "the end of its lease"), "it named a leader for longer than its lease")
+				etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "its place is lost")
 				require.Equal(t, elector.Neither, cut.Status().Role())
 			})
 			cut.follows(t, leader.node, l.Token())
-			eventually(t, func() bool { return len(queueOf(t, c, name)) == 3 }, "it stands again")
+			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 3 }, "it stands again")
 			require.NotContains(t, keys, queueOf(t, c, name)[2])
 			require.NoError(t, l.Err())
 			require.EqualValues(t, 1, other.rounds.Load())
 			_ = leader.end(t)
 			_ = other.end(t)
-			second := take(t, cut.won, "its own tenure")
+			second := etcdtest.Take(t, cut.won, "its own tenure")
 			require.Greater(t, second.Token(), l.Token())
 			require.ErrorIs(t, l.Err(), eldest.ErrClosed)
 		})

@@ -28,7 +28,7 @@ func TestRegression11_BlackHole(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			host := c.Host(t)
 			defer host.Mend()
 			// Far enough apart for a busy machine to see what comes first.
@@ -39,7 +39,7 @@ func TestRegression11_BlackHole(t *testing.T) {
 				l.Backoff = func(int) time.Duration { return time.Hour }
 			}).lead(t)
 			next := join(t, c.Client(t), name)
-			ctx := within(t)
+			ctx := etcdtest.Context(t)
 			_, err := next.candidate.Register(ctx)
 			require.NoError(t, err)
 			ended := make(chan bool, 1)
@@ -50,7 +50,7 @@ func TestRegression11_BlackHole(t *testing.T) {
 			})
 			host.Drop(d)
 			begin := time.Now()
-			take(t, leader.Done(), "the end of the tenure")
+			etcdtest.Take(t, leader.Done(), "the end of the tenure")
 			require.Less(t, time.Since(begin), granted, "later than the deadline of a renewal that was sent before")
 			require.ErrorIs(t, leader.Err(), eldest.ErrSessionLost)
 			wins(t, result)
@@ -67,9 +67,9 @@ func lateReplies(t *testing.T, host *etcdtest.Host, late time.Duration, renewed 
 	t.Helper()
 	host.Delay(0, late)
 	seen := renewed()
-	eventually(t, func() bool { return renewed() > seen+1 }, "renewals with late replies")
+	etcdtest.Eventually(t, func() bool { return renewed() > seen+1 }, "renewals with late replies")
 	before := asked()
-	eventually(t, func() bool { return asked() > before }, "the next request")
+	etcdtest.Eventually(t, func() bool { return asked() > before }, "the next request")
 	<-time.After(300 * time.Millisecond) // the fault itself: the request has arrived, its reply has not
 	require.Positive(t, host.Stats().Delayed.Outbound, "INVALID: nothing was late")
 	host.Drop(etcdtest.Inbound)
@@ -84,7 +84,7 @@ func lateReplies(t *testing.T, host *etcdtest.Host, late time.Duration, renewed 
 func TestRegression12_RepliesOneSecondLate(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	defer host.Mend()
 	var renewals atomic.Int64
@@ -113,24 +113,24 @@ func TestRegression12_RepliesOneSecondLate(t *testing.T) {
 func TestRegression12_TheFaultOfEtcdsPackage(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	defer host.Mend()
 	var rec etcdtest.Recorder
 	s, e := theirs(t, host.Client(t, rec.Attach), name, 9)
-	require.NoError(t, e.Campaign(within(t), "a"))
+	require.NoError(t, e.Campaign(etcdtest.Context(t), "a"))
 	_, next := theirs(t, c.Client(t), name, 60)
 	won := make(chan bool, 1)
 	go func() {
-		if next.Campaign(within(t), "b") == nil {
+		if next.Campaign(etcdtest.Context(t), "b") == nil {
 			won <- s.Ctx().Err() == nil
 		}
 	}()
-	eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the waiter is in the queue")
+	etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the waiter is in the queue")
 	asked := func() int { return rec.Count("LeaseKeepAlive") }
 	// So late that it is to be seen on a busy machine.
 	lateReplies(t, host, 4*time.Second, func() int64 { return int64(asked()) }, asked)
-	require.True(t, take(t, won, "the successor's win"), "the fault is mended?")
+	require.True(t, etcdtest.Take(t, won, "the successor's win"), "the fault is mended?")
 	host.Mend()
 }
 
@@ -152,7 +152,7 @@ func (c *suspended) Now() time.Duration { return c.Clock.Now() + time.Duration(c
 func TestRegression14_SystemSuspend(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	clock := &suspended{Clock: lease.Monotonic()}
 	var rec etcdtest.Recorder
 	p := join(t, c.Client(t, rec.Attach), name, func(l *lease.Config, _ *election.Config) { l.Clock = clock })
@@ -164,7 +164,7 @@ func TestRegression14_SystemSuspend(t *testing.T) {
 	require.False(t, leader.Holds(0), "the first use after the resume")
 	require.Error(t, leader.Err(), "its context lives on")
 	require.ErrorIs(t, leader.Err(), eldest.ErrSessionLost)
-	_, err := guarded.Put(within(t), "k", "")
+	_, err := guarded.Put(etcdtest.Context(t), "k", "")
 	require.ErrorIs(t, err, eldest.ErrNotLeading)
 	require.Zero(t, rec.Count("Txn"), "it was left to etcd to refuse")
 	require.Equal(t, lease.Lost, p.session.Status().State)
@@ -173,7 +173,7 @@ func TestRegression14_SystemSuspend(t *testing.T) {
 	q := join(t, c.Client(t), name+"2", func(l *lease.Config, _ *election.Config) { l.Clock = second })
 	other := q.lead(t)
 	second.asleep.Store(int64(time.Hour))
-	_, err = other.Txn(within(t)).Then(clientv3.OpPut("k", "")).Commit()
+	_, err = other.Txn(etcdtest.Context(t)).Then(clientv3.OpPut("k", "")).Commit()
 	require.ErrorIs(t, err, eldest.ErrNotLeading)
 	require.ErrorIs(t, context.Cause(other.Context()), eldest.ErrSessionLost)
 }

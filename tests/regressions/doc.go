@@ -14,7 +14,7 @@
 //
 // Each test proves itself: tests/mutants takes out of the code what the test is there
 // for, and the test must fail. Whoever runs tests that are to fail says by
-// ELDEST_PATIENCE how long they wait for what must happen; 60s otherwise.
+// ELDEST_PATIENCE how long they wait for what must happen (etcdtest.Patience).
 //
 // Rows about the election loop run whole nodes (node_test.go), which keep every status
 // that they have ever published. How long etcd is away in row 26 is said by -outages, or

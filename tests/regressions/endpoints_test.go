@@ -24,7 +24,7 @@ func TestRegression08_SessionOnDeadEndpoint(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
 	hole := c.Host(t)
-	alive := join(t, hole.Client(t), electionOf(t)) // its client is connected
+	alive := join(t, hole.Client(t), etcdtest.Election(t)) // its client is connected
 	hole.Cut()
 	open := func(t *testing.T, cli *clientv3.Client) {
 		t.Helper()
@@ -44,7 +44,7 @@ func TestRegression08_SessionOnDeadEndpoint(t *testing.T) {
 				}
 				failed <- err
 			}()
-			err := take(t, failed, "the end of "+call)
+			err := etcdtest.Take(t, failed, "the end of "+call)
 			cancel()
 			require.ErrorIs(t, err, context.DeadlineExceeded, call)
 			require.Less(t, time.Since(begin), atOnce, call)
@@ -58,9 +58,19 @@ func TestRegression08_SessionOnDeadEndpoint(t *testing.T) {
 	require.NoError(t, c.Member(0).Cont())
 	require.NoError(t, c.Member(0).Kill())
 	t.Run("dead", func(t *testing.T) { open(t, fresh) })
-	require.NoError(t, c.Member(0).Restart(within(t)))
+	// One that is being opened when etcd comes back is opened.
+	opened := make(chan error, 1)
+	go func() {
+		s, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: fresh})
+		if err == nil {
+			err = s.Close(etcdtest.Context(t))
+		}
+		opened <- err
+	}()
+	require.NoError(t, c.Member(0).Restart(etcdtest.Context(t)))
+	require.NoError(t, etcdtest.Take(t, opened, "the session that was being opened"))
 	hole.Mend()
-	join(t, fresh, electionOf(t)).lead(t)
+	join(t, fresh, etcdtest.Election(t)).lead(t)
 }
 
 // Row 40. Input that cannot work, and durations that need rounding. Elsewhere: a panic,
@@ -74,8 +84,8 @@ func TestRegression40_BadInput(t *testing.T) {
 	var rec etcdtest.Recorder
 	c := etcdtest.Shared(t)
 	cli := c.Client(t, rec.Attach)
-	name := electionOf(t)
-	ctx := within(t)
+	name := etcdtest.Election(t)
+	ctx := etcdtest.Context(t)
 	var noClient *clientv3.Client
 	good := join(t, cli, name, ttl(time.Hour)) // nothing is renewed meanwhile
 	_, err := cli.Get(ctx, "connected")
@@ -133,22 +143,31 @@ func TestRegression40_BadInput(t *testing.T) {
 func TestRegression40_ClosedClient(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	leader := join(t, c.Client(t), name).lead(t)
 	p := join(t, c.Client(t), name)
 	result := p.queue(t)
-	take(t, p.waiting, "its wait")
+	etcdtest.Take(t, p.waiting, "its wait")
 	require.NoError(t, p.client.Close())
 	begin := time.Now()
 	fails(t, result)
 	require.Less(t, time.Since(begin), atOnce, "a campaign on a closed client went on")
-	_, err := lease.Open(within(t), lease.Config{Lease: p.client})
+	_, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: p.client})
 	require.ErrorIs(t, err, eldest.ErrClosed)
-	require.NoError(t, leader.Err())
-	late := join(t, c.Client(t), name)
-	require.NoError(t, late.client.Close())
+	_, err = lease.Resume(etcdtest.Context(t), lease.Config{Lease: p.client}, p.session.ID())
+	require.ErrorIs(t, err, eldest.ErrClosed)
 	begin = time.Now()
-	_, err = late.candidate.Campaign(within(t))
+	require.ErrorIs(t, p.session.Close(etcdtest.Context(t)), eldest.ErrClosed, "its lease cannot be revoked")
+	require.Less(t, time.Since(begin), atOnce)
+	require.NoError(t, leader.Err())
+	// The candidate's client alone: its session has another one.
+	cli := c.Client(t)
+	late := join(t, c.Client(t), name, func(_ *lease.Config, e *election.Config) { e.KV, e.Watcher = cli, cli })
+	require.NoError(t, cli.Close())
+	begin = time.Now()
+	_, err = late.candidate.Campaign(etcdtest.Context(t))
 	require.Error(t, err)
 	require.Less(t, time.Since(begin), atOnce)
+	require.NoError(t, late.session.Close(etcdtest.Context(t)))
+	require.NoError(t, late.candidate.Close(etcdtest.Context(t)))
 }

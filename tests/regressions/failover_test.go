@@ -32,7 +32,7 @@ func TestRegression39_LeasesRestartWithEtcdsLeader(t *testing.T) {
 	}{
 		"healthy": {bound: life + time.Second},
 		"moved": {bound: life + timeout + time.Second, change: func(t *testing.T, c *etcdtest.Cluster, leads int) {
-			require.NoError(t, c.MoveLeader(within(t), (leads+1)%3))
+			require.NoError(t, c.MoveLeader(etcdtest.Context(t), (leads+1)%3))
 		}},
 		"killed": {bound: 2*timeout + life + timeout + time.Second, change: func(t *testing.T, c *etcdtest.Cluster, leads int) {
 			require.NoError(t, c.Member(leads).Kill())
@@ -64,7 +64,7 @@ func TestRegression39_LeasesRestartWithEtcdsLeader(t *testing.T) {
 func failover(t *testing.T, life time.Duration, change func(*testing.T, *etcdtest.Cluster, int)) (took time.Duration, late, valid bool) {
 	t.Helper()
 	c := three(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	defer host.Mend()
 	tenure := join(t, host.Client(t), name, ttl(life)).lead(t)
@@ -75,7 +75,7 @@ func failover(t *testing.T, life time.Duration, change func(*testing.T, *etcdtes
 	host.Cut() // as a crash looks from outside: no farewell, and no renewal
 	since, valid := time.Now(), true
 	if change != nil {
-		leads, err := c.Leader(within(t))
+		leads, err := c.Leader(etcdtest.Context(t))
 		require.NoError(t, err)
 		<-time.After(life * 6 / 10) // the fault itself: the lease has most of its life behind it
 		valid = len(result) == 0
@@ -85,7 +85,7 @@ func failover(t *testing.T, life time.Duration, change func(*testing.T, *etcdtes
 	won := wins(t, result)
 	require.Error(t, tenure.Err(), "two leading contexts")
 	require.ErrorIs(t, tenure.Err(), eldest.ErrSessionLost)
-	end := take(t, ended, "the end of the leading context")
+	end := etcdtest.Take(t, ended, "the end of the leading context")
 	require.Greater(t, won.Token(), tenure.Token())
 	require.Positive(t, host.Stats().Dropped.Inbound, "INVALID: nothing was cut")
 	took = won.at.Sub(since)

@@ -25,14 +25,14 @@ import (
 func TestRegression27_ForeignValue(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	foreigner := c.Client(t)
-	granted, err := foreigner.Grant(within(t), 60)
+	granted, err := foreigner.Grant(etcdtest.Context(t), 60)
 	require.NoError(t, err)
 	theirs := keys.Candidate(name, int64(granted.ID))
 	put := func(value string) {
 		t.Helper()
-		_, err := foreigner.Put(within(t), theirs, value, clientv3.WithLease(granted.ID))
+		_, err := foreigner.Put(etcdtest.Context(t), theirs, value, clientv3.WithLease(granted.ID))
 		require.NoError(t, err)
 	}
 	put("\xff\xff")
@@ -41,7 +41,7 @@ func TestRegression27_ForeignValue(t *testing.T) {
 	foreign := func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrForeignValue) }
 	n.until(t, "in doubt about a foreign value", foreign)
 	var queue []string
-	eventually(t, func() bool {
+	etcdtest.Eventually(t, func() bool {
 		queue = queueOf(t, c, name)
 		return len(queue) == 2 && n.rounds.Load() == 1
 	}, "it stands in the queue")
@@ -76,9 +76,9 @@ func TestRegression27_ForeignValue(t *testing.T) {
 	put("candidate")
 	n.until(t, "in doubt about a foreign value", foreign)
 
-	_, err = foreigner.Revoke(within(t), granted.ID)
+	_, err = foreigner.Revoke(etcdtest.Context(t), granted.ID)
 	require.NoError(t, err)
-	l := take(t, n.won, "the win when the foreigner has gone")
+	l := etcdtest.Take(t, n.won, "the win when the foreigner has gone")
 	require.Equal(t, queue[1], l.Key())
 	require.EqualValues(t, 1, n.rounds.Load())
 }

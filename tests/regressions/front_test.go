@@ -49,7 +49,7 @@ func newFront(t testing.TB, c *etcdtest.Cluster) *front {
 	}
 	server := &http.Server{
 		Protocols:         &plain,
-		ReadHeaderTimeout: patience,
+		ReadHeaderTimeout: etcdtest.Patience,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if answer := f.receives(path.Base(r.URL.Path)); answer > 0 {
 				http.Error(w, "not now", answer)
@@ -117,7 +117,7 @@ func (f *front) refuse(answer int, cut bool) {
 // seen waits until so many requests of a method were refused, or passed on, since refuse.
 func (f *front) seen(t testing.TB, count map[string]int, method string, n int) {
 	t.Helper()
-	eventually(t, func() bool {
+	etcdtest.Eventually(t, func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return count[method] >= n
@@ -143,11 +143,11 @@ func TestRegression48_BalancerRefusesForAMoment(t *testing.T) {
 			t.Run(name+map[bool]string{true: ", and breaks connections"}[cut], func(t *testing.T) {
 				t.Parallel()
 				f := newFront(t, c)
-				cli, name := f.client(t, c), electionOf(t)
+				cli, name := f.client(t, c), etcdtest.Election(t)
 				p, waiter := join(t, cli, name, rechecked), join(t, cli, name, rechecked)
 
 				f.refuse(answer, cut)
-				campaign := p.campaign(within(t))
+				campaign := p.campaign(etcdtest.Context(t))
 				f.seen(t, f.refused, "Txn", 2)
 				f.refuse(0, false)
 				tenure := wins(t, campaign)
@@ -165,7 +165,7 @@ func TestRegression48_BalancerRefusesForAMoment(t *testing.T) {
 				require.Empty(t, result, "the campaign was ended by a balancer")
 
 				f.refuse(answer, cut)
-				_, err := c.Client(t).Delete(within(t), tenure.Key())
+				_, err := c.Client(t).Delete(etcdtest.Context(t), tenure.Key())
 				require.NoError(t, err)
 				f.seen(t, f.refused, "Range", 2)
 				f.refuse(0, false)
@@ -185,7 +185,7 @@ func TestRegression48_BalancerRefusesForEver(t *testing.T) {
 		t.Run(http.StatusText(answer), func(t *testing.T) {
 			t.Parallel()
 			f := newFront(t, c)
-			cli, name := f.client(t, c), electionOf(t)
+			cli, name := f.client(t, c), etcdtest.Election(t)
 			refusal := func(err error) {
 				t.Helper()
 				require.NotErrorIs(t, err, context.DeadlineExceeded, "etcd was asked without end")
@@ -201,7 +201,7 @@ func TestRegression48_BalancerRefusesForEver(t *testing.T) {
 			result := waiter.queue(t)
 			f.seen(t, f.passed, "Watch", 1)
 			f.refuse(answer, true)
-			campaign := late.campaign(within(t))
+			campaign := late.campaign(etcdtest.Context(t))
 			refusal(fails(t, result).err)
 			<-tenure.Done()
 			require.ErrorIs(t, tenure.Err(), eldest.ErrDeposed)

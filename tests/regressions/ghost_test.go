@@ -20,7 +20,7 @@ import (
 func TestRegression26_KeyOfAnEarlierRound(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	enough := make(chan struct{}, 1)
 	n := stand(t, host.Client(t), name, "n", func(ctx context.Context, _ *elector.Leadership) error {
@@ -31,15 +31,15 @@ func TestRegression26_KeyOfAnEarlierRound(t *testing.T) {
 		return nil
 	}, lasting(quiet), func(cfg *elector.Config) { cfg.Leave = 100 * time.Millisecond })
 	defer host.Mend() // before the node is stopped
-	first := take(t, n.won, "the first win")
+	first := etcdtest.Take(t, n.won, "the first win")
 	host.Cut()
 	enough <- struct{}{}
 	n.becomes(t, elector.Neither)
-	eventually(t, func() bool { return n.log.says("lease left to expire") }, "the farewell is given up")
+	etcdtest.Eventually(t, func() bool { return n.log.says("lease left to expire") }, "the farewell is given up")
 	require.Equal(t, []string{first.Key()}, queueOf(t, c, name), "INVALID: nothing was left")
 	host.Mend()
 	begin := time.Now()
-	second := take(t, n.won, "the next win")
+	second := etcdtest.Take(t, n.won, "the next win")
 	require.Less(t, time.Since(begin), quiet/2, "it waited for its own lease")
 	require.Greater(t, second.Token(), first.Token())
 	require.Equal(t, []string{second.Key()}, queueOf(t, c, name))

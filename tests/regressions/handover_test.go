@@ -41,7 +41,7 @@ func TestRegression29_GracefulStop(t *testing.T) {
 func gracefulStops(t *testing.T, stops int) (took, least []time.Duration) {
 	t.Helper()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	byHand := handedOver(t, c.Client(t), c.Client(t), "by-hand-"+name)
 	begun := make(chan time.Time, 1)
 	lead := func(ctx context.Context, l *elector.Leadership) error {
@@ -50,15 +50,15 @@ func gracefulStops(t *testing.T, stops int) (took, least []time.Duration) {
 	}
 	cli := [2]*clientv3.Client{c.Client(t), c.Client(t)}
 	leader := stand(t, cli[0], name, "n0", lead)
-	take(t, begun, "the first lead function")
+	etcdtest.Take(t, begun, "the first lead function")
 	for i := range stops {
-		l := take(t, leader.won, "a win")
+		l := etcdtest.Take(t, leader.won, "a win")
 		next := stand(t, cli[(i+1)%2], name, "n"+itoa(i+1), lead)
 		next.follows(t, leader, l.Token())
 		least = append(least, byHand())
 		stopped := time.Now()
 		leader.stop()
-		took = append(took, take(t, begun, "the successor").Sub(stopped))
+		took = append(took, etcdtest.Take(t, begun, "the successor").Sub(stopped))
 		require.Less(t, took[i], 7*time.Second, "it waited for the lease")
 		require.ErrorIs(t, leader.end(t), context.Canceled)
 		require.Error(t, l.Err())
@@ -124,7 +124,7 @@ func reached(ctx context.Context, condition func() bool) bool {
 func TestRegression32_NeverFollowsItself(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	const handovers = 60
 	enough := make(chan struct{})
 	var nodes []*node
@@ -144,7 +144,7 @@ func TestRegression32_NeverFollowsItself(t *testing.T) {
 		}, func(cfg *elector.Config) {
 			cfg.Source = elector.Always(elector.Clients{KV: newSlowProof(cli, aboutToLead), Watcher: cli, Lease: cli})
 			cfg.Backoff = func(int) time.Duration { return time.Millisecond }
-			cfg.Candidate.Timeout = patience
+			cfg.Candidate.Timeout = etcdtest.Patience
 		}))
 		self.Store(nodes[i])
 	}
@@ -152,7 +152,7 @@ func TestRegression32_NeverFollowsItself(t *testing.T) {
 		oneLeads(t, nodes) // so that somebody waits, and sees the hand-over
 		select {
 		case enough <- struct{}{}:
-		case <-time.After(patience):
+		case <-time.After(etcdtest.Patience):
 			require.FailNow(t, "nobody leads")
 		}
 	}

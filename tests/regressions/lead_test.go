@@ -24,7 +24,7 @@ import (
 func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	var rec etcdtest.Recorder
 	blocked := make(chan struct{})
 	block, release := func() { <-blocked }, sync.OnceFunc(func() { close(blocked) })
@@ -39,7 +39,7 @@ func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 	next := join(t, c.Client(t), name)
 	var running, calls, overlaps atomic.Int32
 	t.Cleanup(release) // before anybody leaves
-	leader := wins(t, p.campaign(within(t))).Leadership
+	leader := wins(t, p.campaign(etcdtest.Context(t))).Leadership
 	result := next.queue(t)
 	started, long := make(chan struct{}), make(chan struct{})
 	done := make(chan error, 2)
@@ -55,16 +55,16 @@ func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 		return ctx.Err()
 	}
 	for range 2 { // the second call comes while the first one runs
-		go func() { done <- leader.Lead(within(t), f) }()
+		go func() { done <- leader.Lead(etcdtest.Context(t), f) }()
 	}
-	take(t, started, "the lead function")
-	eventually(t, func() bool { return rec.Count("LeaseKeepAlive") >= 3*eagerness }, "renewals for several TTLs")
+	etcdtest.Take(t, started, "the lead function")
+	etcdtest.Eventually(t, func() bool { return rec.Count("LeaseKeepAlive") >= 3*eagerness }, "renewals for several TTLs")
 	require.NoError(t, leader.Err(), "the lease was lost beside a function that takes long")
 	require.True(t, leader.Holds(0))
 	require.Empty(t, result)
 	close(long)
 	// The one that ran, and the other one, which may have been told first.
-	ended := []error{take(t, done, "a lead function"), take(t, done, "the other one")}
+	ended := []error{etcdtest.Take(t, done, "a lead function"), etcdtest.Take(t, done, "the other one")}
 	require.Contains(t, ended, error(nil), "neither ran: %v", ended)
 	wins(t, result)
 	require.Zero(t, overlaps.Load(), "the lead function ran beside itself")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func deadContext() context.Context {
 func TestRegression06_ResignWithDeadContextFirst(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	p := join(t, host.Client(t), name)
 	leader := p.lead(t)
@@ -46,9 +47,9 @@ func TestRegression06_ResignWithDeadContextFirst(t *testing.T) {
 	require.ErrorIs(t, leader.Resign(short), context.DeadlineExceeded, "it says it resigned, and cannot know")
 	require.Len(t, queueOf(t, c, name), 1)
 	host.Mend()
-	require.NoError(t, leader.Resign(within(t)))
+	require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	require.Empty(t, queueOf(t, c, name))
-	require.NoError(t, leader.Resign(within(t)), "a third one is harmless")
+	require.NoError(t, leader.Resign(etcdtest.Context(t)), "a third one is harmless")
 	p.lead(t)
 }
 
@@ -57,11 +58,11 @@ func TestRegression06_ResignWithDeadContextFirst(t *testing.T) {
 func TestRegression06_TheFaultOfEtcdsPackage(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	_, e := theirs(t, c.Client(t), name, 60)
-	require.NoError(t, e.Campaign(within(t), ""))
+	require.NoError(t, e.Campaign(etcdtest.Context(t), ""))
 	require.Error(t, e.Resign(deadContext()))
-	require.NoError(t, e.Resign(within(t)))
+	require.NoError(t, e.Resign(etcdtest.Context(t)))
 	require.Len(t, queueOf(t, c, name), 1, "the fault is mended?")
 }
 
@@ -76,7 +77,7 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		t.Run(map[bool]string{true: "and back", false: "for good"}[back], func(t *testing.T) {
 			t.Parallel()
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			leader := join(t, c.Client(t), name).lead(t)
 			host := c.Host(t)
 			defer host.Mend()
@@ -89,7 +90,7 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 			_, err := p.candidate.Register(ctx)
 			require.NoError(t, err)
 			result := after(func() (*election.Leadership, error) { return p.candidate.Await(ctx) })
-			take(t, p.waiting, "its wait")
+			etcdtest.Take(t, p.waiting, "its wait")
 			behind := join(t, c.Client(t), name).queue(t)
 			host.Cut()
 			begin := time.Now()
@@ -100,8 +101,8 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 			if back {
 				host.Mend()
 			} // else the lease takes the key with it
-			eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "its key is gone")
-			require.NoError(t, leader.Resign(within(t)))
+			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "its key is gone")
+			require.NoError(t, leader.Resign(etcdtest.Context(t)))
 			wins(t, behind)
 		})
 	}
@@ -120,21 +121,21 @@ func TestRegression20_ProclaimAfterLoss(t *testing.T) {
 	} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			p := join(t, c.Client(t), name)
 			leader := p.lead(t)
 			switch way {
 			case "deposed":
-				_, err := c.Client(t).Delete(within(t), leader.Key())
+				_, err := c.Client(t).Delete(etcdtest.Context(t), leader.Key())
 				require.NoError(t, err)
 			case "resigned":
-				require.NoError(t, leader.Resign(within(t)))
+				require.NoError(t, leader.Resign(etcdtest.Context(t)))
 			default:
-				require.NoError(t, p.session.Close(within(t)))
+				require.NoError(t, p.session.Close(etcdtest.Context(t)))
 			}
-			take(t, leader.Done(), "the end of the tenure")
-			first := leader.Proclaim(within(t), []byte("late"))
-			second := leader.Proclaim(within(t), []byte("late"))
+			etcdtest.Take(t, leader.Done(), "the end of the tenure")
+			first := leader.Proclaim(etcdtest.Context(t), []byte("late"))
+			second := leader.Proclaim(etcdtest.Context(t), []byte("late"))
 			for _, err := range []error{first, second} {
 				require.ErrorIs(t, err, eldest.ErrNotLeading, "what Proclaim says after the tenure")
 				require.ErrorIs(t, err, reason, "why Proclaim says that the tenure ended")
@@ -156,7 +157,7 @@ func TestRegression20_ProclaimAfterLoss(t *testing.T) {
 func TestRegression21_LeaderCampaignsAgain(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	p := join(t, c.Client(t), name)
 	leader := p.lead(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -171,19 +172,19 @@ func TestRegression21_LeaderCampaignsAgain(t *testing.T) {
 		for call, f := range calls {
 			result := make(chan error, 1)
 			go func() { result <- f() }()
-			require.ErrorIs(t, take(t, result, "the end of "+call), eldest.ErrLeading, call)
+			require.ErrorIs(t, etcdtest.Take(t, result, "the end of "+call), eldest.ErrLeading, call)
 		}
 		cancel() // and the second time with a context that has ended
 	}
 	// A second candidate on the same session would be the same key.
 	twin := join(t, p.client, name, func(_ *lease.Config, e *election.Config) { e.Session = p.session })
-	_, err := twin.candidate.Campaign(within(t))
+	_, err := twin.candidate.Campaign(etcdtest.Context(t))
 	require.ErrorIs(t, err, eldest.ErrCampaigning)
-	require.NoError(t, twin.candidate.Close(within(t)))
+	require.NoError(t, twin.candidate.Close(etcdtest.Context(t)))
 	require.NoError(t, leader.Err())
 	require.True(t, leader.Holds(0))
 	require.Equal(t, []string{leader.Key()}, queueOf(t, c, name))
-	require.NoError(t, leader.Proclaim(within(t), []byte("still here")))
+	require.NoError(t, leader.Proclaim(etcdtest.Context(t), []byte("still here")))
 }
 
 // documented are the errors of a candidate that several goroutines use at once.
@@ -203,16 +204,20 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
 	for round := range 8 {
-		name := electionOf(t)
+		name := etcdtest.Election(t)
 		rival := join(t, c.Client(t), name)
 		p := join(t, c.Client(t), name)
 		var mu sync.Mutex
 		var tenure *election.Leadership
+		robbed, allowed := round%2 == 1, documented
+		if robbed {
+			allowed = append(slices.Clone(documented), eldest.ErrDeposed)
+		}
 		check := func(err error) {
 			if err == nil {
 				return
 			}
-			for _, d := range documented {
+			for _, d := range allowed {
 				if errors.Is(err, d) {
 					return
 				}
@@ -221,6 +226,7 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 		}
 		won := func(l *election.Leadership, err error) {
 			check(err)
+			assert.NotEqual(t, l == nil, err == nil, "a Leadership %v beside the error %v", l, err)
 			if err != nil {
 				return
 			}
@@ -260,24 +266,32 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 				}
 			})
 		}
+		if robbed {
+			hammers.Go(func() { // an operator deletes its key
+				for range 10 {
+					_, err := rival.client.Delete(etcdtest.Context(t), p.candidate.Key())
+					assert.NoError(t, err)
+				}
+			})
+		}
 		hammers.Go(func() { // somebody else comes and goes
 			for range 20 {
 				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 				l, err := rival.candidate.Campaign(ctx)
 				check(err)
 				if err == nil {
-					assert.NoError(t, l.Resign(within(t)))
+					assert.NoError(t, l.Resign(etcdtest.Context(t)))
 				}
 				cancel()
 			}
 		})
 		if round%4 == 3 {
-			hammers.Go(func() { check(p.candidate.Close(within(t))) })
+			hammers.Go(func() { check(p.candidate.Close(etcdtest.Context(t))) })
 		}
 		hammers.Wait()
-		require.NoError(t, p.candidate.Close(within(t)))
-		require.NoError(t, rival.candidate.Close(within(t)))
-		eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "nothing is left in round %d", round)
+		require.NoError(t, p.candidate.Close(etcdtest.Context(t)))
+		require.NoError(t, rival.candidate.Close(etcdtest.Context(t)))
+		etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "nothing is left in round %d", round)
 	}
 }
 
@@ -292,26 +306,26 @@ func TestRegression24_CloseWhileRegistering(t *testing.T) {
 	for what, d := range map[string]etcdtest.Direction{"request held": etcdtest.Inbound, "reply held": etcdtest.Outbound} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			host := c.Host(t)
 			defer host.Mend()
 			p := join(t, host.Client(t), name)
 			host.Hold(d)
-			result := p.campaign(within(t))
+			result := p.campaign(etcdtest.Context(t))
 			if d == etcdtest.Outbound {
-				eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is written")
+				etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is written")
 			} else {
-				eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the registration is under way")
+				etcdtest.Eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the registration is under way")
 			}
 			closed := make(chan error, 1)
 			begin := time.Now()
-			go func() { closed <- p.candidate.Close(within(t)) }()
+			go func() { closed <- p.candidate.Close(etcdtest.Context(t)) }()
 			o := fails(t, result)
 			require.ErrorIs(t, o.err, eldest.ErrClosed, "why the campaign ended")
 			require.Less(t, o.at.Sub(begin), atOnce, "the campaign went on beside Close")
 			host.Mend()
-			require.NoError(t, take(t, closed, "the end of Close"))
-			eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "nothing is left")
+			require.NoError(t, etcdtest.Take(t, closed, "the end of Close"))
+			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "nothing is left")
 		})
 	}
 }
@@ -324,27 +338,27 @@ func TestRegression24_CloseWhileRegistering(t *testing.T) {
 func TestRegression35_ShutdownWithoutTenure(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	leader := join(t, c.Client(t), name).lead(t)
 	p := join(t, c.Client(t), name)
 	led := make(chan struct{}, 1)
 	done := make(chan error, 1)
 	go func() {
-		l, err := p.candidate.Campaign(within(t))
+		l, err := p.candidate.Campaign(etcdtest.Context(t))
 		if err == nil {
-			err = l.Lead(within(t), func(context.Context) error { led <- struct{}{}; return nil })
+			err = l.Lead(etcdtest.Context(t), func(context.Context) error { led <- struct{}{}; return nil })
 		}
 		done <- err
 	}()
-	take(t, p.waiting, "its wait")
+	etcdtest.Take(t, p.waiting, "its wait")
 	begin := time.Now()
-	require.NoError(t, p.candidate.Close(within(t)))
-	require.NoError(t, p.session.Close(within(t)))
+	require.NoError(t, p.candidate.Close(etcdtest.Context(t)))
+	require.NoError(t, p.session.Close(etcdtest.Context(t)))
 	require.Less(t, time.Since(begin), atOnce)
-	require.ErrorIs(t, take(t, done, "the end of the campaign"), eldest.ErrClosed)
+	require.ErrorIs(t, etcdtest.Take(t, done, "the end of the campaign"), eldest.ErrClosed)
 	require.Empty(t, led)
 	require.Equal(t, []string{leader.Key()}, queueOf(t, c, name))
-	leases, err := c.Client(t).Leases(within(t))
+	leases, err := c.Client(t).Leases(etcdtest.Context(t))
 	require.NoError(t, err)
 	for _, l := range leases.Leases {
 		require.NotEqual(t, p.session.ID(), l.ID, "its lease is left")

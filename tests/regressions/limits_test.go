@@ -27,9 +27,9 @@ func TestRegression43_LimitsOfTheServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := etcdtest.Start(t, etcdtest.Config{MaxTxnOps: stage.ops})
-			admin, name := c.Client(t), strings.ReplaceAll(electionOf(t), " ", "-")
+			admin, name := c.Client(t), strings.ReplaceAll(etcdtest.Election(t), " ", "-")
 			put := func(key string) string {
-				_, err := admin.Put(within(t), key, "")
+				_, err := admin.Put(etcdtest.Context(t), key, "")
 				require.NoError(t, err)
 				return key
 			}
@@ -50,14 +50,14 @@ func TestRegression43_LimitsOfTheServer(t *testing.T) {
 					require.Equal(t, nearest, e.Predecessor.Key)
 				case o := <-result:
 					require.NoError(t, o.err, "a campaign that must go on")
-				case <-within(t).Done():
+				case <-etcdtest.Context(t).Done():
 					require.Fail(t, "not in time: its next predecessor")
 				}
-				_, err := admin.Delete(within(t), nearest)
+				_, err := admin.Delete(etcdtest.Context(t), nearest)
 				require.NoError(t, err)
 			}
 			for _, elder := range elders {
-				_, err := admin.Delete(within(t), elder)
+				_, err := admin.Delete(etcdtest.Context(t), elder)
 				require.NoError(t, err)
 			}
 			wins(t, result)

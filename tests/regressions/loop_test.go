@@ -46,7 +46,7 @@ func (l stuckLogger) Handle(ctx context.Context, r slog.Record) error {
 func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	var rec etcdtest.Recorder
 	var a alone
 	long, blocked := make(chan struct{}), make(chan struct{})
@@ -56,7 +56,7 @@ func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
 		select {
 		case <-long:
 			<-ctx.Done()
-		case <-time.After(4 * patience):
+		case <-time.After(4 * etcdtest.Patience):
 		}
 		ends <- struct{}{}
 		return nil
@@ -64,26 +64,27 @@ func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
 		cfg.Session.Renewal = eager
 		cfg.Logger = slog.New(stuckLogger{&journal{}, blocked})
 		cfg.Backoff = func(int) time.Duration { return time.Millisecond }
+		cfg.Drain = 50 * time.Millisecond // which bounds the wait of an end of Run, not of a loss
 	})
 	t.Cleanup(func() { close(blocked) })
-	l := take(t, n.won, "the win")
-	eventually(t, func() bool { return rec.Count("LeaseKeepAlive") >= 2*eagerness }, "renewals for two TTLs")
+	l := etcdtest.Take(t, n.won, "the win")
+	etcdtest.Eventually(t, func() bool { return rec.Count("LeaseKeepAlive") >= 2*eagerness }, "renewals for two TTLs")
 	require.NoError(t, l.Err(), "the lease was lost beside a function that takes long")
 	require.Equal(t, elector.Leading, n.Status().Role())
 
-	_, err := c.Client(t).Delete(within(t), l.Key())
+	_, err := c.Client(t).Delete(etcdtest.Context(t), l.Key())
 	require.NoError(t, err)
-	take(t, l.Done(), "the end of the tenure")
-	n.becomes(t, elector.Neither)
+	etcdtest.Take(t, l.Done(), "the end of the tenure")
+	require.ErrorIs(t, n.becomes(t, elector.Neither).Reason(), eldest.ErrDeposed)
 	next := stand(t, c.Client(t), name, "next", untilTheEnd)
-	take(t, next.won, "the successor's win") // the key is gone: nobody waits for the function
+	etcdtest.Take(t, next.won, "the successor's win") // the key is gone: nobody waits for the function
 	_ = next.end(t)
-	never(t, func() bool { return len(n.won) > 0 || len(queueOf(t, c, name)) > 0 }, 500*time.Millisecond,
+	etcdtest.Never(t, func() bool { return len(n.won) > 0 || len(queueOf(t, c, name)) > 0 }, 500*time.Millisecond,
 		"it stands although it cannot serve")
 	require.Empty(t, ends)
 	close(long)
-	take(t, ends, "the end of the function")
-	again := take(t, n.won, "the win of a second tenure")
+	etcdtest.Take(t, ends, "the end of the function")
+	again := etcdtest.Take(t, n.won, "the win of a second tenure")
 	require.Greater(t, again.Token(), l.Token())
 	require.Zero(t, a.overlaps.Load(), "the lead function ran beside itself")
 }
@@ -97,19 +98,19 @@ func TestRegression34_KeyIsKeptUntilTheFunctionReturns(t *testing.T) {
 	t.Parallel()
 	var a alone
 	old, next, release := ignorant(t, &a, time.Minute)
-	l := take(t, old.won, "the win")
+	l := etcdtest.Take(t, old.won, "the win")
 	next.follows(t, old, l.Token())
 	stopped := time.Now()
 	old.stop()
 	old.becomes(t, elector.Neither)
 	require.Less(t, time.Since(stopped), atOnce)
 	// Longer than the lease would last by itself.
-	never(t, func() bool { return len(next.won) > 0 || l.Err() != nil }, ignorantTTL+time.Second,
+	etcdtest.Never(t, func() bool { return len(next.won) > 0 || l.Err() != nil }, ignorantTTL+time.Second,
 		"the key was given back while the function ran")
 	next.follows(t, old, l.Token())
 	release()
 	released := time.Now()
-	take(t, next.won, "the successor's win")
+	etcdtest.Take(t, next.won, "the successor's win")
 	require.Less(t, time.Since(released), atOnce)
 	require.Zero(t, a.overlaps.Load(), "the lead function ran beside itself")
 	require.NotErrorIs(t, old.end(t), eldest.ErrStuck)
@@ -124,19 +125,23 @@ func TestRegression34_LeaseIsLeftToItsDeadline(t *testing.T) {
 	const drain = 500 * time.Millisecond
 	var a alone
 	old, next, _ := ignorant(t, &a, drain)
-	l := take(t, old.won, "the win")
+	l := etcdtest.Take(t, old.won, "the win")
 	next.follows(t, old, l.Token())
 	stopped := time.Now()
 	old.stop()
-	second := take(t, next.won, "the successor's win")
+	old.becomes(t, elector.Neither) // before the function is waited for
+	second := etcdtest.Take(t, next.won, "the successor's win")
 	took := time.Since(stopped)
 	require.GreaterOrEqual(t, took, drain, "the key was given back while the function ran")
 	require.Less(t, took, drain+ignorantTTL+2*atOnce, "the lease is renewed for ever")
 	require.Greater(t, second.Token(), l.Token())
 	require.Error(t, l.Err(), "its tenure goes on beside the successor's")
 	require.ErrorIs(t, old.end(t), eldest.ErrStuck)
-	eventually(t, func() bool { return old.log.says("ERROR lead function ignores its context") }, "it is logged")
-	eventually(t, func() bool { return a.overlaps.Load() == 1 }, "INVALID: the function has returned")
+	require.ErrorIs(t, old.end(t), context.Canceled)
+	etcdtest.Eventually(t, func() bool {
+		return old.log.says("ERROR lead function ignores its context") && old.log.says("lease left to expire")
+	}, "it is logged")
+	etcdtest.Eventually(t, func() bool { return a.overlaps.Load() == 1 }, "INVALID: the function has returned")
 }
 
 // ignorantTTL is the TTL of a node whose lead function ignores its context: more than atOnce,
@@ -148,7 +153,7 @@ const ignorantTTL = 8 * time.Second
 func ignorant(t *testing.T, a *alone, drain time.Duration) (old, next *node, release func()) {
 	t.Helper()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	ignoring, returned := make(chan struct{}), make(chan struct{})
 	release = sync.OnceFunc(func() { close(ignoring) })
 	t.Cleanup(func() {
@@ -177,7 +182,7 @@ func ignorant(t *testing.T, a *alone, drain time.Duration) (old, next *node, rel
 func TestRegression34_DeadlineBeforeTheFunctionReturns(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	ignoring, ended := make(chan struct{}), make(chan time.Time, 1)
 	old := stand(t, host.Client(t), name, "old", func(ctx context.Context, _ *elector.Leadership) error {
@@ -185,11 +190,11 @@ func TestRegression34_DeadlineBeforeTheFunctionReturns(t *testing.T) {
 		ended <- time.Now()
 		select {
 		case <-ignoring:
-		case <-time.After(patience):
+		case <-time.After(etcdtest.Patience):
 		}
 		return nil
 	}, lasting(10*time.Second), func(cfg *elector.Config) { cfg.Drain = time.Minute })
-	l := take(t, old.won, "the win")
+	l := etcdtest.Take(t, old.won, "the win")
 	began := make(chan time.Time, 1)
 	next := stand(t, c.Client(t), name, "next", func(ctx context.Context, l *elector.Leadership) error {
 		began <- time.Now()
@@ -198,14 +203,14 @@ func TestRegression34_DeadlineBeforeTheFunctionReturns(t *testing.T) {
 	next.follows(t, old, l.Token())
 	host.Cut()
 	t.Cleanup(host.Mend)
-	start := take(t, began, "the successor's lead function")
-	require.False(t, take(t, ended, "the end of the context").After(start), "two leading contexts")
+	start := etcdtest.Take(t, began, "the successor's lead function")
+	require.False(t, etcdtest.Take(t, ended, "the end of the context").After(start), "two leading contexts")
 	require.ErrorIs(t, l.Err(), eldest.ErrSessionLost)
 	require.Equal(t, elector.Neither, old.Status().Role())
 	require.Positive(t, host.Stats().Dropped.Inbound, "INVALID: nothing was cut")
 	host.Mend()
-	never(t, func() bool { return len(queueOf(t, c, name)) > 1 }, 300*time.Millisecond,
+	etcdtest.Never(t, func() bool { return len(queueOf(t, c, name)) > 1 }, 300*time.Millisecond,
 		"it stands although it cannot serve")
 	close(ignoring)
-	old.follows(t, next, take(t, next.won, "its tenure").Token())
+	old.follows(t, next, etcdtest.Take(t, next.won, "its tenure").Token())
 }

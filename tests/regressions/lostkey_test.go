@@ -26,58 +26,76 @@ func TestRegression01_WaiterInTheMiddleLeaves(t *testing.T) {
 	for _, way := range []string{"withdraws", "is revoked", "is deleted"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			a, b, waiter := join(t, c.Client(t), name), join(t, c.Client(t), name), join(t, c.Client(t), name)
 			leader := a.lead(t)
 			middle := b.queue(t)
 			result := waiter.queue(t)
-			require.Equal(t, b.candidate.Key(), take(t, waiter.waiting, "its predecessor").Predecessor.Key)
+			require.Equal(t, b.candidate.Key(), etcdtest.Take(t, waiter.waiting, "its predecessor").Predecessor.Key)
 			switch way {
 			case "withdraws":
-				require.NoError(t, b.candidate.Withdraw(within(t)))
+				require.NoError(t, b.candidate.Withdraw(etcdtest.Context(t)))
 			case "is revoked":
-				_, err := c.Client(t).Revoke(within(t), b.session.ID())
+				_, err := c.Client(t).Revoke(etcdtest.Context(t), b.session.ID())
 				require.NoError(t, err)
 			case "is deleted":
-				_, err := c.Client(t).Delete(within(t), b.candidate.Key())
+				_, err := c.Client(t).Delete(etcdtest.Context(t), b.candidate.Key())
 				require.NoError(t, err)
 			}
 			fails(t, middle)
-			require.Equal(t, a.candidate.Key(), take(t, waiter.waiting, "its new predecessor").Predecessor.Key)
+			require.Equal(t, a.candidate.Key(), etcdtest.Take(t, waiter.waiting, "its new predecessor").Predecessor.Key)
 			require.Empty(t, result, "it was elected beside the leader")
 			require.NoError(t, leader.Err())
-			require.NoError(t, leader.Resign(within(t)))
+			require.NoError(t, leader.Resign(etcdtest.Context(t)))
 			require.Greater(t, wins(t, result).Token(), leader.Token())
 		})
 	}
 }
 
-// Row 2, the waiter. An operator deletes its key. Elsewhere it goes on waiting and is
-// "elected" without a key. Here the campaign ends at once, with a typed error.
+// Row 2, the waiter. An operator deletes its key, or puts it again without the lease.
+// Elsewhere it goes on waiting and is "elected" without a key. Here the campaign ends at once,
+// with a typed error; so it does when its session is closed.
 //
 // Fails when election.Candidate.watchOwn is not started.
 func TestRegression02_KeyDeletedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
-	leader := join(t, c.Client(t), name).lead(t)
-	waiter := join(t, c.Client(t), name)
-	result := waiter.queue(t)
-	take(t, waiter.waiting, "its wait")
-	begin := time.Now()
-	_, err := c.Client(t).Delete(within(t), waiter.candidate.Key())
-	require.NoError(t, err)
-	o := fails(t, result)
-	require.ErrorIs(t, o.err, eldest.ErrDeposed, "why the waiter's campaign ended")
-	var op *eldest.OpError
-	require.ErrorAs(t, o.err, &op)
-	require.Equal(t, waiter.candidate.Key(), op.Key)
-	require.Less(t, o.at.Sub(begin), atOnce, "the waiter heard of its loss too late")
-	// The leader has nothing to do with it, and the waiter may stand again.
-	require.NoError(t, leader.Err())
-	result = waiter.queue(t)
-	require.NoError(t, leader.Resign(within(t)))
-	wins(t, result)
+	for _, way := range []string{"deleted", "put without a lease", "its session is closed"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			name := etcdtest.Election(t)
+			leader := join(t, c.Client(t), name).lead(t)
+			waiter := join(t, c.Client(t), name)
+			result := waiter.queue(t)
+			etcdtest.Take(t, waiter.waiting, "its wait")
+			begin, reason := time.Now(), eldest.ErrDeposed
+			var err error
+			switch way {
+			case "deleted":
+				_, err = c.Client(t).Delete(etcdtest.Context(t), waiter.candidate.Key())
+			case "put without a lease":
+				_, err = c.Client(t).Put(etcdtest.Context(t), waiter.candidate.Key(), "by hand")
+			default:
+				err, reason = waiter.session.Close(etcdtest.Context(t)), eldest.ErrClosed
+			}
+			require.NoError(t, err)
+			o := fails(t, result)
+			require.ErrorIs(t, o.err, reason, "why the waiter's campaign ended")
+			var op *eldest.OpError
+			require.ErrorAs(t, o.err, &op)
+			require.Equal(t, waiter.candidate.Key(), op.Key)
+			require.Less(t, o.at.Sub(begin), atOnce, "the waiter heard of its loss too late")
+			// The leader has nothing to do with it, and the waiter may stand again.
+			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is gone")
+			require.NoError(t, leader.Err())
+			if way == "its session is closed" {
+				return // not on a session that is over
+			}
+			result = waiter.queue(t)
+			require.NoError(t, leader.Resign(etcdtest.Context(t)))
+			wins(t, result)
+		})
+	}
 }
 
 // Row 2, the leader. Elsewhere the tenure goes on until the lease ends. Here it ends
@@ -92,18 +110,18 @@ func TestRegression02_KeyDeletedWhileLeading(t *testing.T) {
 	for _, way := range []string{"deleted", "put without a lease", "deleted and put again"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			leader := join(t, c.Client(t), electionOf(t)).lead(t)
+			leader := join(t, c.Client(t), etcdtest.Election(t)).lead(t)
 			begin := time.Now()
 			var err error
 			if way != "put without a lease" {
-				_, err = admin.Delete(within(t), leader.Key())
+				_, err = admin.Delete(etcdtest.Context(t), leader.Key())
 				require.NoError(t, err)
 			}
 			if way != "deleted" {
-				_, err = admin.Put(within(t), leader.Key(), "by hand")
+				_, err = admin.Put(etcdtest.Context(t), leader.Key(), "by hand")
 			}
 			require.NoError(t, err)
-			take(t, leader.Done(), "the end of the tenure")
+			etcdtest.Take(t, leader.Done(), "the end of the tenure")
 			require.Less(t, time.Since(begin), atOnce)
 			require.ErrorIs(t, leader.Err(), eldest.ErrDeposed)
 			require.False(t, leader.Holds(0))
@@ -120,19 +138,19 @@ func TestRegression02_KeyDeletedWhileLeading(t *testing.T) {
 func TestRegression03_LeaseGoneWhileWaiting(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	leader := join(t, c.Client(t), name).lead(t)
 	waiter := join(t, c.Client(t), name)
 	result := waiter.queue(t)
-	take(t, waiter.waiting, "its wait")
+	etcdtest.Take(t, waiter.waiting, "its wait")
 	begin := time.Now()
-	_, err := c.Client(t).Revoke(within(t), waiter.session.ID())
+	_, err := c.Client(t).Revoke(etcdtest.Context(t), waiter.session.ID())
 	require.NoError(t, err)
 	o := fails(t, result)
 	require.Less(t, o.at.Sub(begin), atOnce, "the waiter heard of its loss too late")
 	require.ErrorIs(t, o.err, eldest.ErrDeposed)
-	require.NoError(t, leader.Resign(within(t)))
-	_, err = waiter.candidate.Campaign(within(t))
+	require.NoError(t, leader.Resign(etcdtest.Context(t)))
+	_, err = waiter.candidate.Campaign(etcdtest.Context(t))
 	require.ErrorIs(t, err, eldest.ErrSessionLost, "a campaign on a lease that is gone")
 	require.Empty(t, queueOf(t, c, name))
 }
@@ -142,15 +160,15 @@ func TestRegression03_LeaseGoneWhileWaiting(t *testing.T) {
 func TestRegression03_LeaseGoneWithTheLeaders(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	for range 10 {
 		a, b := join(t, c.Client(t), name), join(t, c.Client(t), name)
 		a.lead(t)
 		result := b.queue(t)
-		take(t, b.waiting, "its wait")
-		_, err := c.Client(t).Revoke(within(t), b.session.ID())
+		etcdtest.Take(t, b.waiting, "its wait")
+		_, err := c.Client(t).Revoke(etcdtest.Context(t), b.session.ID())
 		require.NoError(t, err)
-		_, err = c.Client(t).Revoke(within(t), a.session.ID())
+		_, err = c.Client(t).Revoke(etcdtest.Context(t), a.session.ID())
 		require.NoError(t, err)
 		fails(t, result)
 	}
@@ -190,23 +208,23 @@ func TestRegression03_OnlyTheProofTells(t *testing.T) {
 	for _, way := range []string{"deleted", "revoked"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			leader := join(t, c.Client(t), name).lead(t)
 			cli := c.Client(t)
 			waiter := join(t, cli, name, func(_ *lease.Config, e *election.Config) {
 				e.Watcher, e.Recheck = hearsOnly{cli, leader.Key()}, -1
 			})
 			result := waiter.queue(t)
-			take(t, waiter.waiting, "its wait")
+			etcdtest.Take(t, waiter.waiting, "its wait")
 			var err error
 			if way == "deleted" {
-				_, err = c.Client(t).Delete(within(t), waiter.candidate.Key())
+				_, err = c.Client(t).Delete(etcdtest.Context(t), waiter.candidate.Key())
 			} else {
-				_, err = c.Client(t).Revoke(within(t), waiter.session.ID())
+				_, err = c.Client(t).Revoke(etcdtest.Context(t), waiter.session.ID())
 			}
 			require.NoError(t, err)
 			require.Empty(t, result, "INVALID: it has heard of its loss")
-			require.NoError(t, leader.Resign(within(t)))
+			require.NoError(t, leader.Resign(etcdtest.Context(t)))
 			require.ErrorIs(t, fails(t, result).err, eldest.ErrDeposed)
 			require.Empty(t, queueOf(t, c, name))
 		})
@@ -221,22 +239,22 @@ func TestRegression02And03_TheFaultOfEtcdsPackage(t *testing.T) {
 	for _, way := range []string{"key deleted", "lease revoked"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			_, leader := theirs(t, c.Client(t), name, 60)
-			require.NoError(t, leader.Campaign(within(t), "a"))
+			require.NoError(t, leader.Campaign(etcdtest.Context(t), "a"))
 			s, waiter := theirs(t, c.Client(t), name, 60)
 			result := make(chan error, 1)
-			go func() { result <- waiter.Campaign(within(t), "b") }()
-			eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the waiter is in the queue")
+			go func() { result <- waiter.Campaign(etcdtest.Context(t), "b") }()
+			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the waiter is in the queue")
 			var err error
 			if way == "key deleted" {
-				_, err = c.Client(t).Delete(within(t), theirKey(s, name))
+				_, err = c.Client(t).Delete(etcdtest.Context(t), theirKey(s, name))
 			} else {
-				_, err = c.Client(t).Revoke(within(t), s.Lease())
+				_, err = c.Client(t).Revoke(etcdtest.Context(t), s.Lease())
 			}
 			require.NoError(t, err)
-			require.NoError(t, leader.Resign(within(t)))
-			require.NoError(t, take(t, result, "a win without a key"), "the fault is mended?")
+			require.NoError(t, leader.Resign(etcdtest.Context(t)))
+			require.NoError(t, etcdtest.Take(t, result, "a win without a key"), "the fault is mended?")
 			require.Empty(t, queueOf(t, c, name))
 		})
 	}
@@ -252,11 +270,11 @@ func TestRegression02And03_ToldInMilliseconds(t *testing.T) {
 	admin := c.Client(t)
 	for name, rob := range map[string]func(t *testing.T, p *participant) error{
 		"the key": func(t *testing.T, p *participant) error {
-			_, err := admin.Delete(within(t), p.candidate.Key())
+			_, err := admin.Delete(etcdtest.Context(t), p.candidate.Key())
 			return err
 		},
 		"the lease": func(t *testing.T, p *participant) error {
-			_, err := admin.Revoke(within(t), p.session.ID())
+			_, err := admin.Revoke(etcdtest.Context(t), p.session.ID())
 			return err
 		},
 	} {
@@ -264,18 +282,18 @@ func TestRegression02And03_ToldInMilliseconds(t *testing.T) {
 			t.Parallel()
 			cli := c.Client(t)
 			inMilliseconds(t, func() time.Duration {
-				p := join(t, cli, electionOf(t))
+				p := join(t, cli, etcdtest.Election(t))
 				leader := p.lead(t)
 				require.NoError(t, rob(t, p))
 				begin := time.Now()
-				take(t, leader.Done(), "the end of the tenure")
+				etcdtest.Take(t, leader.Done(), "the end of the tenure")
 				require.ErrorIs(t, leader.Err(), eldest.ErrDeposed)
 				return time.Since(begin)
 			})
 		})
 		t.Run(name+" of a waiter", func(t *testing.T) {
 			t.Parallel()
-			cli, election := c.Client(t), electionOf(t)
+			cli, election := c.Client(t), etcdtest.Election(t)
 			join(t, c.Client(t), election).lead(t)
 			inMilliseconds(t, func() time.Duration {
 				p := join(t, cli, election)

@@ -3,6 +3,7 @@ package regressions
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -22,25 +23,43 @@ var errMine = errors.New("mine")
 
 // Row 4. The reply to the registration is lost by a reset. Elsewhere the campaign
 // fails and its key stays, kept alive by the session: everybody waits behind a ghost.
-// Here the key is adopted.
+// Here the key is adopted, whichever call registers.
 //
 // Fails when txn.ByCreateRevision.Enter has no Else branch, or when
 // election.Candidate.enter gives up at the first error.
 func TestRegression04_RegistrationReplyLost(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
-	host := c.Host(t)
-	p := join(t, host.Client(t), name, func(_ *lease.Config, e *election.Config) { e.Value = []byte("mine") })
-	lost := host.SwallowNextReply(etcdtest.Containing(p.candidate.Key()))
-	leader := p.lead(t)
-	require.NoError(t, lost.Wait(within(t)))
-	require.True(t, take(t, p.registered, "its registration").Adopted)
-	require.Equal(t, []string{leader.Key()}, queueOf(t, c, name))
-	now, err := observe.LeaderOf(within(t), c.Client(t), name)
-	require.NoError(t, err)
-	require.Equal(t, leader.Token(), now.Token)
-	require.Equal(t, "mine", string(now.Value))
+	for call, win := range map[string]func(context.Context, *election.Candidate) (*election.Leadership, error){
+		"campaign": func(ctx context.Context, c *election.Candidate) (*election.Leadership, error) { return c.Campaign(ctx) },
+		"try":      func(ctx context.Context, c *election.Candidate) (*election.Leadership, error) { return c.Try(ctx) },
+		"register": func(ctx context.Context, c *election.Candidate) (*election.Leadership, error) {
+			place, err := c.Register(ctx)
+			if err != nil || place.Predecessor != "" {
+				return nil, fmt.Errorf("behind %q: %w", place.Predecessor, err)
+			}
+			return c.Await(ctx)
+		},
+	} {
+		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			name := etcdtest.Election(t)
+			host := c.Host(t)
+			p := join(t, host.Client(t), name, func(_ *lease.Config, e *election.Config) { e.Value = []byte("mine") })
+			lost := host.SwallowNextReply(etcdtest.Containing(p.candidate.Key()))
+			leader, err := win(etcdtest.Context(t), p.candidate)
+			require.NoError(t, err, "a campaign that must be won")
+			require.NoError(t, lost.Wait(etcdtest.Context(t)))
+			require.True(t, etcdtest.Take(t, p.registered, "its registration").Adopted)
+			require.Equal(t, []string{leader.Key()}, queueOf(t, c, name))
+			now, err := observe.LeaderOf(etcdtest.Context(t), c.Client(t), name)
+			require.NoError(t, err)
+			require.Equal(t, leader.Token(), now.Token)
+			require.Equal(t, "mine", string(now.Value))
+			require.NoError(t, leader.Resign(etcdtest.Context(t)))
+			require.Empty(t, queueOf(t, c, name))
+		})
+	}
 }
 
 // Row 4, and the campaign is given up before it knows: the key is removed. The next
@@ -53,7 +72,7 @@ func TestRegression04_RegistrationReplyLostAndGivenUp(t *testing.T) {
 	for _, way := range []string{"reset", "no answer"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			host := c.Host(t)
 			p := join(t, host.Client(t), name)
 			ctx, cancel := context.WithCancelCause(context.Background())
@@ -61,14 +80,14 @@ func TestRegression04_RegistrationReplyLostAndGivenUp(t *testing.T) {
 				lost := host.SwallowNextReply(etcdtest.Containing(p.candidate.Key()))
 				host.Refuse() // no new connection: nothing can be read back
 				result := p.campaign(ctx)
-				require.NoError(t, lost.Wait(within(t)))
+				require.NoError(t, lost.Wait(etcdtest.Context(t)))
 				cancel(errMine)
 				require.ErrorIs(t, fails(t, result).err, errMine)
 				require.Len(t, queueOf(t, c, name), 1, "the stage: a key without a campaign")
 			} else {
 				host.Hold(etcdtest.Outbound)
 				result := p.campaign(ctx)
-				eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is written")
+				etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is written")
 				cancel(errMine)
 				require.ErrorIs(t, fails(t, result).err, errMine)
 			}
@@ -85,21 +104,21 @@ func TestRegression04_RegistrationReplyLostAndGivenUp(t *testing.T) {
 func TestRegression04_RegistrationDuringEtcdLeaderChange(t *testing.T) {
 	t.Parallel()
 	c := three(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	for i := range 3 {
 		host := c.Host(t)
 		p := join(t, host.Client(t), name)
-		lead, err := c.Leader(within(t))
+		lead, err := c.Leader(etcdtest.Context(t))
 		require.NoError(t, err)
 		host.Hold(etcdtest.Outbound)
-		result := p.campaign(within(t))
-		eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is written")
-		require.NoError(t, c.MoveLeader(within(t), (lead+1)%3))
+		result := p.campaign(etcdtest.Context(t))
+		etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is written")
+		require.NoError(t, c.MoveLeader(etcdtest.Context(t), (lead+1)%3))
 		host.Reset()
 		host.Mend()
 		leader := wins(t, result)
 		require.Equal(t, []string{leader.Key()}, queueOf(t, c, name), "round %d", i)
-		require.NoError(t, leader.Resign(within(t)))
+		require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	}
 }
 
@@ -121,10 +140,10 @@ func busy(t *testing.T, c *etcdtest.Cluster) {
 	t.Helper()
 	cli := c.Client(t)
 	for range 10 {
-		_, err := cli.Put(within(t), "busy", "")
+		_, err := cli.Put(etcdtest.Context(t), "busy", "")
 		require.NoError(t, err)
 	}
-	if _, err := c.Compact(within(t)); !errors.Is(err, rpctypes.ErrCompacted) { // somebody else did it meanwhile
+	if _, err := c.Compact(etcdtest.Context(t)); !errors.Is(err, rpctypes.ErrCompacted) { // somebody else did it meanwhile
 		require.NoError(t, err)
 	}
 }
@@ -137,12 +156,12 @@ func busy(t *testing.T, c *etcdtest.Cluster) {
 func TestRegression05_CompactionBeforeTheWatch(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	compacting := func(cli *clientv3.Client) change {
 		return func(_ *lease.Config, e *election.Config) {
 			e.Watcher = &compactingWatcher{Watcher: cli, compact: func() { busy(t, c) }}
 			// Only a compaction makes it watch again, not a late answer of a busy etcd.
-			e.Recheck, e.Timeout = -1, patience
+			e.Recheck, e.Timeout = -1, etcdtest.Patience
 		}
 	}
 	var recA, recB etcdtest.Recorder
@@ -155,19 +174,19 @@ func TestRegression05_CompactionBeforeTheWatch(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
-	take(t, waiter.waiting, "its wait")
+	etcdtest.Take(t, waiter.waiting, "its wait")
 	// The server says "compacted" when it gets round to it: then both watch again.
-	eventually(t, func() bool { return watches(&recA, leader.Key()) == 2 }, "the leader watches its key again")
-	eventually(t, func() bool { return watches(&recB, waiter.candidate.Key()) == 2 }, "the waiter watches its key again")
+	etcdtest.Eventually(t, func() bool { return watches(&recA, leader.Key()) == 2 }, "the leader watches its key again")
+	etcdtest.Eventually(t, func() bool { return watches(&recB, waiter.candidate.Key()) == 2 }, "the waiter watches its key again")
 	require.NoError(t, leader.Err())
 	require.Empty(t, result)
-	require.NoError(t, leader.Resign(within(t)))
+	require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	next := wins(t, result)
-	eventually(t, func() bool { return o.State().Leader.Token == next.Token() }, "the observer follows")
+	etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == next.Token() }, "the observer follows")
 	// The own key is still watched behind the compaction.
-	_, err = c.Client(t).Delete(within(t), next.Key())
+	_, err = c.Client(t).Delete(etcdtest.Context(t), next.Key())
 	require.NoError(t, err)
-	take(t, next.Done(), "the end of the tenure")
+	etcdtest.Take(t, next.Done(), "the end of the tenure")
 	require.ErrorIs(t, next.Err(), eldest.ErrDeposed)
 }
 
@@ -189,22 +208,22 @@ func watches(rec *etcdtest.Recorder, key string) int {
 func TestRegression05_CompactionWhileWaiting(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	leader := join(t, c.Client(t), name).lead(t)
 	waiter := join(t, host.Client(t), name)
 	result := waiter.queue(t)
-	take(t, waiter.waiting, "its wait")
+	etcdtest.Take(t, waiter.waiting, "its wait")
 	o, err := observe.New(observe.Config{Election: name, KV: waiter.client, Watcher: waiter.client})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
-	eventually(t, func() bool { return o.State().Leader.Token == leader.Token() }, "the observer has begun")
+	etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == leader.Token() }, "the observer has begun")
 	host.Refuse()
 	require.Positive(t, host.Reset())
 	busy(t, c)
 	host.Mend()
 	busy(t, c)
-	require.NoError(t, leader.Resign(within(t)))
+	require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	next := wins(t, result)
-	eventually(t, func() bool { return o.State().Leader.Token == next.Token() }, "the observer follows")
+	etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == next.Token() }, "the observer follows")
 }

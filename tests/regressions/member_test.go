@@ -25,7 +25,7 @@ func TestRegression11_OneMemberOfThree(t *testing.T) {
 	t.Parallel()
 	const granted = 6 * time.Second // less than it takes gRPC to give up a silent connection
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 100 * time.Millisecond, Election: time.Second})
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	defer host.Mend()
 	outside := c.Client(t)
@@ -51,13 +51,13 @@ func TestRegression11_OneMemberOfThree(t *testing.T) {
 		require.True(t, tenure.Holds(0))
 		hole.Mend()
 	}
-	eventually(t, func() bool {
-		left, err := outside.TimeToLive(within(t), session.Lease())
+	etcdtest.Eventually(t, func() bool {
+		left, err := outside.TimeToLive(etcdtest.Context(t), session.Lease())
 		require.NoError(t, err)
 		return left.TTL < 0
 	}, "their lease is gone at etcd")
-	left, err := outside.TimeToLive(within(t), leader.session.ID())
+	left, err := outside.TimeToLive(etcdtest.Context(t), leader.session.ID())
 	require.NoError(t, err)
 	require.Positive(t, left.TTL, "ours lives")
-	require.NoError(t, tenure.Resign(within(t)))
+	require.NoError(t, tenure.Resign(etcdtest.Context(t)))
 }

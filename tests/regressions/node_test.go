@@ -87,7 +87,7 @@ func stand(t testing.TB, cli *clientv3.Client, name, id string, lead leadFunc, c
 func (n *node) end(t testing.TB) error {
 	t.Helper()
 	n.stop()
-	err := take(t, n.done, "the end of "+n.id)
+	err := etcdtest.Take(t, n.done, "the end of "+n.id)
 	n.done <- err
 	return err
 }
@@ -104,7 +104,7 @@ func quick(cfg *elector.Config) {
 // until waits for a status.
 func (n *node) until(t testing.TB, what string, want func(elector.Status) bool) elector.Status {
 	t.Helper()
-	s, err := n.Watch().NextWhere(within(t), want)
+	s, err := n.Watch().NextWhere(etcdtest.Context(t), want)
 	require.NoError(t, err, "%s is not %s, but %v", n.id, what, n.Status())
 	return s
 }
@@ -128,7 +128,7 @@ func (n *node) follows(t testing.TB, leader *node, token eldest.Token) {
 func oneLeads(t testing.TB, nodes []*node, when ...string) (leader int, took time.Duration) {
 	t.Helper()
 	begin := time.Now()
-	eventually(t, func() bool {
+	etcdtest.Eventually(t, func() bool {
 		leader = -1
 		var token eldest.Token
 		for i, n := range nodes {
@@ -262,11 +262,11 @@ func goroutines(t testing.TB, election string) (ours, clients int) {
 func leasesOf(t testing.TB, c *etcdtest.Cluster, ttl time.Duration) int {
 	t.Helper()
 	cli := c.Client(t)
-	all, err := cli.Leases(within(t))
+	all, err := cli.Leases(etcdtest.Context(t))
 	require.NoError(t, err)
 	n := 0
 	for _, l := range all.Leases {
-		left, err := cli.TimeToLive(within(t), l.ID)
+		left, err := cli.TimeToLive(etcdtest.Context(t), l.ID)
 		require.NoError(t, err)
 		if left.TTL > 0 && time.Duration(left.GrantedTTL)*time.Second == ttl {
 			n++

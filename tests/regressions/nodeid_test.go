@@ -38,7 +38,7 @@ func (w *twin) giveUp(t *testing.T) {
 	t.Helper()
 	w.host.Cut()
 	w.enough <- struct{}{}
-	eventually(t, func() bool { return w.log.says("lease left to expire") }, "the farewell is given up")
+	etcdtest.Eventually(t, func() bool { return w.log.says("lease left to expire") }, "the farewell is given up")
 }
 
 const sameID = "WARN another process, or an earlier life of this one, has this node ID"
@@ -50,23 +50,23 @@ const sameID = "WARN another process, or an earlier life of this one, has this n
 func TestRegression50_TwoProcessesWithOneNodeID(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	first := startTwin(t, c, name)
-	l := take(t, first.won, "the first one's win")
+	l := etcdtest.Take(t, first.won, "the first one's win")
 	second := startTwin(t, c, name)
-	eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "both are in the queue")
+	etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "both are in the queue")
 	require.Equal(t, l.Key(), queueOf(t, c, name)[0], "its key was removed by the other one")
 	require.NoError(t, l.Err())
-	eventually(t, func() bool { return second.log.says(sameID) }, "the one that starts later is warned")
+	etcdtest.Eventually(t, func() bool { return second.log.says(sameID) }, "the one that starts later is warned")
 	for _, pair := range [][2]*twin{{first, second}, {second, first}} {
 		leads, waits := pair[0], pair[1]
 		leads.giveUp(t)
 		left := queueOf(t, c, name)
 		require.Len(t, left, 2, "INVALID: nothing was left")
 		leads.host.Mend()
-		next := take(t, waits.won, "the other one's win")
+		next := etcdtest.Take(t, waits.won, "the other one's win")
 		require.Equal(t, left[1], next.Key())
-		eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "both are in the queue")
+		etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "both are in the queue")
 		require.Equal(t, next.Key(), queueOf(t, c, name)[0], "its key was removed by the other one")
 		require.NoError(t, next.Err())
 	}
@@ -81,22 +81,22 @@ func TestRegression50_TwoProcessesWithOneNodeID(t *testing.T) {
 func TestRegression50_TakenOverOnce(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	takeOver := func(cfg *elector.Config) { cfg.TakeOver = true }
 	first := startTwin(t, c, name, takeOver)
-	old := take(t, first.won, "the first one's win")
+	old := etcdtest.Take(t, first.won, "the first one's win")
 	first.host.Cut()
 	begin := time.Now()
 	second := startTwin(t, c, name, takeOver)
-	l := take(t, second.won, "the second one's win")
+	l := etcdtest.Take(t, second.won, "the second one's win")
 	require.Less(t, time.Since(begin), quiet/2, "it waited for the other one's lease")
 	require.Equal(t, []string{l.Key()}, queueOf(t, c, name))
 	require.Greater(t, l.Token(), old.Token())
 
 	first.giveUp(t)
 	first.host.Mend()
-	eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the first one is in the queue again")
+	etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the first one is in the queue again")
 	require.Equal(t, l.Key(), queueOf(t, c, name)[0], "its predecessor removed its key")
 	require.NoError(t, l.Err())
-	eventually(t, func() bool { return first.log.says(sameID) }, "the first one is warned")
+	etcdtest.Eventually(t, func() bool { return first.log.says(sameID) }, "the first one is warned")
 }

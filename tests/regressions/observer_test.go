@@ -39,7 +39,7 @@ func view(t *testing.T, cli *clientv3.Client, name string) (*observe.Observer, *
 // until takes states until one fits; none of them may go back.
 func (v *viewer) until(what string, fits func(eldest.State) bool) eldest.State {
 	v.t.Helper()
-	ctx := within(v.t)
+	ctx := etcdtest.Context(v.t)
 	for {
 		s, err := v.sub.Next(ctx)
 		require.NoError(v.t, err, what)
@@ -75,7 +75,7 @@ func (v *viewer) leader(token eldest.Token) eldest.State {
 func TestRegression22_Observer(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	_, v := view(t, host.Client(t), name)
 	v.kind(eldest.Nobody)
@@ -86,7 +86,7 @@ func TestRegression22_Observer(t *testing.T) {
 		for _, p := range people {
 			leader := p.lead(t)
 			last = leader.Token()
-			require.NoError(t, leader.Resign(within(t)))
+			require.NoError(t, leader.Resign(etcdtest.Context(t)))
 		}
 	}
 	leader := people[0].lead(t)
@@ -97,7 +97,7 @@ func TestRegression22_Observer(t *testing.T) {
 	host.Refuse()
 	host.Reset()
 	busy(t, c)
-	require.NoError(t, leader.Resign(within(t)))
+	require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	leader = people[1].lead(t)
 	busy(t, c)
 	host.Mend()
@@ -106,7 +106,7 @@ func TestRegression22_Observer(t *testing.T) {
 	// A partition: unknown, not "nobody" and not the old leader.
 	host.Cut()
 	require.ErrorIs(t, v.kind(eldest.Unknown).Reason, eldest.ErrSilent)
-	require.NoError(t, leader.Resign(within(t)))
+	require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	host.Mend()
 	v.kind(eldest.Nobody)
 	v.leader(people[2].lead(t).Token())
@@ -122,7 +122,7 @@ func TestRegression22_Observer(t *testing.T) {
 func TestRegression22_SlowReader(t *testing.T) {
 	const updates, size = 10_000, 4096
 	c := etcdtest.Start(t, etcdtest.Config{})
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	p := join(t, c.Client(t), name)
 	leader := p.lead(t)
 	// Without rechecks, which may take an observer that lags behind for one that is deaf.
@@ -131,7 +131,7 @@ func TestRegression22_SlowReader(t *testing.T) {
 	isLast := func(s eldest.State) bool { return string(s.Leader.Value) == "the last one" }
 	quick := make(chan int, 1)
 	sub := o.Subscribe()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*patience) // so many updates take a busy machine its time
+	ctx, cancel := context.WithTimeout(context.Background(), 4*etcdtest.Patience) // so many updates take a busy machine its time
 	defer cancel()
 	go func() { // another reader, which keeps up as it can
 		for seen := 1; ; seen++ {
@@ -160,15 +160,15 @@ func TestRegression22_SlowReader(t *testing.T) {
 		})
 	}
 	writing.Wait()
-	require.NoError(t, leader.Proclaim(within(t), []byte("the last one")))
-	states := take(t, quick, "the last value")
+	require.NoError(t, leader.Proclaim(etcdtest.Context(t), []byte("the last one")))
+	states := etcdtest.Take(t, quick, "the last value")
 	var grown int64
 	// The leader watches its own key, and may have some of the updates to go through yet.
 	for begin := time.Now(); ; <-time.After(100 * time.Millisecond) {
 		runtime.GC()
 		runtime.ReadMemStats(&afterwards)
 		grown = int64(afterwards.HeapAlloc) - int64(before.HeapAlloc)
-		if grown < int64(updates*size/4) || time.Since(begin) > patience/4 {
+		if grown < int64(updates*size/4) || time.Since(begin) > etcdtest.Patience/4 {
 			break
 		}
 	}
@@ -191,17 +191,17 @@ func TestRegression22_SlowReader(t *testing.T) {
 func TestRegression23_DeleteAndPutInOneBatch(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	cli := c.Client(t)
 	// Without rechecks, which would put right what the batches make wrong.
 	o, v := tiedViewer(t, c.Client(t), name, -1)
-	granted, err := cli.Grant(within(t), 60)
+	granted, err := cli.Grant(etcdtest.Context(t), 60)
 	require.NoError(t, err)
 	// Keys that are put by hand: a candidate cannot do two things in one revision.
 	const batches = 300
 	key := func(i int) string { return keys.Candidate(name, int64(granted.ID)+int64(i)) }
 	put := func(i int) clientv3.Op { return clientv3.OpPut(key(i), "", clientv3.WithLease(granted.ID)) }
-	resp, err := cli.Txn(within(t)).Then(put(0)).Commit()
+	resp, err := cli.Txn(etcdtest.Context(t)).Then(put(0)).Commit()
 	require.NoError(t, err)
 	v.leader(eldest.Token(resp.Header.Revision))
 	// A reader that does nothing but look, so that no state passes unseen.
@@ -210,7 +210,7 @@ func TestRegression23_DeleteAndPutInOneBatch(t *testing.T) {
 	go func() {
 		defer close(looking)
 		var last eldest.State
-		for begin := time.Now(); last.Leader.Key != key(batches) && time.Since(begin) < 4*patience; {
+		for begin := time.Now(); last.Leader.Key != key(batches) && time.Since(begin) < 4*etcdtest.Patience; {
 			if s := o.State(); s.Kind != last.Kind || s.Revision != last.Revision {
 				states = append(states, s)
 				last = s
@@ -222,7 +222,7 @@ func TestRegression23_DeleteAndPutInOneBatch(t *testing.T) {
 		if i%2 == 1 {
 			ops[0], ops[1] = ops[1], ops[0]
 		}
-		_, err = cli.Txn(within(t)).Then(ops...).Commit()
+		_, err = cli.Txn(etcdtest.Context(t)).Then(ops...).Commit()
 		require.NoError(t, err)
 	}
 	<-looking
@@ -236,7 +236,7 @@ func TestRegression23_DeleteAndPutInOneBatch(t *testing.T) {
 		}
 		checked[s.Revision] = true
 		first := append(clientv3.WithFirstCreate(), clientv3.WithRange(end), clientv3.WithRev(s.Revision))
-		was, err := cli.Get(within(t), begin, first...)
+		was, err := cli.Get(etcdtest.Context(t), begin, first...)
 		require.NoError(t, err)
 		require.Len(t, was.Kvs, 1)
 		require.Equal(t, string(was.Kvs[0].Key), s.Leader.Key, "reported at revision %d", s.Revision)

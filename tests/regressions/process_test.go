@@ -28,7 +28,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 func TestRegression10_StoppedPastTheTTL(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	leader := startChild(t, order{Endpoints: host.Endpoints(), Election: name, TTL: 3 * time.Second})
 	waiter := join(t, c.Client(t), name)
@@ -37,11 +37,11 @@ func TestRegression10_StoppedPastTheTTL(t *testing.T) {
 	// A reply to a renewal is on its way, and in the network, when it is stopped.
 	host.Hold(etcdtest.Outbound)
 	held := host.Stats().Held.Outbound
-	eventually(t, func() bool { return host.Stats().Held.Outbound > held }, "a reply is held")
+	etcdtest.Eventually(t, func() bool { return host.Stats().Held.Outbound > held }, "a reply is held")
 	leader.stop()
 	passed := host.Stats().Passed.Outbound
 	host.Mend() // now it waits in the buffers of a process that does not run
-	eventually(t, func() bool { return host.Stats().Passed.Outbound > passed }, "the reply is delivered")
+	etcdtest.Eventually(t, func() bool { return host.Stats().Passed.Outbound > passed }, "the reply is delivered")
 	// What came after it is still under way, above all that the key is gone.
 	host.Hold(etcdtest.Outbound)
 	t.Cleanup(host.Mend)
@@ -70,7 +70,7 @@ func TestRegression10_StoppedPastTheTTL(t *testing.T) {
 func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	leader := startChild(t, order{Endpoints: host.Endpoints(), Election: name, TTL: 4 * time.Second})
 	waiter := join(t, c.Client(t), name)
@@ -81,10 +81,10 @@ func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 	leader.tell("unguarded " + unguarded)
 	leader.await("sending")
 	leader.await("sending")
-	eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the writes are on their way")
+	etcdtest.Eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the writes are on their way")
 	leader.stop()
 	next := wins(t, result)
-	_, err := next.KV().Put(within(t), "new-"+name, "new")
+	_, err := next.KV().Put(etcdtest.Context(t), "new-"+name, "new")
 	require.NoError(t, err)
 	host.Mend()
 	leader.cont()
@@ -96,7 +96,7 @@ func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 	require.Empty(t, wrote[unguarded].Error, "the stage: the unguarded write is applied")
 	require.Contains(t, wrote[guarded].Error, eldest.ErrDeposed.Error(), "the guarded write of a former leader")
 	read := func(key string) int64 {
-		resp, err := c.Client(t).Get(within(t), key)
+		resp, err := c.Client(t).Get(etcdtest.Context(t), key)
 		require.NoError(t, err)
 		return resp.Count
 	}
@@ -114,13 +114,13 @@ func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 func TestRegression19_ResumeAfterRestart(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	old := startChild(t, order{Endpoints: c.Endpoints(), Election: name, TTL: 20 * time.Second})
 	behind := join(t, c.Client(t), name).queue(t)
 	require.NoError(t, old.cmd.Process.Kill())
 
 	cli := c.Client(t)
-	s, err := lease.Resume(within(t), lease.Config{Lease: cli}, clientv3.LeaseID(old.leading.Lease))
+	s, err := lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli}, clientv3.LeaseID(old.leading.Lease))
 	require.NoError(t, err)
 	require.EqualValues(t, old.leading.Lease, s.ID(), "it is another lease")
 	require.Equal(t, 20*time.Second, s.TTL())
@@ -128,18 +128,18 @@ func TestRegression19_ResumeAfterRestart(t *testing.T) {
 	l := p.lead(t)
 	require.Equal(t, old.leading.Key, l.Key())
 	require.EqualValues(t, old.leading.Token, l.Token())
-	require.True(t, take(t, p.registered, "its registration").Adopted)
+	require.True(t, etcdtest.Take(t, p.registered, "its registration").Adopted)
 	require.True(t, l.Holds(time.Second))
 	require.Empty(t, behind)
 
 	// The same within one process: abandoned, not closed.
 	s.Abandon()
-	take(t, l.Done(), "the end of the tenure on this side")
-	s, err = lease.Resume(within(t), lease.Config{Lease: cli}, s.ID())
+	etcdtest.Take(t, l.Done(), "the end of the tenure on this side")
+	s, err = lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli}, s.ID())
 	require.NoError(t, err)
 	again := join(t, cli, name, onSession(s)).lead(t)
 	require.Equal(t, l.Token(), again.Token())
-	require.NoError(t, again.Resign(within(t)))
+	require.NoError(t, again.Resign(etcdtest.Context(t)))
 	wins(t, behind)
 }
 
@@ -148,12 +148,12 @@ func TestRegression19_ResumeAfterRestart(t *testing.T) {
 func TestRegression19_ResumeADeadLease(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	cli := c.Client(t)
 	p := join(t, cli, name)
 	token := p.lead(t).Token()
-	require.NoError(t, p.session.Close(within(t)))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	require.NoError(t, p.session.Close(etcdtest.Context(t)))
+	ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 	defer cancel()
 	s, err := lease.Resume(ctx, lease.Config{Lease: cli}, p.session.ID())
 	require.ErrorIs(t, err, eldest.ErrSessionLost, "a lease that is gone was resumed")

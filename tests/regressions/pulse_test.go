@@ -24,7 +24,7 @@ import (
 func TestRegression36_StuckApplicationWithAPulse(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	const within, life = 2 * time.Second, 6 * time.Second
 	pulse := lease.NewPulse(within)
 	var stuck atomic.Bool
@@ -41,14 +41,14 @@ func TestRegression36_StuckApplicationWithAPulse(t *testing.T) {
 		}
 		return nil
 	}, lasting(life), func(cfg *elector.Config) { cfg.Session.Pulse = pulse })
-	l := take(t, n.won, "the win")
+	l := etcdtest.Take(t, n.won, "the win")
 	next := stand(t, c.Client(t), name, "next", untilTheEnd)
 	next.follows(t, n, l.Token())
 	// It works for longer than a lease lives, and nothing happens to it.
-	never(t, func() bool { return l.Err() != nil }, within+life, "it was lost beside a function that makes progress")
+	etcdtest.Never(t, func() bool { return l.Err() != nil }, within+life, "it was lost beside a function that makes progress")
 
 	stuck.Store(true)
-	second := take(t, next.won, "the successor's win")
+	second := etcdtest.Take(t, next.won, "the successor's win")
 	require.ErrorIs(t, l.Err(), eldest.ErrUnresponsive)
 	require.ErrorIs(t, l.Err(), eldest.ErrSessionLost)
 	stuck.Store(false)
@@ -61,5 +61,5 @@ func TestRegression36_StuckApplicationWithAPulse(t *testing.T) {
 	}()
 	n.follows(t, next, second.Token())
 	_ = next.end(t)
-	require.Greater(t, take(t, n.won, "its second win").Token(), second.Token())
+	require.Greater(t, etcdtest.Take(t, n.won, "its second win").Token(), second.Token())
 }

@@ -31,23 +31,28 @@ import (
 func TestRegression15_ReelectedWithTheSameValue(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	p := join(t, c.Client(t), name, func(_ *lease.Config, e *election.Config) { e.Value = []byte("same") })
 	first := p.lead(t)
-	require.NoError(t, first.Resign(within(t)))
+	require.NoError(t, first.Resign(etcdtest.Context(t)))
 	second := p.lead(t)
 	require.Equal(t, first.Key(), second.Key())
 	require.Greater(t, second.Token(), first.Token())
 	late := first.Guard()
+	_, err := late.KV(p.client).Put(etcdtest.Context(t), "data-"+name, "late")
+	require.ErrorIs(t, err, eldest.ErrResigned, "refused on this side")
 	late.Alive = nil // as if nothing were known on this side
-	_, err := late.KV(p.client).Put(within(t), "data-"+name, "late")
+	_, err = late.KV(p.client).Put(etcdtest.Context(t), "data-"+name, "late")
 	var refused *txn.GuardError
 	require.ErrorAs(t, err, &refused, "late work of the former tenure")
 	require.Equal(t, first.Token(), refused.Wanted)
 	require.Equal(t, second.Token(), refused.Found)
-	_, err = second.KV().Put(within(t), "data-"+name, "new")
+	data, err := p.client.Get(etcdtest.Context(t), "data-"+name)
 	require.NoError(t, err)
-	require.ErrorIs(t, first.Resign(within(t)), nil)
+	require.Empty(t, data.Kvs)
+	_, err = second.KV().Put(etcdtest.Context(t), "data-"+name, "new")
+	require.NoError(t, err)
+	require.ErrorIs(t, first.Resign(etcdtest.Context(t)), nil)
 	require.NoError(t, second.Err(), "resigning the old tenure again ended the new one")
 }
 
@@ -62,7 +67,7 @@ func TestRegression16_HandoverIsPrompt(t *testing.T) {
 	c := etcdtest.Shared(t)
 	for _, writes := range []bool{false, true} {
 		t.Run(map[bool]string{false: "right after queueing", true: "300 writes a second"}[writes], func(t *testing.T) {
-			name := electionOf(t)
+			name := etcdtest.Election(t)
 			if writes {
 				ctx, cancel := context.WithCancel(context.Background())
 				var writing sync.WaitGroup
@@ -87,13 +92,13 @@ func TestRegression16_HandoverIsPrompt(t *testing.T) {
 				leader := a.lead(t)
 				result := b.queue(t)
 				if writes {
-					take(t, b.waiting, "its wait")
+					etcdtest.Take(t, b.waiting, "its wait")
 				}
 				begin := time.Now()
-				require.NoError(t, leader.Resign(within(t)))
+				require.NoError(t, leader.Resign(etcdtest.Context(t)))
 				next := wins(t, result)
 				took = append(took, next.at.Sub(begin))
-				require.NoError(t, next.Resign(within(t)))
+				require.NoError(t, next.Resign(etcdtest.Context(t)))
 			}
 			for _, call := range rec.Calls("Watch") {
 				create := call.Request.(*etcdserverpb.WatchRequest).GetCreateRequest()
@@ -118,13 +123,13 @@ func handedOver(t *testing.T, from, to *clientv3.Client, key string) func() time
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	events := to.Watch(ctx, key, clientv3.WithCreatedNotify())
-	take(t, events, "the watch")
+	etcdtest.Take(t, events, "the watch")
 	return func() time.Duration {
 		begin := time.Now()
-		_, err := from.Put(within(t), key, "")
+		_, err := from.Put(etcdtest.Context(t), key, "")
 		require.NoError(t, err)
-		take(t, events, "the event")
-		_, err = to.Get(within(t), key)
+		etcdtest.Take(t, events, "the event")
+		_, err = to.Get(etcdtest.Context(t), key)
 		require.NoError(t, err)
 		return time.Since(begin)
 	}
@@ -137,7 +142,7 @@ func handedOver(t *testing.T, from, to *clientv3.Client, key string) func() time
 func TestRegression17_NestedAndNeighbouringNames(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	base := electionOf(t)
+	base := etcdtest.Election(t)
 	for _, bad := range []string{base + "/", base + "/a", "/" + base, "/", ""} {
 		require.ErrorIs(t, keys.Check(bad), eldest.ErrInvalid, "%q", bad)
 	}
@@ -148,7 +153,7 @@ func TestRegression17_NestedAndNeighbouringNames(t *testing.T) {
 	tenures := map[string]*election.Leadership{}
 	for _, name := range names {
 		p := join(t, c.Client(t), name)
-		l, err := p.candidate.Try(within(t))
+		l, err := p.candidate.Try(etcdtest.Context(t))
 		require.NoError(t, err, "%q waits behind another election", name)
 		tenures[name] = l
 	}
@@ -166,11 +171,11 @@ func TestRegression17_NestedAndNeighbouringNames(t *testing.T) {
 	o.Close()
 	nested := join(t, cli, "a", func(_ *lease.Config, e *election.Config) { e.KV, e.Watcher = kv, watcher })
 	inside := nested.lead(t)
-	require.NoError(t, tenures[base].Resign(within(t)))
+	require.NoError(t, tenures[base].Resign(etcdtest.Context(t)))
 	p := join(t, c.Client(t), base)
 	again := p.lead(t)
 	require.NoError(t, inside.Err())
-	require.Equal(t, base+"/"+inside.Key(), take(t, p.foreign, "the report of a foreign key").Key)
+	require.Equal(t, base+"/"+inside.Key(), etcdtest.Take(t, p.foreign, "the report of a foreign key").Key)
 	require.NoError(t, again.Err())
 }
 
@@ -182,39 +187,39 @@ func TestRegression18_ForeignKey(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
 	for _, rest := range []string{"", "by-hand", "00ff", "FF", "-1", "ffffffffffffffffff", "a/b", "\x00\xff"} {
+		name := etcdtest.Election(t)
 		t.Run(fmt.Sprintf("%q", rest), func(t *testing.T) {
 			t.Parallel()
-			name := fmt.Sprintf("TestRegression18-%x-%d", rest, elections.Add(1))
 			key := keys.Prefix(name) + rest
 			cli := c.Client(t)
-			_, err := cli.Put(within(t), key, "by hand")
+			_, err := cli.Put(etcdtest.Context(t), key, "by hand")
 			require.NoError(t, err)
 			told := make(chan string, 64)
 			o, err := observe.New(observe.Config{Election: name, KV: cli, Watcher: cli, Foreign: func(key string) { told <- key }})
 			require.NoError(t, err)
 			t.Cleanup(o.Close)
-			require.Equal(t, key, take(t, told, "the observer's report"))
-			eventually(t, func() bool { return o.State().Kind == eldest.Nobody }, "nobody leads")
+			require.Equal(t, key, etcdtest.Take(t, told, "the observer's report"))
+			etcdtest.Eventually(t, func() bool { return o.State().Kind == eldest.Nobody }, "nobody leads")
 
 			a, b := join(t, c.Client(t), name), join(t, c.Client(t), name)
 			leader := a.lead(t)
-			require.Equal(t, key, take(t, a.foreign, "the candidate's report").Key)
+			require.Equal(t, key, etcdtest.Take(t, a.foreign, "the candidate's report").Key)
 			result := b.queue(t)
-			require.Equal(t, a.candidate.Key(), take(t, b.waiting, "its predecessor").Predecessor.Key)
-			eventually(t, func() bool { return o.State().Leader.Token == leader.Token() }, "the observer sees the leader")
+			require.Equal(t, a.candidate.Key(), etcdtest.Take(t, b.waiting, "its predecessor").Predecessor.Key)
+			etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == leader.Token() }, "the observer sees the leader")
 			require.Len(t, queueOf(t, c, name), 2)
 			// Another one comes meanwhile.
-			_, err = cli.Put(within(t), keys.Prefix(name)+"second", "")
+			_, err = cli.Put(etcdtest.Context(t), keys.Prefix(name)+"second", "")
 			require.NoError(t, err)
-			require.NoError(t, leader.Resign(within(t)))
+			require.NoError(t, leader.Resign(etcdtest.Context(t)))
 			next := wins(t, result)
-			require.NoError(t, next.Resign(within(t)))
-			alone, err := a.candidate.Try(within(t))
+			require.NoError(t, next.Resign(etcdtest.Context(t)))
+			alone, err := a.candidate.Try(etcdtest.Context(t))
 			require.NoError(t, err)
-			require.NoError(t, alone.Resign(within(t)))
-			_, err = observe.LeaderOf(within(t), cli, name)
+			require.NoError(t, alone.Resign(etcdtest.Context(t)))
+			_, err = observe.LeaderOf(etcdtest.Context(t), cli, name)
 			require.ErrorIs(t, err, eldest.ErrNoLeader)
-			resp, err := cli.Get(within(t), key)
+			resp, err := cli.Get(etcdtest.Context(t), key)
 			require.NoError(t, err)
 			require.Len(t, resp.Kvs, 1, "somebody else's key was removed")
 		})
@@ -229,12 +234,12 @@ func TestRegression18_ForeignKey(t *testing.T) {
 func TestRegression38_Values(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	var rec etcdtest.Recorder
 	cli := c.Client(t, rec.Attach)
 	value := []byte("\x00\xff\xfe nul and more \x00\r\n")
 	want := slices.Clone(value)
-	p := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Value, e.Timeout = value, patience })
+	p := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Value, e.Timeout = value, etcdtest.Patience })
 	value[0] = 'x' // the candidate has a copy
 	o, err := observe.New(observe.Config{Election: name, KV: c.Client(t), Watcher: c.Client(t)})
 	require.NoError(t, err)
@@ -242,27 +247,36 @@ func TestRegression38_Values(t *testing.T) {
 	leader := p.lead(t)
 	same := func(want []byte) {
 		t.Helper()
-		now, err := observe.LeaderOf(within(t), cli, name)
+		now, err := observe.LeaderOf(etcdtest.Context(t), cli, name)
 		require.NoError(t, err)
 		require.Equal(t, want, now.Value, "the bytes of the leader's value")
-		eventually(t, func() bool { return slices.Equal(o.State().Leader.Value, want) }, "the observer has the bytes")
+		etcdtest.Eventually(t, func() bool { return slices.Equal(o.State().Leader.Value, want) }, "the observer has the bytes")
 	}
 	same(want)
 	largest := make([]byte, election.MaxValue)
 	for i := range largest {
 		largest[i] = byte(i)
 	}
-	require.NoError(t, leader.Proclaim(within(t), largest))
+	require.NoError(t, leader.Proclaim(etcdtest.Context(t), largest))
 	same(largest)
 	rec.Reset()
 	for what, err := range map[string]error{
-		"proclaim as leader":    leader.Proclaim(within(t), append(largest, 0)),
-		"proclaim as candidate": p.candidate.Proclaim(within(t), append(largest, 0)),
+		"proclaim as leader":    leader.Proclaim(etcdtest.Context(t), append(largest, 0)),
+		"proclaim as candidate": p.candidate.Proclaim(etcdtest.Context(t), append(largest, 0)),
 	} {
 		require.ErrorIs(t, err, eldest.ErrInvalid, what)
 	}
 	require.Zero(t, rec.Count("Txn", "Put"), "it was sent")
 	same(largest)
-	require.NoError(t, leader.Proclaim(within(t), []byte{}))
+	for _, short := range [][]byte{{0}, {0xff, 0, 0xff, 0xfe}, []byte("\xc3\x28 \x80")} {
+		require.NoError(t, leader.Proclaim(etcdtest.Context(t), short))
+		same(short)
+	}
+	for _, none := range [][]byte{{}, nil} {
+		require.NoError(t, leader.Proclaim(etcdtest.Context(t), none))
+		now, err := observe.LeaderOf(etcdtest.Context(t), cli, name)
+		require.NoError(t, err)
+		require.Empty(t, now.Value)
+	}
 	require.NoError(t, leader.Err())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
 )
@@ -36,8 +37,8 @@ func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			c := three(t)
-			name := electionOf(t)
-			require.NoError(t, c.MoveLeader(within(t), scene.stopped[0]))
+			name := etcdtest.Election(t)
+			require.NoError(t, c.MoveLeader(etcdtest.Context(t), scene.stopped[0]))
 			elsewhere := c.Host(t, 0, 2)
 			first, second := join(t, elsewhere.Client(t), name), join(t, elsewhere.Client(t), name)
 			leader := first.lead(t)
@@ -46,12 +47,12 @@ func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 			cli := c.ClientTo(t, tied)
 			last := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Recheck = scene.recheck })
 			result := last.queue(t)
-			require.Equal(t, second.candidate.Key(), take(t, last.waiting, "its wait").Predecessor.Key)
+			require.Equal(t, second.candidate.Key(), etcdtest.Take(t, last.waiting, "its wait").Predecessor.Key)
 			o, v := tiedViewer(t, cli, name, scene.recheck)
 			v.leader(leader.Token())
 			_, their := theirs(t, cli, name, 60)
-			told := their.Observe(within(t))
-			require.Equal(t, leader.Key(), string(take(t, told, "what etcd's package sees").Kvs[0].Key))
+			told := their.Observe(etcdtest.Context(t))
+			require.Equal(t, leader.Key(), string(etcdtest.Take(t, told, "what etcd's package sees").Kvs[0].Key))
 
 			t.Cleanup(func() { // whoever leaves must not wait for them
 				for _, i := range scene.stopped {
@@ -62,7 +63,7 @@ func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 			t.Logf("unknown: %v", v.kind(eldest.Unknown).Reason)
 			require.Zero(t, o.State().Leader, "a leader beside \"I do not know\"")
 			if scene.meanwhile { // somebody else leads, and it cannot hear of that
-				require.NoError(t, leader.Resign(within(t)))
+				require.NoError(t, leader.Resign(etcdtest.Context(t)))
 				leader = wins(t, queued).Leadership
 				require.Equal(t, eldest.Unknown, o.State().Kind)
 			}
@@ -76,10 +77,10 @@ func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 			v.leader(leader.Token())
 			require.Empty(t, result)
 			if !scene.meanwhile {
-				require.NoError(t, leader.Resign(within(t)))
+				require.NoError(t, leader.Resign(etcdtest.Context(t)))
 				leader = wins(t, queued).Leadership
 			}
-			require.NoError(t, leader.Resign(within(t)))
+			require.NoError(t, leader.Resign(etcdtest.Context(t)))
 			v.leader(wins(t, result).Token())
 		})
 	}

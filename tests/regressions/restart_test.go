@@ -73,7 +73,7 @@ func beNode(o order, cli *clientv3.Client, mark stopMark, say func(report)) {
 func TestRegression10_StatusOfAStoppedLeader(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	host := c.Host(t)
 	old := startChild(t, order{Endpoints: host.Endpoints(), Election: name, TTL: 8 * time.Second, Node: "old"})
 	next := stand(t, c.Client(t), name, "next", untilTheEnd)
@@ -84,7 +84,7 @@ func TestRegression10_StatusOfAStoppedLeader(t *testing.T) {
 	old.tell("look after the pause")
 	old.await("ready")
 	old.stop()
-	l := take(t, next.won, "the successor's win")
+	l := etcdtest.Take(t, next.won, "the successor's win")
 	// It shall not hear of that before it looks.
 	host.Hold(etcdtest.Outbound)
 	t.Cleanup(host.Mend)
@@ -92,7 +92,7 @@ func TestRegression10_StatusOfAStoppedLeader(t *testing.T) {
 	require.Equal(t, elector.Neither.String(), old.await("resumed").Role)
 	host.Mend()
 	for begin, follows := time.Now(), false; !follows; {
-		require.Less(t, time.Since(begin), patience, "it does not follow the successor")
+		require.Less(t, time.Since(begin), etcdtest.Patience, "it does not follow the successor")
 		old.tell("look")
 		r := old.await("looked")
 		require.NotEqual(t, elector.Leading.String(), r.Role)
@@ -110,17 +110,17 @@ func TestRegression10_StatusOfAStoppedLeader(t *testing.T) {
 func TestRegression19_KilledNodeStartsAgain(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	child := startChild(t, order{Endpoints: c.Endpoints(), Election: name, TTL: time.Minute, Node: "killed"})
 	waits := stand(t, c.Client(t), name, "waits", untilTheEnd)
 	waits.becomes(t, elector.Following)
 	require.NoError(t, child.cmd.Process.Kill())
 	begin := time.Now()
 	again := stand(t, c.Client(t), name, "killed", untilTheEnd, lasting(time.Minute), func(cfg *elector.Config) { cfg.TakeOver = true })
-	l := take(t, waits.won, "the waiter's win")
+	l := etcdtest.Take(t, waits.won, "the waiter's win")
 	again.follows(t, waits, l.Token())
 	require.Less(t, time.Since(begin), 30*time.Second, "it waited for the old life's lease")
 	require.Greater(t, int64(l.Token()), child.leading.Token)
-	eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the two of them, and no ghost")
+	etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the two of them, and no ghost")
 	require.NoError(t, l.Err())
 }

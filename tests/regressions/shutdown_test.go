@@ -28,9 +28,9 @@ var errNone = errors.New("no clients yet")
 func TestRegression35_ShutdownOfANodeThatNeverLed(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	leader := stand(t, c.Client(t), name, "leader", untilTheEnd, lasting(time.Minute))
-	l := take(t, leader.won, "the win")
+	l := etcdtest.Take(t, leader.won, "the win")
 	unmistakable := 43 * time.Second // no other lease has this TTL
 	type scene struct {
 		change func(*elector.Config)
@@ -52,7 +52,7 @@ func TestRegression35_ShutdownOfANodeThatNeverLed(t *testing.T) {
 					}
 				},
 				ready: func(n *node) {
-					eventually(t, func() bool { return n.rounds.Load() == 1 }, "it asks")
+					etcdtest.Eventually(t, func() bool { return n.rounds.Load() == 1 }, "it asks")
 				},
 			}
 		},
@@ -71,14 +71,14 @@ func TestRegression35_ShutdownOfANodeThatNeverLed(t *testing.T) {
 			return scene{
 				lease: true,
 				ready: func(*node) {
-					eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the request is held")
+					etcdtest.Eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the request is held")
 				},
 				undo: func(*node) { host.Mend() },
 			}
 		},
 		"while it registers": func(t *testing.T, host *etcdtest.Host) scene {
 			swallowed := host.SwallowNextReply(etcdtest.Containing(name + "/"))
-			return scene{ready: func(*node) { require.NoError(t, swallowed.Wait(within(t))) }}
+			return scene{ready: func(*node) { require.NoError(t, swallowed.Wait(etcdtest.Context(t))) }}
 		},
 	}
 	for what, set := range scenes {
@@ -86,7 +86,7 @@ func TestRegression35_ShutdownOfANodeThatNeverLed(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			host := c.Host(t)
 			cli := host.Client(t)
-			_, err := cli.Get(within(t), "connected")
+			_, err := cli.Get(etcdtest.Context(t), "connected")
 			require.NoError(t, err)
 			s := set(t, host)
 			if s.lease {
@@ -105,7 +105,7 @@ func TestRegression35_ShutdownOfANodeThatNeverLed(t *testing.T) {
 			require.Equal(t, elector.Neither, n.Status().Role())
 			if s.undo != nil {
 				s.undo(n)
-				_, err = cli.Get(within(t), "what was held has arrived")
+				_, err = cli.Get(etcdtest.Context(t), "what was held has arrived")
 				require.NoError(t, err)
 			}
 			require.Equal(t, []string{l.Key()}, queueOf(t, c, name), "a key is left")
@@ -142,21 +142,21 @@ func (g gated) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv
 func TestRegression36_StuckApplication(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	const life = 5 * time.Second
 	var stuck atomic.Bool
 	cli := c.Client(t)
 	n := stand(t, cli, name, "n", untilTheEnd, lasting(life), func(cfg *elector.Config) {
 		cfg.Source = elector.Always(elector.Clients{KV: cli, Watcher: cli, Lease: gated{cli, &stuck}, Majority: cli})
 	})
-	l := take(t, n.won, "the win")
+	l := etcdtest.Take(t, n.won, "the win")
 	next := stand(t, c.Client(t), name, "next", untilTheEnd)
 	next.follows(t, n, l.Token())
 	stuck.Store(true)
 	<-time.After(life) // after which nothing can be certain that was not renewed
 	require.Error(t, l.Err(), "it leads for longer than its lease")
-	take(t, l.Done(), "the end of the tenure")
-	second := take(t, next.won, "the successor's win")
+	etcdtest.Take(t, l.Done(), "the end of the tenure")
+	second := etcdtest.Take(t, next.won, "the successor's win")
 	stuck.Store(false)
 	n.follows(t, next, second.Token())
 }
@@ -167,7 +167,7 @@ func TestRegression36_StuckApplication(t *testing.T) {
 func TestRegression36_StuckSession(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	name := electionOf(t)
+	name := etcdtest.Election(t)
 	var stuck atomic.Bool
 	var rec etcdtest.Recorder
 	cli := c.Client(t, rec.Attach)
@@ -178,16 +178,16 @@ func TestRegression36_StuckSession(t *testing.T) {
 	})
 	leader := p.lead(t)
 	next := join(t, c.Client(t), name).queue(t)
-	eventually(t, func() bool { return rec.Count("LeaseKeepAlive") > 2 }, "renewals, while it lives")
-	eventually(t, func() bool { return p.session.Status().State == lease.Alive }, "no renewal is overdue")
+	etcdtest.Eventually(t, func() bool { return rec.Count("LeaseKeepAlive") > 2 }, "renewals, while it lives")
+	etcdtest.Eventually(t, func() bool { return p.session.Status().State == lease.Alive }, "no renewal is overdue")
 	require.NoError(t, leader.Err())
 
 	stuck.Store(true)
-	for !errors.Is(take(t, jeopardy, "the gate's refusal").Err, errStuck) {
+	for !errors.Is(etcdtest.Take(t, jeopardy, "the gate's refusal").Err, errStuck) {
 		continue // a renewal was late before
 	}
 	renewals := rec.Count("LeaseKeepAlive")
-	take(t, leader.Done(), "the end of the tenure")
+	etcdtest.Take(t, leader.Done(), "the end of the tenure")
 	require.ErrorIs(t, leader.Err(), eldest.ErrSessionLost)
 	wins(t, next)
 	require.Equal(t, renewals, rec.Count("LeaseKeepAlive"), "it was renewed past the gate")

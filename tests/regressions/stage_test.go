@@ -3,8 +3,6 @@ package regressions
 import (
 	"context"
 	"fmt"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,17 +15,6 @@ import (
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
 )
-
-// patience is how long a test waits for what must happen, on a machine that is
-// busy with much else. Whoever runs tests that are to fail (tests/mutants) has less of
-// it, and says so by ELDEST_PATIENCE.
-var patience = func() time.Duration {
-	d, err := time.ParseDuration(environment("ELDEST_PATIENCE", "60s"))
-	if err != nil {
-		panic(err)
-	}
-	return d
-}()
 
 // atOnce is how soon something must happen that takes no waiting for anybody; it
 // leaves room for a machine that is busy, and none for a TTL. How soon it does where the
@@ -47,45 +34,6 @@ func inMilliseconds(t testing.TB, once func() time.Duration) {
 		}
 	}
 	require.Fail(t, "told too late, each time", "%v", took)
-}
-
-func within(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// never requires that something does not happen for a while. It asks on the test's own
-// goroutine: require.Never may leave a question behind that outlives the test's clients.
-func never(t testing.TB, condition func() bool, during time.Duration, what string) {
-	t.Helper()
-	over := time.NewTimer(during)
-	defer over.Stop()
-	rhythm := time.NewTicker(10 * time.Millisecond)
-	defer rhythm.Stop()
-	for {
-		require.False(t, condition(), what)
-		select {
-		case <-over.C:
-			return
-		case <-rhythm.C:
-		}
-	}
-}
-
-func eventually(t testing.TB, condition func() bool, what string, args ...any) {
-	t.Helper()
-	require.Eventuallyf(t, condition, patience, 2*time.Millisecond, what, args...)
-}
-
-// elections counts, so that a test that runs again on a shared cluster (go test -count)
-// does not meet what its first run left there on purpose.
-var elections atomic.Int64
-
-// electionOf is an election of the test's own.
-func electionOf(t testing.TB) string {
-	return fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), elections.Add(1))
 }
 
 // participant is what a program that takes part has.
@@ -134,7 +82,7 @@ func join(t testing.TB, cli *clientv3.Client, name string, changes ...change) *p
 	}
 	var err error
 	if e.Session == nil {
-		e.Session, err = lease.Open(within(t), l)
+		e.Session, err = lease.Open(etcdtest.Context(t), l)
 		require.NoError(t, err)
 	}
 	p.session = e.Session
@@ -147,7 +95,7 @@ func join(t testing.TB, cli *clientv3.Client, name string, changes ...change) *p
 // leave ends a participant in an orderly way. That it was deposed or cut off before
 // is the test's business.
 func (p *participant) leave() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 	defer cancel()
 	_ = p.candidate.Close(ctx)
 	_ = p.session.Close(ctx)
@@ -177,7 +125,7 @@ func (p *participant) campaign(ctx context.Context) <-chan outcome {
 // queue registers now and waits for the win in the background.
 func (p *participant) queue(t testing.TB) <-chan outcome {
 	t.Helper()
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	_, err := p.candidate.Register(ctx)
 	require.NoError(t, err, "its registration")
 	return after(func() (*election.Leadership, error) { return p.candidate.Await(ctx) })
@@ -186,27 +134,15 @@ func (p *participant) queue(t testing.TB) <-chan outcome {
 // lead campaigns and must win.
 func (p *participant) lead(t testing.TB) *election.Leadership {
 	t.Helper()
-	l, err := p.candidate.Campaign(within(t))
+	l, err := p.candidate.Campaign(etcdtest.Context(t))
 	require.NoError(t, err, "a campaign that must be won")
 	return l
-}
-
-// take waits for a value.
-func take[T any](t testing.TB, from <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(patience):
-		require.FailNow(t, "not in time: "+what)
-		panic("unreachable")
-	}
 }
 
 // wins waits for a campaign that must be won.
 func wins(t testing.TB, result <-chan outcome) outcome {
 	t.Helper()
-	o := take(t, result, "a win")
+	o := etcdtest.Take(t, result, "a win")
 	require.NoError(t, o.err, "a wait that must be won")
 	require.NotNil(t, o.Leadership)
 	return o
@@ -215,7 +151,7 @@ func wins(t testing.TB, result <-chan outcome) outcome {
 // fails waits for a campaign that must end without a win.
 func fails(t testing.TB, result <-chan outcome) outcome {
 	t.Helper()
-	o := take(t, result, "the end of a campaign")
+	o := etcdtest.Take(t, result, "the end of a campaign")
 	require.Error(t, o.err, "it won, and must not")
 	require.Nil(t, o.Leadership, "a Leadership beside an error")
 	return o
@@ -224,7 +160,7 @@ func fails(t testing.TB, result <-chan outcome) outcome {
 // queueOf reads the queue's keys in their order.
 func queueOf(t testing.TB, c *etcdtest.Cluster, name string) []string {
 	t.Helper()
-	entries, err := observe.Queue(within(t), c.Client(t), nil, name)
+	entries, err := observe.Queue(etcdtest.Context(t), c.Client(t), nil, name)
 	require.NoError(t, err)
 	line := []string{}
 	for _, e := range entries {

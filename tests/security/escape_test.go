@@ -35,7 +35,7 @@ func TestNamesStayInTheirRange(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	all := func() map[string]string {
 		t.Helper()
-		resp, err := cli.Get(within(t), "\x00", clientv3.WithFromKey())
+		resp, err := cli.Get(etcdtest.Context(t), "\x00", clientv3.WithFromKey())
 		require.NoError(t, err)
 		found := map[string]string{}
 		for _, kv := range resp.Kvs {
@@ -46,29 +46,29 @@ func TestNamesStayInTheirRange(t *testing.T) {
 	// One key just outside each end of each range, and a candidate of root's in each.
 	for _, name := range names {
 		for _, key := range []string{name, name + "0", name + ".", name + "/\xff\xff", "/" + name} {
-			_, err := cli.Put(within(t), key, "bystander")
+			_, err := cli.Put(etcdtest.Context(t), key, "bystander")
 			require.NoError(t, err)
 		}
 	}
 	before := all()
 	for _, name := range names {
-		session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: time.Minute})
+		session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: time.Minute})
 		require.NoError(t, err)
 		c, err := election.New(election.Config{Election: name, Session: session, KV: cli, Watcher: cli, Value: []byte(name)})
 		require.NoError(t, err, "%q", name)
-		l, err := c.Campaign(within(t))
+		l, err := c.Campaign(etcdtest.Context(t))
 		require.NoError(t, err, "%q", name)
 		during := all()
 		require.Len(t, during, len(before)+1, "%q", name)
 		require.Equal(t, name, during[keys.Candidate(name, int64(session.ID()))])
 		for _, other := range names {
-			queue, err := observe.Queue(within(t), cli, nil, other)
+			queue, err := observe.Queue(etcdtest.Context(t), cli, nil, other)
 			require.NoError(t, err)
 			require.Equal(t, other == name, len(queue) == 1, "%q is seen in the election %q", name, other)
 		}
-		require.NoError(t, l.Proclaim(within(t), []byte("news")))
-		require.NoError(t, c.Close(within(t)))
-		require.NoError(t, session.Close(within(t)))
+		require.NoError(t, l.Proclaim(etcdtest.Context(t), []byte("news")))
+		require.NoError(t, c.Close(etcdtest.Context(t)))
+		require.NoError(t, session.Close(etcdtest.Context(t)))
 		require.Equal(t, before, all(), "%q", name)
 		require.Equal(t, "eldest:///", resolver.Target(name)[:10])
 		require.NotContains(t, resolver.Target(name)[10:], "/")
@@ -79,9 +79,9 @@ func TestNamesStayInTheirRange(t *testing.T) {
 func TestNamesThatCouldEscapeAreRefused(t *testing.T) {
 	rec := &etcdtest.Recorder{}
 	cli := etcdtest.Shared(t).Client(t, rec.Attach)
-	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: time.Hour}) // nothing is renewed meanwhile
+	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: time.Hour}) // nothing is renewed meanwhile
 	require.NoError(t, err)
-	defer func() { require.NoError(t, session.Close(within(t))) }()
+	defer func() { require.NoError(t, session.Close(etcdtest.Context(t))) }()
 	rec.Reset()
 	for _, name := range refusedNames {
 		doors := map[string]func() error{
@@ -98,10 +98,10 @@ func TestNamesThatCouldEscapeAreRefused(t *testing.T) {
 				_, err := observe.New(observe.Config{Election: name, KV: cli, Watcher: cli})
 				return err
 			},
-			"leader": func() error { _, err := observe.LeaderOf(within(t), cli, name); return err },
-			"queue":  func() error { _, err := observe.Queue(within(t), cli, cli, name); return err },
+			"leader": func() error { _, err := observe.LeaderOf(etcdtest.Context(t), cli, name); return err },
+			"queue":  func() error { _, err := observe.Queue(etcdtest.Context(t), cli, cli, name); return err },
 			"evict": func() error {
-				return election.Evict(within(t), cli, name, eldest.Candidate{Key: name + "/1", Token: 1})
+				return election.Evict(etcdtest.Context(t), cli, name, eldest.Candidate{Key: name + "/1", Token: 1})
 			},
 		}
 		for door, open := range doors {
@@ -110,11 +110,11 @@ func TestNamesThatCouldEscapeAreRefused(t *testing.T) {
 	}
 	// Nor does an eviction reach a key of another election, or one that is no candidate's.
 	for _, key := range []string{"other/1", "svc", "svc/", "svc0/1", "svc/../other/1", "svc/1/2", "svc/zz", "\x00", ""} {
-		err := election.Evict(within(t), cli, svc, eldest.Candidate{Key: key, Token: 1})
+		err := election.Evict(etcdtest.Context(t), cli, svc, eldest.Candidate{Key: key, Token: 1})
 		require.ErrorIs(t, err, eldest.ErrInvalid, "%q", key)
 	}
 	require.Zero(t, rec.Count(), "something was sent")
-	_, err = observe.LeaderOf(within(t), cli, svc)
+	_, err = observe.LeaderOf(etcdtest.Context(t), cli, svc)
 	require.ErrorIs(t, err, eldest.ErrNoLeader)
 	require.Positive(t, rec.Count(), "INVALID: nothing is ever counted")
 }
@@ -124,15 +124,15 @@ func TestNamesThatCouldEscapeAreRefused(t *testing.T) {
 func TestValuesAndGuardsStayWhereTheyAre(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	const name = "values"
-	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: time.Minute})
+	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: time.Minute})
 	require.NoError(t, err)
 	c, err := election.New(election.Config{Election: name, Session: session, KV: cli, Watcher: cli})
 	require.NoError(t, err)
-	l, err := c.Campaign(within(t))
+	l, err := c.Campaign(etcdtest.Context(t))
 	require.NoError(t, err)
 	for _, value := range append([]string{"values/1", "other/1", "\x00\xff", strings.Repeat("\x00", 1<<16)}, names...) {
-		require.NoError(t, l.Proclaim(within(t), []byte(value)))
-		queue, err := observe.Queue(within(t), cli, nil, name)
+		require.NoError(t, l.Proclaim(etcdtest.Context(t), []byte(value)))
+		queue, err := observe.Queue(etcdtest.Context(t), cli, nil, name)
 		require.NoError(t, err)
 		require.Len(t, queue, 1)
 		require.Equal(t, value, string(queue[0].Value))
@@ -143,14 +143,14 @@ func TestValuesAndGuardsStayWhereTheyAre(t *testing.T) {
 		clientv3.OpDelete(begin, clientv3.WithRange(end)), clientv3.OpDelete("\x00", clientv3.WithFromKey()),
 		clientv3.OpDelete("", clientv3.WithPrefix()), clientv3.OpPut(begin+"1", "x"), clientv3.OpDelete("v", clientv3.WithPrefix()),
 	} {
-		_, err := l.KV().Do(within(t), op)
+		_, err := l.KV().Do(etcdtest.Context(t), op)
 		require.ErrorIs(t, err, eldest.ErrInvalid)
-		_, err = txn.Guard{Election: name, Key: l.Key(), Token: l.Token()}.Txn(within(t), cli).Then(clientv3.OpTxn(nil, nil, []clientv3.Op{op})).Commit()
+		_, err = txn.Guard{Election: name, Key: l.Key(), Token: l.Token()}.Txn(etcdtest.Context(t), cli).Then(clientv3.OpTxn(nil, nil, []clientv3.Op{op})).Commit()
 		require.ErrorIs(t, err, eldest.ErrInvalid)
 	}
 	require.True(t, l.Holds(0))
-	require.NoError(t, c.Close(within(t)))
-	require.NoError(t, session.Close(within(t)))
+	require.NoError(t, c.Close(etcdtest.Context(t)))
+	require.NoError(t, session.Close(etcdtest.Context(t)))
 }
 
 // The keys of a leader-elected store lie in no election's range and in no other store's,

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // memberEnv has the test binary be an etcd member; its value is a spec.
@@ -99,7 +101,7 @@ func startMember(t *testing.T, s spec) (endpoint string) {
 	case address, ok := <-ready:
 		require.True(t, ok, "the member has ended")
 		return "https://" + address
-	case <-time.After(patience):
+	case <-time.After(etcdtest.Patience):
 		require.FailNow(t, "the member is not ready")
 		return ""
 	}

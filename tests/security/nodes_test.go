@@ -23,6 +23,7 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -51,7 +52,7 @@ func (s *service) start(id string) {
 	s.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(s.t, err)
-	own := s.ca.issue(id, false)
+	own := s.ca.Issue(id)
 	cfg := curator.Config{
 		Elector: elector.Config{
 			Election: svc, NodeID: id, Source: elector.Always(elector.Client(s.client("node", id))),
@@ -59,14 +60,14 @@ func (s *service) start(id string) {
 		},
 		Listener: listener, Wait: 2 * time.Second,
 		ServerCredentials: credentials.NewTLS(&tls.Config{
-			Certificates: []tls.Certificate{own}, ClientCAs: s.ca.pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13,
+			Certificates: []tls.Certificate{own}, ClientCAs: s.ca.Pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS13,
 		}),
 		PeerCredentials: func(l elector.Leader) credentials.TransportCredentials {
-			secured := s.ca.client(own)
+			secured := s.ca.Client(own)
 			secured.ServerName = l.NodeID
 			return credentials.NewTLS(secured)
 		},
-		VerifyHop: curator.NodeCertificate, MaxMessage: 64 << 10,
+		VerifyHop: curator.NodeCertificate,
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)
 			if err == nil {
@@ -89,7 +90,7 @@ func (s *service) start(id string) {
 // their ids.
 func (s *service) leader() (leader string, followers []string) {
 	s.t.Helper()
-	eventually(s.t, func() bool {
+	etcdtest.Eventually(s.t, func() bool {
 		leader, followers = "", nil
 		for id, n := range s.nodes {
 			if n.Status().Role() == elector.Leading {
@@ -109,7 +110,7 @@ func (s *service) leader() (leader string, followers []string) {
 // caller connects to a node, with a certificate or without.
 func (s *service) caller(id string, certificates ...tls.Certificate) *grpc.ClientConn {
 	s.t.Helper()
-	secured := s.ca.client(certificates...)
+	secured := s.ca.Client(certificates...)
 	secured.ServerName = id
 	conn, err := grpc.NewClient(s.at[id], grpc.WithTransportCredentials(credentials.NewTLS(secured)))
 	require.NoError(s.t, err)
@@ -119,7 +120,7 @@ func (s *service) caller(id string, certificates ...tls.Certificate) *grpc.Clien
 
 func put(t *testing.T, conn *grpc.ClientConn, key string, value []byte, md ...string) error {
 	t.Helper()
-	ctx := metadata.AppendToOutgoingContext(within(t), md...)
+	ctx := metadata.AppendToOutgoingContext(etcdtest.Context(t), md...)
 	_, err := kvpb.NewKVClient(conn).Put(ctx, &kvpb.PutRequest{RequestId: t.Name() + key, Key: key, Value: value})
 	return err
 }
@@ -144,8 +145,8 @@ func TestHopsAreOfNodes(t *testing.T) {
 	_, token, _ := s.nodes[leader].Status().Own()
 	before := s.contents()
 	for name, certificates := range map[string][]tls.Certificate{
-		"no certificate": nil, "a caller's": {s.ca.issue("caller", false)}, "another node's": {s.ca.issue("n9", false)},
-		"a stranger's": {newAuthority(t).issue(followers[0], false)},
+		"no certificate": nil, "a caller's": {s.ca.Issue("caller")}, "another node's": {s.ca.Issue("n9")},
+		"a stranger's": {etcdtest.NewAuthority(t).Issue(followers[0])},
 	} {
 		for _, at := range []string{leader, followers[0]} {
 			err := put(t, s.caller(at, certificates...), "forged", []byte("x"),
@@ -159,25 +160,8 @@ func TestHopsAreOfNodes(t *testing.T) {
 	}
 	require.Equal(t, before, s.contents())
 	// The same from a node is served: that it was refused was for who sent it.
-	require.NoError(t, put(t, s.caller(leader, s.ca.issue(followers[0], false)), "real", []byte("x"),
+	require.NoError(t, put(t, s.caller(leader, s.ca.Issue(followers[0])), "real", []byte("x"),
 		"eldest-hop", strconv.FormatInt(int64(token), 10), "eldest-from", followers[0]))
-}
-
-// A message over the limit is refused alike at the leader and at a follower, and writes
-// nothing.
-func TestOversizedMessages(t *testing.T) {
-	t.Parallel()
-	s := newService(t, "n0", "n1")
-	leader, followers := s.leader()
-	require.NoError(t, put(t, s.caller(followers[0]), "fits", make([]byte, 60<<10)))
-	before := s.contents()
-	for _, at := range []string{leader, followers[0]} {
-		for _, options := range [][]byte{make([]byte, 65<<10), make([]byte, 3<<20)} {
-			err := put(t, s.caller(at), "large", options)
-			require.Equal(t, codes.ResourceExhausted, status.Code(err), "at %s: %v", at, err)
-		}
-	}
-	require.Equal(t, before, s.contents())
 }
 
 // impostor is a gRPC server that serves whatever it is asked.
@@ -215,27 +199,27 @@ func TestImpostorsAreSentNothing(t *testing.T) {
 	}
 	for name, i := range map[string]*impostor{
 		"plain text":          newImpostor(t),
-		"its own certificate": newImpostor(t, secured(s.ca.issue("insider", true))),
-		"a stranger's":        newImpostor(t, secured(newAuthority(t).issue("n0", true))),
+		"its own certificate": newImpostor(t, secured(s.ca.Issue("insider", "127.0.0.1"))),
+		"a stranger's":        newImpostor(t, secured(etcdtest.NewAuthority(t).Issue("n0", "127.0.0.1"))),
 	} {
 		leader, _ := s.leader()
 		value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: leader, Instance: "impostor", Address: i.address, TTL: time.Minute})
 		require.NoError(t, err)
-		granted, err := insider.Grant(within(t), 60)
+		granted, err := insider.Grant(etcdtest.Context(t), 60)
 		require.NoError(t, err)
 		key := keys.Candidate(svc, int64(granted.ID))
 		begin, end := keys.Range(svc)
 		// In one transaction: all others are removed, and it stands alone.
-		queue, err := insider.Get(within(t), begin, clientv3.WithRange(end), clientv3.WithKeysOnly())
+		queue, err := insider.Get(etcdtest.Context(t), begin, clientv3.WithRange(end), clientv3.WithKeysOnly())
 		require.NoError(t, err)
 		ops := []clientv3.Op{clientv3.OpPut(key, string(value), clientv3.WithLease(granted.ID))}
 		for _, kv := range queue.Kvs {
 			ops = append(ops, clientv3.OpDelete(string(kv.Key)))
 		}
-		_, err = insider.Txn(within(t)).Then(ops...).Commit()
+		_, err = insider.Txn(etcdtest.Context(t)).Then(ops...).Commit()
 		require.NoError(t, err)
 		for id, n := range s.nodes {
-			_, err := n.Watch().NextWhere(within(t), func(st elector.Status) bool {
+			_, err := n.Watch().NextWhere(etcdtest.Context(t), func(st elector.Status) bool {
 				if id == leader {
 					// It follows nobody of its own name, and says that there are two. Until it has
 					// learned that its key is gone, it would begin to handle a call.
@@ -254,7 +238,7 @@ func TestImpostorsAreSentNothing(t *testing.T) {
 			require.True(t, lost.GetNothingApplied())
 		}
 		require.Zero(t, i.calls.Load(), name)
-		_, err = insider.Revoke(within(t), granted.ID)
+		_, err = insider.Revoke(etcdtest.Context(t), granted.ID)
 		require.NoError(t, err)
 	}
 	leader, followers := s.leader()

@@ -14,6 +14,7 @@ import (
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
@@ -32,11 +33,11 @@ const svc = "svc"
 // acts leave everything as it was, whether or not they are allowed.
 var acts = []act{
 	{"leader", read, func(t *testing.T, _ *fortress, cli *clientv3.Client) error {
-		_, err := observe.LeaderOf(within(t), cli, svc)
+		_, err := observe.LeaderOf(etcdtest.Context(t), cli, svc)
 		return err
 	}},
 	{"queue", read, func(t *testing.T, _ *fortress, cli *clientv3.Client) error {
-		queue, err := observe.Queue(within(t), cli, cli, svc)
+		queue, err := observe.Queue(etcdtest.Context(t), cli, cli, svc)
 		if err == nil {
 			require.Len(t, queue, 1)
 			require.Positive(t, queue[0].TTL)
@@ -48,7 +49,7 @@ var acts = []act{
 		require.NoError(t, err)
 		defer o.Close()
 		for states := o.Subscribe(); ; {
-			state, err := states.Next(within(t))
+			state, err := states.Next(etcdtest.Context(t))
 			if err != nil || state.Kind == eldest.Led {
 				return err
 			}
@@ -62,7 +63,7 @@ var acts = []act{
 		return err
 	})},
 	{"campaign", readWrite, func(t *testing.T, f *fortress, cli *clientv3.Client) error {
-		stood, enough := context.WithCancel(within(t))
+		stood, enough := context.WithCancel(etcdtest.Context(t))
 		defer enough()
 		return stands(func(_ context.Context, c *election.Candidate) error {
 			_, err := c.Campaign(stood)
@@ -83,21 +84,21 @@ var acts = []act{
 	})},
 	{"evict", readWrite, func(t *testing.T, f *fortress, cli *clientv3.Client) error {
 		// The victim is a candidate of root's, behind the leader.
-		lease, err := f.root.Grant(within(t), 60)
+		lease, err := f.root.Grant(etcdtest.Context(t), 60)
 		require.NoError(t, err)
 		victim := eldest.Candidate{Key: keys.Candidate(svc, int64(lease.ID)), Lease: int64(lease.ID)}
-		put, err := f.root.Put(within(t), victim.Key, "victim", clientv3.WithLease(lease.ID))
+		put, err := f.root.Put(etcdtest.Context(t), victim.Key, "victim", clientv3.WithLease(lease.ID))
 		require.NoError(t, err)
 		victim.Token = eldest.Token(put.Header.Revision)
-		err = election.Evict(within(t), cli, svc, victim)
-		left, getErr := f.root.Get(within(t), victim.Key)
+		err = election.Evict(etcdtest.Context(t), cli, svc, victim)
+		left, getErr := f.root.Get(etcdtest.Context(t), victim.Key)
 		require.NoError(t, getErr)
 		require.Equal(t, err == nil, len(left.Kvs) == 0, "the error and the deed differ")
 		if err != nil {
 			require.Equal(t, put.Header.Revision, left.Kvs[0].ModRevision)
 			require.Equal(t, put.Header.Revision, left.Header.Revision, "something was written")
 		}
-		_, err2 := f.root.Revoke(within(t), lease.ID)
+		_, err2 := f.root.Revoke(etcdtest.Context(t), lease.ID)
 		require.NoError(t, err2)
 		return err
 	}},
@@ -115,12 +116,12 @@ var acts = []act{
 			})
 		}()
 		// It follows the leader, or says why it does not.
-		s, err := e.Watch().NextWhere(within(t), func(s elector.Status) bool {
+		s, err := e.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool {
 			return s.Role() == elector.Following || errors.Is(s.Reason(), rpctypes.ErrPermissionDenied)
 		})
 		require.NoError(t, err, "%v", e.Status())
 		stop()
-		require.ErrorIs(t, take(t, done, "the end of Run"), context.Canceled)
+		require.ErrorIs(t, etcdtest.Take(t, done, "the end of Run"), context.Canceled)
 		return s.Reason()
 	}},
 }
@@ -128,7 +129,7 @@ var acts = []act{
 // stands has a candidate with a session of its own do something, and leave.
 func stands(do func(ctx context.Context, c *election.Candidate) error, changes ...func(*election.Config)) func(*testing.T, *fortress, *clientv3.Client) error {
 	return func(t *testing.T, _ *fortress, cli *clientv3.Client) error {
-		session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 10 * time.Second})
+		session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: 10 * time.Second})
 		require.NoError(t, err, "a lease is anybody's who has logged in")
 		cfg := election.Config{Election: svc, Session: session, KV: cli, Watcher: cli, Value: []byte("intruder")}
 		for _, change := range changes {
@@ -136,9 +137,9 @@ func stands(do func(ctx context.Context, c *election.Candidate) error, changes .
 		}
 		c, err := election.New(cfg)
 		require.NoError(t, err)
-		err = do(within(t), c)
-		require.NoError(t, c.Close(within(t)))
-		require.NoError(t, session.Close(within(t)), "its lease is its own to revoke")
+		err = do(etcdtest.Context(t), c)
+		require.NoError(t, c.Close(etcdtest.Context(t)))
+		require.NoError(t, session.Close(etcdtest.Context(t)), "its lease is its own to revoke")
 		return err
 	}
 }
@@ -171,13 +172,13 @@ func TestPermissions(t *testing.T) {
 		f.user(name, permissions...)
 	}
 	leader := f.root
-	session, err := lease.Open(within(t), lease.Config{Lease: leader, TTL: time.Minute})
+	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: leader, TTL: time.Minute})
 	require.NoError(t, err)
 	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "leader", Address: "leader:1", TTL: time.Minute})
 	require.NoError(t, err)
 	candidate, err := election.New(election.Config{Election: svc, Session: session, KV: leader, Watcher: leader, Value: value})
 	require.NoError(t, err)
-	l, err := candidate.Campaign(within(t))
+	l, err := candidate.Campaign(etcdtest.Context(t))
 	require.NoError(t, err)
 	for name := range roles {
 		for login, cli := range map[string]*clientv3.Client{"password": f.client(name, "somebody"), "certificate": f.client("", name)} {
@@ -207,8 +208,8 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 	require.True(t, l.Holds(0), "the leader is not concerned")
-	require.NoError(t, candidate.Close(within(t)))
-	require.NoError(t, session.Close(within(t)))
+	require.NoError(t, candidate.Close(etcdtest.Context(t)))
+	require.NoError(t, session.Close(etcdtest.Context(t)))
 }
 
 // A leader whose role has the election's range and nothing else does all that leaders do,
@@ -220,7 +221,7 @@ func TestRoleOfExactlyTheRange(t *testing.T) {
 	f.user("node", on(svc, readWrite))
 	cli := f.client("node", "somebody")
 	renewed := make(chan struct{}, 1000)
-	session, err := lease.Open(within(t), lease.Config{
+	session, err := lease.Open(etcdtest.Context(t), lease.Config{
 		Lease: cli, TTL: 4 * time.Second,
 		Renewal: func(granted time.Duration) lease.Renewal {
 			return lease.Renewal{Every: granted / 6, Timeout: granted / 2}
@@ -230,35 +231,35 @@ func TestRoleOfExactlyTheRange(t *testing.T) {
 	require.NoError(t, err)
 	c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli})
 	require.NoError(t, err)
-	l, err := c.Campaign(within(t))
+	l, err := c.Campaign(etcdtest.Context(t))
 	require.NoError(t, err)
-	require.NoError(t, l.Proclaim(within(t), []byte("news")))
+	require.NoError(t, l.Proclaim(etcdtest.Context(t), []byte("news")))
 	for range 2 * 6 {
-		take(t, renewed, "a renewal")
+		etcdtest.Take(t, renewed, "a renewal")
 	}
 	require.True(t, l.Holds(0))
 
 	before := f.contents()
-	_, err = l.KV().Put(within(t), "data", "1")
+	_, err = l.KV().Put(etcdtest.Context(t), "data", "1")
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
 	require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
-	_, err = l.Txn(within(t)).Then(clientv3.OpPut("data", "1")).Commit()
+	_, err = l.Txn(etcdtest.Context(t)).Then(clientv3.OpPut("data", "1")).Commit()
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
-	_, err = l.KV().Get(within(t), "data")
+	_, err = l.KV().Get(etcdtest.Context(t), "data")
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
-	_, err = cli.Put(within(t), "data", "1")
+	_, err = cli.Put(etcdtest.Context(t), "data", "1")
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
 	require.Equal(t, before, f.contents())
 	require.True(t, l.Holds(0), "a refusal of the data is none of the tenure")
 
 	f.grant("node", permission{from: "data", may: readWrite})
-	_, err = l.KV().Put(within(t), "data", "2")
+	_, err = l.KV().Put(etcdtest.Context(t), "data", "2")
 	require.NoError(t, err)
-	require.NoError(t, l.Resign(within(t)))
-	_, err = l.KV().Put(within(t), "data", "3")
+	require.NoError(t, l.Resign(etcdtest.Context(t)))
+	_, err = l.KV().Put(etcdtest.Context(t), "data", "3")
 	require.ErrorIs(t, err, eldest.ErrNotLeading)
-	require.NoError(t, c.Close(within(t)))
-	require.NoError(t, session.Close(within(t)))
+	require.NoError(t, c.Close(etcdtest.Context(t)))
+	require.NoError(t, session.Close(etcdtest.Context(t)))
 	left := f.contents()
 	require.Len(t, left.keys, 1)
 	require.Equal(t, "2", left.keys[0].value)
@@ -273,21 +274,21 @@ func TestPermissionTakenFromALeader(t *testing.T) {
 	f := newFortress(t, simple, 0)
 	f.user("node", on(svc, readWrite), permission{from: "data", may: readWrite})
 	cli := f.client("node", "somebody")
-	session, err := lease.Open(within(t), lease.Config{Lease: cli, TTL: 4 * time.Second})
+	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: 4 * time.Second})
 	require.NoError(t, err)
 	c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli})
 	require.NoError(t, err)
-	l, err := c.Campaign(within(t))
+	l, err := c.Campaign(etcdtest.Context(t))
 	require.NoError(t, err)
 	p := on(svc, readWrite)
-	_, err = f.root.RoleRevokePermission(within(t), "node", p.from, p.to)
+	_, err = f.root.RoleRevokePermission(etcdtest.Context(t), "node", p.from, p.to)
 	require.NoError(t, err)
-	_, err = l.KV().Put(within(t), "data", "1")
+	_, err = l.KV().Put(etcdtest.Context(t), "data", "1")
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
-	require.ErrorIs(t, l.Proclaim(within(t), []byte("x")), rpctypes.ErrPermissionDenied)
+	require.ErrorIs(t, l.Proclaim(etcdtest.Context(t), []byte("x")), rpctypes.ErrPermissionDenied)
 	require.Len(t, f.contents().keys, 1)
-	err = c.Close(within(t))
-	t.Logf("the farewell of a leader without permission: %v; of its session: %v", err, session.Close(within(t)))
+	err = c.Close(etcdtest.Context(t))
+	t.Logf("the farewell of a leader without permission: %v; of its session: %v", err, session.Close(etcdtest.Context(t)))
 	require.NotNil(t, l.Err())
-	eventually(t, func() bool { c := f.contents(); return len(c.keys) == 0 && len(c.leases) == 0 }, "the key is gone with its lease")
+	etcdtest.Eventually(t, func() bool { c := f.contents(); return len(c.keys) == 0 && len(c.leases) == 0 }, "the key is gone with its lease")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
 )
@@ -34,7 +35,7 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 	f := newFortress(t, simple, 0)
 	cause := x509.UnknownAuthorityError{}.Error()
 	mistrusting := func(t *testing.T) *clientv3.Client {
-		return f.clientOf("", newAuthority(t).client(f.ca.issue("root", false)))
+		return f.clientOf("", etcdtest.NewAuthority(t).Client(f.ca.Issue("root")))
 	}
 	// reported waits for an attempt that was reported with the cause, and ends what was tried.
 	reported := func(t *testing.T, op string, try func(ctx context.Context, told func(failure)) error) {
@@ -44,7 +45,7 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 		failures, returned := make(chan failure, 100), make(chan error, 1)
 		go func() { returned <- try(ctx, func(f failure) { failures <- f }) }()
 		for i := 1; ; i++ {
-			one := take(t, failures, "a failed attempt")
+			one := etcdtest.Take(t, failures, "a failed attempt")
 			require.Equal(t, op, one.op)
 			require.Positive(t, one.attempt)
 			require.Error(t, one.err)
@@ -55,7 +56,7 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 			require.Less(t, i, 5, "the cause is not reported: %v", one.err)
 		}
 		cancel()
-		require.ErrorIs(t, take(t, returned, "the return"), context.Canceled)
+		require.ErrorIs(t, etcdtest.Take(t, returned, "the return"), context.Canceled)
 	}
 	t.Run("open", func(t *testing.T) {
 		t.Parallel()
@@ -68,9 +69,9 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 	})
 	t.Run("campaign", func(t *testing.T) {
 		t.Parallel()
-		session, err := lease.Open(within(t), lease.Config{Lease: f.root, TTL: time.Minute})
+		session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: f.root, TTL: time.Minute})
 		require.NoError(t, err)
-		defer func() { require.NoError(t, session.Close(within(t))) }()
+		defer func() { require.NoError(t, session.Close(etcdtest.Context(t))) }()
 		reported(t, "register", func(ctx context.Context, told func(failure)) error {
 			cli := mistrusting(t)
 			c, err := election.New(election.Config{
@@ -114,7 +115,7 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 		go func() {
 			returned <- e.Run(ctx, func(context.Context, *elector.Leadership) error { t.Error("it leads"); return nil })
 		}()
-		eventually(t, func() bool {
+		etcdtest.Eventually(t, func() bool {
 			for line := range strings.Lines(log.String()) {
 				if strings.Contains(line, "level=WARN") && strings.Contains(line, `op="open session"`) &&
 					strings.Contains(line, "node=n") && strings.Contains(line, cause) {
@@ -124,7 +125,7 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 			return false
 		}, "the log does not say what is wrong")
 		cancel()
-		require.ErrorIs(t, take(t, returned, "the return"), context.Canceled)
+		require.ErrorIs(t, etcdtest.Take(t, returned, "the return"), context.Canceled)
 	})
 }
 

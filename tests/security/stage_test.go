@@ -16,40 +16,14 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
-
-// patience is how long a test waits for what must happen.
-const patience = time.Minute
-
-func within(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func eventually(t testing.TB, condition func() bool, what string) {
-	t.Helper()
-	require.Eventually(t, condition, patience, 2*time.Millisecond, what)
-}
-
-// take waits for a value.
-func take[T any](t testing.TB, from <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(patience):
-		require.FailNow(t, "not in time: "+what)
-		panic("unreachable")
-	}
-}
 
 // fortress is an etcd with TLS, certificates of clients and authentication.
 type fortress struct {
 	t        *testing.T
-	ca       *authority
+	ca       *etcdtest.Authority
 	endpoint string
 	root     *clientv3.Client
 }
@@ -59,33 +33,33 @@ const secret = "secret"
 
 // newFortress starts one. tokens is etcd's --auth-token, life the life of its simple
 // tokens.
-func newFortress(t *testing.T, tokens func(*authority) string, life time.Duration) *fortress {
+func newFortress(t *testing.T, tokens func(*etcdtest.Authority) string, life time.Duration) *fortress {
 	t.Helper()
-	f := &fortress{t: t, ca: newAuthority(t)}
-	cert, key := f.ca.files("server", f.ca.issue("server", true))
+	f := &fortress{t: t, ca: etcdtest.NewAuthority(t)}
+	cert, key := f.ca.Files(f.ca.Issue("server", "127.0.0.1"))
 	f.endpoint = startMember(t, spec{
-		Dir: t.TempDir(), CA: f.ca.dir + "/ca.crt", Cert: cert, Key: key, Tokens: tokens(f.ca), TTL: uint(life / time.Second),
+		Dir: t.TempDir(), CA: f.ca.File, Cert: cert, Key: key, Tokens: tokens(f.ca), TTL: uint(life / time.Second),
 	})
 	admin := f.client("", "admin")
-	_, err := admin.UserAdd(within(t), "root", secret)
+	_, err := admin.UserAdd(etcdtest.Context(t), "root", secret)
 	require.NoError(t, err)
-	_, err = admin.RoleAdd(within(t), "root")
+	_, err = admin.RoleAdd(etcdtest.Context(t), "root")
 	require.NoError(t, err)
-	_, err = admin.UserGrantRole(within(t), "root", "root")
+	_, err = admin.UserGrantRole(etcdtest.Context(t), "root", "root")
 	require.NoError(t, err)
-	_, err = admin.AuthEnable(within(t))
+	_, err = admin.AuthEnable(etcdtest.Context(t))
 	require.NoError(t, err)
 	f.root = f.client("root", "admin")
 	return f
 }
 
 // simple are tokens of etcd's that live on while they are used.
-func simple(*authority) string { return "simple" }
+func simple(*etcdtest.Authority) string { return "simple" }
 
 // signed are tokens that end when they end, however much they are used.
-func signed(life time.Duration) func(*authority) string {
-	return func(a *authority) string {
-		cert, key := a.files("tokens", a.issue("tokens", false))
+func signed(life time.Duration) func(*etcdtest.Authority) string {
+	return func(a *etcdtest.Authority) string {
+		cert, key := a.Files(a.Issue("tokens"))
 		return strings.Join([]string{"jwt", "pub-key=" + cert, "priv-key=" + key, "sign-method=ES256", "ttl=" + life.String()}, ",")
 	}
 }
@@ -94,7 +68,7 @@ func signed(life time.Duration) func(*authority) string {
 // empty: then etcd takes the name for the user's.
 func (f *fortress) client(user, name string, with ...func(*clientv3.Config)) *clientv3.Client {
 	f.t.Helper()
-	return f.clientOf(user, f.ca.client(f.ca.issue(name, false)), with...)
+	return f.clientOf(user, f.ca.Client(f.ca.Issue(name)), with...)
 }
 
 func (f *fortress) clientOf(user string, secured *tls.Config, with ...func(*clientv3.Config)) *clientv3.Client {
@@ -152,11 +126,11 @@ func on(election string, may clientv3.PermissionType) permission {
 // user makes a user with a role of its own.
 func (f *fortress) user(name string, permissions ...permission) {
 	f.t.Helper()
-	_, err := f.root.UserAdd(within(f.t), name, secret)
+	_, err := f.root.UserAdd(etcdtest.Context(f.t), name, secret)
 	require.NoError(f.t, err)
-	_, err = f.root.RoleAdd(within(f.t), name)
+	_, err = f.root.RoleAdd(etcdtest.Context(f.t), name)
 	require.NoError(f.t, err)
-	_, err = f.root.UserGrantRole(within(f.t), name, name)
+	_, err = f.root.UserGrantRole(etcdtest.Context(f.t), name, name)
 	require.NoError(f.t, err)
 	f.grant(name, permissions...)
 }
@@ -164,7 +138,7 @@ func (f *fortress) user(name string, permissions ...permission) {
 func (f *fortress) grant(name string, permissions ...permission) {
 	f.t.Helper()
 	for _, p := range permissions {
-		_, err := f.root.RoleGrantPermission(within(f.t), name, p.from, p.to, p.may)
+		_, err := f.root.RoleGrantPermission(etcdtest.Context(f.t), name, p.from, p.to, p.may)
 		require.NoError(f.t, err)
 	}
 }
@@ -184,13 +158,13 @@ type keyValue struct {
 
 func (f *fortress) contents() contents {
 	f.t.Helper()
-	all, err := f.root.Get(within(f.t), "\x00", clientv3.WithFromKey())
+	all, err := f.root.Get(etcdtest.Context(f.t), "\x00", clientv3.WithFromKey())
 	require.NoError(f.t, err)
 	c := contents{revision: all.Header.Revision}
 	for _, kv := range all.Kvs {
 		c.keys = append(c.keys, keyValue{string(kv.Key), string(kv.Value), kv.CreateRevision, kv.ModRevision, kv.Lease})
 	}
-	leases, err := f.root.Leases(within(f.t))
+	leases, err := f.root.Leases(etcdtest.Context(f.t))
 	require.NoError(f.t, err)
 	for _, l := range leases.Leases {
 		c.leases = append(c.leases, l.ID)

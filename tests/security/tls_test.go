@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
 )
@@ -22,25 +23,25 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 	t.Parallel()
 	f := newFortress(t, simple, 0)
 	f.user("node", on(svc, readWrite))
-	stranger := newAuthority(t)
-	cert, key := f.ca.files("elsewhere", f.ca.issue("elsewhere", false))
-	elsewhere := startMember(t, spec{Dir: t.TempDir(), CA: f.ca.dir + "/ca.crt", Cert: cert, Key: key})
-	mistrusting := stranger.client(f.ca.issue("node", false))
+	stranger := etcdtest.NewAuthority(t)
+	cert, key := f.ca.Files(f.ca.Issue("elsewhere"))
+	elsewhere := startMember(t, spec{Dir: t.TempDir(), CA: f.ca.File, Cert: cert, Key: key})
+	mistrusting := stranger.Client(f.ca.Issue("node"))
 	plain := strings.Replace(f.endpoint, "https://", "http://", 1)
 	before := f.contents()
 	for name, tc := range map[string]struct {
 		cfg  clientv3.Config
 		want error
 	}{
-		"no certificate":           {f.config("", f.ca.client()), context.DeadlineExceeded},
-		"a stranger's certificate": {f.config("", f.ca.client(stranger.issue("node", false))), context.DeadlineExceeded},
+		"no certificate":           {f.config("", f.ca.Client()), context.DeadlineExceeded},
+		"a stranger's certificate": {f.config("", f.ca.Client(stranger.Issue("node"))), context.DeadlineExceeded},
 		"does not trust etcd":      {f.config("", mistrusting), context.DeadlineExceeded},
-		"etcd has another name": {f.config("", f.ca.client(f.ca.issue("node", false)), func(cfg *clientv3.Config) {
+		"etcd has another name": {f.config("", f.ca.Client(f.ca.Issue("node")), func(cfg *clientv3.Config) {
 			cfg.Endpoints = []string{elsewhere}
 		}), context.DeadlineExceeded},
 		"plain text":                   {f.config("", nil, func(cfg *clientv3.Config) { cfg.Endpoints = []string{plain} }), context.DeadlineExceeded},
-		"a certificate of no user":     {f.config("", f.ca.client(f.ca.issue("nobody", false))), rpctypes.ErrPermissionDenied},
-		"a certificate without a name": {f.config("", f.ca.client(f.ca.issue("", false))), rpctypes.ErrPermissionDenied},
+		"a certificate of no user":     {f.config("", f.ca.Client(f.ca.Issue("nobody"))), rpctypes.ErrPermissionDenied},
+		"a certificate without a name": {f.config("", f.ca.Client(f.ca.Issue(""))), rpctypes.ErrPermissionDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cli, err := clientv3.New(tc.cfg)
@@ -48,7 +49,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 			defer func() { _ = cli.Close() }()
 			its := time.Second
 			if !errors.Is(tc.want, context.DeadlineExceeded) {
-				its = patience // which a refusal does not take
+				its = etcdtest.Patience // which a refusal does not take
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), its)
 			defer cancel()
@@ -59,7 +60,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 			session, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: 10 * time.Second})
 			if err == nil { // a lease may be anybody's whose certificate is fine
 				t.Log("it was granted a lease")
-				require.NoError(t, session.Close(within(t)))
+				require.NoError(t, session.Close(etcdtest.Context(t)))
 			} else {
 				require.ErrorAs(t, err, &op)
 				t.Logf("leader: %v", err)
@@ -69,7 +70,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 	}
 	// A wrong password is none; a client is not even made.
 	for _, user := range []string{"node", "nobody"} {
-		cfg := f.config(user, f.ca.client(f.ca.issue("somebody", false)))
+		cfg := f.config(user, f.ca.Client(f.ca.Issue("somebody")))
 		cfg.Password = "wrong"
 		_, err := clientv3.New(cfg)
 		require.ErrorIs(t, err, rpctypes.ErrAuthFailed)

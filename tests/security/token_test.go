@@ -12,6 +12,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
 )
@@ -19,7 +20,7 @@ import (
 // kind is a kind of etcd's tokens, with their life, and the time after which one that nobody
 // uses has certainly expired.
 type kind struct {
-	tokens     func(*authority) string
+	tokens     func(*etcdtest.Authority) string
 	life, over time.Duration
 }
 
@@ -49,7 +50,7 @@ func (f *fortress) stand(value string) *guest {
 	f.t.Helper()
 	g := f.guest()
 	var err error
-	g.session, err = lease.Open(within(f.t), lease.Config{Lease: g.client, TTL: time.Minute})
+	g.session, err = lease.Open(etcdtest.Context(f.t), lease.Config{Lease: g.client, TTL: time.Minute})
 	require.NoError(f.t, err)
 	g.Candidate, err = election.New(election.Config{
 		Election: svc, Session: g.session, KV: g.client, Watcher: g.client, Value: []byte(value), Recheck: -1,
@@ -70,11 +71,11 @@ func TestTokensExpireDuringAWait(t *testing.T) {
 			f.user("node", on(svc, readWrite), permission{from: "data", may: readWrite})
 			f.user("watcher", on(svc, read))
 			first, second, third := f.stand("first"), f.stand("second"), f.stand("third")
-			l, err := first.Campaign(within(t))
+			l, err := first.Campaign(etcdtest.Context(t))
 			require.NoError(t, err)
 			wins := map[*guest]chan *election.Leadership{}
 			for _, g := range []*guest{second, third} {
-				_, err := g.Register(within(t))
+				_, err := g.Register(etcdtest.Context(t))
 				require.NoError(t, err)
 				wins[g] = make(chan *election.Leadership, 1)
 				go func() {
@@ -94,7 +95,7 @@ func TestTokensExpireDuringAWait(t *testing.T) {
 			sees := func(value string) {
 				t.Helper()
 				for {
-					s, err := states.Next(within(t))
+					s, err := states.Next(etcdtest.Context(t))
 					require.NoError(t, err)
 					require.NotEqual(t, eldest.Nobody, s.Kind)
 					if s.Kind == eldest.Led && string(s.Leader.Value) == value {
@@ -107,30 +108,30 @@ func TestTokensExpireDuringAWait(t *testing.T) {
 
 			expire()
 			require.True(t, l.Holds(0))
-			require.NoError(t, l.Proclaim(within(t), []byte("news")))
+			require.NoError(t, l.Proclaim(etcdtest.Context(t), []byte("news")))
 			sees("news")
 			expire()
-			_, err = l.KV().Put(within(t), "data", "1")
+			_, err = l.KV().Put(etcdtest.Context(t), "data", "1")
 			require.NoError(t, err, "a guarded write")
 			expire()
 			// One in the middle leaves: the last one's watch must be made anew, on a stream
 			// that was opened with a token which has expired.
-			require.NoError(t, second.Withdraw(within(t)))
-			require.Nil(t, take(t, wins[second], "the end of its wait"))
+			require.NoError(t, second.Withdraw(etcdtest.Context(t)))
+			require.Nil(t, etcdtest.Take(t, wins[second], "the end of its wait"))
 			expire()
-			require.NoError(t, l.Resign(within(t)))
-			next := take(t, wins[third], "the win")
+			require.NoError(t, l.Resign(etcdtest.Context(t)))
+			next := etcdtest.Take(t, wins[third], "the win")
 			require.Greater(t, next.Token(), l.Token())
 			sees("third")
-			_, err = observe.LeaderOf(within(t), watching, svc)
+			_, err = observe.LeaderOf(etcdtest.Context(t), watching, svc)
 			require.NoError(t, err)
 			for name, n := range map[string]*atomic.Int64{"leader": first.refused, "the next": third.refused, "observer": &refused} {
 				require.Positive(t, n.Load(), "INVALID: the token of the %s never expired", name)
 			}
 			expire()
 			for _, g := range []*guest{first, second, third} {
-				require.NoError(t, g.Close(within(t)))
-				require.NoError(t, g.session.Close(within(t)))
+				require.NoError(t, g.Close(etcdtest.Context(t)))
+				require.NoError(t, g.session.Close(etcdtest.Context(t)))
 			}
 			left := f.contents()
 			require.Len(t, left.keys, 1)
@@ -147,7 +148,7 @@ func TestTokensExpireUnderASession(t *testing.T) {
 	f.user("node", on(svc, readWrite))
 	cli := f.client("node", "somebody")
 	renewed := make(chan struct{}, 1000)
-	session, err := lease.Open(within(t), lease.Config{
+	session, err := lease.Open(etcdtest.Context(t), lease.Config{
 		Lease: cli, TTL: 10 * time.Second,
 		Renewal: func(time.Duration) lease.Renewal {
 			return lease.Renewal{Every: life / 4, Timeout: 3 * time.Second}
@@ -157,14 +158,14 @@ func TestTokensExpireUnderASession(t *testing.T) {
 	require.NoError(t, err)
 	c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli})
 	require.NoError(t, err)
-	l, err := c.Campaign(within(t))
+	l, err := c.Campaign(etcdtest.Context(t))
 	require.NoError(t, err)
 	stop := context.AfterFunc(l.Context(), func() {})
 	for begin := time.Now(); time.Since(begin) < 3*life; {
-		take(t, renewed, "a renewal")
+		etcdtest.Take(t, renewed, "a renewal")
 	}
 	require.True(t, l.Holds(0))
 	require.True(t, stop(), "it was lost on the way")
-	require.NoError(t, c.Close(within(t)))
-	require.NoError(t, session.Close(within(t)))
+	require.NoError(t, c.Close(etcdtest.Context(t)))
+	require.NoError(t, session.Close(etcdtest.Context(t)))
 }

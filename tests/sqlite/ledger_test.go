@@ -16,6 +16,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/fence"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // tenure is one that never learns of its end.
@@ -145,7 +146,7 @@ func TestAdmittedBeforeANewerOne(t *testing.T) {
 			base := &http.Transport{}
 			defer base.CloseIdleConnections()
 			send := func(te tenure) (int, error) {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), etcdtest.Patience)
 				defer cancel()
 				r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, nil)
 				if err != nil {

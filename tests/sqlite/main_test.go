@@ -4,7 +4,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,9 +11,6 @@ import (
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
-
-// patience bounds every wait.
-const patience = time.Minute
 
 // build makes the program, as a reader does.
 func build(t *testing.T) string {

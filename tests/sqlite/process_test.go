@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // process is one node.
@@ -73,7 +75,7 @@ func start(t *testing.T, program string, args ...string) *process {
 // until waits for a line that matches and returns its first group.
 func (p *process) until(pattern string) string {
 	p.t.Helper()
-	expression, limit := regexp.MustCompile(pattern), time.After(patience)
+	expression, limit := regexp.MustCompile(pattern), time.After(etcdtest.Patience)
 	for {
 		select {
 		case line, ok := <-p.lines:
@@ -106,7 +108,7 @@ func (p *process) stop() {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 		_, state, _ := strings.Cut(string(stat), ") ")
 		return err == nil && strings.HasPrefix(state, "T")
-	}, patience, time.Millisecond)
+	}, etcdtest.Patience, time.Millisecond)
 }
 
 // ends waits for the end.
@@ -114,7 +116,7 @@ func (p *process) ends(code int) {
 	p.t.Helper()
 	select {
 	case <-p.done:
-	case <-time.After(patience):
+	case <-time.After(etcdtest.Patience):
 		require.FailNow(p.t, "it does not end")
 	}
 	require.Equal(p.t, code, p.cmd.ProcessState.ExitCode())

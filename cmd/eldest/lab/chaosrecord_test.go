@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/internal/onrecord"
 )
 
@@ -35,9 +36,9 @@ func TestRecordOfChaosIsThatOfItsReports(t *testing.T) {
 			violations = fmt.Sprintf("%d in %d rounds", len(r.Violations), len(bad))
 		}
 		require.Equal(t, fmt.Sprintf("| %s | %s | %.0f min | %d to %d | %d | %s | %s / %s / %s | %d | %s | %s | %s |",
-			r.Contender, thousands(r.Rounds), r.Seconds/60, r.Series[0].Seed, r.Series[len(r.Series)-1].Seed, len(r.InvalidBecause),
-			thousands(r.Tenures), thousands(r.Acked), thousands(r.Refused), thousands(r.Unclear), r.LongStops,
-			thousands(r.Samples), thousands(r.Fenced), violations), rows[r.Contender])
+			r.Contender, story.Thousands(r.Rounds), r.Seconds/60, r.Series[0].Seed, r.Series[len(r.Series)-1].Seed, len(r.InvalidBecause),
+			story.Thousands(r.Tenures), story.Thousands(r.Acked), story.Thousands(r.Refused), story.Thousands(r.Unclear), r.LongStops,
+			story.Thousands(r.Samples), story.Thousands(r.Fenced), violations), rows[r.Contender])
 	}
 	require.Empty(t, ours.Violations)
 	require.Equal(t, len(ours.Faults), len(theirs.Faults))
@@ -59,11 +60,4 @@ func struck(l chaos.FaultLine) string {
 		effect = "n/a"
 	}
 	return fmt.Sprintf("%d | %s | %d", l.Injected, effect, l.Violations)
-}
-
-func thousands(n int) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }

@@ -85,7 +85,7 @@ func chaosTable(w io.Writer, r *chaos.Report, faults []plan.Fault, style story.S
 	}
 	fmt.Fprintf(w, "\n%s; guarded writes: %d acknowledged, %d refused, %d unknown; %d reads; %d samples of who is sure to lead;\n"+
 		"%d stops of a leader for longer than its lease; %d writes to the store outside, and %d with older tokens, refused there\n",
-		count(r.Tenures, "tenure"), r.Acked, r.Refused, r.Unclear, r.Reads, r.Samples, r.LongStops, r.Fenced, r.FencedOff)
+		story.Count(r.Tenures, "tenure"), r.Acked, r.Refused, r.Unclear, r.Reads, r.Samples, r.LongStops, r.Fenced, r.FencedOff)
 	for i, why := range r.InvalidBecause {
 		if i == mostShown {
 			fmt.Fprintf(w, "... and %d more\n", len(r.InvalidBecause)-i)
@@ -127,21 +127,13 @@ func verdict(r *chaos.Report, style story.Style) string {
 			counts = append(counts, fmt.Sprintf("%d %s", n, name))
 		}
 		slices.Sort(counts)
-		return style.Paint(story.Red, fmt.Sprintf("%s: %s", count(len(r.Violations), "violation"), strings.Join(counts, ", ")))
+		return style.Paint(story.Red, fmt.Sprintf("%s: %s", story.Count(len(r.Violations), "violation"), strings.Join(counts, ", ")))
 	case r.Void():
 		return style.Paint(story.Red, fmt.Sprintf("INVALID: %d rounds and series prove nothing; no violation in the others", len(r.InvalidBecause)))
 	case r.Interrupted:
 		return "interrupted; no violation until then"
 	}
 	return style.Paint(story.Green, "everything held: 0 violations")
-}
-
-// count is a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func join(faults []plan.Fault) string {
@@ -155,9 +147,9 @@ func join(faults []plan.Fault) string {
 // played says how many rounds there were, and how many of them were missed.
 func played(r *chaos.Report) string {
 	if r.Rounds < r.Wanted {
-		return fmt.Sprintf("%d of %s", r.Rounds, count(r.Wanted, "round"))
+		return fmt.Sprintf("%d of %s", r.Rounds, story.Count(r.Wanted, "round"))
 	}
-	return count(r.Rounds, "round")
+	return story.Count(r.Rounds, "round")
 }
 
 // unsupported reports whether a fault was drawn that cannot be done to the contender.

@@ -47,8 +47,5 @@ interrupted, nothing was judged.`,
 }
 
 func runDemo(cmd *cobra.Command, cfg demo.Config) error {
-	return runPlay(cmd, demo.ErrInvalid, demo.ErrViolated, func(ctx context.Context, a audience) error {
-		cfg.Executable, cfg.Out, cfg.JSON, cfg.Style = a.executable, a.out, a.json, a.style
-		return demo.Run(ctx, cfg)
-	})
+	return runPlay(cmd, &cfg.Config, demo.ErrInvalid, func(ctx context.Context) error { return demo.Run(ctx, cfg) })
 }

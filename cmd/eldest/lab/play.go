@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
@@ -19,18 +19,10 @@ import (
 // that was interrupted has judged nothing, so 0 would claim too much.
 const exitInterrupted = 130
 
-// audience is for whom a play is told, and by which executable its processes are started.
-type audience struct {
-	executable string
-	out        io.Writer
-	json       bool
-	style      story.Style
-}
-
 // runPlay runs a play until it is over, or a signal comes, and turns its error into an
-// exit code. invalid and violated are what it returns for flags that cannot work, and
-// after a summary that has said what did not hold.
-func runPlay(cmd *cobra.Command, invalid, violated error, play func(context.Context, audience) error) error {
+// exit code. It sets by which executable processes are started and for whom it is told;
+// invalid is what play returns for flags that cannot work.
+func runPlay(cmd *cobra.Command, cfg *scenario.Config, invalid error, play func(context.Context) error) error {
 	executable, err := os.Executable()
 	if err != nil {
 		return err
@@ -42,13 +34,14 @@ func runPlay(cmd *cobra.Command, invalid, violated error, play func(context.Cont
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
 
-	err = play(cmd.Context(), audience{executable: executable, out: out, json: cli.WantsJSON(cmd), style: story.StyleOf(out, os.Getenv)})
+	cfg.Executable, cfg.Out, cfg.JSON, cfg.Style = executable, out, cli.WantsJSON(cmd), story.StyleOf(out, os.Getenv)
+	err = play(cmd.Context())
 	switch {
 	case errors.Is(err, invalid):
 		return cli.Exit(cli.ExitUsage, err)
 	case err != nil && cmd.Context().Err() != nil:
 		return cli.Exit(exitInterrupted, nil)
-	case errors.Is(err, violated):
+	case errors.Is(err, scenario.ErrViolated):
 		return cli.Exit(cli.ExitFailed, nil)
 	}
 	return err

@@ -58,8 +58,5 @@ interrupted, nothing was judged.`,
 }
 
 func runService(cmd *cobra.Command, cfg service.Config) error {
-	return runPlay(cmd, service.ErrInvalid, service.ErrViolated, func(ctx context.Context, a audience) error {
-		cfg.Executable, cfg.Out, cfg.JSON, cfg.Style = a.executable, a.out, a.json, a.style
-		return service.Run(ctx, cfg)
-	})
+	return runPlay(cmd, &cfg.Config, service.ErrInvalid, func(ctx context.Context) error { return service.Run(ctx, cfg) })
 }

@@ -49,8 +49,7 @@ type member struct {
 
 func newGroup(t *testing.T) *group {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	t.Cleanup(cancel)
+	ctx := etcdtest.ContextFor(t, 3*time.Minute)
 	return &group{
 		t: t, ctx: ctx, cluster: etcdtest.Shared(t), rec: &etcdtest.Recorder{}, shards: names(t.Name()+"-shard", k),
 		owners: map[string]string{}, last: map[string]*election.Leadership{}, live: map[string]*member{}, assigned: map[string]string{},

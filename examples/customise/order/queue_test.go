@@ -21,13 +21,6 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // candidate makes one with a session of its own.
 func candidate(ctx context.Context, t *testing.T, client *clientv3.Client, q order.Queue, change ...func(*election.Config)) *election.Candidate {
 	t.Helper()
@@ -67,21 +60,10 @@ func lines(ctx context.Context, t *testing.T, client *clientv3.Client, q order.Q
 	return tokens, won
 }
 
-func next(ctx context.Context, t *testing.T, won <-chan *election.Leadership) *election.Leadership {
-	t.Helper()
-	select {
-	case l := <-won:
-		return l
-	case <-ctx.Done():
-		require.FailNow(t, "nobody wins")
-		return nil
-	}
-}
-
 // The leader stays whoever comes; then the order decides, and fences grow where tokens do
 // not.
 func TestYoungestFirst(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	client := etcdtest.Shared(t).Client(t)
 	q := order.Queue{}
 	leader, err := candidate(ctx, t, client, q).Campaign(ctx)
@@ -98,7 +80,7 @@ func TestYoungestFirst(t *testing.T) {
 		require.NoError(t, err, "the guard agrees")
 		require.NoError(t, leader.Resign(ctx))
 		before := leader
-		leader = next(ctx, t, won)
+		leader = etcdtest.Take(t, won, "a win")
 		require.Equal(t, tokens[len(tokens)-1-i], leader.Token())
 		_, err = order.Fence(ctx, client, before)
 		require.ErrorIs(t, err, eldest.ErrNotLeading)
@@ -116,7 +98,7 @@ func TestYoungestFirst(t *testing.T) {
 // leader, and looks when that goes. After that each waits for the next, and one
 // departure has one look.
 func TestLooks(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	rec := &etcdtest.Recorder{}
 	client := etcdtest.Shared(t).Client(t, rec.Attach)
 	looks := func() (n int) {
@@ -144,18 +126,18 @@ func TestLooks(t *testing.T) {
 	}
 	rec.Reset()
 	require.NoError(t, leader.Resign(ctx))
-	leader = next(ctx, t, won[n-1])
+	leader = etcdtest.Take(t, won[n-1], "a win")
 	require.Eventually(t, func() bool { return looks() == n }, time.Minute, time.Millisecond)
 	for i := range 3 {
 		require.NoError(t, leader.Resign(ctx))
-		leader = next(ctx, t, won[n-2-i])
+		leader = etcdtest.Take(t, won[n-2-i], "a win")
 	}
 	require.Equal(t, n+3, looks())
 }
 
 // Another order: it may go by whatever of a candidate never changes.
 func TestAnotherOrder(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	client := etcdtest.Shared(t).Client(t)
 	q := order.Queue{Before: func(a, b eldest.Candidate) bool { return a.Token < b.Token }} // etcd's own
 	leader, err := candidate(ctx, t, client, q).Campaign(ctx)
@@ -163,14 +145,14 @@ func TestAnotherOrder(t *testing.T) {
 	tokens, won := lines(ctx, t, client, q, 4)
 	for _, token := range tokens {
 		require.NoError(t, leader.Resign(ctx))
-		leader = next(ctx, t, won)
+		leader = etcdtest.Take(t, won, "a win")
 		require.Equal(t, token, leader.Token())
 	}
 }
 
 // Try wins alone, and leaves where somebody leads.
 func TestTry(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	client := etcdtest.Shared(t).Client(t)
 	a, b := candidate(ctx, t, client, order.Queue{}), candidate(ctx, t, client, order.Queue{})
 	l, err := a.Try(ctx)
@@ -187,21 +169,21 @@ func TestTry(t *testing.T) {
 // A key that is removed by hand: a waiter is told, a leader is deposed, and the next one
 // leads although the claim still names it.
 func TestDeposed(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	client := etcdtest.Shared(t).Client(t)
 	leader, err := candidate(ctx, t, client, order.Queue{}).Campaign(ctx)
 	require.NoError(t, err)
 	_, won := lines(ctx, t, client, order.Queue{}, 1)
 	_, err = client.Delete(ctx, leader.Key())
 	require.NoError(t, err)
-	_ = next(ctx, t, won)
+	_ = etcdtest.Take(t, won, "a win")
 	<-leader.Done()
 	require.ErrorIs(t, leader.Err(), eldest.ErrDeposed)
 }
 
 // The reply to a claim is lost: asked again, the queue finds its own claim.
 func TestLostClaim(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	host := etcdtest.Shared(t).Host(t)
 	client := host.Client(t)
 	c := candidate(ctx, t, client, order.Queue{})
@@ -217,7 +199,7 @@ func TestLostClaim(t *testing.T) {
 	}()
 	require.NoError(t, lost.Wait(ctx))
 	host.Reset()
-	l := next(ctx, t, won)
+	l := etcdtest.Take(t, won, "a win")
 	at, err := order.Fence(ctx, client, l)
 	require.NoError(t, err)
 	require.Greater(t, at, l.Token())
@@ -226,7 +208,7 @@ func TestLostClaim(t *testing.T) {
 // A place that Enter gives is never a proof, and what has changed since the queue was read
 // cannot be claimed on.
 func TestNothingIsWonWithoutAClaim(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	client := etcdtest.Shared(t).Client(t)
 	q := order.Queue{}
 	entry := func() txn.Entry {
@@ -303,7 +285,7 @@ const crowd = 12
 // leads. Afterwards etcd's history is read revision by revision: no claim was taken from a
 // life that had not ended, so no two led (G1), and who claimed was the first in the order.
 func TestHistory(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	cluster := etcdtest.Start(t, etcdtest.Config{})
 	client := cluster.Client(t)
 	seed := uint64(time.Now().UnixNano())

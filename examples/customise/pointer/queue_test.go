@@ -32,8 +32,7 @@ type standing struct {
 
 func newStanding(t *testing.T) *standing {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	t.Cleanup(cancel)
+	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	cluster, rec := etcdtest.Shared(t), &etcdtest.Recorder{}
 	return &standing{t: t, ctx: ctx, name: t.Name(), rec: rec, client: cluster.Client(t, rec.Attach), admin: cluster.Client(t)}
 }

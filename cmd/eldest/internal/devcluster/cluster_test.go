@@ -2,7 +2,6 @@ package devcluster_test
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,33 +9,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/devcluster"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-func TestMain(m *testing.M) {
-	// An embedded member that stops leaves its idle HTTP connections to peers,
-	// both ends of which are in this process, to their timeouts of seconds.
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
-		goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
-	)
-}
-
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
+func TestMain(m *testing.M) { etcdtest.Main(m, etcdtest.Embedded...) }
 
 func start(t *testing.T, cfg devcluster.Config) *devcluster.Cluster {
 	t.Helper()
-	c, err := devcluster.Start(within(t), cfg)
+	c, err := devcluster.Start(etcdtest.Context(t), cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
@@ -53,7 +36,7 @@ func client(t *testing.T, endpoints ...string) *clientv3.Client {
 func TestClusterServesAndLeavesNothing(t *testing.T) {
 	c := start(t, devcluster.Config{Members: 3})
 	cli := client(t, c.Endpoints()...)
-	lease, err := cli.Grant(within(t), 1)
+	lease, err := cli.Grant(etcdtest.Context(t), 1)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, lease.TTL)
 	infos := c.Members()
@@ -64,7 +47,7 @@ func TestClusterServesAndLeavesNothing(t *testing.T) {
 	}
 	// An open watch must not hold up the end. Most often it does not at all; on a busy machine
 	// etcd may come to wait for it, for 5.4 s.
-	<-cli.Watch(within(t), "k", clientv3.WithCreatedNotify())
+	<-cli.Watch(etcdtest.Context(t), "k", clientv3.WithCreatedNotify())
 	begin := time.Now()
 	require.NoError(t, c.Close())
 	require.Less(t, time.Since(begin), 20*time.Second)
@@ -76,17 +59,17 @@ func TestClusterComesBackWithItsData(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "etcd")
 	first := start(t, devcluster.Config{Members: 3, Dir: dir})
 	cli := client(t, first.Endpoints()...)
-	_, err := cli.Put(within(t), "k", "v")
+	_, err := cli.Put(etcdtest.Context(t), "k", "v")
 	require.NoError(t, err)
 	require.NoError(t, cli.Close())
 	require.NoError(t, first.Close())
 
-	_, err = devcluster.Start(within(t), devcluster.Config{Members: 1, Dir: dir})
+	_, err = devcluster.Start(etcdtest.Context(t), devcluster.Config{Members: 1, Dir: dir})
 	require.ErrorIs(t, err, devcluster.ErrInvalid)
 
 	second := start(t, devcluster.Config{Dir: dir})
 	require.Equal(t, first.Members(), second.Members())
-	got, err := client(t, second.Endpoints()...).Get(within(t), "k")
+	got, err := client(t, second.Endpoints()...).Get(etcdtest.Context(t), "k")
 	require.NoError(t, err)
 	require.Equal(t, "v", string(got.Kvs[0].Value))
 }
@@ -100,7 +83,7 @@ func TestBadConfigs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
-			_, err := devcluster.Start(within(t), cfg)
+			_, err := devcluster.Start(etcdtest.Context(t), cfg)
 			require.ErrorIs(t, err, devcluster.ErrInvalid)
 			left, err := os.ReadDir(os.TempDir())
 			require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/face"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // crowd is how many connections clients hold in these tests: those that are open at a time,
@@ -219,7 +220,7 @@ func TestRow57ConnectionsHaveAMoment(t *testing.T) {
 // connection is closed for another one.
 func TestRow57HoldersThatComeBack(t *testing.T) {
 	s, open := serveCounted(t)
-	ctx, stop := context.WithCancel(within(t))
+	ctx, stop := context.WithCancel(etcdtest.Context(t))
 	var holders sync.WaitGroup
 	defer holders.Wait()
 	defer stop()

@@ -86,17 +86,10 @@ func (s *shown) stand(ctx context.Context, cli *clientv3.Client, value string, t
 	return session, candidate
 }
 
-func within(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // A leader and a follower, from before they stand to a hand-over: both are healthy all the
 // time, and one of them leads.
 func TestLeaderAndFollower(t *testing.T) {
-	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	a, b := serve(t, time.Minute), serve(t, time.Minute)
 	code, role := a.get("/leader")
 	require.Equal(t, http.StatusServiceUnavailable, code)
@@ -154,7 +147,7 @@ func TestLeaderAndFollower(t *testing.T) {
 
 // A leader of another program whose value is a node's is shown by its name and address.
 func TestFollowerOfANode(t *testing.T) {
-	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "n1", Address: "10.0.0.1:7001", TTL: 30 * time.Second})
 	require.NoError(t, err)
 	first, second := serve(t, time.Minute), serve(t, time.Minute)
@@ -173,7 +166,7 @@ func TestFollowerOfANode(t *testing.T) {
 // A candidate whose key is the eldest and whose win is not proven yet is neither: it does
 // not follow itself.
 func TestAboutToLead(t *testing.T) {
-	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	s := serve(t, time.Minute)
 	_, c := s.stand(ctx, cli, "v", 30*time.Second)
 	_, err := c.Register(ctx)
@@ -191,7 +184,7 @@ func TestAboutToLead(t *testing.T) {
 // then in trouble, with the reason; and healthy again with the next session. /leader says
 // 503 from the moment at which the lease is not certain any more.
 func TestHealthWhileEtcdIsAway(t *testing.T) {
-	ctx := within(t)
+	ctx := etcdtest.Context(t)
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)
 	// Nobody misses so long a time as the grace, or that between a renewal that fails and the end.
@@ -314,7 +307,7 @@ func TestContents(t *testing.T) {
 // Between two rounds there is no session on purpose, and the answer says why: until the
 // next session, and no longer.
 func TestRest(t *testing.T) {
-	ctx, cli := within(t), etcdtest.Shared(t).Client(t)
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	s := serve(t, time.Minute)
 	session, _ := s.stand(ctx, cli, "v", 30*time.Second)
 	require.NoError(t, session.Close(ctx))

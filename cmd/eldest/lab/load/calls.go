@@ -1,14 +1,18 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/curator"
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 	"github.com/eldest-io/eldest/elector"
@@ -56,7 +60,8 @@ func (r *run) call(ctx context.Context) {
 func (r *run) burst(to []*node, burst int) {
 	prefix := fmt.Sprintf("%s%06d/", called, burst)
 	var together sync.WaitGroup
-	answers := newLedger()
+	begun := time.Now()
+	answers := oracle.NewLog(func() time.Duration { return time.Since(begun) }, func() int64 { return 0 })
 	start := make(chan struct{})
 	for i := range r.scale.Calls {
 		n := to[i%len(to)]
@@ -65,22 +70,26 @@ func (r *run) burst(to []*node, burst int) {
 			r.answer(n, fmt.Sprintf("%s%06d", prefix, i), answers)
 		})
 	}
-	begun := time.Now()
+	begun = time.Now()
 	close(start)
 	together.Wait()
 	r.book.took("a burst of calls", time.Since(begun))
 	ctx, cancel := context.WithTimeout(context.Background(), r.scale.patience())
 	defer cancel()
-	found := r.audit(ctx, prefix, answers)
-	r.book.add("acknowledged calls found in etcd", int64(found))
+	h := &oracle.History{About: oracle.About{Prefix: service + "/", Data: strings.TrimSuffix(prefix, "/")}, Events: answers.Events()}
+	if r.audit(ctx, prefix, func(c oracle.Change) { h.Changes = append(h.Changes, c) }) {
+		slices.SortFunc(h.Changes, func(a, b oracle.Change) int { return cmp.Compare(a.Rev, b.Rev) })
+		r.judgeWrites("calls", h)
+	}
 	r.book.count("bursts")
 }
 
 // answer makes one call and notes how it ended.
-func (r *run) answer(n *node, key string, answers *ledger) {
+func (r *run) answer(n *node, key string, answers *oracle.Log) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerIn)
 	defer cancel()
 	begun := time.Now()
+	answers.Add(oracle.Event{Kind: oracle.Sent, Who: "a caller", Write: key})
 	_, err := n.Put(ctx, &kvpb.PutRequest{RequestId: key, Key: key})
 	took := time.Since(begun)
 	r.book.took("a call", took)
@@ -103,14 +112,12 @@ func (r *run) answer(n *node, key string, answers *ledger) {
 	case took > answerIn+overdue:
 		r.book.late("a call with a deadline of %v took %v", answerIn, took)
 	}
-	answers.mu.Lock()
-	defer answers.mu.Unlock()
+	e := oracle.Event{Kind: oracle.Unclear, Who: "a caller", Write: key}
 	switch {
 	case err == nil:
-		answers.writes[key] = acknowledged
+		e.Kind = oracle.Acked
 	case untouched:
-		answers.writes[key] = refused
-	default:
-		answers.writes[key] = unknown
+		e.Kind = oracle.Refused
 	}
+	answers.Add(e)
 }

@@ -83,15 +83,14 @@ const glance = 10 * time.Millisecond
 // observers have heard of it, or of a newer one, until ctx ends.
 func (r *run) converge(ctx context.Context) {
 	for {
-		_, next := r.line.latest()
+		_, _, next := r.line.latest()
 		select {
 		case <-next:
 		case <-ctx.Done():
 			return
 		}
-		token, _ := r.line.latest()
-		at, ok := r.line.wonAt(token)
-		if ok && r.heard(ctx, token) {
+		token, at, _ := r.line.latest()
+		if r.heard(ctx, token) {
 			r.book.took("all observers have heard of a leader", time.Since(at))
 			r.book.count("convergences")
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/election"
 )
 
@@ -26,11 +27,12 @@ func (p *participant) depart(ctx context.Context, o order) {
 	case closing:
 		err, want = p.session.Close(ctx), []error{eldest.ErrClosed}
 	case crash:
-		p.ghosts.left(p.candidate.Key())
+		p.gone(true)
 		p.session.Abandon()
 		want = []error{eldest.ErrClosed}
 	case evict:
 		key := p.candidate.Key()
+		p.tell(oracle.Event{Kind: oracle.Removed, Token: int64(p.token), Key: key})
 		err = election.Evict(ctx, p.admin, candidates, eldest.Candidate{Key: key, Token: p.token})
 		want = []error{eldest.ErrDeposed}
 	}
@@ -56,7 +58,6 @@ func (p *participant) departed(o order, begun time.Time, end outcome, want []err
 	p.book.count("departures: " + string(o))
 	p.book.count("departures")
 	if end.err == nil { // a tenure, which is over or about to be
-		p.line.evicts(end.Token())
 		return
 	}
 	for _, w := range want {
@@ -79,7 +80,7 @@ func (p *participant) departs(l *election.Leadership, o order) {
 	var err error
 	switch o {
 	case leaderCrash:
-		p.ghosts.left(p.candidate.Key())
+		p.gone(true)
 		p.session.Abandon()
 	case leaderClose:
 		err = p.session.Close(ctx)

@@ -25,11 +25,15 @@
 //
 // # What is judged
 //
+// What the candidates are told and write, and what etcd has, is kept in a file (record.go)
+// and judged at the end by the rules of package oracle; each burst of calls by the same
+// rules when it is over.
+//
 //   - Nobody is lost: every departure of a leader is followed by a leader; tenures never
 //     overlap; nobody stands first for long without leading; the queue in etcd is that
-//     which the participants believe in, without ghosts (line.go, queue.go).
+//     which the participants believe in, without ghosts.
 //   - Nothing is lost: a guarded write that was acknowledged is in etcd, one that was
-//     refused is not; the same of each forwarded call (writes.go).
+//     refused is not, and tokens do not go back; the same of each forwarded call.
 //   - Every call ends with a code that package curator documents.
 //   - Every observer hears of each leader, or of a newer one, and never of an older one.
 //   - Nobody is stuck: every call into the library returns in time (Scale.patience).

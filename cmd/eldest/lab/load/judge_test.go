@@ -1,126 +1,183 @@
 package load
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/election"
-	"github.com/eldest-io/eldest/observe"
 )
 
 // The judges are judged: each is shown what it must find, and what it must let pass.
 
-func TestWritesAreJudged(t *testing.T) {
-	key := func(token int) string { return fmt.Sprintf("%s%020d/0", written, token) }
-	told := map[string]told{key(1): acknowledged, key(2): refused, key(3): unknown, key(10): acknowledged}
-	found, wrong := hold(told, []string{key(1), key(10)})
-	require.Empty(t, wrong)
-	require.Equal(t, 2, found)
-	_, wrong = hold(told, []string{key(1), key(3), key(10), key(11)})
-	require.Empty(t, wrong, "of unknown outcome, or not noted yet")
-
-	for what, order := range map[string][]string{
-		"was acknowledged, and is not there": {key(1)},
-		"was refused, and is there":          {key(1), key(2), key(10)},
-		"was applied after one of":           {key(10), key(1)},
-	} {
-		_, wrong := hold(told, order)
-		require.Len(t, wrong, 1, what)
-		require.Contains(t, wrong[0], what)
-	}
+// told is a load in short, whose record is judged: instants are in seconds.
+type told struct {
+	*run
+	t *testing.T
 }
 
-// tenures tells a line of tenures: seconds of the win and of the end, by token.
-func tenures(told map[eldest.Token][2]int, patience time.Duration, evicted ...eldest.Token) []string {
-	book := newBook()
-	l := newLine(book, patience)
-	zero := time.Now().Add(-time.Hour)
-	at := func(s int) time.Time { return zero.Add(time.Duration(s) * time.Second) }
-	for token, is := range told {
-		l.begins(election.WonEvent{Token: token, At: at(is[0])})
-		if is[1] > 0 {
-			l.ends(election.EndedEvent{Token: token, Led: true, Cause: eldest.ErrResigned, At: at(is[1])})
-		}
-	}
-	for _, token := range evicted {
-		l.evicts(token)
-	}
-	l.settle(false)
-	l.settle(true)
-	return append(book.violations, book.lates...)
+func tell(t *testing.T) *told {
+	record, err := newRecord(10 * time.Second)
+	require.NoError(t, err)
+	t.Cleanup(record.close)
+	return &told{&run{book: newBook(), line: newLine(), record: record}, t}
 }
 
-func TestTenuresAreJudged(t *testing.T) {
-	const patience = 10 * time.Second
-	require.Empty(t, tenures(map[eldest.Token][2]int{1: {1, 2}, 2: {3, 5}, 7: {6, 0}}, patience))
-	require.Empty(t, tenures(map[eldest.Token][2]int{1: {1, 4}, 2: {3, 5}}, patience, 1), "somebody removed its key")
-
-	overlap := tenures(map[eldest.Token][2]int{1: {1, 4}, 2: {3, 5}}, patience)
-	require.Len(t, overlap, 1)
-	require.Contains(t, overlap[0], "overlap by 1s")
-	endless := tenures(map[eldest.Token][2]int{1: {1, 0}, 2: {3, 5}}, patience)
-	require.Len(t, endless, 1)
-	require.Contains(t, endless[0], "goes on")
-	lull := tenures(map[eldest.Token][2]int{1: {1, 2}, 2: {20, 0}}, patience)
-	require.Len(t, lull, 1)
-	require.Contains(t, lull[0], "nobody led for 18s")
-	// Tokens that do not rise with the wins (G2) overlap in the order of the tokens.
-	require.NotEmpty(t, tenures(map[eldest.Token][2]int{2: {1, 2}, 1: {3, 4}}, patience))
+// of is the participant with a token.
+func (r *told) of(token eldest.Token) *participant {
+	return &participant{slot: &slot{run: r.run}, name: fmt.Sprint("p", token), token: token}
 }
 
-func TestQueueIsJudged(t *testing.T) {
-	zero := time.Now()
-	queue := func(tokens ...int64) (q []observe.Entry) {
+func (r *told) at(second int) time.Time {
+	return r.record.begun.Add(time.Duration(second) * time.Second)
+}
+
+// tenure joins, wins and ends; 0 is never.
+func (r *told) tenure(token eldest.Token, joined, won, ended int) *told {
+	p, key := r.of(token), fmt.Sprintf("%s/%x", candidates, token)
+	p.registered(election.RegisteredEvent{Token: token, Key: key, At: r.at(joined)})
+	if won > 0 {
+		p.won(election.WonEvent{Token: token, Key: key, At: r.at(won)})
+	}
+	if ended > 0 {
+		p.ended(election.EndedEvent{Token: token, Key: key, Led: won > 0, Cause: eldest.ErrResigned, At: r.at(ended)})
+	}
+	return r
+}
+
+// does files what the participant with a token tells.
+func (r *told) does(second int, token eldest.Token, e oracle.Event) *told {
+	e.At = r.at(second).Sub(r.record.begun)
+	r.of(token).tell(e)
+	return r
+}
+
+// wrote is a write of a tenure; revision 0: it is not there.
+func (r *told) wrote(token eldest.Token, outcome oracle.Kind, revision int64) *told {
+	e := oracle.Event{Kind: oracle.Sent, Token: int64(token), Write: fmt.Sprintf("%s%020d/0", written, token)}
+	r.does(2, token, e)
+	e.Kind = outcome
+	r.does(3, token, e)
+	if revision > 0 {
+		require.NoError(r.t, r.record.Change(oracle.Change{Rev: revision, Key: e.Write, Value: oracle.WriteValue(int64(token), e.Write)}))
+	}
+	return r
+}
+
+// lists are what five looks see, from one second on.
+func (r *told) lists(from, every int, tokens ...int) *told {
+	for n := range patient + 1 {
+		at := r.at(from + n*every).Sub(r.record.begun)
+		e := oracle.Event{Kind: oracle.Queue, At: at, Until: at + time.Millisecond}
 		for _, token := range tokens {
-			q = append(q, observe.Entry{Candidate: eldest.Candidate{Key: fmt.Sprint("k", token), Token: eldest.Token(token)}})
+			e.Keys = append(e.Keys, fmt.Sprintf("%s/%x", candidates, token))
 		}
-		return q
+		r.record.tell(e)
 	}
-	stand := func(tokens ...int64) (where []standing) {
-		for _, token := range tokens {
-			where = append(where, standing{fmt.Sprint("k", token), eldest.Token(token)})
-		}
-		return where
-	}
+	return r
+}
+
+// The rules are the oracle's, which are tested there; here each is shown what reaches it.
+func TestTheRecordIsJudged(t *testing.T) {
+	start := func(t *testing.T) *told { return tell(t).tenure(1, 1, 1, 2) }
 	for name, tc := range map[string]struct {
-		look
-		at       int // how many seconds are between the looks
-		want     string
-		patience time.Duration
+		told func(*told) *told
+		want string
 	}{
-		"all is well":    {look: look{before: stand(1, 2), after: stand(1, 2), queue: queue(1, 2), leads: 1}, at: 100},
-		"one has left":   {look: look{before: stand(1, 2), after: stand(3, 2), queue: queue(2), leads: 2}, at: 1},
-		"one is lost":    {look: look{before: stand(1, 2), after: stand(1, 2), queue: queue(1), leads: 1}, at: 1, want: "stands nowhere"},
-		"one is strange": {look: look{before: stand(1), after: stand(1), queue: queue(1, 9), leads: 1}, at: 1, want: "nobody stands there"},
-		"one is stuck":   {look: look{before: stand(2), after: stand(2), queue: queue(2), leads: 1}, at: 9, want: "does not lead"},
+		"one after the other": {func(r *told) *told { return r.tenure(2, 1, 3, 5).tenure(7, 1, 6, 0) }, ""},
+		"an overlap":          {func(r *told) *told { return r.tenure(2, 1, 3, 5).tenure(3, 1, 4, 6) }, "p3 won (token 3) while p2 (token 2) still led, until 5s"},
+		"somebody removed it": {func(r *told) *told {
+			return r.tenure(2, 1, 3, 5).does(3, 2, oracle.Event{Kind: oracle.Removed, Token: 2}).tenure(3, 1, 4, 6)
+		}, ""},
+		"a tenure goes on":      {func(r *told) *told { return r.tenure(2, 1, 3, 0).tenure(3, 1, 4, 6) }, "and to the end of the run"},
+		"nobody leads for long": {func(r *told) *told { return r.tenure(2, 1, 20, 0) }, "token 1 ended: p2 leads after 18s, later than 10s"},
+		"tokens fall":           {func(r *told) *told { return r.tenure(3, 1, 3, 4).tenure(2, 1, 5, 6) }, "p2 won with token 2 after p3 had won with token 3"},
+		"writes": {func(r *told) *told {
+			return r.wrote(1, oracle.Acked, 11).wrote(2, oracle.Refused, 0).wrote(3, oracle.Unclear, 13).wrote(4, oracle.Unclear, 0)
+		}, ""},
+		"a write is lost":         {func(r *told) *told { return r.wrote(1, oracle.Acked, 11).wrote(2, oracle.Acked, 0) }, "was acknowledged to p2 and is not there"},
+		"a write was not refused": {func(r *told) *told { return r.wrote(1, oracle.Refused, 11) }, "was refused to p1 and applied all the same"},
+		"an old token's write":    {func(r *told) *told { return r.wrote(1, oracle.Acked, 11).wrote(2, oracle.Acked, 10) }, "of token 1 committed at 11 after one of token 2"},
+		"the queue":               {func(r *told) *told { return r.tenure(2, 1, 3, 0).tenure(3, 1, 0, 0).lists(4, 100, 2, 3) }, ""},
+		"one has left": {func(r *told) *told {
+			return r.tenure(2, 1, 3, 0).tenure(3, 1, 0, 0).does(3, 3, oracle.Event{Kind: oracle.Leaving}).lists(4, 1, 2)
+		}, ""},
+		"one is lost":    {func(r *told) *told { return r.tenure(2, 1, 3, 0).tenure(3, 1, 0, 0).lists(4, 1, 2) }, "p3 has stood since 1s, and its key is not in the queue"},
+		"one is strange": {func(r *told) *told { return r.tenure(2, 1, 3, 0).lists(4, 1, 2, 9) }, "key load/9 is in the queue and nobody's"},
+		"one is stuck":   {func(r *told) *told { return r.tenure(2, 1, 0, 0).lists(4, 3, 2) }, "key load/2 has been first for 12s, and does not lead"},
+		"a lease was left": {func(r *told) *told {
+			return r.tenure(2, 1, 3, 4).does(4, 2, oracle.Event{Kind: oracle.Exited, Lost: true}).lists(5, 2, 2)
+		}, ""},
+		"a lease was left long ago": {func(r *told) *told {
+			return r.tenure(2, 1, 3, 4).does(4, 2, oracle.Event{Kind: oracle.Exited, Lost: true}).lists(5, 3, 2)
+		},
+			"p2 left it there at 4s: a ghost"},
 	} {
-		i := newInspector(10 * time.Second)
-		var wrong []string
-		for n := range patient + 1 {
-			tc.look.at = zero.Add(time.Duration(n*tc.at) * time.Second)
-			tc.ghost = func(string) (time.Time, bool) { return time.Time{}, false }
-			wrong = append(wrong, i.inspect(tc.look)...)
-		}
-		if tc.want == "" {
-			require.Empty(t, wrong, name)
-			continue
-		}
-		require.NotEmpty(t, wrong, name)
-		require.Contains(t, wrong[0], tc.want, name)
+		t.Run(name, func(t *testing.T) {
+			r := tc.told(start(t))
+			r.judgeRecord()
+			wrong := slices.Concat(r.book.violations, r.book.lates)
+			if tc.want == "" {
+				require.Empty(t, wrong)
+				return
+			}
+			require.Contains(t, fmt.Sprint(wrong), tc.want)
+		})
 	}
+}
 
-	// A key that was left stays for a while, and not for ever.
-	i := newInspector(10 * time.Second)
-	l := look{before: stand(1), after: stand(1), queue: queue(1, 9), leads: 1, at: zero}
-	l.ghost = func(key string) (time.Time, bool) { return zero.Add(-9 * time.Second), key == "k9" }
-	require.Empty(t, i.inspect(l))
-	l.at = zero.Add(2 * time.Second)
-	require.Len(t, i.inspect(l), 1)
+// What could not be removed from etcd is read again, and is no second write; what is no
+// record is no run without fault.
+func TestTheRecordIsRead(t *testing.T) {
+	r := tell(t).wrote(1, oracle.Acked, 11)
+	r.wrote(2, oracle.Acked, 12).does(4, 1, oracle.Event{Kind: oracle.Leaving})
+	key := fmt.Sprintf("%s%020d/0", written, 2)
+	require.NoError(t, r.record.Change(oracle.Change{Rev: 12, Key: key, Value: oracle.WriteValue(2, key)}))
+	r.judgeRecord()
+	require.Empty(t, r.book.violations)
+	require.EqualValues(t, 2, r.book.counted("acknowledged writes found in etcd"))
+
+	r = tell(t)
+	require.NoError(t, r.record.file.Close())
+	r.judgeRecord()
+	require.Contains(t, fmt.Sprint(r.book.violations), "the record")
+}
+
+// What is recorded in ten minutes is some tens of thousands of events.
+func TestTheRecordTakesNoMemory(t *testing.T) {
+	r := tell(t)
+	before := weigh(time.Now())
+	for n := range 100_000 {
+		r.record.tell(oracle.Event{Who: "a", Kind: oracle.Sent, Token: 1, Write: fmt.Sprint(n)})
+	}
+	require.Less(t, weigh(time.Now()).Heap-before.Heap, int64(100<<10))
+}
+
+// Who waits for a leader is told of the newest that has not ended.
+func TestTheNewestTenure(t *testing.T) {
+	r := tell(t)
+	token, _, next := r.line.latest()
+	require.Zero(t, token)
+	r.tenure(2, 1, 3, 0).tenure(1, 1, 2, 4) // told late
+	<-next
+	token, won, _ := r.line.latest()
+	require.EqualValues(t, 2, token)
+	require.Equal(t, r.at(3), won)
+	token, err := r.line.leading(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, token)
+	r.of(2).ended(election.EndedEvent{Token: 2, Led: true, Cause: eldest.ErrResigned, At: r.at(5)})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err = r.line.leading(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestGrowthIsJudged(t *testing.T) {

@@ -24,8 +24,7 @@ type run struct {
 	scale   Scale
 	book    *Book
 	line    *line
-	ledger  *ledger
-	ghosts  *ghosts
+	record  *record
 	cluster *etcdtest.Cluster
 	admin   *clientv3.Client
 	// close ends all clients but admin.
@@ -36,8 +35,7 @@ type run struct {
 	crowd    *crowd
 	nodes    []*node
 
-	inspector *inspector
-	samples   []Sample
+	samples []Sample
 }
 
 func (r *run) ttl() time.Duration { return time.Duration(r.scale.TTL) }
@@ -58,11 +56,11 @@ func Run(scale Scale, progress func(string)) (*Summary, error) {
 	}
 	defer func() { _ = cluster.Close() }() // its processes end with this one at the latest
 	book := newBook()
-	r := &run{
-		scale: scale, book: book, line: newLine(book, scale.patience()), ledger: newLedger(),
-		ghosts: &ghosts{keys: map[string]time.Time{}}, cluster: cluster, toLeader: make(chan order),
-		inspector: newInspector(scale.patience()),
+	r := &run{scale: scale, book: book, line: newLine(), cluster: cluster, toLeader: make(chan order)}
+	if r.record, err = newRecord(scale.patience()); err != nil {
+		return nil, fmt.Errorf("the record: %w", err)
 	}
+	defer r.record.close()
 	// The cluster's own connections are no leftovers.
 	if _, err := cluster.Leader(ctx); err != nil {
 		return nil, err
@@ -201,10 +199,9 @@ func (r *run) inspect(begun time.Time, progress func(string)) {
 	defer tick.Stop()
 	for !r.over(begun) {
 		<-tick.C
-		r.line.settle(false)
-		r.ask("reading the queue", r.compare)
+		r.ask("reading the queue", r.list)
 		short, cancel := context.WithTimeout(context.Background(), r.scale.patience())
-		r.book.add("acknowledged writes found in etcd", int64(r.audit(short, written, r.ledger)))
+		r.auditWritten(short)
 		cancel()
 		s := weigh(begun)
 		s.Departures = r.book.counted("departures")

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -23,20 +24,14 @@ type slot struct {
 	client *clientv3.Client
 	// orders is received from while the slot's participant waits in the queue.
 	orders chan order
-
-	mu      sync.Mutex
-	present standing
-}
-
-// standing is where the slot's participant stands.
-type standing struct {
-	key   string
-	token eldest.Token // 0: nowhere, or on its way out
+	// lives counts its participants.
+	lives int
 }
 
 // participant is one life in a slot.
 type participant struct {
 	*slot
+	name      string
 	session   *lease.Session
 	candidate *election.Candidate
 	token     eldest.Token
@@ -44,6 +39,8 @@ type participant struct {
 	giveUp    context.CancelFunc
 	// sequence counts its guarded writes.
 	sequence int
+	// left says that it has been told that it takes part no more.
+	left bool
 }
 
 type outcome struct {
@@ -90,10 +87,11 @@ func (s *slot) join(ctx context.Context) *participant {
 		s.unable(ctx, "open session", err)
 		return nil
 	}
-	p := &participant{slot: s, session: session, result: make(chan outcome, 1)}
+	s.lives++
+	p := &participant{slot: s, name: fmt.Sprintf("slot %d, life %d", s.index, s.lives), session: session, result: make(chan outcome, 1)}
 	p.candidate, err = election.New(election.Config{
 		Election: candidates, Session: session, KV: s.client, Watcher: s.client, Value: fmt.Appendf(nil, "slot %d", s.index),
-		Hooks: election.Hooks{Won: s.line.begins, Ended: s.line.ends},
+		Hooks: election.Hooks{Registered: p.registered, Won: p.won, Ended: p.ended},
 	})
 	if err != nil {
 		s.book.violation("new candidate: %v", err)
@@ -107,7 +105,6 @@ func (s *slot) join(ctx context.Context) *participant {
 		return nil
 	}
 	p.token = place.Token
-	s.stands(place.Key, place.Token)
 	campaign, giveUp := context.WithCancel(context.Background())
 	p.giveUp = giveUp
 	go func() {
@@ -128,16 +125,40 @@ func (s *slot) unable(ctx context.Context, op string, err error) {
 	}
 }
 
-func (s *slot) stands(key string, token eldest.Token) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.present = standing{key, token}
+// tell files what it is told, and what it does.
+func (p *participant) tell(e oracle.Event) {
+	e.Who = p.name
+	p.record.tell(e)
 }
 
-func (s *slot) where() standing {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.present
+func (p *participant) registered(ev election.RegisteredEvent) {
+	p.tell(oracle.Event{Kind: oracle.Joined, At: ev.At.Sub(p.record.begun), Token: int64(ev.Token), Key: ev.Key, Lease: oracle.LeaseOf(ev.Key)})
+}
+
+func (p *participant) won(ev election.WonEvent) {
+	p.tell(oracle.Event{Kind: oracle.Won, At: ev.At.Sub(p.record.begun), Token: int64(ev.Token), Key: ev.Key})
+	p.book.count("tenures")
+	p.line.begins(ev)
+}
+
+func (p *participant) ended(ev election.EndedEvent) {
+	e := oracle.Event{Kind: oracle.Failed, At: ev.At.Sub(p.record.begun), Token: int64(ev.Token)}
+	if ev.Led {
+		e.Kind, e.Text = oracle.Ended, kindOf(ev.Cause)
+		p.line.ends(ev.Token)
+	}
+	p.tell(e)
+}
+
+// leaving tells that its key may go from now on.
+func (p *participant) leaving() { p.tell(oracle.Event{Kind: oracle.Leaving}) }
+
+// gone tells, once, that its key has gone or, if its lease is left to expire, will go.
+func (p *participant) gone(lease bool) {
+	if !p.left {
+		p.left = true
+		p.tell(oracle.Event{Kind: oracle.Exited, Lost: lease})
+	}
 }
 
 // stand waits, leads, and departs when it is told to, or when ctx ends. It reports
@@ -149,10 +170,10 @@ func (p *participant) stand(ctx context.Context) (ordered bool) {
 	case o := <-p.result:
 		return p.lead(ctx, o)
 	case o := <-p.orders:
-		p.stands(p.candidate.Key(), 0)
+		p.leaving()
 		p.depart(ctx, o)
 	case <-ctx.Done():
-		p.stands(p.candidate.Key(), 0)
+		p.leaving()
 		p.depart(context.Background(), withdraw)
 	}
 	return true
@@ -162,7 +183,7 @@ func (p *participant) stand(ctx context.Context) (ordered bool) {
 // one at its end.
 func (p *participant) lead(ctx context.Context, o outcome) (ordered bool) {
 	if o.err != nil {
-		p.stands(p.candidate.Key(), 0)
+		p.leaving()
 		p.book.failed("await", o.err)
 		p.book.count("campaigns ended by the faults")
 		return false
@@ -175,13 +196,13 @@ func (p *participant) lead(ctx context.Context, o outcome) (ordered bool) {
 	select {
 	case next = <-p.toLeader:
 	case <-o.Done():
-		p.stands(p.candidate.Key(), 0)
+		p.leaving()
 		p.book.failed("tenure", o.Err())
 		p.book.count("tenures ended by the faults")
 		return false
 	case <-ctx.Done():
 	}
-	p.stands(p.candidate.Key(), 0)
+	p.leaving()
 	p.departs(o.Leadership, next)
 	return true
 }
@@ -189,7 +210,7 @@ func (p *participant) lead(ctx context.Context, o outcome) (ordered bool) {
 // leave says goodbye to etcd, whatever the participant has lived through: both calls
 // must return, and without an error.
 func (p *participant) leave() {
-	p.stands("", 0)
+	p.gone(false)
 	ctx, cancel := context.WithTimeout(context.Background(), p.scale.patience())
 	defer cancel()
 	if p.candidate != nil {

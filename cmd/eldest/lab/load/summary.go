@@ -67,9 +67,7 @@ const spare = 2
 func (r *run) leftovers(s *Summary) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.scale.patience())
 	defer cancel()
-	r.line.settle(true)
-	found := r.audit(ctx, written, r.ledger)
-	r.book.add("acknowledged writes found in etcd", int64(found))
+	r.auditWritten(ctx)
 	if _, err := r.admin.Delete(ctx, "/load/", clientv3.WithPrefix()); err != nil { // of unknown outcome
 		r.book.late("the harness: cannot tidy up: %v", err)
 	}
@@ -82,6 +80,7 @@ func (r *run) leftovers(s *Summary) {
 		}
 		return nil
 	})
+	r.judgeRecord() // all hooks have run
 }
 
 // gone waits until nothing is left, and notes what is.

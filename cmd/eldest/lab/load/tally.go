@@ -146,7 +146,7 @@ func kindOf(err error) string {
 			return k.name
 		}
 	}
-	return err.Error()
+	return fmt.Sprint(err) // nil, of an end without a cause, is for the reader to see
 }
 
 // times is a histogram of fixed size: 16 buckets for each doubling, from a microsecond.

@@ -30,7 +30,7 @@
 //     key has been told, or after it was stopped for longer than its lease, or when it
 //     was once not.
 //   - [Healing] when the faults are over somebody leads soon, and the queue is that
-//     of those who stand.
+//     of those who stand; nobody is first in it for long without leading.
 //   - [Fence] a store that refuses older tokens never accepted one.
 //   - [Transfers] a transfer that was reported to have succeeded has: the target led next,
 //     and the order among the others is what it was.

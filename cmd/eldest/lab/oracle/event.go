@@ -45,7 +45,8 @@ type Event struct {
 	// Clear, of a removal: the owner's network and the server were well for a
 	// second afterwards, so that it must have learnt of it in that time.
 	Clear bool `json:"clear,omitempty"`
-	// Lost, of Failed and Ended: the session is gone.
+	// Lost, of Failed and Ended: the session is gone; of Exited: it was left without a word,
+	// and its lease must expire.
 	Lost bool `json:"lost,omitempty"`
 	// By, of Held and LetGo: at whose win.
 	By string `json:"by,omitempty"`

@@ -7,10 +7,16 @@ import "time"
 // all has settled (Queue) the keys are exactly those of the participants that stand.
 // What changed within the time to recover before the list may be in it or not.
 //
+// Where there is one list after the other while faults go on (About.Looks), what is wrong
+// with the keys must be wrong in so many lists in a row, and who has been told to leave may
+// be in the queue or not. In either case nobody is first for longer than the time to
+// recover, in one list after the other, without having won.
+//
 // A Healed after which something else struck too soon is not judged, and counts for
 // nothing: see [Tally].
 func Healing(h *History) []Violation {
 	var out []Violation
+	l := &lookout{h: h}
 	for _, e := range h.Events {
 		switch e.Kind {
 		case Healed:
@@ -19,7 +25,7 @@ func Healing(h *History) []Violation {
 				out = append(out, violated("healing", due, "nobody leads %v after all had healed", h.recovery()))
 			}
 		case Queue:
-			out = append(out, settled(h, e)...)
+			out = append(out, l.look(e)...)
 		}
 	}
 	return out
@@ -85,36 +91,79 @@ type stand struct {
 	lease int64
 	token int64         // 0: waits
 	stood bool          // waits or leads; else it is over
+	led   bool          // has won
 	since time.Duration // when it last changed
+	// leaving and left are of one list after the other: it has been told to leave; its lease
+	// is left to expire.
+	leaving, left bool
 }
 
-// settled judges one list of keys.
-func settled(h *History, q Event) []Violation {
+// lookout is what the lists have shown so far.
+type lookout struct {
+	h     *History
+	odd   map[string]int // what was wrong in the last list, in how many in a row
+	first string         // the key that was first then
+	since time.Duration  // since when it has been
+}
+
+// look judges one list of keys.
+func (l *lookout) look(q Event) []Violation {
 	var out []Violation
 	bad := func(format string, args ...any) { out = append(out, violated("healing", q.At, format, args...)) }
-	stands, owner := h.standsAt(q.Until)
-	recent := func(s stand) bool { return s.since > q.At-h.recovery() }
+	odd := map[string]int{}
+	// again is bad, if it has been so in enough lists.
+	again := func(what, key, format string, args ...any) {
+		n := l.odd[what+key] + 1
+		if odd[what+key] = n; l.h.Looks == 0 || n == l.h.Looks {
+			bad(format, args...)
+		}
+	}
+	stands, owner := l.h.standsAt(q.Until)
+	recent := func(s stand) bool {
+		tolerance := l.h.recovery()
+		if l.h.Looks > 0 && !s.left {
+			tolerance = 0
+		}
+		return s.since > q.At-tolerance
+	}
 	listed := map[string]bool{}
 	for i, key := range q.Keys {
 		who, ok := owner[LeaseOf(key)]
 		s := stands[who]
+		stood := s.stood && s.lease == LeaseOf(key)
 		switch {
 		case !ok:
-			bad("key %s is in the queue and nobody's: a ghost", key)
+			again("ghost", key, "key %s is in the queue and nobody's: a ghost", key)
 			continue
-		case (!s.stood || s.lease != LeaseOf(key)) && !recent(s):
-			bad("key %s is in the queue, and %s has not stood by it since %v: a ghost", key, who, s.since)
+		case s.left && !recent(s):
+			bad("key %s is in the queue, and %s left it there at %v: a ghost", key, who, s.since)
+		case !stood && !recent(s) && !s.leaving:
+			again("ghost", key, "key %s is in the queue, and %s has not stood by it since %v: a ghost", key, who, s.since)
 		case i > 0 && s.stood && s.token != 0 && !recent(s):
-			bad("%s leads (token %d) and its key is number %d in the queue", who, s.token, i+1)
+			again("place", key, "%s leads (token %d) and its key is number %d in the queue", who, s.token, i+1)
 		}
 		if s.lease == LeaseOf(key) {
 			listed[who] = true
 		}
 	}
 	for who, s := range stands {
-		if s.stood && !recent(s) && !listed[who] {
-			bad("%s has stood since %v, and its key is not in the queue %v", who, s.since, q.Keys)
+		if s.stood && !recent(s) && !listed[who] && !s.leaving {
+			again("missing", who, "%s has stood since %v, and its key is not in the queue, of %d", who, s.since, len(q.Keys))
 		}
+	}
+	l.odd = odd
+	if len(q.Keys) == 0 || q.Keys[0] != l.first {
+		l.first, l.since = "", q.At
+		if len(q.Keys) > 0 {
+			l.first = q.Keys[0]
+		}
+		return out
+	}
+	s := stands[owner[LeaseOf(l.first)]]
+	first := q.At - max(l.since, s.since) // whoever has joined since then is first in another life
+	if (!s.led || s.lease != LeaseOf(l.first)) && first > l.h.recovery() {
+		bad("key %s has been first for %v, and does not lead", l.first, first)
+		l.since = q.At
 	}
 	return out
 }
@@ -133,14 +182,19 @@ func (h *History) standsAt(at time.Duration) (stands map[string]stand, owner map
 			if e.Lease != 0 { // that of a key which names none
 				owner[e.Lease] = e.Who
 			}
-			stands[e.Who] = stand{lease: e.Lease, stood: true, since: e.At}
+			s = stand{lease: e.Lease, stood: true, since: e.At}
 		case Won:
-			s.token, s.since = e.Token, e.At
-			stands[e.Who] = s
+			s.token, s.led, s.since = e.Token, true, e.At
+		case Leaving:
+			s.leaving = h.Looks > 0
 		case Failed, Ended, Crashed:
 			s.token, s.stood, s.since = 0, false, e.At
-			stands[e.Who] = s
+		case Exited:
+			s.token, s.stood, s.since, s.leaving, s.left = 0, false, e.At, false, e.Lost
+		default:
+			continue
 		}
+		stands[e.Who] = s
 	}
 	return stands, owner
 }

@@ -80,6 +80,56 @@ func TestQueueSettled(t *testing.T) {
 	})
 }
 
+// Where the queue is listed while faults go on, what is wrong once may be under way.
+func TestQueueAgainAndAgain(t *testing.T) {
+	a, b := won(1, 10, "a", 0xa), joins(1, "b", 0xb)
+	looks := func(events ...[]Event) *History {
+		h := timeline(events...)
+		h.Looks = 3
+		return h
+	}
+	// lists are some of one queue, a second apart, the last at 9000.
+	lists := func(n int, leases ...int64) (all []Event) {
+		for i := range n {
+			all = append(all, list(9000-1000*i, 9001-1000*i, leases...)...)
+		}
+		return all
+	}
+	left := func(at int, who string, lost bool) []Event {
+		e := says(at, who, Exited, 0)
+		e[0].Lost = lost
+		return e
+	}
+	judged(t, Healing, map[string]trial{
+		"all is well":                   {looks(a, b, lists(9, 0xa, 0xb)), 0},
+		"missing":                       {looks(a, b, lists(3, 0xa)), 1},
+		"missing for long is one fault": {looks(a, b, lists(9, 0xa)), 1},
+		"missing, and in between not":   {looks(a, b, lists(2, 0xa), list(6000, 6001, 0xa, 0xb), list(5000, 5001, 0xa), list(4000, 4001, 0xa)), 0},
+		"missing since just now":        {looks(a, b, lists(2, 0xa)), 0},
+		"missing in the end":            {looks(a, b, list(1000, 1001, 0xa, 0xb), lists(3, 0xa)), 1},
+		"joined in the last question":   {looks(a, joins(7001, "b", 0xb), lists(3, 0xa)), 0},
+		"told to leave, and missing":    {looks(a, b, says(100, "b", Leaving, 0), lists(9, 0xa)), 0},
+		"told to leave, and there":      {looks(a, b, says(100, "b", Leaving, 0), says(200, "b", Failed, 0), lists(9, 0xa, 0xb)), 0},
+		"told to leave, and joined":     {looks(a, b, says(100, "b", Leaving, 0), joins(200, "b", 0xb), lists(3, 0xa)), 1},
+		"strange":                       {looks(a, b, lists(3, 0xa, 0xb, 0xc)), 1},
+		"strange since just now":        {looks(a, b, lists(2, 0xa, 0xb, 0xc)), 0},
+		"given up, and still there":     {looks(a, b, says(100, "b", Failed, 0), lists(3, 0xa, 0xb)), 1},
+		"gone, and still there":         {looks(a, b, says(100, "b", Leaving, 0), left(200, "b", false), lists(3, 0xa, 0xb)), 1},
+		"gone, since just now":          {looks(a, b, left(6500, "b", false), lists(2, 0xa, 0xb)), 0},
+		"left without a word":           {looks(a, b, left(5000, "b", true), lists(4, 0xa, 0xb)), 0},
+		"left long ago":                 {looks(a, b, left(3500, "b", true), lists(4, 0xa, 0xb)), 1},
+		"a leader who is not first":     {looks(a, b, lists(3, 0xb, 0xa)), 1},
+		"first, and does not lead":      {looks(b, lists(7, 0xb)), 1},
+		"first for long, not always":    {looks(b, joins(2, "c", 0xc), list(3000, 3001, 0xb, 0xc), lists(2, 0xc), lists(5, 0xb, 0xc)[2:]), 0},
+		"first, for not so long":        {looks(b, lists(6, 0xb)), 0},
+		"first, and just won":           {looks(joins(1, "a", 0xa), says(8999, "a", Won, 0xa), lists(9, 0xa)), 1},
+		"first, and led until just now": {looks(a, says(8999, "a", Ended, 0xa), lists(9, 0xa)), 0},
+		"first again, in another life":  {timeline(a, list(1000, 1001, 0xa), says(2000, "a", Ended, 0xa), joins(8900, "a", 0xa), list(9000, 9001, 0xa)), 0},
+		"nobody is first":               {looks(lists(9)), 0},
+		"first of settled ones":         {timeline(b, joins(1, "a", 0xa), list(1000, 1001, 0xb), list(9000, 9001, 0xb, 0xa)), 1},
+	})
+}
+
 func foreign(q []Event) []Event {
 	q[0].Keys = append(q[0].Keys, "e/by hand")
 	return q

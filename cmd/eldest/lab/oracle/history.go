@@ -14,11 +14,16 @@ type About struct {
 	// Where there are several such registers, their keys are Data, a slash and a name.
 	Prefix string `json:"prefix"`
 	Data   string `json:"data"`
+	// Opens says that each tenure begins with a write of its own (Change.Opens).
+	Opens bool `json:"opens,omitempty"`
 	// TTL is what the server granted.
 	TTL time.Duration `json:"ttl"`
 	// Recovery is how soon after [Healed] somebody must lead, and the queue must
 	// have settled. 0: TTL + 3 s.
 	Recovery time.Duration `json:"recovery,omitempty"`
+	// Looks says that the queue is listed again and again while faults go on, and in how many
+	// lists in a row something must be wrong. 0: each list is of a queue that has settled.
+	Looks int `json:"looks,omitempty"`
 }
 
 // History is one run.

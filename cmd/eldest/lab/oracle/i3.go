@@ -16,7 +16,7 @@ func I3(h *History) []Violation {
 }
 
 // Rising is the part of I3 about the order of writes. Where tenures are opened by a first
-// write of their own, it comes once, and before all others.
+// write of their own (About.Opens), it comes once, and before all others.
 func Rising(h *History) []Violation {
 	var out []Violation
 	for _, c := range h.Changes {
@@ -25,9 +25,7 @@ func Rising(h *History) []Violation {
 		}
 	}
 	last, opened := int64(0), map[int64]bool{}
-	all := h.commits()
-	opens := slices.ContainsFunc(all, func(c commit) bool { return c.Opens })
-	for _, c := range all {
+	for _, c := range h.commits() {
 		if c.token < last {
 			out = append(out, violated("I3", c.At, "write %s of token %d committed at %d after one of token %d", c.name, c.token, c.Rev, last))
 		}
@@ -35,7 +33,7 @@ func Rising(h *History) []Violation {
 		switch {
 		case c.Opens && opened[c.token]:
 			out = append(out, violated("I3", c.At, "the tenure of token %d was opened twice, at %d again", c.token, c.Rev))
-		case opens && !c.Opens && !opened[c.token]:
+		case h.Opens && !c.Opens && !opened[c.token]:
 			out = append(out, violated("I3", c.At, "write %s committed at %d, and its tenure, token %d, had not been opened", c.name, c.Rev, c.token))
 		}
 		opened[c.token] = opened[c.token] || c.Opens
@@ -64,7 +62,7 @@ func Kept(h *History) []Violation {
 		case e.Commit != 0 && e.Commit != c.Rev, e.Token != 0 && e.Token != c.token:
 			out = append(out, violated("I3", e.At, "write %s was acknowledged at revision %d with token %d, and is there at %d with %d", e.Write, e.Commit, e.Token, c.Rev, c.token))
 		case c.Did != "" && c.Did != wanted[e.Write]:
-			out = append(out, violated("I3", e.At, "write %s asked for %q, and %q was carried out", e.Write, wanted[e.Write], c.Did))
+			out = append(out, violated("I3", e.At, "write %s asked for %s, and %s was carried out", e.Write, wanted[e.Write], c.Did))
 		}
 	}
 	return out

@@ -1,6 +1,10 @@
 package oracle
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
 
 func TestI3(t *testing.T) {
 	one := func(kind Kind) *story { return tell().put(0xa).writes(Sent, 2, "w").writes(kind, 2, "w") }
@@ -22,4 +26,13 @@ func TestI3(t *testing.T) {
 		{"refused and not there", one(Refused), 0},
 		{"token rising", tell().writes(Sent, 3, "x").writes(Sent, 2, "w").write(2, "w").write(3, "x"), 0},
 	})
+}
+
+// Where tenures are opened, a run in which none was is as wrong as one in which one was not.
+func TestTenuresAreOpened(t *testing.T) {
+	h := tell().put(0xa).writes(Sent, 2, "w").write(2, "w").History
+	h.Opens = true
+	require.Len(t, I3(&h), 1)
+	h.Changes[1].Opens = true
+	require.Empty(t, Rising(&h))
 }

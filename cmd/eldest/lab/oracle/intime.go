@@ -6,8 +6,11 @@ package oracle
 func InTime(h *History) []Violation {
 	var out []Violation
 	acted := map[int64]bool{}
+	newest := int64(0)
 	for i, e := range h.Events {
 		switch {
+		case e.Kind == Won:
+			newest = max(newest, e.Token)
 		case e.Kind == Acted && e.Until != 0:
 			acted[e.Token] = true
 			switch next := h.successor(i, e.Token); {
@@ -16,7 +19,7 @@ func InTime(h *History) []Violation {
 			case next.At > e.Until:
 				out = append(out, violated("in time", e.At, "%s of token %d: %s leads after %v, later than %v", e.Text, e.Token, next.Who, next.At-e.At, e.Until-e.At))
 			}
-		case e.Kind == Ended && !acted[e.Token]:
+		case e.Kind == Ended && !acted[e.Token] && newest <= e.Token: // else it has been succeeded
 			if next := h.successor(i, e.Token); next != nil && next.At > e.At+h.recovery() {
 				out = append(out, violated("in time", e.At, "token %d ended: %s leads after %v, later than %v", e.Token, next.Who, next.At-e.At, h.recovery()))
 			}

@@ -18,7 +18,7 @@ const (
 	Crashed   Kind = "crashed"   // the process is gone, and tells nothing more
 	Stuck     Kind = "stuck"     // told to leave, it did not come to its end
 	Moved     Kind = "moved"     // is told for whom it waits, at first and whenever that changes
-	Exited    Kind = "exited"    // its process ended, with Code
+	Exited    Kind = "exited"    // its process ended, with Code, or it takes part no more
 )
 
 // Observed is what somebody who only looks on is told: Text is one of the three below.

@@ -51,9 +51,9 @@ func TestRegistersByName(t *testing.T) {
 		{"an acknowledged write vanished with its record", "do w1 append log x 46 n2\n", "", Kept, "write w1 was acknowledged to n1 and is not there"},
 		extra("the receipt lies about the revision", "ask x n2 put b v\ndo x put b v 49 n2\ntold x done 48 n2\n", Kept, "write x was acknowledged at revision 48 with token 4, and is there at 49 with 4"),
 		extra("the receipt lies about the tenure", "ask x n2 put b v\ndo x put b v 49 n2\ntold x done 49 n1\n", Kept, "with token 22, and is there at 49 with 4"),
-		extra("another value was written", "ask x n2 put b v\ndo x put b w 49 n2\ntold x done 49 n2\n", Kept, `write x asked for "put b v", and "put b w" was carried out`),
-		extra("another key was written", "ask x n2 put b v\ndo x put c v 49 n2\ntold x done 49 n2\n", Kept, `"put c v" was carried out`),
-		extra("something else was done", "ask x n2 put b v\ndo x append b v 49 n2\ntold x done 49 n2\n", Kept, `"append b v" was carried out`),
+		extra("another value was written", "ask x n2 put b v\ndo x put b w 49 n2\ntold x done 49 n2\n", Kept, "write x asked for put b v, and put b w was carried out"),
+		extra("another key was written", "ask x n2 put b v\ndo x put c v 49 n2\ntold x done 49 n2\n", Kept, "and put c v was carried out"),
+		extra("something else was done", "ask x n2 put b v\ndo x append b v 49 n2\ntold x done 49 n2\n", Kept, "and append b v was carried out"),
 
 		{"the forwarder repeats", "told w2 open\n", "do w2 append log y 47 n2\ntold w2 open\n", Once, "write w2 was applied 2 times, at revision 47 and 47"},
 		extra("an acknowledged write was repeated later", "do w1 append log x 49 n2\n", Once, "write w1 was applied 2 times, at revision 46 and 49"),

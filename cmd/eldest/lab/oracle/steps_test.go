@@ -76,6 +76,22 @@ func TestSteps(t *testing.T) {
 	})
 }
 
+// Where no step takes leadership away, who ended is succeeded in the time to recover, if
+// anybody wins at all.
+func TestInTime(t *testing.T) {
+	a, late := won(1, 10, "a", 2), recovered // 1000 and the time to recover
+	judged(t, InTime, map[string]trial{
+		"in time":             {timeline(a, says(1000, "a", Ended, 2), won(1, late, "b", 3)), 0},
+		"late":                {timeline(a, says(1000, "a", Ended, 2), won(1, late+1, "b", 3)), 1},
+		"nobody ever wins":    {timeline(a, says(1000, "a", Ended, 2)), 0},
+		"succeeded before":    {timeline(a, won(1, 999, "b", 3), says(1000, "a", Ended, 2), won(1, late+1, "c", 4)), 0},
+		"the time was given":  {given(timeline(a, says(1000, "a", Ended, 2), won(1, late+1, "b", 3))), 0},
+		"by an older one":     {timeline(won(1, 10, "a", 3), says(1000, "a", Ended, 3), won(1, 1001, "b", 2), won(1, late+1, "c", 4)), 1},
+		"a waiter's end":      {timeline(a, joins(1, "b", 3), says(1000, "b", Failed, 3), won(1, late+1, "c", 4)), 0},
+		"one after the other": {timeline(a, says(1000, "a", Ended, 2), won(1, 2000, "b", 3), says(3000, "b", Ended, 3), won(1, 2*late, "c", 4)), 1},
+	})
+}
+
 // A candidate that was stopped tells of nothing: whether it stood is not judged.
 func TestOvertakenInAStop(t *testing.T) {
 	at := says

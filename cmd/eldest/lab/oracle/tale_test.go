@@ -40,6 +40,7 @@ func write(t *testing.T, text string) *History {
 		t: t, h: &History{About: About{Prefix: "e/", Data: "data", Recovery: 3 * time.Second}},
 		tokens: map[string]int64{}, asked: map[string]Event{},
 	}
+	b.h.Opens = strings.Contains(text, "\nopen ")
 	for line := range strings.Lines(text) {
 		w := strings.Fields(line)
 		if len(w) == 0 {

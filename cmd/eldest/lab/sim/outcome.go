@@ -90,33 +90,45 @@ func newSum() *sum {
 const year = 365 * 24 * time.Hour
 
 func (s *sum) add(o outcome) {
-	s.Scenarios++
+	one := &sum{
+		Scenarios: 1, Tenures: o.Tenures, Acked: o.Acked, Reads: o.Reads, Virtual: o.Virtual, CPU: o.Took,
+		Struck: o.Struck, Violations: o.Violations, Found: map[string]*found{},
+	}
+	if o.Mild {
+		one.Mild = 1
+	}
+	for invariant := range o.Violations {
+		one.Found[invariant] = &found{1, []string{fmt.Sprintf("%s %d", o.Style, o.Seed)}}
+	}
+	if o.Report != "" {
+		one.Failed = []outcome{o}
+	}
+	s.merge(one)
+}
+
+// merge adds what another one has.
+func (s *sum) merge(o *sum) {
+	s.Scenarios += o.Scenarios
 	s.Tenures += o.Tenures
 	s.Acked += o.Acked
 	s.Reads += o.Reads
 	s.Virtual += o.Virtual
-	s.CPU += o.Took
+	s.CPU += o.CPU
+	s.Mild += o.Mild
 	s.Years, s.Seconds = float64(s.Virtual)/float64(year), s.CPU.Seconds()
-	if o.Mild {
-		s.Mild++
-	}
 	for name, n := range o.Struck {
 		s.Struck[name] += n
 	}
 	for invariant, n := range o.Violations {
 		s.Violations[invariant] += n
-		s.find(invariant, found{1, []string{fmt.Sprintf("%s %d", o.Style, o.Seed)}})
 	}
-	if o.Report != "" {
-		s.Failed = append(s.Failed, o)
+	for invariant, f := range o.Found {
+		if s.Found[invariant] == nil {
+			s.Found[invariant] = &found{}
+		}
+		s.Found[invariant].add(*f)
 	}
-}
-
-func (s *sum) find(invariant string, f found) {
-	if s.Found[invariant] == nil {
-		s.Found[invariant] = &found{}
-	}
-	s.Found[invariant].add(f)
+	s.Failed = append(s.Failed, o.Failed...)
 }
 
 // never returns the kinds of fault that never struck and should have, with an
@@ -135,24 +147,7 @@ func (s *sum) never(impl contender.Contender) []string {
 func merged(sums map[style]*sum) *sum {
 	out := newSum()
 	for _, s := range sums {
-		out.Scenarios += s.Scenarios
-		out.Tenures += s.Tenures
-		out.Acked += s.Acked
-		out.Reads += s.Reads
-		out.Virtual += s.Virtual
-		out.CPU += s.CPU
-		out.Mild += s.Mild
-		for name, n := range s.Struck {
-			out.Struck[name] += n
-		}
-		for invariant, n := range s.Violations {
-			out.Violations[invariant] += n
-		}
-		for invariant, f := range s.Found {
-			out.find(invariant, *f)
-		}
-		out.Failed = append(out.Failed, s.Failed...)
+		out.merge(s)
 	}
-	out.Years, out.Seconds = float64(out.Virtual)/float64(year), out.CPU.Seconds()
 	return out
 }

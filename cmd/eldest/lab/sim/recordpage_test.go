@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/internal/onrecord"
 )
 
@@ -32,13 +33,13 @@ func TestRecordIsThatOfItsSummaries(t *testing.T) {
 			require.GreaterOrEqual(t, l.Total.Tenures, 1_000_000)
 			require.GreaterOrEqual(t, l.Total.Years, 1.0)
 			for name, n := range l.Total.Struck {
-				require.Contains(t, page, fmt.Sprintf("| %s | %s |", name, thousands(n)))
+				require.Contains(t, page, fmt.Sprintf("| %s | %s |", name, story.Thousands(n)))
 			}
 			continue
 		}
 		for invariant, n := range l.Total.Violations {
 			found := l.Total.Found[invariant]
-			require.Regexp(t, fmt.Sprintf(`\| %s: [^|]+ \| %s \| %s \| `, invariant, thousands(n), thousands(found.Scenarios)), page)
+			require.Regexp(t, fmt.Sprintf(`\| %s: [^|]+ \| %s \| %s \| `, invariant, story.Thousands(n), story.Thousands(found.Scenarios)), page)
 		}
 	}
 }
@@ -53,13 +54,5 @@ func summaryRow(name, seeds string, s *sum) string {
 		long = fmt.Sprintf("%.2f years", s.Years)
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |", name, seeds,
-		thousands(s.Scenarios), thousands(s.Tenures), thousands(s.Acked), long, thousands(violations))
-}
-
-func thousands(n int) string {
-	digits := fmt.Sprint(n)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
+		story.Thousands(s.Scenarios), story.Thousands(s.Tenures), story.Thousands(s.Acked), long, story.Thousands(violations))
 }

@@ -79,9 +79,3 @@ func TestNines(t *testing.T) {
 	require.Zero(t, nines(0))
 	require.Equal(t, []string{"min", "p50", "p75", "p90", "p99"}, labels(ninesTicks(nines(0.9975))))
 }
-
-func TestThousands(t *testing.T) {
-	for n, want := range map[int]string{7: "7", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
-		require.Equal(t, want, thousands(n))
-	}
-}

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
 // Sizes of the picture of ratios, in points.
@@ -101,7 +102,7 @@ func ratioScale(least, most float64) scale {
 // multiple renders a mark of the axis.
 func multiple(v float64) string {
 	if v >= 1 {
-		return thousands(int(math.Round(v))) + "x"
+		return story.Thousands(int(math.Round(v))) + "x"
 	}
 	return strconv.FormatFloat(v, 'f', decimals(v), 64) + "x"
 }

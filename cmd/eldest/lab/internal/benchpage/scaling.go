@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/eldest-io/eldest/bench"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
 // series is one metric in one regime at all Ns.
@@ -143,7 +143,7 @@ func scalingHover(s series, x, y scale, at area, colours palette) hover {
 func (s series) sizeScale() scale {
 	axis := scale{place: math.Log10}
 	for _, g := range s.groups {
-		label := thousands(g.N)
+		label := story.Thousands(g.N)
 		if s.ttl {
 			label = (time.Duration(g.N) * time.Millisecond).String()
 		}
@@ -152,17 +152,6 @@ func (s series) sizeScale() scale {
 	first, last := axis.ticks[0].Value, axis.ticks[len(axis.ticks)-1].Value
 	axis.low, axis.high = first-(last-first)*0.05, last+(last-first)*0.03
 	return axis
-}
-
-// thousands renders a number with commas.
-func thousands(n int) string {
-	digits := fmt.Sprint(n)
-	var parts []string
-	for len(digits) > 3 {
-		parts = append([]string{digits[len(digits)-3:]}, parts...)
-		digits = digits[:len(digits)-3]
-	}
-	return strings.Join(append([]string{digits}, parts...), ",")
 }
 
 // quantity is what an axis shows.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 func TestMain(m *testing.M) {
@@ -12,12 +14,5 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	// An embedded member that stops leaves its idle HTTP connections to peers, both ends of
-	// which are in this process, to their timeouts of seconds.
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
-		goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
-	)
+	goleak.VerifyTestMain(m, etcdtest.Embedded...)
 }

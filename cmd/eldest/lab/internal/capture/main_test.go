@@ -3,16 +3,7 @@ package capture_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-func TestMain(m *testing.M) {
-	// An embedded member that stops leaves its idle HTTP connections to peers, both ends of
-	// which are in this process, to their timeouts of seconds.
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*conn).serve"),
-		goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
-	)
-}
+func TestMain(m *testing.M) { etcdtest.Main(m, etcdtest.Embedded...) }

@@ -32,7 +32,7 @@ func (s *stage) leftovers(ctx context.Context) ([]string, error) {
 
 // recorded blocks until all that etcd has committed so far is recorded, and ends the record.
 func (s *stage) recorded(ctx context.Context) error {
-	rev, err := s.cluster.Revision(ctx)
+	rev, err := s.field.Revision(ctx)
 	if err != nil {
 		return err
 	}
@@ -61,14 +61,14 @@ func (s *stage) until(ctx context.Context, due time.Time, ask func(context.Conte
 
 func (s *stage) leasesAndKeys(ctx context.Context) ([]string, error) {
 	var left []string
-	leases, err := s.admin.Leases(ctx)
+	leases, err := s.field.All.Leases(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range leases.Leases {
 		left = append(left, fmt.Sprintf("lease %x", int64(l.ID)))
 	}
-	resp, err := s.admin.Get(ctx, keys.Prefix(electionName), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	resp, err := s.field.All.Get(ctx, keys.Prefix(electionName), clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ const watcherGauge = "etcd_debugging_mvcc_watcher_total "
 
 func (s *stage) watches(ctx context.Context) ([]string, error) {
 	var left []string
-	for i, endpoint := range s.cluster.Endpoints() {
+	for i, endpoint := range s.field.Endpoints() {
 		count, err := gauge(ctx, endpoint+"/metrics", watcherGauge)
 		if err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/fault"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
@@ -99,7 +100,10 @@ func (s *stage) heal(injuries []*fault.Injury) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return s.answers(ctx)
+	if err := inject.Answers(ctx, s.field.All, true, question); err != nil {
+		return fmt.Errorf("etcd does not answer although nothing is wrong with it: %w", err)
+	}
+	return nil
 }
 
 // wait blocks for d, and reports whether ctx has lasted that long.

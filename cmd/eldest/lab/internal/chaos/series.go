@@ -118,8 +118,8 @@ func (s *stage) halt() error {
 	if err := s.closeStore(); err != nil {
 		return err
 	}
-	if s.clients == nil {
-		return nil // the record of the truth has ended
+	if s.whole {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), healTime)
 	defer cancel()

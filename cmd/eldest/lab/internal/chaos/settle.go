@@ -23,7 +23,7 @@ func (s *stage) list(ctx context.Context) (oracle.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, question)
 	defer cancel()
 	e := oracle.Event{Kind: oracle.Queue, At: s.clock.Now(), Keys: []string{}}
-	resp, err := s.admin.Get(ctx, keys.Prefix(electionName), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+	resp, err := s.field.All.Get(ctx, keys.Prefix(electionName), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 	if err != nil {
 		return e, err
@@ -121,18 +121,4 @@ func (s *stage) protocol(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("etcd does not answer although nothing is wrong with it: %w", err)
-}
-
-// answers blocks until etcd answers a question that takes a majority.
-func (s *stage) answers(ctx context.Context) error {
-	for {
-		_, err := s.list(ctx)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("etcd does not answer although nothing is wrong with it: %w", err)
-		}
-		wait(ctx, 20*time.Millisecond)
-	}
 }

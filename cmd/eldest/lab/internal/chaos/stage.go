@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,14 +12,13 @@ import (
 	"strconv"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/crew"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/fault"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/fence"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/instant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/truth"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -48,27 +46,23 @@ const (
 // stage is what a series plays on: the cluster, the participants, the store, and the
 // record of what happens.
 type stage struct {
-	cfg     Config
-	clock   instant.Clock
-	cluster *etcdtest.Cluster
-	clients []*clientv3.Client // of each member, without faults
-	admin   *clientv3.Client   // of all members, without faults
-	truth   *truth.Recorder
-	crew    *crew.Crew
-	field   *fault.Field
+	cfg   Config
+	clock instant.Clock
+	field *fault.Field // with the cluster
+	truth *truth.Recorder
+	crew  *crew.Crew
 
 	file  *os.File // the harness's history
 	log   *oracle.Recorder
 	store storeProcess
+	whole bool // the record of the truth has ended
 }
 
-// storeProcess is the process of the fenced store.
+// storeProcess is the process of the fenced store. It ends when its stdin does.
 type storeProcess struct {
-	cmd     *exec.Cmd
-	spawner *offspring.Spawner
-	stdin   io.Closer
-	address string
-	file    string
+	*offspring.Process
+	stdin io.Closer
+	file  string
 }
 
 // build starts everything. On an error nothing is left.
@@ -83,13 +77,16 @@ func build(ctx context.Context, cfg Config) (*stage, error) {
 }
 
 func (s *stage) build(ctx context.Context) (err error) {
-	s.cluster, err = etcdtest.New(ctx, etcdtest.Config{
+	cluster, err := inject.Open(ctx, etcdtest.Config{
 		Members: s.cfg.Members, Heartbeat: heartbeat, Election: electionTimeout, Command: s.cfg.Member, Replaceable: true,
 	})
 	if err != nil {
 		return err
 	}
-	dir := s.cluster.Scratch()
+	s.field = &fault.Field{
+		Field: cluster, Election: electionName, Data: dataKey, Contender: s.cfg.Contender, Patience: effectTime, Clock: s.clock,
+	}
+	dir := s.field.Scratch()
 	if s.file, err = os.OpenFile(filepath.Join(dir, "harness.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
 		return err
 	}
@@ -98,91 +95,69 @@ func (s *stage) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.admin, err = s.cluster.Dial(); err != nil {
-		return err
-	}
-	for _, endpoint := range s.cluster.Endpoints() {
-		c, err := s.cluster.Dial(func(cfg *clientv3.Config) { cfg.Endpoints = []string{endpoint} })
-		if err != nil {
-			return err
-		}
-		s.clients = append(s.clients, c)
-	}
-	s.truth = truth.Start(s.clients, s.clock, dataKey, s.log.Change)
-	if err := s.startStore(filepath.Join(dir, "store.jsonl")); err != nil {
+	s.truth = truth.Start(s.field.Each, s.clock, dataKey, s.log.Change)
+	address, err := s.startStore(filepath.Join(dir, "store.jsonl"))
+	if err != nil {
 		return err
 	}
 	s.crew, err = crew.Start(crew.Config{
 		Command: func() *exec.Cmd { return s.cfg.Process(RoleParticipant) },
-		Size:    s.cfg.Participants, Dir: dir, Cluster: s.cluster, Log: s.log,
+		Size:    s.cfg.Participants, Dir: dir, Field: cluster, Log: s.log,
 		Seat: actor.Config{
 			Contender: s.cfg.Contender, Election: electionName, TTL: s.cfg.TTL, Data: dataKey,
-			Store: s.store.address, Clock: s.clock, Defect: s.cfg.Defect,
+			Store: address, Clock: s.clock, Defect: s.cfg.Defect,
 		},
 	})
-	s.field = &fault.Field{
-		Cluster: s.cluster, Crew: s.crew, Truth: s.truth, Admin: s.admin, Log: s.log,
-		Election: electionName, Data: dataKey, Contender: s.cfg.Contender, Patience: effectTime, Clock: s.clock,
-	}
+	s.field.Crew, s.field.Truth, s.field.Log = s.crew, s.truth, s.log
 	return err
 }
 
-func (s *stage) startStore(file string) error {
+// startStore blocks until the store serves, and returns its address.
+func (s *stage) startStore(file string) (address string, err error) {
 	st := &s.store
-	st.file, st.spawner = file, offspring.NewSpawner()
+	st.file = file
 	cmd := s.cfg.Process(RoleStore, file, strconv.FormatInt(int64(s.clock.Zero), 10))
-	cmd.Env = offspring.Env(os.Environ())
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
+	if st.stdin, err = cmd.StdinPipe(); err != nil {
+		return "", err
+	}
+	ready := make(chan fence.Ready, 1)
+	st.Process, err = s.field.Spawner.Launch(cmd, func(line []byte) {
+		var r fence.Ready
+		if json.Unmarshal(line, &r) == nil && r.Address != "" {
+			ready <- r // it is said once
+		}
+	}, func(*offspring.Process) { close(ready) })
 	if err != nil {
-		return err
+		return "", fmt.Errorf("starting the store: %w", err)
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
+	if address = (<-ready).Address; address == "" {
+		return "", errors.Join(errors.New("the store does not serve"), s.closeStore())
 	}
-	if err := st.spawner.Start(cmd); err != nil {
-		return fmt.Errorf("starting the store: %w", err)
-	}
-	st.cmd, st.stdin = cmd, stdin
-	line, err := bufio.NewReader(stdout).ReadBytes('\n')
-	if err != nil {
-		return fmt.Errorf("starting the store: %w", err)
-	}
-	var ready fence.Ready
-	err = json.Unmarshal(line, &ready)
-	st.address = ready.Address
-	return err
+	return address, nil
 }
 
 // closeStore has the store end, which it does well unless its history is not whole.
 func (s *stage) closeStore() error {
 	st := &s.store
-	if st.spawner == nil {
+	if st.Process == nil {
 		return nil
 	}
-	var err error
-	if st.cmd != nil {
-		_ = st.stdin.Close() // that is what it waits for
-		if err = st.cmd.Wait(); err != nil {
-			err = fmt.Errorf("the store: %w", err)
-		}
+	_ = st.stdin.Close() // that is what it waits for
+	code, complaint := st.Result()
+	st.End()
+	st.Process = nil
+	if code != 0 {
+		return fmt.Errorf("the store ended with exit code %d: %s", code, complaint)
 	}
-	st.spawner.Close()
-	*st = storeProcess{file: st.file}
-	return err
+	return nil
 }
 
 // stopTruth ends the record, when there is nothing more to record.
 func (s *stage) stopTruth() {
-	if s.truth == nil {
-		return
+	if s.truth != nil {
+		s.truth.Stop()
 	}
-	s.truth.Stop()
-	for _, c := range s.clients {
-		_ = c.Close() // nothing is under way
-	}
-	s.clients = nil
+	s.whole = true
 }
 
 // close ends everything that goes on still. Histories are gone after it.
@@ -193,14 +168,11 @@ func (s *stage) close() error {
 	}
 	errs = append(errs, s.closeStore())
 	s.stopTruth()
-	if s.admin != nil {
-		_ = s.admin.Close() // nothing is under way
-	}
 	if s.file != nil {
 		errs = append(errs, s.file.Close())
 	}
-	if s.cluster != nil {
-		errs = append(errs, s.cluster.Close())
+	if s.field != nil {
+		errs = append(errs, s.field.Close())
 	}
 	return errors.Join(errs...)
 }

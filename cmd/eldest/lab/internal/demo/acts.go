@@ -3,11 +3,10 @@ package demo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"syscall"
-	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -37,9 +36,9 @@ func withdraw(ctx context.Context, s *stage) error {
 	if err := s.signal(Withdraw, waiter, syscall.SIGTERM); err != nil {
 		return err
 	}
-	return s.await(ctx, behind.actor+" waits for somebody else", s.cfg.limits().Expiry, func(facts []Fact) bool {
-		moved := last(facts, func(f Fact) bool { return f.Key == behind.key && (f.Kind == Waiting || f.Kind == Won) })
-		return s.process(waiter).Gone() && moved.Predecessor != waiter.key
+	return s.Await(ctx, behind.actor+" waits for somebody else", func(facts []Fact) bool {
+		moved := scenario.Last(facts, func(f Fact) bool { return f.Key == behind.key && (f.Kind == Waiting || f.Kind == Won) })
+		return s.Participant(waiter.actor).Gone() && moved.Predecessor != waiter.key
 	})
 }
 
@@ -52,12 +51,12 @@ func kill(ctx context.Context, s *stage) error {
 	if err := s.signal(Kill, leader, syscall.SIGKILL); err != nil {
 		return err
 	}
-	entries, err := s.entries(ctx, s.client())
+	entries, err := s.entries(ctx, s.Client())
 	if err != nil {
 		return err
 	}
 	if len(entries) > 0 && entries[0].Key == leader.key {
-		s.aside("its key is still there: etcd waits for its lease, which has %v left; nobody leads until then", entries[0].TTL)
+		s.Aside("its key is still there: etcd waits for its lease, which has %v left; nobody leads until then", entries[0].TTL)
 	}
 	return s.succeeded(ctx, leader)
 }
@@ -68,10 +67,8 @@ func remove(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.tell(Fact{At: time.Now(), Kind: Acted, Act: Delete, Actor: leader.actor, Key: leader.key, Token: leader.token})
-	once, cancel := context.WithTimeout(ctx, s.cfg.limits().Expiry)
-	defer cancel()
-	if _, err := s.client().Delete(once, leader.key); err != nil {
+	s.Tell(Fact{Kind: Acted, Act: Delete, Actor: leader.actor, Key: leader.key, Token: leader.token})
+	if err := s.Delete(ctx, leader.key, leader.token); err != nil {
 		return err
 	}
 	return s.succeeded(ctx, leader)
@@ -84,28 +81,24 @@ func partition(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	member := s.process(leader).member
-	name := s.cluster.Member(member).Name
-	if s.cluster.Leads(ctx, member, electionTime) {
-		s.aside("%s happens to lead etcd itself; the other members must first elect another, and leases begin anew", name)
+	member := s.Participant(leader.actor).Member
+	if s.Leads(ctx, member.Index, scenario.Election) {
+		s.Aside("%s happens to lead etcd itself; the other members must first elect another, and leases begin anew", member.Name)
 	}
-	s.tell(Fact{At: time.Now(), Kind: Acted, Act: Cut, Actor: leader.actor, Member: name, Key: leader.key, Token: leader.token})
-	if err := s.cluster.Cut(member); err != nil {
+	s.Tell(Fact{Kind: Acted, Act: Cut, Actor: leader.actor, Member: member.Name, Key: leader.key, Token: leader.token})
+	if err := s.Cut(ctx, member); err != nil {
 		return err
 	}
-	s.isCut[member] = true
 	if err := s.succeeded(ctx, leader); err != nil {
 		return err
 	}
 
-	s.tell(Fact{At: time.Now(), Kind: Acted, Act: Mend, Member: name})
-	if err := s.cluster.Mend(member); err != nil {
+	s.Tell(Fact{Kind: Acted, Act: Mend, Member: member.Name})
+	if err := s.Mend(member.Index); err != nil {
 		return err
 	}
-	s.isCut[member] = false
-	s.aside("%s stands again: a new process, a new lease, a new key, and therefore the end of the queue", leader.actor)
-	err = s.stand(ctx, leader.actor, member)
-	return err
+	s.Aside("%s stands again: a new process, a new lease, a new key, and therefore the end of the queue", leader.actor)
+	return s.stand(ctx, leader.actor, member.Index)
 }
 
 // leave: everyone goes, the last one first, and nothing may be left.
@@ -115,43 +108,21 @@ func leave(ctx context.Context, s *stage) error {
 		if err := s.signal(Leave, queue[i], syscall.SIGTERM); err != nil {
 			return err
 		}
-		if err := s.await(ctx, queue[i].actor+" has gone", s.cfg.limits().Expiry, func([]Fact) bool { return s.process(queue[i]).Gone() }); err != nil {
+		if err := s.AwaitEnd(ctx, s.Participant(queue[i].actor)); err != nil {
 			return err
 		}
 	}
-	return s.lookAround(ctx)
-}
-
-// lookAround records what is left in etcd, after at most the time that a lease
-// may take to go.
-func (s *stage) lookAround(ctx context.Context) error {
-	limit := time.Now().Add(s.cfg.limits().Expiry)
-	for {
-		entries, err := s.entries(ctx, nil)
-		if err != nil {
-			return err
-		}
-		leases, err := s.client().Leases(ctx)
-		if err != nil {
-			return err
-		}
-		if f := (Fact{At: time.Now(), Kind: Left, Keys: len(entries), Leases: len(leases.Leases)}); f.Keys+f.Leases == 0 || f.At.After(limit) {
-			s.tell(f)
-			return nil
-		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
-			return err
-		}
+	keys, leases, err := s.Leftovers(ctx, electionName)
+	if err == nil {
+		s.Tell(Fact{Kind: Left, Keys: keys, Leases: leases})
 	}
+	return err
 }
 
 // signal records the act and sends the signal.
 func (s *stage) signal(act Act, c *candidacy, sig syscall.Signal) error {
-	s.tell(Fact{At: time.Now(), Kind: Acted, Act: act, Actor: c.actor, Key: c.key, Token: c.token})
-	if err := s.process(c).Signal(sig); err != nil {
-		return fmt.Errorf("signal to %s: %w", c.actor, err)
-	}
-	return nil
+	s.Tell(Fact{Kind: Acted, Act: act, Actor: c.actor, Key: c.key, Token: c.token})
+	return s.Participant(c.actor).Signal(sig)
 }
 
 // leader is who leads, by what the candidates report.
@@ -166,7 +137,7 @@ func (s *stage) leader() (*candidacy, error) {
 // awaitLeader is leader, once there is one: on a busy machine a lease may be lost
 // that nobody meant to end.
 func (s *stage) awaitLeader(ctx context.Context) (*candidacy, error) {
-	err := s.await(ctx, "somebody leads", s.cfg.limits().Expiry, func(facts []Fact) bool {
+	err := s.Await(ctx, "somebody leads", func(facts []Fact) bool {
 		queue := standing(facts)
 		return len(queue) > 0 && !queue[0].won.IsZero()
 	})
@@ -180,8 +151,8 @@ func (s *stage) awaitLeader(ctx context.Context) (*candidacy, error) {
 // process has ended, and tries both their tokens.
 func (s *stage) succeeded(ctx context.Context, old *candidacy) error {
 	var next *candidacy
-	err := s.await(ctx, old.actor+" has a successor", s.cfg.limits().Expiry, func(facts []Fact) bool {
-		f := last(facts, func(f Fact) bool { return f.Kind == Won && f.Token > old.token })
+	err := s.Await(ctx, old.actor+" has a successor", func(facts []Fact) bool {
+		f := scenario.Last(facts, func(f Fact) bool { return f.Kind == Won && f.Token > old.token })
 		if f != nil {
 			next = &candidacy{actor: f.Actor, key: f.Key, token: f.Token}
 		}
@@ -190,8 +161,7 @@ func (s *stage) succeeded(ctx context.Context, old *candidacy) error {
 	if err != nil {
 		return err
 	}
-	err = s.await(ctx, old.actor+" has ended", s.cfg.limits().Expiry, func([]Fact) bool { return s.process(old).Gone() })
-	if err != nil {
+	if err := s.AwaitEnd(ctx, s.Participant(old.actor)); err != nil {
 		return err
 	}
 	if err := errors.Join(s.write(ctx, old), s.write(ctx, next)); err != nil {

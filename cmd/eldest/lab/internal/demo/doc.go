@@ -1,12 +1,11 @@
-// Package demo plays an election from its first candidate to its last, on an
-// etcd cluster of its own, tells what happens while it happens, and judges it.
+// Package demo is a plan (package scenario) that shows an election from its first
+// candidate to its last: its steps, its words and its checks.
 //
 // # The cast
 //
-// The cluster runs inside this process (devcluster). Each candidate is a process
-// of its own, "eldest campaign --json", so that it can be killed without a
-// farewell, and talks to one member only, so that a member's partition is its
-// candidate's as well. An observer and a writer that guards its writes run in
+// Each candidate is a process of its own, "eldest campaign --json", so that it can be
+// killed without a farewell, and talks to one member only, so that a member's partition
+// is its candidate's as well. An observer and a writer that guards its writes run in
 // this process.
 //
 // # What is judged
@@ -16,8 +15,7 @@
 // which judges it: it is told neither the script nor what was meant to happen, and its
 // tests feed it histories that are wrong. What the summary says is what was found.
 //
-// All times are of one machine's clock, taken where the thing happened: a candidate
-// puts the time into its report. Two rules need saying:
+// Two rules about times need saying:
 //
 //   - A process killed by SIGKILL reports nothing; its tenure ends with the signal.
 //   - A key deleted by somebody else ends the tenure at etcd, at that revision.
@@ -25,13 +23,6 @@
 //     first; the tenure is therefore counted until the deletion was sent, and how
 //     long the old leader took to hear of it is reported beside it. What it
 //     writes in between is refused by the guard.
-//
-// # What is left
-//
-// Nothing: Run ends all processes and removes all data before it returns, however
-// it ends. Where the kernel can be asked to (Linux), the candidates are killed with
-// the demo even if that is killed itself; elsewhere they end by themselves soon
-// after, for their etcd is gone. The data is removed in either case.
 //
 // # Not guaranteed
 //

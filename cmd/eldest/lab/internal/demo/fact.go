@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 )
 
 // Kind says what a Fact is about.
@@ -79,3 +80,20 @@ type Fact struct {
 
 // When is At.
 func (f Fact) When() time.Time { return f.At }
+
+// Stamped returns the fact with a time.
+func (f Fact) Stamped(at time.Time) Fact {
+	f.At = at
+	return f
+}
+
+// By returns the fact as one that a candidate reported of itself.
+func (f Fact) By(p *scenario.Participant) Fact {
+	f.Actor, f.Member = p.Name, p.Member.Name
+	return f
+}
+
+// Exited returns the end of a candidate's process.
+func (Fact) Exited(p *scenario.Participant, code int, complaint string) Fact {
+	return Fact{Kind: Exited, Actor: p.Name, Code: code, Cause: complaint}
+}

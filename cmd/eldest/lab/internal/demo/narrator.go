@@ -2,43 +2,31 @@ package demo
 
 import (
 	"fmt"
-	"strings"
-	"sync"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// narrator tells the facts to people. Safe for concurrent use.
+// narrator finds the words for facts. It is for one goroutine at a time.
 type narrator struct {
-	tape  *story.Tape
-	style story.Style
-
-	mu    sync.Mutex
 	names map[string]string // by key
 	led   map[string]bool   // by key
-	told  map[string]bool   // reasons that were given already
 }
 
-func newNarrator(t *story.Tape, style story.Style) *narrator {
-	return &narrator{tape: t, style: style, names: make(map[string]string), led: make(map[string]bool), told: make(map[string]bool)}
+func newNarrator() *narrator {
+	return &narrator{names: make(map[string]string), led: make(map[string]bool)}
 }
 
-// fact tells one fact, and the first time of its kind also why it is so.
-func (n *narrator) fact(f Fact) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	who, colour, text, why := n.words(f)
-	if text == "" {
-		return
-	}
-	lines := []string{n.style.Paint(colour, fmt.Sprintf("%-9s %s", who, text))}
-	if why != "" && !n.told[why] {
-		n.told[why] = true
-		lines = append(lines, n.style.Paint(story.Dim, fmt.Sprintf("%-9s   (%s)", "", why)))
-	}
-	n.tape.At(f.At, rankOf(f.Kind), lines...)
+// Words says how a fact is told.
+func (s *stage) Words(f Fact) scenario.Line {
+	l := scenario.Line{Rank: rankOf(f.Kind)}
+	l.Who, l.Ink, l.Text, l.Why = s.narrator.words(f)
+	return l
 }
+
+// Width is that of the names.
+func (s *stage) Width() int { return 9 }
 
 func rankOf(k Kind) story.Rank {
 	switch k {
@@ -51,7 +39,6 @@ func rankOf(k Kind) story.Rank {
 	}
 }
 
-// words needs mu.
 func (n *narrator) words(f Fact) (who string, colour story.Ink, text, why string) {
 	switch f.Kind {
 	case Registered:
@@ -170,28 +157,6 @@ func extra(cause string) string {
 		return ""
 	}
 	return " (" + cause + ")"
-}
-
-// margin is where untimed lines of a scene begin: under the names.
-const margin = "         "
-
-// scene prints a heading and what to look for.
-func (n *narrator) scene(number int, title string, why ...string) {
-	lines := []string{"", n.style.Paint(story.Bold, fmt.Sprintf("%d. %s", number, title))}
-	for _, w := range why {
-		lines = append(lines, "   "+w)
-	}
-	n.tape.Say(lines...)
-}
-
-// queue draws the queue, the eldest first.
-func (n *narrator) queue(names []string, token eldest.Token) {
-	if len(names) == 0 {
-		n.tape.Say(margin + "queue: empty")
-		return
-	}
-	first := n.style.Paint(story.Green, fmt.Sprintf("%s(leader, token %d)", names[0], token))
-	n.tape.Say(margin + "queue: " + strings.Join(append([]string{first}, names[1:]...), " <- "))
 }
 
 // shortKey is the end of a candidate's key: enough to tell keys apart.

@@ -2,11 +2,11 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
@@ -43,31 +43,27 @@ var script = []scene{
 
 // pause is the time between scenes for those who read along; programs need none.
 func (s *stage) pause(ctx context.Context) error {
-	if s.cfg.JSON {
+	if s.JSON {
 		return ctx.Err()
 	}
-	return sleep(ctx, s.cfg.TTL/2)
+	return scenario.Sleep(ctx, s.TTL/2)
 }
 
-// play plays everything, until it is over, something does not come to its end, or
-// ctx does.
-func (s *stage) play(ctx context.Context) error {
-	begin := time.Now()
-	number := 0
-	run := func(sc scene) error {
-		number++
-		s.heading(number, sc)
-		err := sc.play(ctx, s)
-		if err == nil {
-			err = s.settle(ctx)
+// step plays a scene, and settles it.
+func (s *stage) step(ctx context.Context, sc scene) error {
+	return s.Step(sc.title, sc.why, func() error {
+		if err := sc.play(ctx, s); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("%q: %w", sc.title, err)
-		}
-		return nil
-	}
+		return s.settle(ctx)
+	})
+}
 
-	err := run(scene{"The candidates line up", []string{
+// Perform plays everything, until it is over, something does not come to its end, or
+// ctx does.
+func (s *stage) Perform(ctx context.Context) error {
+	begin := time.Now()
+	err := s.step(ctx, scene{"The candidates line up", []string{
 		"Each is a process that holds a lease in etcd and a key bound to that lease. The eldest key leads, the others",
 		"queue up behind it.",
 	}, lineUp, 1})
@@ -78,10 +74,10 @@ func (s *stage) play(ctx context.Context) error {
 			}
 			if sc.members <= s.cfg.Members {
 				if err = s.pause(ctx); err == nil {
-					err = run(sc)
+					err = s.step(ctx, sc)
 				}
-			} else if round == 0 && !s.cfg.JSON {
-				s.tape.Say("", fmt.Sprintf("   Left out: %q needs %d members; see --members", sc.title, sc.members))
+			} else if round == 0 {
+				s.Say("", fmt.Sprintf("   Left out: %q needs %d members; see --members", sc.title, sc.members))
 			}
 		}
 	}
@@ -91,7 +87,7 @@ func (s *stage) play(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return run(scene{"Everyone leaves", []string{"What nobody needs any more must not stay: no key, no lease."}, leave, 1})
+	return s.step(ctx, scene{"Everyone leaves", []string{"What nobody needs any more must not stay: no key, no lease."}, leave, 1})
 }
 
 // again reports whether another round is to be played.
@@ -117,89 +113,34 @@ func (s *stage) settle(ctx context.Context) error {
 	if leader, err := s.leader(); err == nil {
 		f.Actor, f.Key, f.Token = leader.actor, leader.key, leader.token
 	}
-	err := s.await(ctx, "the observer agrees", s.cfg.limits().Expiry, func(facts []Fact) bool {
-		seen := last(facts, func(f Fact) bool { return f.Kind == Observed })
+	err := s.Await(ctx, "the observer agrees", func(facts []Fact) bool {
+		seen := scenario.Last(facts, func(f Fact) bool { return f.Kind == Observed })
 		return seen != nil && seen.State != eldest.Unknown.String() && seen.Key == f.Key && seen.Token == f.Token
 	})
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
 	// An observer that does not agree is for the checks to find.
-	f.At = time.Now()
-	s.tell(f)
+	s.Tell(f)
 	if f.Token > 0 {
 		if err := s.fill(ctx); err != nil {
 			return err
 		}
 	}
 	// The lines of the newcomers may still be under way.
-	if err := sleep(ctx, story.SettleTime); err != nil {
+	if err := scenario.Sleep(ctx, story.SettleTime); err != nil {
 		return err
 	}
 	return s.picture(ctx)
 }
 
-func (s *stage) heading(number int, sc scene) {
-	if !s.cfg.JSON {
-		s.narrator.scene(number, sc.title, sc.why...)
-	}
-}
-
-// aside says something that is no fact of the election.
-func (s *stage) aside(format string, args ...any) {
-	if !s.cfg.JSON {
-		s.tape.At(time.Now(), story.Cause, s.cfg.Style.Paint(story.Dim, fmt.Sprintf("%-9s %s", "", fmt.Sprintf(format, args...))))
-	}
-}
-
 // tellHandover tells the newest hand-over, if there is one that was not told yet.
 func (s *stage) tellHandover() {
-	changes := handovers(s.history.Facts())
-	if s.cfg.JSON || len(changes) == s.handovers {
+	changes := handovers(s.History.Facts())
+	if len(changes) == s.handovers {
 		return
 	}
 	s.handovers = len(changes)
 	c := changeWords(changes[len(changes)-1])
-	s.tape.Say(fmt.Sprintf("%shand-over: %s, %s after %s; %s", margin, c.who, s.cfg.Style.Paint(story.Bold, c.took), c.why, c.tail))
-}
-
-// sleep waits; ctx ends it, with its cause.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// Run plays a demo, from an empty machine to an empty machine: it blocks until the
-// play and the summary are over or ctx ends, and leaves neither a process nor a
-// file. Errors: ErrInvalid before anything was started; ErrViolated; ctx's cause,
-// without a summary; or why the cluster did not start.
-func Run(ctx context.Context, cfg Config) error {
-	cfg, err := cfg.check()
-	if err != nil {
-		return err
-	}
-	// Whoever reads the story may go away, as in "eldest demo | head".
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	cfg.Out = &story.Lively{Out: cfg.Out, Gone: cancel}
-
-	s, err := newStage(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	s.opening()
-	broken := s.play(ctx)
-	// What happens from here on is our own doing.
-	facts := s.history.Facts()
-	err = s.close()
-	if ctx.Err() != nil {
-		s.aside("interrupted: %s; nothing was judged", endWords(err))
-		s.tape.Flush()
-		return errors.Join(context.Cause(ctx), err)
-	}
-	return s.summary(facts, broken, err)
+	s.Say(fmt.Sprintf("%shand-over: %s, %s after %s; %s", scenario.Margin, c.who, s.Style.Paint(story.Bold, c.took), c.why, c.tail))
 }

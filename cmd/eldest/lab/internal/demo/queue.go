@@ -3,16 +3,19 @@ package demo
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/observe"
 	"github.com/eldest-io/eldest/txn"
 )
 
 // queue returns who stands, by what has been reported, the eldest first.
-func (s *stage) queue() []*candidacy { return standing(s.history.Facts()) }
+func (s *stage) queue() []*candidacy { return standing(s.History.Facts()) }
 
 func standing(facts []Fact) []*candidacy {
 	var queue []*candidacy
@@ -22,16 +25,6 @@ func standing(facts []Fact) []*candidacy {
 		}
 	}
 	return queue
-}
-
-// process is the newest process of a candidate.
-func (s *stage) process(c *candidacy) *actor {
-	for i := len(s.actors) - 1; i >= 0; i-- {
-		if s.actors[i].name == c.actor {
-			return s.actors[i]
-		}
-	}
-	panic("a candidate without a process: " + c.actor)
 }
 
 // fill starts candidates until as many stand as were asked for. They come one by
@@ -64,7 +57,7 @@ func (s *stage) memberFor(n int) int {
 
 // picture draws the queue as etcd has it.
 func (s *stage) picture(ctx context.Context) error {
-	if s.cfg.JSON {
+	if s.JSON {
 		return nil
 	}
 	entries, err := s.entries(ctx, nil)
@@ -75,26 +68,27 @@ func (s *stage) picture(ctx context.Context) error {
 	for i, e := range entries {
 		names[i] = string(e.Value) // the candidates stand with their names
 	}
-	s.narrator.queue(names, entries[0].Token)
+	names[0] = s.Style.Paint(story.Green, fmt.Sprintf("%s(leader, token %d)", names[0], entries[0].Token))
+	s.Say(scenario.Margin + "queue: " + strings.Join(names, " <- "))
 	return nil
 }
 
 // entries asks etcd for the queue, with the leases' remaining times if leases is
 // not nil.
 func (s *stage) entries(ctx context.Context, leases clientv3.Lease) ([]observe.Entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.limits().Expiry)
+	ctx, cancel := context.WithTimeout(ctx, s.Expiry())
 	defer cancel()
-	return observe.Queue(ctx, s.client(), leases, electionName)
+	return observe.Queue(ctx, s.Client(), leases, electionName)
 }
 
 // write writes under the guard of a tenure, as a leader does its work, and records
 // whether etcd let it through.
 func (s *stage) write(ctx context.Context, c *candidacy) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.limits().Expiry)
+	ctx, cancel := context.WithTimeout(ctx, s.Expiry())
 	defer cancel()
 	guard := txn.Guard{Election: electionName, Key: c.key, Token: c.token}
 	sent := time.Now()
-	_, err := guard.KV(s.client()).Put(ctx, workKey, c.actor)
+	_, err := guard.KV(s.Client()).Put(ctx, workKey, c.actor)
 	f := Fact{At: sent, Kind: Guarded, Actor: c.actor, Key: c.key, Token: c.token, Accepted: err == nil}
 	if err != nil {
 		refused := asRefusal(err)
@@ -103,6 +97,6 @@ func (s *stage) write(ctx context.Context, c *candidacy) error {
 		}
 		f.Found = refused.Found
 	}
-	s.tell(f)
+	s.Tell(f)
 	return nil
 }

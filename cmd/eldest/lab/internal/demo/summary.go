@@ -1,10 +1,10 @@
 package demo
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
@@ -26,61 +26,23 @@ type handoverRow struct {
 	NeitherMS float64 `json:"neither_ms"`
 }
 
-// summary judges the facts, prints what it found, and returns ErrViolated unless
-// everything held, the play came to its end, and nothing was left behind (left is
-// nil).
-func (s *stage) summary(facts []Fact, broken, left error) error {
-	sum := Summary{
-		Event:      "summary",
-		DurationMS: time.Since(s.tape.Start()).Milliseconds(),
-		Checks:     Check(facts, s.cfg.limits()),
-	}
-	sum.OK = broken == nil && left == nil && len(story.Failed(sum.Checks)) == 0
-	if err := errors.Join(broken, left); err != nil {
-		sum.Broken = err.Error()
-	}
-	changes := handovers(facts)
-	for _, h := range changes {
+// Check judges the facts.
+func (s *stage) Check(facts []Fact) []story.Verdict { return Check(facts, s.cfg.limits()) }
+
+// Summary words what was found.
+func (s *stage) Summary(facts []Fact, r scenario.Result) scenario.Summary {
+	sum := Summary{Event: "summary", OK: r.OK, DurationMS: r.DurationMS, Checks: r.Checks, Broken: r.Broken}
+	var rows []string
+	for _, h := range handovers(facts) {
 		sum.Handovers = append(sum.Handovers, handoverRow{Handover: h, TookMS: inMillis(h.Took), NeitherMS: inMillis(h.Neither)})
-	}
-	if s.cfg.JSON {
-		s.lines.Print(sum)
-	} else {
-		s.printSummary(sum, changes, left)
-	}
-	if !sum.OK {
-		return errors.Join(ErrViolated, broken, left)
-	}
-	return nil
-}
-
-func (s *stage) printSummary(sum Summary, changes []Handover, left error) {
-	style := s.cfg.Style
-	lines := []string{"", style.Paint(story.Bold, "Hand-overs")}
-	for _, h := range changes {
 		c := changeWords(h)
-		lines = append(lines, fmt.Sprintf("  %-12s %s after %-18s %s", c.who,
-			style.Paint(story.Bold, fmt.Sprintf("%8s", c.took)), c.why, style.Paint(story.Dim, c.tail)))
+		rows = append(rows, fmt.Sprintf("%-12s %s after %-18s %s", c.who,
+			s.Style.Paint(story.Bold, fmt.Sprintf("%8s", c.took)), c.why, s.Style.Paint(story.Dim, c.tail)))
 	}
-	lines = append(lines, "", style.Paint(story.Bold, "Checked, on what the candidates, the observer and the writer reported"))
-	lines = append(lines, style.Verdicts(sum.Checks)...)
-	if sum.Broken != "" {
-		lines = append(lines, "", style.Paint(story.Red, "The play did not come to its end: "+sum.Broken))
+	return scenario.Summary{
+		Object: sum, Title: "Hand-overs", Rows: rows,
+		Basis: "Checked, on what the candidates, the observer and the writer reported",
 	}
-	verdict := style.Paint(story.Green, "All of it held.")
-	if !sum.OK {
-		verdict = style.Paint(story.Red, "NOT all of it held.")
-	}
-	lines = append(lines, "", fmt.Sprintf("%s %.1f s; %s.", verdict, float64(sum.DurationMS)/1000, endWords(left)))
-	s.tape.Say(lines...)
-}
-
-// endWords says what close achieved.
-func endWords(err error) string {
-	if err != nil {
-		return "not everything could be cleaned up: " + err.Error()
-	}
-	return "all processes are ended, all data is removed"
 }
 
 // changeLine is one hand-over in words.
@@ -105,19 +67,3 @@ func changeWords(h Handover) changeLine {
 }
 
 func inMillis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// opening tells what is about to happen.
-func (s *stage) opening() {
-	if s.cfg.JSON {
-		return
-	}
-	how := "each act once"
-	if s.cfg.Duration > 0 {
-		how = fmt.Sprintf("acts for %v", s.cfg.Duration)
-	}
-	s.tape.Say(
-		fmt.Sprintf("eldest demo: an etcd cluster of %s, %s, leases of %v; %s",
-			story.Count(s.cfg.Members, "member"), story.Count(s.cfg.Candidates, "candidate"), s.cfg.TTL, how),
-		s.cfg.Style.Paint(story.Dim, "Everything runs on this machine and is gone afterwards. Times are seconds since the start. Ctrl-C ends it."),
-	)
-}

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/observe"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 )
 
 // tenure is who leads, by what the nodes report.
@@ -31,15 +32,15 @@ func (s *stage) end(ctx context.Context, act Act, sig syscall.Signal) error {
 	}
 	s.act(act, old)
 	if err := old.Signal(sig); err != nil {
-		return fmt.Errorf("signal to %s: %w", old.name, err)
+		return err
 	}
 	if err := s.succeeded(ctx, old); err != nil {
 		return err
 	}
-	if err := s.await(ctx, old.name+" has ended", s.cfg.limits().Expiry, func([]Fact) bool { return old.Gone() }); err != nil {
+	if err := s.AwaitEnd(ctx, old.node); err != nil {
 		return err
 	}
-	return s.start(ctx, old.index)
+	return s.start(ctx, old.Member.Index)
 }
 
 // suspend: the leader's process stops where it is, and somebody removes its key. When
@@ -51,28 +52,29 @@ func suspend(ctx context.Context, s *stage) error {
 	}
 	s.act(Suspend, old)
 	if err := old.Suspend(); err != nil {
-		return fmt.Errorf("suspend %s: %w", old.name, err)
+		return fmt.Errorf("suspend %s: %w", old.Name, err)
 	}
-	if err := s.remove(ctx, old); err != nil {
-		return err
+	s.Aside("and deletes its key %s, in etcd", old.key)
+	if err := s.Delete(ctx, old.key, old.token); err != nil {
+		return fmt.Errorf("remove the key of %s: %w", old.Name, err)
 	}
 	if err := s.succeeded(ctx, old); err != nil {
 		return err
 	}
 	// Meanwhile requests pile up; and its lease must outlast that. News of its end is
 	// waiting for it as well: the more requests there are, the more come before it.
-	s.client.crowd(old.index)
-	err = sleep(ctx, max(s.cfg.TTL/4, asleep))
+	s.client.crowd(old.Member.Index)
+	err = scenario.Sleep(ctx, max(s.TTL/4, asleep))
 	s.client.crowd(-1)
 	if err != nil {
 		return err
 	}
-	s.tell(Fact{At: time.Now(), Kind: Acted, Act: Resume, Node: old.name})
+	s.Tell(Fact{Kind: Acted, Act: Resume, Node: old.Name})
 	if err := old.Resume(); err != nil {
-		return fmt.Errorf("resume %s: %w", old.name, err)
+		return fmt.Errorf("resume %s: %w", old.Name, err)
 	}
-	return s.await(ctx, old.name+" follows its successor", s.cfg.limits().Expiry, func(facts []Fact) bool {
-		f := last(facts, func(f Fact) bool { return f.Kind == Status && f.Node == old.name })
+	return s.Await(ctx, old.Name+" follows its successor", func(facts []Fact) bool {
+		f := scenario.Last(facts, func(f Fact) bool { return f.Kind == Status && f.Node == old.Name })
 		return f != nil && f.Role == following && f.Token > old.token
 	})
 }
@@ -80,17 +82,6 @@ func suspend(ctx context.Context, s *stage) error {
 // asleep is how long a suspended leader sleeps on beside its successor, at least: longer
 // than the least patient request.
 const asleep = 700 * time.Millisecond
-
-// remove deletes the leader's key, as an operator may.
-func (s *stage) remove(ctx context.Context, t *tenure) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.limits().Expiry)
-	defer cancel()
-	s.aside("and deletes its key %s, in etcd", t.key)
-	if _, err := s.member().Delete(ctx, t.key); err != nil {
-		return fmt.Errorf("remove the key of %s: %w", t.name, err)
-	}
-	return nil
-}
 
 // cutLeader: the member through which the leader reaches etcd is cut off from the
 // others, and joined again after another node leads.
@@ -100,8 +91,8 @@ func cutLeader(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.act(CutLeader, old)
-	if s.cluster.Leads(ctx, old.index, electionTime) {
-		s.aside("%s happens to lead etcd itself; the other members must first elect another, and leases begin anew", old.member)
+	if s.Leads(ctx, old.Member.Index, scenario.Election) {
+		s.Aside("%s happens to lead etcd itself; the other members must first elect another, and leases begin anew", old.Member.Name)
 	}
 	return s.cut(ctx, old.node, func() error {
 		if err := s.succeeded(ctx, old); err != nil {
@@ -121,7 +112,7 @@ func cutFollower(ctx context.Context, s *stage) error {
 	// One whose member does not lead etcd, so that the leader notices nothing at all.
 	var follower *node
 	for _, n := range s.nodes {
-		if n != leader.node && !s.cluster.Leads(ctx, n.index, electionTime) {
+		if n != leader.node && !s.Leads(ctx, n.Member.Index, scenario.Election) {
 			follower = n
 		}
 	}
@@ -131,18 +122,17 @@ func cutFollower(ctx context.Context, s *stage) error {
 		if err != nil {
 			return err
 		}
-		return s.awaitAttempts(ctx, follower.name+" is asked in vain", 1, func(a Attempt) bool {
-			return a.Outcome != Done && a.Node == follower.name && a.Begin.After(since)
+		return s.awaitAttempts(ctx, follower.Name+" is asked in vain", 1, func(a Attempt) bool {
+			return a.Outcome != Done && a.Node == follower.Name && a.Begin.After(since)
 		})
 	})
 }
 
 // cut cuts a node's member off, shows that it is cut off, waits, and heals.
 func (s *stage) cut(ctx context.Context, n *node, wait func() error) error {
-	if err := s.cluster.Cut(n.index); err != nil {
+	if err := s.Cut(ctx, n.Member); err != nil {
 		return err
 	}
-	s.isCut[n.index] = true
 	err := s.probe(ctx, n, false)
 	if err == nil {
 		err = wait()
@@ -150,49 +140,38 @@ func (s *stage) cut(ctx context.Context, n *node, wait func() error) error {
 	if err != nil {
 		return err
 	}
-	s.tell(Fact{At: time.Now(), Kind: Acted, Act: Mend, Node: n.name, Member: n.member})
-	if err := s.cluster.Mend(n.index); err != nil {
+	s.Tell(Fact{Kind: Acted, Act: Mend, Node: n.Name, Member: n.Member.Name})
+	if err := s.Mend(n.Member.Index); err != nil {
 		return err
 	}
-	s.isCut[n.index] = false
 	return s.probe(ctx, n, true)
 }
 
 // act records an act against a node, in somebody's tenure.
 func (s *stage) act(act Act, t *tenure) {
 	s.client.begin()
-	s.tell(Fact{At: time.Now(), Kind: Acted, Act: act, Node: t.name, Member: t.member, Key: t.key, Token: t.token})
+	s.Tell(Fact{Kind: Acted, Act: act, Node: t.Name, Member: t.Member.Name, Key: t.key, Token: t.token})
 }
 
 // probe asks the node's member for what it cannot know without a majority, until the
 // answer, or that there is none, is the expected one, and records that. So a cut that
 // cuts nothing is found.
 func (s *stage) probe(ctx context.Context, n *node, want bool) error {
-	limit := time.Now().Add(s.cfg.limits().Expiry)
-	for {
-		once, cancel := context.WithTimeout(ctx, electionTime)
-		_, err := s.etcd[n.index].Get(once, "probe")
-		cancel()
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if (err == nil) == want || time.Now().After(limit) {
-			s.tell(Fact{At: time.Now(), Kind: Probed, Node: n.name, Member: n.member, OK: err == nil})
-			return nil // one that is not as it should be is for the checks to find
-		}
-		if want {
-			// An answer is what is waited for; the failure came quickly or not.
-			if err := sleep(ctx, heartbeat); err != nil {
-				return err
-			}
-		}
+	limited, cancel := context.WithTimeout(ctx, s.Expiry())
+	defer cancel()
+	err := inject.Answers(limited, s.Each[n.Member.Index], want, scenario.Election)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
+	// One that is not as it should be is for the checks to find.
+	s.Tell(Fact{Kind: Probed, Node: n.Name, Member: n.Member.Name, OK: want == (err == nil)})
+	return nil
 }
 
 // agreed blocks until all nodes that run agree on a leader, and returns it.
 func (s *stage) agreed(ctx context.Context) (*tenure, error) {
 	var t *tenure
-	err := s.await(ctx, "all nodes agree on a leader", s.cfg.limits().Expiry, func(facts []Fact) bool {
+	err := s.Await(ctx, "all nodes agree on a leader", func(facts []Fact) bool {
 		t = s.agreement(facts)
 		return t != nil
 	})
@@ -201,8 +180,8 @@ func (s *stage) agreed(ctx context.Context) (*tenure, error) {
 
 // hasPlace blocks until a node leads or follows.
 func (s *stage) hasPlace(ctx context.Context, n *node) error {
-	return s.await(ctx, n.name+" leads or follows", s.cfg.limits().Expiry, func(facts []Fact) bool {
-		f := last(facts, func(f Fact) bool { return f.Node == n.name && f.Kind == Status })
+	return s.Await(ctx, n.Name+" leads or follows", func(facts []Fact) bool {
+		f := scenario.Last(facts, func(f Fact) bool { return f.Node == n.Name && f.Kind == Status })
 		return n.Gone() || f != nil && f.Role != neither
 	})
 }
@@ -216,8 +195,8 @@ func (s *stage) agreement(facts []Fact) *tenure {
 		if n.Gone() {
 			return nil
 		}
-		said[i] = last(facts, func(f Fact) bool {
-			return f.Node == n.name && (f.Kind == Status || f.Kind == Acted && f.Act == Start)
+		said[i] = scenario.Last(facts, func(f Fact) bool {
+			return f.Node == n.Name && (f.Kind == Status || f.Kind == Acted && f.Act == Start)
 		})
 		if said[i] != nil && said[i].Role == leading {
 			t = &tenure{n, said[i].Token, said[i].Key}
@@ -233,13 +212,13 @@ func (s *stage) agreement(facts []Fact) *tenure {
 
 // succeeded blocks until somebody leads with a newer token and serves.
 func (s *stage) succeeded(ctx context.Context, old *tenure) error {
-	err := s.await(ctx, old.name+" has a successor", s.cfg.limits().Expiry, func(facts []Fact) bool {
-		return last(facts, func(f Fact) bool { return f.Kind == Status && f.Role == leading && f.Token > old.token }) != nil
+	err := s.Await(ctx, old.Name+" has a successor", func(facts []Fact) bool {
+		return scenario.Last(facts, func(f Fact) bool { return f.Kind == Status && f.Role == leading && f.Token > old.token }) != nil
 	})
 	if err != nil {
 		return err
 	}
-	return s.awaitAttempts(ctx, "the successor of "+old.name+" serves", enough, func(a Attempt) bool {
+	return s.awaitAttempts(ctx, "the successor of "+old.Name+" serves", enough, func(a Attempt) bool {
 		return a.Outcome == Done && a.Token > old.token
 	})
 }
@@ -247,9 +226,9 @@ func (s *stage) succeeded(ctx context.Context, old *tenure) error {
 // awaitNeither blocks until a node says that it is neither, after it led or followed in
 // the tenure with the token, and returns since when.
 func (s *stage) awaitNeither(ctx context.Context, n *node, token eldest.Token) (since time.Time, err error) {
-	err = s.await(ctx, n.name+" is neither leader nor follower", s.cfg.limits().Expiry, func(facts []Fact) bool {
-		f := last(facts, func(f Fact) bool { return f.Kind == Status && f.Node == n.name })
-		was := last(facts, func(f Fact) bool { return f.Kind == Status && f.Node == n.name && f.Token == token })
+	err = s.Await(ctx, n.Name+" is neither leader nor follower", func(facts []Fact) bool {
+		f := scenario.Last(facts, func(f Fact) bool { return f.Kind == Status && f.Node == n.Name })
+		was := scenario.Last(facts, func(f Fact) bool { return f.Kind == Status && f.Node == n.Name && f.Token == token })
 		if f == nil || was == nil || f.Role != neither {
 			return false
 		}
@@ -261,11 +240,8 @@ func (s *stage) awaitNeither(ctx context.Context, n *node, token eldest.Token) (
 
 // awaitAttempts blocks until so many attempts match.
 func (s *stage) awaitAttempts(ctx context.Context, what string, number int, match func(Attempt) bool) error {
-	limit := s.cfg.limits().Expiry
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("waited %v in vain for this: %s", limit, what))
-	defer cancel()
 	seen, found := 0, 0
-	return s.attempts.Await(ctx, func(all []Attempt) bool {
+	return scenario.Await(ctx, &s.attempts, s.Expiry(), what, func(all []Attempt) bool {
 		for ; seen < len(all); seen++ {
 			if match(all[seen]) {
 				found++
@@ -289,46 +265,17 @@ func leave(ctx context.Context, s *stage) error {
 		}
 	}
 	for _, n := range order {
-		s.tell(Fact{At: time.Now(), Kind: Acted, Act: Leave, Node: n.name, Token: leader.token})
+		s.Tell(Fact{Kind: Acted, Act: Leave, Node: n.Name, Token: leader.token})
 		if err := n.Signal(syscall.SIGTERM); err != nil {
-			return fmt.Errorf("signal to %s: %w", n.name, err)
+			return err
 		}
-		if err := s.await(ctx, n.name+" has gone", s.cfg.limits().Expiry, func([]Fact) bool { return n.Gone() }); err != nil {
+		if err := s.AwaitEnd(ctx, n); err != nil {
 			return err
 		}
 	}
-	return s.lookAround(ctx)
-}
-
-// lookAround records what is left of the election in etcd, after at most the time that
-// a lease may take to go.
-func (s *stage) lookAround(ctx context.Context) error {
-	limit := time.Now().Add(s.cfg.limits().Expiry)
-	for {
-		queue, err := observe.Queue(ctx, s.member(), nil, Election)
-		if err != nil {
-			return err
-		}
-		leases, err := s.member().Leases(ctx)
-		if err != nil {
-			return err
-		}
-		if f := (Fact{At: time.Now(), Kind: Left, Keys: len(queue), Leases: len(leases.Leases)}); f.Keys+f.Leases == 0 || f.At.After(limit) {
-			s.tell(f)
-			return nil
-		}
-		if err := sleep(ctx, heartbeat); err != nil {
-			return err
-		}
+	keys, leases, err := s.Leftovers(ctx, Election)
+	if err == nil {
+		s.Tell(Fact{Kind: Left, Keys: keys, Leases: leases})
 	}
-}
-
-// sleep waits; ctx ends it, with its cause.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return err
 }

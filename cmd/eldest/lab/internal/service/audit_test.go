@@ -56,13 +56,13 @@ told g3 missing
 kill n2
 n2 exits -1
 failing n3
-@2000 leave n2 50
+@2000 leave n2 51
 n3 leads
-open n3 51
 n1 follows n3
 start n2
 n2 neither
 join n2 52
+open n3 56
 n2 follows n3
 traffic n3 60
 settled n3
@@ -138,7 +138,8 @@ func TestAGoodHistoryPasses(t *testing.T) {
 }
 
 // Each bad history is the good one with something replaced, and the check that must
-// object, with what it says.
+// object, with what it says. Where the rule is the oracle's, it shows that the evidence
+// reaches it; package oracle tests its rules on many more (TestRegistersByName).
 func TestBadHistoriesAreCaught(t *testing.T) {
 	const (
 		lost, twice, refused = "no acknowledged write is lost", "no attempt is applied twice", "no refused write is applied"
@@ -154,27 +155,24 @@ func TestBadHistoriesAreCaught(t *testing.T) {
 		return bad{name, beforeKill, lines + beforeKill, check, problem}
 	}
 	for _, bad := range []bad{
-		extra("an acknowledged write is nowhere", "ask x n2 put b v\ntold x done 49 n2\n", lost, "put of x was acknowledged by n2 and is not there"),
-		{"an acknowledged write vanished with its record", "append w1 log x 46 n2\n", "", lost, "append of w1 was acknowledged by n1 and is not there"},
+		extra("an acknowledged write is nowhere", "ask x n2 put b v\ntold x done 49 n2\n", lost, "write x was acknowledged to the client at n2 and is not there"),
 		extra("the receipt lies about the revision", "ask x n2 put b v\nput x b v 49 n2\ntold x done 48 n2\n", lost, "x was acknowledged at revision 48 with token 4, and is there at 49 with 4"),
 		extra("the receipt lies about the tenure", "ask x n2 put b v\nput x b v 49 n2\ntold x done 49 n1\n", lost, "with token 22, and is there at 49 with 4"),
-		extra("another value was written", "ask x n2 put b v\nput x b w 49 n2\ntold x done 49 n2\n", lost, "x asked for put of b, and METHOD_PUT of b was carried out"),
-		extra("another key was written", "ask x n2 put b v\nput x c v 49 n2\ntold x done 49 n2\n", lost, "METHOD_PUT of c was carried out"),
-		extra("something else was done", "ask x n2 put b v\nappend x b v 49 n2\ntold x done 49 n2\n", lost, "METHOD_APPEND of b was carried out"),
+		extra("the receipt says nothing", "ask x n2 put b v\nput x b v 49 n2\ntold x done 0 n2\n", lost, "write x was acknowledged at revision -1 with token 4, and is there at 49"),
+		extra("another value was written", "ask x n2 put b v\nput x b w 49 n2\ntold x done 49 n2\n", lost, `write x asked for put of "b": v, and put of "b": w was carried out`),
+		extra("another key was written", "ask x n2 put b v\nput x c v 49 n2\ntold x done 49 n2\n", lost, `and put of "c": v was carried out`),
+		extra("something else was done", "ask x n2 put b v\nappend x b v 49 n2\ntold x done 49 n2\n", lost, `and append of "b": v was carried out`),
 
-		{"the forwarder repeats", "append w2 log y 47 n2\ntold w2 open\nask g1 n3 get log\ntold g1 read xy 47\n", "append w2 log y 47 n2\nappend w2 log y 47 n2\ntold w2 open\n", twice, "w2 was applied 2 times: at revisions 47, 47"},
-		extra("an acknowledged write was repeated later", "append w1 log x 49 n2\n", twice, "w1 was applied 2 times: at revisions 46, 49"),
-		extra("nobody asked for it", "put ghost b v 49 n2\n", twice, `"ghost" was applied, at revision 49, and nobody asked for it`),
+		{"the forwarder repeats", "append w2 log y 47 n2\ntold w2 open\nask g1 n3 get log\ntold g1 read xy 47\n", "append w2 log y 47 n2\nappend w2 log y 47 n2\ntold w2 open\n", twice, "write w2 was applied 2 times, at revision 47 and 47"},
+		extra("nobody asked for it", "put ghost b v 49 n2\n", twice, "write ghost was applied, at revision 49, and was never sent"),
 
-		{"a refused write was applied", "told w4 refused\n", "put w4 log z 49 n2\ntold w4 refused\n", refused, "w4 was refused by n3 (Unavailable) and applied all the same, at revision 49"},
+		{"a refused write was applied", "told w4 refused\n", "put w4 log z 49 n2\ntold w4 refused\n", refused, "write w4 was refused to the client at n3 and applied all the same, at revision 49"},
 
-		{"a deposed leader writes", "traffic n2 30\n", "traffic n2 30\nask x n3 put b v\nput x b v 37 n1@2\ntold x open\n", deposed, "x was applied at revision 37 with token 2, after token 4 had begun"},
-		{"a deposed leader writes before its successor does", "open n2 21\n", "ask x n3 put b v\nput x b v 21 n1@2\ntold x open\nopen n2 22\n", deposed, "revision 21 was written with token 2, when shop/n2 led with token 4"},
-		{"a waiting candidate writes", "traffic n2 30\n", "traffic n2 30\nopen n3@5 37\nask x n3 put b v\nput x b v 38 n3@5\ntold x done 38 n3@5\n", deposed, "revision 38 was written with token 5, when shop/n2 led with token 4"},
-		{"nobody leads, somebody writes", "leave n2 154\n", "leave n2 154\nput x b v 155 n2\n", deposed, "when nobody led"},
-		{"the key of another life", "open n2 21\n", "open n2@3 21\n", deposed, "revision 21 was written with token 3"},
-		{"a tenure begins twice", "traffic n2 30\n", "traffic n2 30\nopen n2 37\n", deposed, "token 4 began twice"},
-		{"a tenure does not begin", "open n2 21\n", "", deposed, "which had not begun"},
+		{"a deposed leader writes", "traffic n2 30\n", "traffic n2 30\nask x n3 put b v\nput x b v 37 n1@2\ntold x open\n", deposed, "write x of token 2 committed at 37 after one of token 4"},
+		{"a waiting candidate writes", "traffic n2 30\n", "traffic n2 30\nopen n3@5 37\nask x n3 put b v\nput x b v 38 n3@5\ntold x done 38 n3@5\n", deposed, "write x of token 5 committed at 38 while token 4 was older"},
+		{"the key of somebody else", "open n2 21\n", "open n3@4 21\n", deposed, "for shop/n3, whose token it is not"},
+		{"a tenure begins twice", "traffic n2 30\n", "traffic n2 30\nopen n2 37\n", deposed, "the tenure of token 4 was opened twice"},
+		{"a tenure does not begin", "open n2 21\n", "", deposed, "its tenure, token 4, had not been opened"},
 
 		extra("data without a record", "data b v 49\n", data, "revision 49 wrote b without a record"),
 		extra("a record without data", "ask x n2 put b v\nrecord x put b v 49 n2\ntold x done 49 n2\n", data, "revision 49 did not do what its record says"),
@@ -189,26 +187,16 @@ func TestBadHistoriesAreCaught(t *testing.T) {
 		extra("a record is forged", "raw /kv/shop/trail/x 49\n", data, "not a record of the trail"),
 		extra("a record is written over", "raw /kv/shop/trail/1 49\n", data, "the record /kv/shop/trail/1 was written over"),
 
-		{"a stale read", "told g1 read xy 47\n", "told g1 read x 46\n", "", ""}, // w2 was open: it may be seen or not
-		extra("a deposed leader's read", "ask x n1 get a\ntold x read t40 40\n", stale, "x read a from n1 as it was until revision 41, when revision 48 was known already"),
-		extra("reads go back", "ask x n1 get log2\ntold x missing\nask y n2 put log2 v\nput y log2 v 49 n2\ntold y open\nask z n1 get log2\ntold z read v 49\nask u n2 get log2\ntold u missing\n", stale, "u read log2 from n2 as it was until revision 49"),
-		extra("a read of what never was", "ask x n1 get a\ntold x read t45 44\n", stale, "which etcd never had there"),
-		extra("a read of another value", "ask x n1 get a\ntold x read other 45\n", stale, "which etcd never had there"),
-		extra("it was there and is not found", "ask x n1 get a\ntold x missing\n", stale, "x read a from n1 as it was until revision 10"),
+		extra("a deposed leader's read", "ask x n1 get a\ntold x read t40 40\n", stale, "request x at n1 read \"t40\" of \"a\" as it was until revision 41, when revision 48 was known already"),
+		extra("a read of what never was", "ask x n1 get a\ntold x read t45 44\n", stale, "which the store never had there"),
+		extra("a read of another value", "ask x n1 get a\ntold x read other 45\n", stale, "which the store never had there"),
+		extra("it was there and is not found", "ask x n1 get a\ntold x missing\n", stale, "request x at n1 read \"\" of \"a\" as it was until revision 10"),
 
-		extra("it was there, is not found, and is deleted later", "ask x n2 put b v\nput x b v 49 n2\ntold x done 49 n2\nask y n1 get b\ntold y missing\nask z n1 delete b\ndelete z b - 50 n2\ntold z done 50 n2\n", stale, "y read b from n1 as it was until revision 49, when revision 49 was known already"),
-		extra("the delete may be seen before its answer", "ask x n2 put b v\nput x b v 49 n2\ntold x done 49 n2\nask z n1 delete b\nask y n1 get b\ntold y missing\ndelete z b - 50 n2\ntold z done 50 n2\n", "", ""),
-		extra("a delete does not find what is there", "ask x n2 put b v\nput x b v 49 n2\ntold x done 49 n2\nask z n1 delete b\ntold z missing\n", stale, "z read b from n1 as it was until revision 49, when revision 49 was known already"),
-		extra("a delete finds nothing, and deletes it", "ask x n2 put b v\nput x b v 49 n2\ntold x done 49 n2\nask z n1 delete b\ndelete z b - 50 n2\ntold z missing\n", refused, "z was refused by n1 (NotFound) and applied all the same, at revision 50"),
+		extra("a delete does not find what is there", "ask x n2 put b v\nput x b v 49 n2\ntold x done 49 n2\nask z n1 delete b\ntold z missing\n", stale, "request z at n1 read \"\" of \"b\" as it was until revision 49, when revision 49 was known already"),
+		extra("a delete finds nothing, and deletes it", "ask x n2 put b v\nput x b v 49 n2\ntold x done 49 n2\nask z n1 delete b\ndelete z b - 50 n2\ntold z missing\n", refused, "write z was refused to the client at n1 and applied all the same, at revision 50"),
 		extra("a delete finds nothing where nothing is", "ask z n1 delete b\ntold z missing\n", "", ""),
-		extra("a read of the future", "ask y n1 get b\ntold y read v 49\nask x n2 put b v\nput x b v 49 n2\ntold x done 49 n2\n", stale, "y read b from n1 as it was from revision 49 on, when that could not be"),
-		extra("a read of the future, of another's past", "ask y n1 get b\nask x n2 put b v\ntold y read v 50\nask z n2 put c v\nput z c v 49 n2\ntold z done 49 n2\nput x b v 50 n2\ntold x done 50 n2\n", stale, "revision 49 was not asked for yet"),
-		extra("a read of the future, of the one's after the next's", "ask y n1 get b\nask x n2 put b v\ntold y read v 50\nask u n2 put c w\nask z n2 put c v\nput z c v 49 n2\nput x b v 50 n2\nput u c w 51 n2\ntold u done 51 n2\ntold z done 49 n2\ntold x done 50 n2\n", stale, "revision 49 was not asked for yet"),
-		extra("two writes and a read at once", "ask y n1 get b\nask x n2 put b v\nask z n2 put c v\nput z c v 49 n2\nput x b v 50 n2\ntold y read v 50\ntold x done 50 n2\ntold z done 49 n2\n", "", ""),
 
-		extra("revisions against the clock", "ask y n2 put b v\nput y b v 50 n2\ntold y done 50 n2\nask x n2 put c v\nput x c v 49 n2\ntold x done 49 n2\n", precedes, "x was applied at revision 49, and was asked for when revision 50 was known already"),
-		extra("an open write before its request", "ask y n2 put b v\nput y b v 50 n2\ntold y done 50 n2\nask x n2 put c v\nput x c v 49 n2\ntold x open\n", precedes, "x was applied at revision 49"),
-		extra("a record was read before its request", "ask x n1 put b v\nput x b v 49 n2\ntold x done 49 n2\nask y n1 get b\ntold y read v 49\nask z n2 put c v\nput z c v 49 n2\ntold z open\n", precedes, "z was applied at revision 49"),
+		extra("revisions against the clock", "ask y n2 put b v\nput y b v 50 n2\ntold y done 50 n2\nask x n2 put c v\nput x c v 49 n2\ntold x done 49 n2\n", precedes, "write x was applied at revision 49, and was sent when revision 50 was known already"),
 
 		extra("nothing to put", "ask x n1 put b v\ntold x NOT_FOUND\n", answers, "x (put) ended with NotFound"),
 		extra("an undocumented answer", "ask x n1 put b v\ntold x INTERNAL\n", answers, "x (put) ended with Internal"),
@@ -225,8 +213,8 @@ func TestBadHistoriesAreCaught(t *testing.T) {
 		{"nobody waited for the suspended one", "ask g4 n1 get a\nresume n1\ntold g4 refused\n", "resume n1\n", faults, "INVALID: suspend of n1: no request waited for it to wake up"},
 		{"a removed key is not enough", "@8300 leave n1 137\nn2 leads\n", "leave n1 137\n@9500 n2 leads\n", back, "suspend of n1: n2 leads after"},
 		{"the suspended one does not come back", "n1 neither\njoin n1 145\nn1 follows n2\n", "n1 neither\njoin n1 145\n", back, "suspend of n1: it did not follow its successor afterwards"},
-		{"the suspended one writes when it wakes", "resume n1\n", "resume n1\nask x n1 put b v\nput x b v 145 n1\ntold x done 145 n1\n", deposed, "x was applied at revision 145 with token 22, after token 52 had begun"},
-		{"the suspended one serves what it knew", "resume n1\n", "resume n1\nask x n1 get a\ntold x read t135 135\n", stale, "x read a from n1 as it was until revision 139, when revision 144 was known already"},
+		{"the suspended one writes when it wakes", "resume n1\n", "resume n1\nask x n1 put b v\nput x b v 145 n1\ntold x done 145 n1\n", deposed, "write x of token 22 committed at 145 after one of token 52"},
+		{"the suspended one serves what it knew", "resume n1\n", "resume n1\nask x n1 get a\ntold x read t135 135\n", stale, "request x at n1 read \"t135\" of \"a\" as it was until revision 139, when revision 144 was known already"},
 		{"a cut that cuts nothing", "cut-leader n3\nprobe n3 fails", "cut-leader n3\nprobe n3 ok", faults, "INVALID: cut-leader of n3: its member went on as a part of the cluster"},
 		{"nobody looked whether it was cut", "cut-follower n3\nprobe n3 fails\n", "cut-follower n3\n", faults, "INVALID: cut-follower of n3: its member went on"},
 		{"a cut that is never healed", "mend n3\nprobe n3 ok\njoin n3 98\n", "join n3 98\n", faults, "INVALID: cut-leader of n3: its member was not joined again"},
@@ -239,7 +227,7 @@ func TestBadHistoriesAreCaught(t *testing.T) {
 		{"they never agree again", "settled n2\ntraffic n2 146\n", "traffic n2 146\n", faults, "INVALID: suspend of n1: the nodes never agreed again"},
 
 		{"a slow stop", "leave n1 20\nn2 leads\n", "leave n1 20\n@1200 n2 leads\n", back, "stop of n1: n2 leads after"},
-		{"a slow expiry", "@2000 leave n2 50\nn3 leads\n", "@3600 leave n2 50\nn3 leads\n", back, "kill of n2: n3 leads after"},
+		{"a slow expiry", "@2000 leave n2 51\nn3 leads\n", "@3600 leave n2 51\nn3 leads\n", back, "kill of n2: n3 leads after"},
 		{"no successor", "n2 leads\n", "", back, "stop of n1: nobody succeeded it"},
 		{"the successor serves nobody", "traffic n1 90\nmend n3\nprobe n3 ok\njoin n3 98\nn3 follows n1\ntraffic n1 100\n", "failing n1\nmend n3\nprobe n3 ok\njoin n3 98\nn3 follows n1\n", back, "cut-leader of n3: no write was acknowledged within 3s"},
 		{"the cut leader leads on", "@4000 n3 neither\n@4300 leave n3 80\nn1 leads\n", "@4300 leave n3 80\nn1 leads\nn3 neither\n", back, "cut-leader of n3: it led until after n1 did"},
@@ -248,7 +236,7 @@ func TestBadHistoriesAreCaught(t *testing.T) {
 		{"the cut follower trusts its lease too long", "n3 neither\nfailing n3\ntraffic n1 120\n", "@7800 n3 neither\nfailing n3\ntraffic n1 120\n", back, "cut-follower of n3: it knew whom to follow for"},
 
 		{"a crash", "n2 exits 0\nleft", "n2 exits 2\nleft", left, "n2 ended with 2, not 0"},
-		{"a key stays", "left 0 0", "left 1 0", left, "1 key and 0 leases stayed in etcd"},
+		{"a key stays", "left 0 0", "left 1 0", left, "in etcd: 1 key and 0 leases is left"},
 		{"nobody looked", "left 0 0\n", "", left, "nothing happened"},
 	} {
 		t.Run(bad.name, func(t *testing.T) {

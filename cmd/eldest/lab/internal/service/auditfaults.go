@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/curator/kv"
@@ -89,9 +90,10 @@ func (x *exhibits) effects(s *span) (missing []string) {
 // went reports whether the key of an act's tenure was deleted before the next tenure's
 // first record.
 func (x *exhibits) went(s *span) bool {
-	next := slices.IndexFunc(x.trail, func(e kv.Entry) bool { return tokenOf(e) > s.Token })
-	return slices.ContainsFunc(x.candidates, func(l *life) bool {
-		return l.key == s.Key && l.born == int64(s.Token) && l.gone > 0 && next >= 0 && l.gone < x.trail[next].Revision
+	next := slices.IndexFunc(x.trail, func(e kv.Entry) bool { return eldest.Token(e.GetToken()) > s.Token })
+	born := slices.IndexFunc(x.candidates, func(c Change) bool { return c.Key == s.Key && c.Revision == int64(s.Token) })
+	return next >= 0 && born >= 0 && slices.ContainsFunc(x.candidates[born:], func(c Change) bool {
+		return c.Key == s.Key && c.Deleted && c.Revision < x.trail[next].Revision
 	})
 }
 
@@ -200,35 +202,4 @@ func nextAct(facts []Fact) *Fact {
 		}
 	}
 	return nil
-}
-
-// checkEnds: every process ended as it should, and nothing is left in etcd (G8).
-func (x *exhibits) checkEnds() story.Verdict {
-	var problems []string
-	ended, looked := 0, 0
-	killed := make(map[string]bool)
-	for _, f := range x.facts {
-		switch f.Kind {
-		case Acted:
-			if f.Act == Kill || f.Act == Start {
-				killed[f.Node] = f.Act == Kill
-			}
-		case Exited:
-			ended++
-			want := 0
-			if killed[f.Node] {
-				want = -1
-			}
-			if f.Code != want {
-				problems = append(problems, fmt.Sprintf("%s ended with %d, not %d: %s", f.Node, f.Code, want, f.Reason))
-			}
-		case Left:
-			looked++
-			if f.Keys+f.Leases > 0 {
-				problems = append(problems, fmt.Sprintf("%s and %s stayed in etcd", story.Count(f.Keys, "key"), story.Count(f.Leases, "lease")))
-			}
-		}
-	}
-	return story.Judge("nothing is left", min(ended, looked), problems, "%s ended as it should; neither a candidate nor a lease stayed in etcd",
-		story.Count(ended, "process"))
 }

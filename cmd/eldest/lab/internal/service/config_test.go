@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -14,9 +15,9 @@ import (
 //
 // Fails when the bound no longer tells a hand-over from the end of a lease.
 func TestToldIsShorterThanWhatALeaseHasLeft(t *testing.T) {
-	for ttl := minTTL; ttl <= maxTTL; ttl += time.Second {
+	for ttl := scenario.MinTTL; ttl <= maxTTL; ttl += time.Second {
 		r := lease.DefaultRenewal(ttl)
 		left := ttl - r.Every - r.Timeout
-		require.Less(t, Config{TTL: ttl}.limits().Told, left, "a TTL of %v", ttl)
+		require.Less(t, Config{Config: scenario.Config{TTL: ttl}}.limits().Told, left, "a TTL of %v", ttl)
 	}
 }

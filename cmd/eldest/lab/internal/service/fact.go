@@ -87,12 +87,19 @@ type Fact struct {
 // When is At.
 func (f Fact) When() time.Time { return f.At }
 
-// last returns the newest fact that matches, in the order of their arrival, or nil.
-func last(facts []Fact, match func(Fact) bool) *Fact {
-	for i := len(facts) - 1; i >= 0; i-- {
-		if match(facts[i]) {
-			return &facts[i]
-		}
-	}
-	return nil
+// Stamped returns the fact with a time.
+func (f Fact) Stamped(at time.Time) Fact {
+	f.At = at
+	return f
+}
+
+// By returns the fact as one that a node reported of itself.
+func (f Fact) By(n *node) Fact {
+	f.Node, f.Member = n.Name, n.Member.Name
+	return f
+}
+
+// Exited returns the end of a node's process.
+func (Fact) Exited(n *node, code int, complaint string) Fact {
+	return Fact{Kind: Exited, Node: n.Name, Code: code, Reason: complaint}
 }

@@ -2,14 +2,12 @@ package service
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 )
 
 // scene is one act of the play, with what the audience should look for.
@@ -55,23 +53,17 @@ var script = []scene{
 var closing = scene{"Everyone leaves", []string{"The client stops asking, then the nodes end, the leader last."}, leave}
 
 // interval is the time between scenes: the client goes on, and somebody may be reading.
-func (s *stage) interval(ctx context.Context) error { return sleep(ctx, s.cfg.TTL/3) }
+func (s *stage) interval(ctx context.Context) error { return scenario.Sleep(ctx, s.TTL/3) }
+
+// step plays a scene.
+func (s *stage) step(ctx context.Context, sc scene) error {
+	return s.Step(sc.title, sc.why, func() error { return sc.play(ctx, s) })
+}
 
 // play plays everything, until it is over, something does not come to its end, or
 // ctx does.
 func (s *stage) play(ctx context.Context) error {
-	number := 0
-	run := func(sc scene) error {
-		number++
-		if !s.cfg.JSON {
-			s.narrator.scene(number, sc.title, sc.why...)
-		}
-		if err := sc.play(ctx, s); err != nil {
-			return fmt.Errorf("%q: %w", sc.title, err)
-		}
-		return nil
-	}
-	if err := run(opening); err != nil {
+	if err := s.step(ctx, opening); err != nil {
 		return err
 	}
 	order := rand.New(rand.NewPCG(s.cfg.Seed, 0))
@@ -84,7 +76,7 @@ func (s *stage) play(ctx context.Context) error {
 			if err := s.interval(ctx); err != nil {
 				return err
 			}
-			if err := run(scene{sc.title, sc.why, func(ctx context.Context, s *stage) error {
+			if err := s.step(ctx, scene{sc.title, sc.why, func(ctx context.Context, s *stage) error {
 				began := time.Now()
 				if err := sc.play(ctx, s); err != nil {
 					return err
@@ -98,7 +90,22 @@ func (s *stage) play(ctx context.Context) error {
 	if err := s.interval(ctx); err != nil {
 		return err
 	}
-	return run(closing)
+	return s.step(ctx, closing)
+}
+
+// Perform plays, and collects what etcd says of it.
+func (s *stage) Perform(ctx context.Context) error {
+	broken := s.play(ctx)
+	if ctx.Err() != nil {
+		s.client.abort() // nobody waits for answers that nobody judges
+		return context.Cause(ctx)
+	}
+	s.client.halt() // unless the play came to its end
+	var err error
+	if s.evidence, err = Changes(ctx, s.Client()); broken == nil {
+		broken = err
+	}
+	return broken
 }
 
 // gather starts the nodes one by one, so that the first one leads, and the client when
@@ -133,9 +140,9 @@ func (s *stage) settle(ctx context.Context, began time.Time) error {
 		return err
 	}
 	// From here on nothing belongs to the scene. What does may not be over yet.
-	f := Fact{At: time.Now().Round(0), Kind: Settled, Node: t.name, Key: t.key, Token: t.token}
+	f := Fact{At: time.Now(), Kind: Settled, Node: t.Name, Key: t.key, Token: t.token}
 	over := s.client.elapsed()
-	s.tell(f)
+	s.Tell(f)
 	// A node that does not answer is for the checks to find.
 	answered := make(map[string]bool)
 	_ = s.awaitAttempts(ctx, "every node answers", nodes, func(a Attempt) bool {
@@ -152,58 +159,4 @@ func (s *stage) settle(ctx context.Context, began time.Time) error {
 	}
 	s.tally()
 	return nil
-}
-
-// aside says something that is no fact of the play.
-func (s *stage) aside(format string, args ...any) {
-	if !s.cfg.JSON {
-		s.narrator.aside(fmt.Sprintf(format, args...))
-	}
-}
-
-// Run plays, from an empty machine to an empty machine: it blocks until the play and
-// the summary are over or ctx ends, and leaves neither a process nor a file. Errors:
-// ErrInvalid before anything was started; ErrViolated; ctx's cause, without a summary;
-// or why the cluster did not start.
-func Run(ctx context.Context, cfg Config) error {
-	cfg, err := cfg.check()
-	if err != nil {
-		return err
-	}
-	// Whoever reads the story may go away, as in "eldest service | head".
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	cfg.Out = &story.Lively{Out: cfg.Out, Gone: cancel}
-
-	s, err := newStage(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	s.introduce()
-	broken := s.play(ctx)
-	if ctx.Err() != nil {
-		s.client.abort() // nobody waits for answers that nobody judges
-	}
-	s.client.halt() // unless the play came to its end
-	evidence, err := s.collect(ctx)
-	if broken == nil {
-		broken = err
-	}
-	// What happens from here on is our own doing.
-	facts, attempts := s.history.Facts(), s.attempts.Facts()
-	left := s.close()
-	if ctx.Err() != nil {
-		s.aside("interrupted: %s; nothing was judged", endWords(left))
-		s.tape.Flush()
-		return errors.Join(context.Cause(ctx), left)
-	}
-	return s.summary(facts, attempts, evidence, broken, left)
-}
-
-// collect reads the evidence from a member that is not cut off.
-func (s *stage) collect(ctx context.Context) ([]Change, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return Changes(ctx, s.member())
 }

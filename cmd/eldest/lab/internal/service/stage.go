@@ -2,167 +2,79 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
-	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // Election is the name of the election that the nodes stand in.
 const Election = "shop"
 
-// stage is all that a play needs: cluster, nodes, the client that asks them.
+// stage is the plan of a play, and what it has beside its environment: the client that asks
+// the nodes, what that was told, and what etcd says happened.
 //
-// Its methods are for one goroutine, but for tell and note.
+// Its methods are for one goroutine, but for note.
 type stage struct {
-	cfg     Config
-	cluster *etcdtest.Cluster
-	etcd    []*clientv3.Client // one for each member
-	isCut   []bool
-
-	spawner *offspring.Spawner
-	nodes   []*node // the newest process of each
-	ended   []*node // those before
-	client  *client
-
-	history  story.History[Fact]
+	*scenario.Env[Fact]
+	cfg      Config
+	nodes    []*node // the newest process of each
+	client   *client
 	attempts story.History[Attempt]
+	evidence []Change
 	acts     []ActRow // of the acts that are over
-	tape     *story.Tape
-	narrator *narrator
-	lines    story.Lines // of JSON
+	// said is what each node reported last, so that it need not be told again.
+	said map[string]string
 }
 
-// The members' timeouts: long enough for a busy machine, short enough for leases of
-// two seconds, which no fault of one member must cost (TTL >= 4 election timeouts).
-const (
-	heartbeat    = 50 * time.Millisecond
-	electionTime = 500 * time.Millisecond
-	startTimeout = 30 * time.Second
-)
+// node is one node's process.
+type node = scenario.Participant
 
-// newStage starts the cluster and connects to it. On an error nothing is left.
-func newStage(ctx context.Context, cfg Config) (*stage, error) {
-	s := &stage{cfg: cfg, isCut: make([]bool, nodes), nodes: make([]*node, nodes), spawner: offspring.NewSpawner()}
-	s.tape, s.lines.To = story.NewTape(cfg.Out, cfg.Style), cfg.Out
-	s.narrator = newNarrator(s.tape, cfg.Style)
-	s.client = newClient(cfg.patience(), s.note)
-
-	starting, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	var err error
-	s.cluster, err = etcdtest.New(starting, etcdtest.Config{
-		Members: nodes, Heartbeat: heartbeat, Election: electionTime, Dir: os.TempDir(), Command: []string{cfg.Executable, "etcd", "member"},
-	})
+// Run plays: see scenario.Run. It returns ErrInvalid before anything was started.
+func Run(ctx context.Context, cfg Config) error {
+	cfg, err := cfg.check()
 	if err != nil {
-		s.spawner.Close()
-		return nil, err
+		return err
 	}
-	for _, ep := range s.cluster.Endpoints() {
-		// A client that logs its attempts would talk into the story.
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{ep}, Logger: zap.NewNop()})
-		if err != nil {
-			return nil, errors.Join(err, s.close())
-		}
-		s.etcd = append(s.etcd, client)
-	}
-	return s, nil
+	s := &stage{cfg: cfg, nodes: make([]*node, nodes), said: make(map[string]string)}
+	s.client = newClient(cfg.patience(), s.note)
+	return scenario.Run(ctx, cfg.Config, s)
 }
 
-// tell records a fact and tells it to the audience. Safe for concurrent use.
-func (s *stage) tell(f Fact) {
-	f.At = f.At.Round(0) // as the times of other processes are
-	s.history.Add(f)
-	if !s.cfg.JSON {
-		s.narrator.fact(f)
-		return
-	}
-	s.lines.Print(f)
+// Open takes the environment.
+func (s *stage) Open(env *scenario.Env[Fact]) error {
+	s.Env = env
+	return nil
 }
+
+// Close ends the client.
+func (s *stage) Close() { s.client.close() }
 
 // note records what became of a request. Safe for concurrent use.
 func (s *stage) note(a Attempt) {
 	s.attempts.Add(a)
-	if !s.cfg.JSON {
-		s.narrator.attempt(a)
-		return
-	}
-	s.lines.Print(a)
-}
-
-// member returns a client of a member that is not cut off.
-func (s *stage) member() *clientv3.Client {
-	for i, cut := range s.isCut {
-		if !cut {
-			return s.etcd[i]
-		}
-	}
-	panic("no more than one member is cut off")
+	s.Note(a, a.line())
 }
 
 // start starts a node's process that talks to its own member only, and blocks until it
 // listens and the client knows where.
 func (s *stage) start(ctx context.Context, index int) error {
-	if old := s.nodes[index]; old != nil {
-		s.ended = append(s.ended, old)
-	}
-	n := &node{index: index, name: fmt.Sprintf("n%d", index+1), member: s.cluster.Member(index).Name}
-	cmd := exec.Command(s.cfg.Executable, "service", "node", Election, n.name, "--json",
-		"--ttl", s.cfg.TTL.String(), "--endpoints", s.cluster.Endpoints()[index])
-	begin := time.Now()
-	s.tell(Fact{At: begin, Kind: Acted, Act: Start, Node: n.name, Member: n.member})
-	if err := launch(s.spawner, n, cmd, s.tell); err != nil {
+	name := fmt.Sprintf("n%d", index+1)
+	s.Tell(Fact{Kind: Acted, Act: Start, Node: name, Member: s.Member(index).Name})
+	n, f, err := s.Start(ctx, name, index, func(f Fact) bool { return f.Node == name && f.Kind == Listening }, "service", "node", Election)
+	if err != nil {
 		return err
 	}
 	s.nodes[index] = n
-	var address string
-	err := s.await(ctx, n.name+" listens", s.cfg.limits().Expiry, func(facts []Fact) bool {
-		f := last(facts, func(f Fact) bool { return f.Node == n.name && f.Kind == Listening && f.At.After(begin) })
-		if f != nil {
-			address = f.Address
-		}
-		return n.Gone() || f != nil
-	})
-	switch {
-	case err != nil:
-		return err
-	case address == "":
-		_, complaint := n.Result()
-		return fmt.Errorf("%s ended before it listened: %s", n.name, complaint)
-	}
-	return s.client.reach(index, n.name, address)
+	return s.client.reach(index, name, f.Address)
 }
 
-// await blocks until cond holds. When that takes longer than the limit it returns
-// an error that says what was awaited.
-func (s *stage) await(ctx context.Context, what string, limit time.Duration, cond func([]Fact) bool) error {
-	overdue := fmt.Errorf("waited %v in vain for this: %s", limit, what)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, overdue)
-	defer cancel()
-	return s.history.Await(ctx, cond)
-}
-
-// close ends everything, whatever goes on, and removes all data.
-func (s *stage) close() error {
-	s.client.close()
-	for _, n := range append(s.ended, s.nodes...) {
-		if n != nil {
-			n.End()
-		}
+// Introduction tells what is about to happen.
+func (s *stage) Introduction() string {
+	rounds := "each act once"
+	if s.cfg.Rounds > 1 {
+		rounds = fmt.Sprintf("%d rounds of acts", s.cfg.Rounds)
 	}
-	s.spawner.Close()
-	var errs []error
-	for _, client := range s.etcd {
-		errs = append(errs, client.Close())
-	}
-	s.tape.Flush()
-	return errors.Join(append(errs, s.cluster.Close())...)
+	return fmt.Sprintf("eldest service: an etcd cluster of %d members, %d nodes of a key-value service, leases of %v; %s, seed %d",
+		nodes, nodes, s.cfg.TTL, rounds, s.cfg.Seed)
 }

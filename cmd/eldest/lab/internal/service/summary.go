@@ -1,12 +1,11 @@
 package service
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
@@ -78,61 +77,38 @@ func (r ActRow) words(style story.Style) string {
 	return fmt.Sprintf("%s %-13s %s   %s", r.Node, what, style.Paint(story.Bold, change), style.Paint(story.Dim, requests))
 }
 
-// summary judges, prints what was found, and returns ErrViolated unless everything
-// held, the play came to its end, and nothing was left behind (left is nil).
-func (s *stage) summary(facts []Fact, attempts []Attempt, evidence []Change, broken, left error) error {
-	sum := Summary{
-		Event: "summary", Seed: s.cfg.Seed,
-		DurationMS: time.Since(s.tape.Start()).Milliseconds(),
-		Checks:     Audit(facts, attempts, evidence, s.cfg.limits()),
-		Acts:       s.reckoned(rows(exhibit(story.InOrder(facts), story.InOrder(attempts), evidence))),
-	}
-	sum.OK = broken == nil && left == nil && len(story.Failed(sum.Checks)) == 0
-	if err := errors.Join(broken, left); err != nil {
-		sum.Broken = err.Error()
-	}
-	if s.cfg.JSON {
-		s.lines.Print(sum)
-	} else {
-		s.printSummary(sum, left)
-	}
-	if !sum.OK {
-		return errors.Join(ErrViolated, broken, left)
-	}
-	return nil
+// Check audits the play.
+func (s *stage) Check(facts []Fact) []story.Verdict {
+	return Audit(facts, s.attempts.Facts(), s.evidence, s.cfg.limits())
 }
 
-func (s *stage) printSummary(sum Summary, left error) {
-	style := s.cfg.Style
-	lines := []string{"", style.Paint(story.Bold, "Acts")}
+// Summary words what was found.
+func (s *stage) Summary(facts []Fact, r scenario.Result) scenario.Summary {
+	sum := Summary{
+		Event: "summary", OK: r.OK, Seed: s.cfg.Seed, DurationMS: r.DurationMS, Checks: r.Checks, Broken: r.Broken,
+		Acts: s.reckoned(rows(exhibit(facts, s.attempts.Facts(), s.evidence))),
+	}
+	var lines []string
 	for _, r := range sum.Acts {
-		lines = append(lines, "  "+r.words(style))
+		lines = append(lines, r.words(s.Style))
 	}
-	lines = append(lines, "", style.Paint(story.Bold, "Audited: what the client was told against everything that happened in etcd"))
-	lines = append(lines, style.Verdicts(sum.Checks)...)
-	if sum.Broken != "" {
-		lines = append(lines, "", style.Paint(story.Red, "The play did not come to its end: "+sum.Broken))
+	return scenario.Summary{
+		Object: sum, Title: "Acts", Rows: lines,
+		Basis: "Audited: what the client was told against everything that happened in etcd",
+		Note:  fmt.Sprintf(", seed %d", sum.Seed),
 	}
-	verdict := style.Paint(story.Green, "All of it held.")
-	if !sum.OK {
-		verdict = style.Paint(story.Red, "NOT all of it held.")
-	}
-	lines = append(lines, "", fmt.Sprintf("%s %.1f s, seed %d; %s.", verdict, float64(sum.DurationMS)/1000, sum.Seed, endWords(left)))
-	s.tape.Say(lines...)
 }
 
 // tally keeps how the service fared in the last act, which is over, with all of its
 // requests, and tells it. Before the first act there is nothing to tell.
 func (s *stage) tally() {
-	all := rows(exhibit(s.history.Facts(), s.attempts.Facts(), nil))
+	all := rows(exhibit(s.History.Facts(), s.attempts.Facts(), nil))
 	if len(all) == 0 {
 		return
 	}
 	row := all[len(all)-1]
 	s.acts = append(s.acts, row)
-	if !s.cfg.JSON {
-		s.tape.Say(strings.Repeat(" ", len("  0.000  ")) + row.words(s.cfg.Style))
-	}
+	s.Say(scenario.Margin + row.words(s.Style))
 }
 
 // reckoned puts the figures that were told during the play in the place of those of the
@@ -140,28 +116,4 @@ func (s *stage) tally() {
 func (s *stage) reckoned(all []ActRow) []ActRow {
 	copy(all, s.acts)
 	return all
-}
-
-// introduce tells what is about to happen.
-func (s *stage) introduce() {
-	if s.cfg.JSON {
-		return
-	}
-	rounds := "each act once"
-	if s.cfg.Rounds > 1 {
-		rounds = fmt.Sprintf("%d rounds of acts", s.cfg.Rounds)
-	}
-	s.tape.Say(
-		fmt.Sprintf("eldest service: an etcd cluster of %d members, %d nodes of a key-value service, leases of %v; %s, seed %d",
-			nodes, nodes, s.cfg.TTL, rounds, s.cfg.Seed),
-		s.cfg.Style.Paint(story.Dim, "Everything runs on this machine and is gone afterwards. Times are seconds since the start. Ctrl-C ends it."),
-	)
-}
-
-// endWords says what close achieved.
-func endWords(err error) string {
-	if err != nil {
-		return "not everything could be cleaned up: " + err.Error()
-	}
-	return "all processes are ended, all data is removed"
 }

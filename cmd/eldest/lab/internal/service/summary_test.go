@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
@@ -14,10 +15,10 @@ import (
 func TestAnActHasOneSetOfFigures(t *testing.T) {
 	b := tell(t, good)
 	var out bytes.Buffer
-	s := &stage{tape: story.NewTape(&out, story.Style{})}
+	s := &stage{Env: &scenario.Env[Fact]{Tape: story.NewTape(&out, story.Style{})}}
 	end := 0
 	for i, f := range b.facts {
-		s.history.Add(f)
+		s.History.Add(f)
 		if f.Kind == Settled && i > 10 { // the first act is over
 			end = i
 			break
@@ -29,7 +30,7 @@ func TestAnActHasOneSetOfFigures(t *testing.T) {
 		}
 	}
 	s.tally()
-	s.tape.Flush()
+	s.Tape.Flush()
 	require.Len(t, s.acts, 1)
 	told := s.acts[0]
 

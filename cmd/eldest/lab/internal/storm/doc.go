@@ -20,7 +20,8 @@
 //
 // # What must hold
 //
-// Package service audits the writes and the reads against everything that happened in etcd:
+// Package service audits the writes and the reads against everything that happened in etcd,
+// by the rules of package oracle:
 // every acknowledged write was applied once, none was applied of which the caller was told
 // that nothing was, no deposed leader wrote, no read is stale.
 //

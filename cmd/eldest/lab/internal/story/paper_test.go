@@ -70,3 +70,9 @@ func TestWords(t *testing.T) {
 	require.Equal(t, "0 keys", Count(0, "key"))
 	require.Len(t, Shortened(make([]string, 100)), 13)
 }
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int]string{7: "7", 999: "999", 1000: "1,000", 10_020: "10,020", 1234567: "1,234,567"} {
+		require.Equal(t, want, Thousands(n))
+	}
+}

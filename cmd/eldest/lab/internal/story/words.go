@@ -36,3 +36,11 @@ func Shortened(list []string) []string {
 	short = append(short, "...")
 	return append(short, list[len(list)-ends:]...)
 }
+
+// Thousands renders a number with commas.
+func Thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", Thousands(n/1000), n%1000)
+}

@@ -8,9 +8,8 @@ import (
 	"sync"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
-	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // Config says who takes part.
@@ -23,8 +22,8 @@ type Config struct {
 	Seat actor.Config
 	// Dir is where their histories go.
 	Dir string
-	// Cluster is what their networks lead to.
-	Cluster *etcdtest.Cluster
+	// Field is where they are: their networks lead to its cluster.
+	Field *inject.Field
 	// Log takes the harness's events.
 	Log *oracle.Recorder
 }
@@ -37,7 +36,7 @@ type Crew struct {
 	seat    actor.Config
 	dir     string
 	log     *oracle.Recorder
-	spawner *offspring.Spawner
+	field   *inject.Field
 
 	mu      sync.Mutex
 	files   []string
@@ -48,11 +47,10 @@ type Crew struct {
 // Start starts all participants, every other one of them tight. The caller must Close the crew, also after an error.
 func Start(cfg Config) (*Crew, error) {
 	c := &Crew{
-		command: cfg.Command, seat: cfg.Seat, dir: cfg.Dir, log: cfg.Log,
-		spawner: offspring.NewSpawner(), changed: make(chan struct{}),
+		command: cfg.Command, seat: cfg.Seat, dir: cfg.Dir, log: cfg.Log, field: cfg.Field, changed: make(chan struct{}),
 	}
 	for i := range cfg.Size {
-		host, err := cfg.Cluster.NewHost()
+		host, err := cfg.Field.NewHost()
 		if err != nil {
 			return c, err
 		}
@@ -125,7 +123,6 @@ func (c *Crew) Close() error {
 	for _, m := range c.Members {
 		errs = append(errs, m.Host.Close())
 	}
-	c.spawner.Close()
 	return errors.Join(errs...)
 }
 

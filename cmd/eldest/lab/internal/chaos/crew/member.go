@@ -6,12 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync"
-	"syscall"
-	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
@@ -98,7 +94,7 @@ func (m *Member) Start() error {
 		return err
 	}
 	life := m.life
-	p, err := m.crew.spawner.Launch(cmd, func(text []byte) { m.heard(life, text) }, func(p *offspring.Process) { m.exited(life, p) })
+	p, err := m.crew.field.Spawner.Launch(cmd, func(text []byte) { m.heard(life, text) }, func(p *offspring.Process) { m.exited(life, p) })
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", m.who(), err)
 	}
@@ -163,17 +159,14 @@ func (m *Member) Kill() error {
 }
 
 // Stop halts the process with SIGSTOP, and returns when it stands still.
-func (m *Member) Stop(ctx context.Context) error {
+func (m *Member) Stop() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.proc == nil || m.stopped {
 		return fmt.Errorf("%w: stop %s, which does not run", ErrState, m.who())
 	}
-	if err := m.proc.Suspend(); err != nil {
-		return err
-	}
 	m.stopped = true
-	if err := awaitStopped(ctx, m.proc.Pid()); err != nil {
+	if err := m.proc.Suspend(); err != nil {
 		return err
 	}
 	return m.crew.log.Add(oracle.Event{Kind: oracle.Stopped, Who: m.who()})
@@ -186,7 +179,7 @@ func (m *Member) Continue() error {
 	if m.proc == nil || !m.stopped {
 		return fmt.Errorf("%w: continue %s, which is not stopped", ErrState, m.who())
 	}
-	if !standsStill(m.proc.Pid()) {
+	if still, err := etcdtest.Stopped(m.proc.Pid()); err != nil || !still {
 		return fmt.Errorf("%w: %s went on by itself", ErrState, m.who())
 	}
 	if err := m.crew.log.Add(oracle.Event{Kind: oracle.Continued, Who: m.who()}); err != nil {
@@ -243,29 +236,4 @@ func (m *Member) Quit(ctx context.Context) []string {
 		return []string{"process: " + err.Error()}
 	}
 	return a.Left
-}
-
-// standsStill asks the kernel whether a process is stopped.
-func standsStill(pid int) bool {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	// pid (name) state ...; the name may contain anything.
-	line := string(data)
-	return strings.HasPrefix(line[strings.LastIndex(line, ")")+1:], " T")
-}
-
-func awaitStopped(ctx context.Context, pid int) error {
-	for !standsStill(pid) {
-		if err := syscall.Kill(pid, 0); err != nil {
-			return fmt.Errorf("crew: the process to stop is gone: %w", err)
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("crew: process %d does not stop: %w", pid, context.Cause(ctx))
-		}
-	}
-	return nil
 }

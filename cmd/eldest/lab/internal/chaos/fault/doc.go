@@ -1,5 +1,7 @@
 // Package fault strikes the faults that package plan draws, on a real cluster and real
-// processes, and heals them.
+// processes, and heals them. It chooses whom a fault is done to, notes it in the history,
+// and knows how it is healed; how it is done, and shown to take effect, is mostly package
+// inject's and etcdtest's.
 //
 // # Proof
 //

@@ -8,30 +8,23 @@ import (
 	"sync"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/crew"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/instant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/truth"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
-	"github.com/eldest-io/eldest/internal/etcdtest"
 )
-
-// ErrNoEffect is returned for a fault that was not seen to take effect.
-var ErrNoEffect = errors.New("the fault took no effect")
 
 // ErrUnsupported is returned for a fault that the contender offers no way to inject.
 var ErrUnsupported = errors.New("the contender has nothing that this fault could be done to")
 
 // Field is where faults are struck.
 type Field struct {
-	Cluster *etcdtest.Cluster
-	Crew    *crew.Crew
-	Truth   *truth.Recorder
-	// Admin is a client whose network has no faults.
-	Admin *clientv3.Client
+	*inject.Field
+	Crew  *crew.Crew
+	Truth *truth.Recorder
 	Log   *oracle.Recorder
 	// Election is its name, Data the key that leaders write.
 	Election, Data string
@@ -62,10 +55,9 @@ type Injury struct {
 	Heal func(ctx context.Context) error
 }
 
-// striker injects a fault. It returns the injury, if there is any, also beside an error:
-// it must be healed. effect, which may be nil where injecting is the proof, blocks until
-// the effect was seen or ctx ends.
-type striker func(ctx context.Context, f *Field, s plan.Strike) (inj *Injury, effect func(context.Context) error, err error)
+// striker injects a fault and blocks until its effect was seen or ctx ends. It returns the
+// injury, if there is any, also beside an error: it must be healed.
+type striker func(ctx context.Context, f *Field, s plan.Strike) (*Injury, error)
 
 // strikers is filled by the files of the families.
 var strikers = map[plan.Fault]striker{}
@@ -79,35 +71,11 @@ func Strike(ctx context.Context, f *Field, s plan.Strike) (*Injury, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.Patience)
 	defer cancel()
-	inj, effect, err := strike(ctx, f, s)
-	if err == nil && effect != nil {
-		err = effect(ctx)
-	}
+	inj, err := strike(ctx, f, s)
 	if err != nil {
 		return inj, fmt.Errorf("%s: %w", s, err)
 	}
 	return inj, f.Log.Add(oracle.Event{Kind: oracle.Struck, Text: string(s.Fault)})
-}
-
-// eventually asks every few milliseconds until the answer is yes. Its end before that is
-// ErrNoEffect.
-func eventually(ctx context.Context, what string, yes func() (bool, error)) error {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		ok, err := yes()
-		if err != nil {
-			return err
-		}
-		if ok {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %s: %w", ErrNoEffect, what, context.Cause(ctx))
-		}
-	}
 }
 
 // pick finds a participant that has the role. It blocks until there is one, or ctx ends.
@@ -134,7 +102,7 @@ func (f *Field) pick(ctx context.Context, s plan.Strike) (*crew.Member, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: nobody is %s: %w", ErrNoEffect, s.On, context.Cause(ctx))
+			return nil, fmt.Errorf("%w: nobody is %s: %w", inject.ErrNoEffect, s.On, context.Cause(ctx))
 		}
 	}
 }
@@ -152,9 +120,9 @@ func (f *Field) tightLeads() bool {
 // member chooses one of etcd's members.
 func (f *Field) member(ctx context.Context, s plan.Strike) (int, error) {
 	if s.On == plan.Leader {
-		return f.Cluster.Leader(ctx)
+		return f.Leader(ctx)
 	}
-	return s.Pick % f.Cluster.Size(), nil
+	return s.Pick % f.Size(), nil
 }
 
 // note files what the reader of the log wants to know.

@@ -1,8 +1,6 @@
 package fault
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -30,16 +28,4 @@ func TestRegistrationIsNoWrite(t *testing.T) {
 	require.True(t, match([]byte("\x0achaos/5f\x12\x04p3.2\x18\x07")))
 	require.False(t, match([]byte("\x0achaos-data\x12\x0a17 p3.2-9")))
 	require.False(t, match([]byte("\x0achaos-data")))
-}
-
-func TestEventually(t *testing.T) {
-	n := 0
-	require.NoError(t, eventually(t.Context(), "x", func() (bool, error) { n++; return n == 3, nil }))
-	broken := errors.New("broken")
-	require.ErrorIs(t, eventually(t.Context(), "x", func() (bool, error) { return false, broken }), broken)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	err := eventually(ctx, "that pigs fly", func() (bool, error) { return false, nil })
-	require.ErrorIs(t, err, ErrNoEffect)
-	require.ErrorContains(t, err, "that pigs fly")
 }

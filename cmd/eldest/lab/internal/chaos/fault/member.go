@@ -2,21 +2,20 @@ package fault
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // What is done to etcd's members.
 func init() {
-	strikers[plan.MemberKill] = memberKill
-	strikers[plan.MemberStop] = memberStop
-	strikers[plan.MemberRestart] = memberRestart
-	strikers[plan.Replace] = replace
+	strikers[plan.MemberKill] = oneMember("kill", memberKill)
+	strikers[plan.MemberStop] = oneMember("stop", memberStop)
+	strikers[plan.MemberRestart] = oneMember("restart", memberRestart)
+	strikers[plan.Replace] = oneMember("replace", replace)
 	one := func(f *Field, ctx context.Context, s plan.Strike) ([]int, error) {
 		i, err := f.member(ctx, s)
 		return []int{i}, err
@@ -28,103 +27,82 @@ func init() {
 	strikers[plan.CutMajority] = cut(some(func(size int) int { return size/2 + 1 }))
 }
 
+// oneMember makes a striker of what is done to one member. do may return how it is healed
+// also beside an error.
+func oneMember(what string, do func(ctx context.Context, f *Field, m *etcdtest.Member) (heal func(context.Context) error, err error)) striker {
+	return func(ctx context.Context, f *Field, s plan.Strike) (*Injury, error) {
+		i, err := f.member(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.note("%s member %d", what, i); err != nil {
+			return nil, err
+		}
+		heal, err := do(ctx, f, f.Member(i))
+		return &Injury{Text: fmt.Sprintf("member %d", i), Heal: heal}, err
+	}
+}
+
 // memberKill is proven by the process having been waited for.
-func memberKill(ctx context.Context, f *Field, s plan.Strike) (*Injury, func(context.Context) error, error) {
-	i, err := f.member(ctx, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := f.note("kill member %d", i); err != nil {
-		return nil, nil, err
-	}
-	err = f.Cluster.Member(i).Kill()
-	return &Injury{Text: fmt.Sprintf("member %d", i), Heal: func(ctx context.Context) error { return revive(ctx, f, i) }}, nil, err
+func memberKill(_ context.Context, _ *Field, m *etcdtest.Member) (func(context.Context) error, error) {
+	err := m.Kill()
+	return unlessItRuns(m, m.Restart), err
 }
 
-// revive restarts a member, unless it runs.
-func revive(ctx context.Context, f *Field, i int) error {
-	if f.Cluster.Member(i).Running() {
-		return nil
-	}
-	return f.Cluster.Member(i).Restart(ctx)
-}
-
-// memberStop is proven by the kernel, which says that the process stands still.
-func memberStop(ctx context.Context, f *Field, s plan.Strike) (*Injury, func(context.Context) error, error) {
-	i, err := f.member(ctx, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := f.note("stop member %d", i); err != nil {
-		return nil, nil, err
-	}
-	m := f.Cluster.Member(i)
-	leader, err := f.Cluster.Leader(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	err = m.Stop()
-	return &Injury{Text: fmt.Sprintf("member %d", i), Heal: func(context.Context) error {
+// unlessItRuns makes what brings a member back repeatable.
+func unlessItRuns(m *etcdtest.Member, back func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
 		if m.Running() {
 			return nil
 		}
-		if i == leader {
+		return back(ctx)
+	}
+}
+
+// memberStop is proven by the kernel, which says that the process stands still.
+func memberStop(ctx context.Context, f *Field, m *etcdtest.Member) (func(context.Context) error, error) {
+	leader, err := f.Leader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = m.Stop()
+	return unlessItRuns(m, func(context.Context) error {
+		if m.Index == leader {
 			f.mu.Lock()
 			f.resumed = append(f.resumed, f.Clock.Now())
 			f.mu.Unlock()
 		}
 		return m.Cont()
-	}}, nil, err
+	}), err
 }
 
 // memberRestart is proven by the new process, which serves.
-func memberRestart(ctx context.Context, f *Field, s plan.Strike) (*Injury, func(context.Context) error, error) {
-	i, err := f.member(ctx, s)
-	if err != nil {
-		return nil, nil, err
+func memberRestart(ctx context.Context, f *Field, m *etcdtest.Member) (func(context.Context) error, error) {
+	heal, err := memberKill(ctx, f, m)
+	if err == nil {
+		err = heal(ctx)
 	}
-	if err := f.note("restart member %d", i); err != nil {
-		return nil, nil, err
-	}
-	if err := f.Cluster.Member(i).Kill(); err != nil {
-		return nil, nil, err
-	}
-	inj := &Injury{Text: fmt.Sprintf("member %d", i), Heal: func(ctx context.Context) error { return revive(ctx, f, i) }}
-	return inj, nil, revive(ctx, f, i)
+	return heal, err
 }
 
 // replace is proven by the new member, which has another ID and serves.
-func replace(ctx context.Context, f *Field, s plan.Strike) (*Injury, func(context.Context) error, error) {
-	if f.Cluster.Size() == 1 {
-		return nil, nil, ErrUnsupported // all data would go with it
+func replace(ctx context.Context, f *Field, m *etcdtest.Member) (func(context.Context) error, error) {
+	if f.Size() == 1 {
+		return nil, ErrUnsupported // all data would go with it
 	}
-	i, err := f.member(ctx, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := f.note("replace member %d", i); err != nil {
-		return nil, nil, err
-	}
-	m := f.Cluster.Member(i)
 	before := m.ID()
-	again := func(ctx context.Context) error {
-		if m.Running() {
-			return nil
-		}
-		return f.Cluster.Replace(ctx, i)
-	}
-	err = f.Cluster.Replace(ctx, i)
+	err := f.Replace(ctx, m.Index)
 	if err == nil && m.ID() == before {
-		err = fmt.Errorf("%w: member %d is the old one", ErrNoEffect, i)
+		err = fmt.Errorf("%w: member %d is the old one", inject.ErrNoEffect, m.Index)
 	}
-	return &Injury{Text: fmt.Sprintf("member %d", i), Heal: again}, nil, err
+	return unlessItRuns(m, func(ctx context.Context) error { return f.Replace(ctx, m.Index) }), err
 }
 
 // some chooses as many members as of says, beginning anywhere.
 func some(of func(size int) int) func(*Field, context.Context, plan.Strike) ([]int, error) {
 	return func(f *Field, _ context.Context, s plan.Strike) ([]int, error) {
 		var chosen []int
-		size := f.Cluster.Size()
+		size := f.Size()
 		for n := range of(size) {
 			chosen = append(chosen, (s.Pick+n)%size)
 		}
@@ -135,60 +113,23 @@ func some(of func(size int) int) func(*Field, context.Context, plan.Strike) ([]i
 // cut is proven by something that was held back on the links of each member that was cut
 // off, and, of a majority, by a question that etcd cannot answer.
 func cut(who func(*Field, context.Context, plan.Strike) ([]int, error)) striker {
-	return func(ctx context.Context, f *Field, s plan.Strike) (*Injury, func(context.Context) error, error) {
-		if f.Cluster.Size() == 1 {
-			return nil, nil, ErrUnsupported // there is nobody else
+	return func(ctx context.Context, f *Field, s plan.Strike) (*Injury, error) {
+		if f.Size() == 1 {
+			return nil, ErrUnsupported // there is nobody else
 		}
 		chosen, err := who(f, ctx, s)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if err := f.note("members %v: %s", chosen, s); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		before := make([]int64, len(chosen))
-		for n, i := range chosen {
-			if before[n], err = f.Cluster.Held(i); err != nil {
-				return nil, nil, err
-			}
+		err = f.Cut(ctx, memberWay(s), chosen...)
+		if err == nil && s.Fault == plan.CutMajority {
+			err = inject.Answers(ctx, f.All, false, muteTime)
 		}
-		for _, i := range chosen {
-			err = errors.Join(err, f.Cluster.CutOneWay(i, memberWay(s)))
-		}
-		heal := func(context.Context) (err error) {
-			for _, i := range chosen {
-				err = errors.Join(err, f.Cluster.Mend(i))
-			}
-			return err
-		}
-		return &Injury{Text: fmt.Sprintf("members %v", chosen), Heal: heal}, func(ctx context.Context) error {
-			held := make([]bool, len(chosen))
-			err := eventually(ctx, fmt.Sprintf("that anything of members %v is held", chosen), func() (bool, error) {
-				for n, i := range chosen {
-					now, err := f.Cluster.Held(i)
-					if err != nil {
-						return false, err
-					}
-					held[n] = held[n] || now > before[n]
-				}
-				return !slices.Contains(held, false), nil
-			})
-			if err == nil && s.Fault == plan.CutMajority {
-				err = f.mute(ctx)
-			}
-			return err
-		}, err
+		return &Injury{Text: fmt.Sprintf("members %v", chosen), Heal: func(context.Context) error { return f.Mend(chosen...) }}, err
 	}
-}
-
-// mute blocks until etcd answers no question that takes a majority.
-func (f *Field) mute(ctx context.Context) error {
-	return eventually(ctx, "that etcd has no majority", func() (bool, error) {
-		bounded, cancel := context.WithTimeout(ctx, muteTime)
-		defer cancel()
-		_, err := f.Admin.Get(bounded, f.Data)
-		return err != nil, nil
-	})
 }
 
 // muteTime is long for an answer of etcd, even on a busy machine.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/crew"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -35,29 +35,23 @@ func init() {
 	strikers[plan.Delay] = network("something was delayed", func(f *Field, m *crew.Member, s plan.Strike) {
 		m.Host.Delay(s.Inbound, s.Outbound)
 	}, func(before, now etcdtest.Stats) bool { return sum(now.Delayed) > sum(before.Delayed) })
-	strikers[plan.LostReply] = lostReply
+	strikers[plan.LostReply] = participant(said, lostReply)
 }
 
 // network makes a striker of what is done to a host, and of what its counts must say.
 func network(what string, do func(*Field, *crew.Member, plan.Strike), seen func(before, now etcdtest.Stats) bool) striker {
-	return func(ctx context.Context, f *Field, s plan.Strike) (*Injury, func(context.Context) error, error) {
-		m, err := f.pick(ctx, s)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := f.note("%s: %s", m.Who(), s); err != nil {
-			return nil, nil, err
-		}
+	return participant(said, func(ctx context.Context, f *Field, m *crew.Member, s plan.Strike) (func(context.Context) error, error) {
 		before := m.Host.Stats()
 		do(f, m, s)
 		heal := func(context.Context) error { m.Host.Mend(); return nil }
-		return &Injury{Text: m.Who(), Heal: heal}, func(ctx context.Context) error {
-			return eventually(ctx, "that "+what+" of "+m.Who(), func() (bool, error) {
-				return seen(before, m.Host.Stats()), nil
-			})
-		}, nil
-	}
+		return heal, inject.Eventually(ctx, "that "+what+" of "+m.Who(), func() (bool, error) {
+			return seen(before, m.Host.Stats()), nil
+		})
+	})
 }
+
+// said is the note of a strike that says all there is to say.
+const said = "%[1]s: %[2]s"
 
 func dropped(before, now etcdtest.Stats) bool { return sum(now.Dropped) > sum(before.Dropped) }
 
@@ -78,7 +72,7 @@ func direction(w plan.Way) etcdtest.Direction {
 // requests, and its watches and renewals stay where they are.
 func busiest(f *Field, m *crew.Member) int {
 	best, most := 0, int64(-1)
-	for i := range f.Cluster.Size() {
+	for i := range f.Size() {
 		if n := sum(m.Host.Proxy(i).Stats().Passed); n > most {
 			best, most = i, n
 		}
@@ -87,14 +81,7 @@ func busiest(f *Field, m *crew.Member) int {
 }
 
 // lostReply is proven by the reply that the proxy took: the request was carried out.
-func lostReply(ctx context.Context, f *Field, s plan.Strike) (*Injury, func(context.Context) error, error) {
-	m, err := f.pick(ctx, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := f.note("%s: %s", m.Who(), s); err != nil {
-		return nil, nil, err
-	}
+func lostReply(ctx context.Context, _ *Field, m *crew.Member, s plan.Strike) (func(context.Context) error, error) {
 	var match func([]byte) bool
 	switch s.Reply {
 	case plan.WriteReply:
@@ -105,17 +92,15 @@ func lostReply(ctx context.Context, f *Field, s plan.Strike) (*Injury, func(cont
 		match = registrationOf(m.Who())
 	}
 	lost := m.Host.SwallowNextReply(match)
-	return &Injury{Text: m.Who()}, func(ctx context.Context) error {
-		if s.Reply == plan.Registration {
-			if _, err := m.Ask(ctx, actor.Order{Do: actor.DoResign}); err != nil {
-				return fmt.Errorf("%w: %w", ErrNoEffect, err)
-			}
+	if s.Reply == plan.Registration {
+		if err := resign(ctx, m); err != nil {
+			return nil, err
 		}
-		if err := lost.Wait(ctx); err != nil {
-			return fmt.Errorf("%w: %w", ErrNoEffect, err)
-		}
-		return nil
-	}, nil
+	}
+	if err := lost.Wait(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w", inject.ErrNoEffect, err)
+	}
+	return nil, nil
 }
 
 // registrationOf tells the request that puts a candidate's key from the writes of leaders,

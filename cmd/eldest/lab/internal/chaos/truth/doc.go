@@ -1,7 +1,7 @@
 // Package truth records what etcd committed, as it was: every change of every key, in
 // order, from before the first participant to the end.
 //
-// It watches each member on a client of its own, straight and not through the proxies
+// It watches each member on a client of that one alone, straight and not through the proxies
 // that faults are made with. What one member cannot say, because it is stopped, cut off,
 // restarted or replaced, another one does: changes are taken by revision, whoever tells
 // of them first. As long as a majority is never lost for good, nothing is.

@@ -36,7 +36,7 @@ type Recorder struct {
 // Start begins to record the cluster of which clients has a client for each member, from
 // its first revision on. tell is called with each change, one at a time, in order; an
 // error of it ends the recording. Instants are those of clock. data is the key whose writes are counted. The caller
-// must Stop it, and close the clients after that.
+// must Stop it before the clients are closed.
 func Start(clients []*clientv3.Client, clock instant.Clock, data string, tell func(oracle.Change) error) *Recorder {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Recorder{

@@ -1,0 +1,197 @@
+package explore
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eldest-io/eldest/internal/core"
+)
+
+// Lease bounds the world of one session, in ticks of the server's clock.
+type Lease struct {
+	// TTL is what the server grants, Margin what the session subtracts.
+	TTL, Margin int
+	// Ticks is how long the world lasts.
+	Ticks int
+	// Leaders is how often etcd's leader is replaced, and answers renewals all the same for
+	// as long as it does not know.
+	Leaders int
+	// Drift says that the session's clock may miss a tick in each TTL / Margin of them.
+	Drift bool
+}
+
+// SessionStepper is core.StepSession, or a broken one in tests.
+type SessionStepper func(core.Session, core.SessionEvent) (core.Session, core.SessionEffects)
+
+// tenancy is a lease at the server, its session, and what is between them. It is
+// comparable, so that worlds are.
+type tenancy struct {
+	left    Lease
+	clock   int // the session's
+	steady  int // ticks since the session's clock missed one
+	remains int // until the server expires the lease; 0: it has
+	term    uint64
+	// under is the request under way.
+	under struct {
+		kind    core.SessionKind // Renewed or Confirmed: what it is answered with; Clock: none
+		arrived bool
+		term    uint64
+		gone    bool
+	}
+	// lapsed says that the deadline has passed.
+	lapsed bool
+	// late says that a renewal that nobody waits for may arrive yet.
+	late    bool
+	session core.Session
+}
+
+// Sessions visits every world of one session that can be reached within the bounds, and
+// judges G3: while the session counts on its lease the server has not expired it, and once it
+// does not it never does again. It returns the first violation, as a *ViolationError.
+func Sessions(l Lease, step SessionStepper) (Result, error) {
+	first := tenancy{left: l, remains: l.TTL, term: 1}
+	first.session = core.Opened(first.rhythm(), 0, 0, tick, false)
+	s := sessions{step: step, seen: make(map[tenancy]struct{})}
+	err := s.visit(first, nil)
+	return s.Result, err
+}
+
+const tick = time.Second
+
+func (w *tenancy) rhythm() core.Rhythm {
+	return core.Rhythm{TTL: time.Duration(w.left.TTL) * tick, Margin: time.Duration(w.left.Margin) * tick, Timeout: tick}
+}
+
+func (w *tenancy) now() time.Duration { return time.Duration(w.clock) * tick }
+
+type sessions struct {
+	Result
+	step SessionStepper
+	seen map[tenancy]struct{}
+}
+
+type told struct {
+	what   string
+	before *told
+}
+
+func (s *sessions) visit(w tenancy, way *told) error {
+	w.session.Cause = nil // errors are made anew each time
+	if _, ok := s.seen[w]; ok {
+		return nil
+	}
+	s.seen[w] = struct{}{}
+	s.Worlds++
+	counts := w.session.Health != core.Ended && w.now() < w.session.Deadline
+	if counts {
+		s.Wins++
+	}
+	var wrong error
+	switch {
+	case counts && w.remains == 0:
+		wrong = fmt.Errorf("G3: the lease has expired, and the session counts on it for another %v", w.session.Deadline-w.now())
+	case counts && w.lapsed:
+		wrong = errors.New("G3: the session counts on its lease again, after the deadline has passed")
+	}
+	if wrong != nil {
+		var moves []string
+		for ; way != nil; way = way.before {
+			moves = append([]string{way.what}, moves...)
+		}
+		return &ViolationError{Err: wrong, Moves: moves}
+	}
+	w.lapsed = !counts
+	for _, m := range w.moves() {
+		next := w
+		m.do(&next, s.step)
+		s.Moves++
+		if err := s.visit(next, &told{m.what, way}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type leaseMove struct {
+	what string
+	do   func(w *tenancy, step SessionStepper)
+}
+
+func (w *tenancy) moves() (all []leaseMove) {
+	add := func(ok bool, what string, do func(w *tenancy, step SessionStepper)) {
+		if ok {
+			all = append(all, leaseMove{what, do})
+		}
+	}
+	event := func(ok bool, what string, e core.SessionEvent) {
+		add(ok, what, func(w *tenancy, step SessionStepper) { w.feed(e, step) })
+	}
+	add(w.left.Ticks > 0, "tick", func(w *tenancy, _ SessionStepper) { w.pass(); w.clock++; w.steady++ })
+	mayMiss := w.left.Drift && w.steady >= (w.left.TTL+w.left.Margin-1)/w.left.Margin
+	add(w.left.Ticks > 0 && mayMiss, "tick that the session's clock misses", func(w *tenancy, _ SessionStepper) { w.pass(); w.steady = 0 })
+	event(w.session.Health != core.Ended, "clock", core.SessionEvent{Kind: core.Clock})
+	add(w.left.Leaders > 0 && w.term < 3, "etcd elects another leader", func(w *tenancy, _ SessionStepper) {
+		w.left.Leaders--
+		w.term++
+		if w.remains > 0 {
+			w.remains = w.left.TTL // a new leader counts anew
+		}
+	})
+	u := w.under
+	renewal := u.kind == core.Renewed
+	add(renewal && !u.arrived, "renewal arrives", func(w *tenancy, _ SessionStepper) {
+		w.under.arrived, w.under.term, w.under.gone = true, w.term, !w.renew()
+	})
+	add(renewal && !u.arrived && w.term > 1, "renewal arrives at the old leader", func(w *tenancy, _ SessionStepper) {
+		w.under.arrived, w.under.term = true, w.term-1
+	})
+	add(u.kind == core.Confirmed && !u.arrived, "question arrives", func(w *tenancy, _ SessionStepper) {
+		w.under.arrived, w.under.term = true, w.term
+	})
+	add(w.late, "renewal arrives late", func(w *tenancy, _ SessionStepper) { w.late = false; w.renew() })
+	answer := core.SessionEvent{Kind: u.kind, Term: u.term, Rhythm: w.rhythm(), Pause: tick}
+	if u.gone {
+		answer = core.SessionEvent{Kind: core.Gone, Err: errGone}
+	}
+	event(u.arrived, "answer", answer)
+	add(u.kind != core.Clock, "no answer", func(w *tenancy, step SessionStepper) {
+		w.late = w.late || w.under.kind == core.Renewed && !w.under.arrived
+		w.feed(core.SessionEvent{Kind: core.Failed, Pause: tick, Err: errGone}, step)
+	})
+	return all
+}
+
+var errGone = errors.New("not found")
+
+// pass is one tick of the server.
+func (w *tenancy) pass() {
+	w.left.Ticks--
+	w.remains = max(0, w.remains-1)
+}
+
+// renew is what the server does at a renewal.
+func (w *tenancy) renew() (ok bool) {
+	if w.remains > 0 {
+		w.remains = w.left.TTL
+	}
+	return w.remains > 0
+}
+
+func (w *tenancy) feed(e core.SessionEvent, step SessionStepper) {
+	e.Now = w.now()
+	if e.Kind != core.Clock {
+		w.under = tenancy{}.under
+	}
+	next, effects := step(w.session, e)
+	w.session = next
+	switch {
+	case effects.Renew:
+		w.under.kind = core.Renewed
+	case effects.Confirm:
+		w.under.kind = core.Confirmed
+	case effects.Ended:
+		w.late = w.late || w.under.kind == core.Renewed && !w.under.arrived
+		w.under = tenancy{}.under
+	}
+}

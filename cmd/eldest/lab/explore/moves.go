@@ -1,0 +1,206 @@
+package explore
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/core"
+)
+
+// move is one thing that can happen.
+type move struct {
+	who  int
+	what string
+	// free says that it happens sooner or later by itself: it is no fault and no call.
+	free bool
+	do   func(w *world, step Stepper) error
+}
+
+var (
+	errRefused = errors.New("permission denied")
+	errUnsafe  = errors.New("not bound to the lease any more")
+)
+
+func (m move) String() string { return key(m.who) + ": " + m.what }
+
+// moves lists what can happen next.
+func (w *world) moves() []move {
+	var all []move
+	for i := range w.parts {
+		all = append(all, w.movesOf(i)...)
+	}
+	return all
+}
+
+func (w *world) movesOf(i int) (all []move) {
+	p := &w.parts[i]
+	add := func(free bool, name string, do func(w *world, p *part, step Stepper) error) {
+		all = append(all, move{who: i, what: name, free: free, do: func(w *world, step Stepper) error {
+			return do(w, &w.parts[i], step)
+		}})
+	}
+	event := func(free bool, e core.Event, spend func(*Limits)) {
+		name := e.Kind.String()
+		if e.Want == core.LeadNow {
+			name = "Campaign now"
+		}
+		add(free, name, func(w *world, _ *part, step Stepper) error {
+			if spend != nil {
+				spend(&w.left)
+			}
+			return w.feed(i, e, step)
+		})
+	}
+	call := func(l *Limits) { l.Calls-- }
+
+	// The network and etcd.
+	if u := p.under; u != nil {
+		if u.arrived {
+			event(true, u.reply, nil)
+		} else {
+			add(true, u.ask.Request.String()+" arrives", func(w *world, p *part, _ Stepper) error {
+				reply := w.carryOut(i, p.under.ask)
+				p.under.arrived, p.under.reply = true, reply
+				return w.kept()
+			})
+		}
+		if w.left.Faults > 0 {
+			add(false, u.ask.Request.String()+" is not answered", func(w *world, p *part, step Stepper) error {
+				w.left.Faults--
+				if write := writes(p.under.ask); write && !p.under.arrived {
+					p.late = append(p.late, p.under.ask)
+				}
+				return w.feed(i, core.Event{Kind: core.Unanswered}, step)
+			})
+			if !u.arrived {
+				event(false, core.Event{Kind: core.Refused, Err: errRefused}, func(l *Limits) { l.Faults-- })
+			}
+		}
+	}
+	for n := range p.late {
+		add(false, p.late[n].Request.String()+" arrives late", func(w *world, p *part, _ Stepper) error {
+			ask := p.late[n]
+			p.late = append(p.late[:n:n], p.late[n+1:]...)
+			w.carryOut(i, ask)
+			return w.kept()
+		})
+	}
+	if p.state.Paused {
+		event(true, core.Event{Kind: core.Due}, nil)
+	}
+
+	// The watches.
+	watches := p.state.Watches()
+	if l := w.of(watches.Elder.Token); l != nil && l.deleted > 0 {
+		event(true, core.Event{Kind: core.ElderDeleted, Revision: l.deleted}, nil)
+	}
+	if l := w.of(watches.Key); l != nil && l.deleted > 0 {
+		event(true, core.Event{Kind: core.KeyDeleted}, nil)
+	}
+	if (watches.Key > 0 || watches.Late) && w.left.Faults > 0 {
+		event(false, core.Event{Kind: core.WatchEnded}, func(l *Limits) { l.Faults-- })
+	}
+	if own := w.alive(i); own != nil && watches.Late {
+		event(true, core.Event{Kind: core.KeyAppeared, Token: own.token}, nil)
+	}
+
+	// The lease, and hands.
+	lost := p.state.Phase == core.Lost
+	if own := w.alive(i); own != nil {
+		if w.left.Deletions > 0 {
+			add(false, "key deleted by hand", func(w *world, _ *part, _ Stepper) error {
+				w.left.Deletions--
+				l := w.alive(i)
+				l.byHand = true
+				w.remove(l)
+				return w.kept()
+			})
+		}
+		if lost && !p.expired {
+			add(false, "lease expires", func(w *world, p *part, _ Stepper) error {
+				p.expired = true
+				w.remove(w.alive(i))
+				return w.kept()
+			})
+		}
+	}
+	if !lost && w.left.Ends > 0 {
+		event(false, core.Event{Kind: core.SessionEnded, Err: eldest.ErrSessionLost}, func(l *Limits) { l.Ends-- })
+	}
+	if lost && !p.expired {
+		add(false, "lease resumed", func(w *world, p *part, step Stepper) error {
+			p.state = p.state.Resumed()
+			if own := w.alive(i); own != nil && own.token > p.state.Doomed {
+				own.won = false // its tenure may go on
+			}
+			return w.feed(i, core.Event{Kind: core.Campaign, Want: core.Lead}, step)
+		})
+	}
+
+	// The users.
+	if w.left.Calls > 0 && !lost {
+		switch p.state.Phase {
+		case core.Idle, core.Leaving, core.Draining:
+			if p.state.Want == core.Nothing || p.state.Phase == core.Draining {
+				event(false, core.Event{Kind: core.Campaign, Want: core.Lead}, call)
+				event(false, core.Event{Kind: core.Campaign, Want: core.LeadNow}, call)
+			}
+		}
+		switch p.state.Phase {
+		case core.Waiting, core.Proving:
+			event(false, core.Event{Kind: core.Requeue}, call)
+			event(false, core.Event{Kind: core.Leave, Err: eldest.ErrWithdrawn}, call)
+		case core.Entering, core.Draining:
+			event(false, core.Event{Kind: core.Leave, Err: eldest.ErrWithdrawn}, call)
+		case core.Leading:
+			event(false, core.Event{Kind: core.Leave, Err: eldest.ErrResigned}, call)
+			event(false, core.Event{Kind: core.Drain, Err: eldest.ErrRetired}, call)
+			event(false, core.Event{Kind: core.KeyUnsafe, Err: errUnsafe}, call)
+		}
+	}
+	return all
+}
+
+// feed gives an event to a candidate and carries the effects out.
+func (w *world) feed(i int, e core.Event, step Stepper) error {
+	p := &w.parts[i]
+	switch e.Kind {
+	case core.Registered, core.Looked, core.Surveyed, core.Deleted, core.Refused, core.Unanswered:
+		p.under = nil
+	case core.SessionEnded:
+		if u := p.under; u != nil && !u.arrived && writes(u.ask) {
+			p.late = append(p.late, u.ask)
+		}
+		p.under = nil
+	}
+	next, effects := step(p.state, e)
+	p.state = next
+	if effects.Ended > 0 || effects.Drained {
+		if p.leading > 0 && effects.Ended > 0 && effects.Ended != p.leading {
+			return fmt.Errorf("the end of %d is told, and %d leads", effects.Ended, p.leading)
+		}
+		p.leading = 0
+	}
+	if effects.Won > 0 {
+		if err := w.won(i, effects.Won); err != nil {
+			return err
+		}
+		p.leading, w.newest = effects.Won, max(w.newest, effects.Won)
+	}
+	if ask := effects.Send; ask.Request != core.None {
+		if p.under != nil && writes(p.under.ask) {
+			return fmt.Errorf("%s: %v is sent while %v is under way", key(i), ask.Request, p.under.ask.Request)
+		}
+		p.under = &flight{ask: ask}
+	} else if p.under != nil && next.Asked.Request == core.None {
+		if writes(p.under.ask) {
+			return fmt.Errorf("%s: %v is under way and forgotten", key(i), p.under.ask.Request)
+		}
+		p.under = nil
+	}
+	return nil
+}
+
+// writes reports whether a request that nobody waits for may do anything.
+func writes(a core.Ask) bool { return a.Request != core.Look && a.Request != core.Survey }

@@ -1,0 +1,180 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/core"
+)
+
+// Limits bound what happens in a world. Each is a number of times in all.
+type Limits struct {
+	// Candidates is how many there are.
+	Candidates int
+	// Calls are calls of users: campaign, leave, requeue, drain.
+	Calls int
+	// Faults are replies that are lost, requests that are given up and arrive later or never,
+	// and refusals.
+	Faults int
+	// Deletions are keys that are deleted by hand.
+	Deletions int
+	// Yields are times that the first candidate yields when it could lead.
+	Yields int
+	// Ends are sessions that end, with their leases expiring later or being resumed.
+	Ends int
+}
+
+// Stepper is core.Step, or a broken one in tests.
+type Stepper func(core.Candidate, core.Event) (core.Candidate, core.Effects)
+
+// life is one life of a key.
+type life struct {
+	owner   int
+	token   eldest.Token
+	deleted int64 // the revision; 0 while it exists
+	byHand  bool
+	won     bool
+}
+
+// flight is a request on its way.
+type flight struct {
+	ask core.Ask
+	// arrived says that etcd has carried it out; reply is then on its way back.
+	arrived bool
+	reply   core.Event
+}
+
+// part is one candidate, and what is on its way to and from it.
+type part struct {
+	state core.Candidate
+	// under is the request whose answer is waited for; nil: none.
+	under *flight
+	// late are writes that nobody waits for any more.
+	late []core.Ask
+	// leading is the token under which the leading context lives; 0: it does not.
+	leading eldest.Token
+	// expired says that the lease is gone.
+	expired bool
+}
+
+// world is everything.
+type world struct {
+	left     Limits
+	revision int64
+	lives    []life
+	parts    []part
+	newest   eldest.Token // that has led
+}
+
+func newWorld(l Limits) *world {
+	w := &world{left: l, revision: 1, parts: make([]part, l.Candidates)}
+	w.parts[0].state.Yields = l.Yields > 0
+	return w
+}
+
+func (w *world) clone() *world {
+	c := *w
+	c.lives, c.parts = slices.Clone(w.lives), slices.Clone(w.parts)
+	for i := range c.parts {
+		c.parts[i].late = slices.Clone(c.parts[i].late)
+		if under := c.parts[i].under; under != nil {
+			copied := *under
+			c.parts[i].under = &copied
+		}
+	}
+	return &c
+}
+
+// key is the name of a candidate's key.
+func key(owner int) string { return string(rune('a' + owner)) }
+
+// alive returns the living life of a candidate's key, or nil.
+func (w *world) alive(owner int) *life { return w.at(owner, w.revision) }
+
+// at returns the life of a candidate's key at a revision, or nil.
+func (w *world) at(owner int, revision int64) *life {
+	for i := range w.lives {
+		if l := &w.lives[i]; l.owner == owner && l.existed(revision) {
+			return l
+		}
+	}
+	return nil
+}
+
+func (l *life) existed(revision int64) bool {
+	return int64(l.token) <= revision && (l.deleted == 0 || l.deleted > revision)
+}
+
+// of returns the life with a token, or nil.
+func (w *world) of(token eldest.Token) *life {
+	for i := range w.lives {
+		if w.lives[i].token == token {
+			return &w.lives[i]
+		}
+	}
+	return nil
+}
+
+// position is that of a token at a revision.
+func (w *world) position(token eldest.Token, revision int64) core.Position {
+	p := core.Position{Revision: revision, Complete: true}
+	for i := len(w.lives) - 1; i >= 0; i-- { // newest first
+		if l := &w.lives[i]; l.token < token && l.existed(revision) {
+			p.Elders = append(p.Elders, core.Elder{Key: key(l.owner), Token: l.token})
+		}
+	}
+	return p
+}
+
+// carryOut is what etcd does at a request of a candidate, and its reply.
+func (w *world) carryOut(owner int, a core.Ask) core.Event {
+	own := w.alive(owner)
+	switch a.Request {
+	case core.Look:
+		at := w.revision
+		if a.At > 0 && a.At < at {
+			at = a.At
+		}
+		e := core.Event{Kind: core.Looked, Position: core.Position{Revision: at}}
+		if l := w.at(owner, at); l != nil {
+			e.Token, e.Position = l.token, w.position(l.token, at)
+		}
+		return e
+	case core.Survey:
+		e := core.Event{Kind: core.Surveyed, Position: core.Position{Revision: w.revision, Complete: true}}
+		if own != nil {
+			e.Token = own.token
+			e.Yield = w.left.Yields > 0 && slices.ContainsFunc(w.lives, func(l life) bool { return l.deleted == 0 && l.owner != owner })
+		}
+		if e.Yield {
+			w.left.Yields--
+		}
+		return e
+	case core.Delete:
+		if own != nil && own.token == a.Token {
+			w.remove(own)
+		}
+		return core.Event{Kind: core.Deleted}
+	case core.Register, core.RegisterAlone:
+		switch {
+		case w.parts[owner].expired:
+			return core.Event{Kind: core.Refused, Err: eldest.ErrSessionLost}
+		case own != nil:
+			return core.Event{Kind: core.Registered, Token: own.token, Position: core.Position{Revision: w.revision}}
+		case a.Request == core.RegisterAlone && slices.ContainsFunc(w.lives, func(l life) bool { return l.deleted == 0 }):
+			return core.Event{Kind: core.Refused, Err: eldest.ErrNotElected}
+		}
+		w.revision++
+		token := eldest.Token(w.revision)
+		w.lives = append(w.lives, life{owner: owner, token: token})
+		return core.Event{Kind: core.Registered, Token: token, Position: w.position(token, w.revision)}
+	default:
+		panic(fmt.Sprintf("no request: %v", a))
+	}
+}
+
+func (w *world) remove(l *life) {
+	w.revision++
+	l.deleted = w.revision
+}

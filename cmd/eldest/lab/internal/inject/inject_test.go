@@ -1,0 +1,76 @@
+package inject
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
+func TestEventually(t *testing.T) {
+	n := 0
+	require.NoError(t, Eventually(t.Context(), "x", func() (bool, error) { n++; return n == 3, nil }))
+	broken := errors.New("broken")
+	require.ErrorIs(t, Eventually(t.Context(), "x", func() (bool, error) { return false, broken }), broken)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	err := Eventually(ctx, "that pigs fly", func() (bool, error) { return false, nil })
+	require.ErrorIs(t, err, ErrNoEffect)
+	require.ErrorContains(t, err, "that pigs fly")
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func open(t *testing.T, members int) *Field {
+	t.Helper()
+	f, err := Open(within(t, time.Minute), etcdtest.Config{Members: members})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	return f
+}
+
+func TestCutIsProven(t *testing.T) {
+	f, ctx := open(t, 3), within(t, time.Minute)
+	require.Same(t, f.Each[0], f.Client())
+	require.NoError(t, f.Cut(ctx, etcdtest.BothWays, 0))
+	require.NoError(t, Answers(ctx, f.Each[0], false, 500*time.Millisecond))
+	require.NoError(t, Answers(ctx, f.Each[1], true, time.Second))
+	require.Same(t, f.Each[1], f.Client())
+	require.NoError(t, f.Mend(0))
+	require.NoError(t, Answers(ctx, f.Each[0], true, time.Second))
+	require.Same(t, f.Each[0], f.Client())
+}
+
+// A cut that cuts nothing, a member that answers although it should not, and one that does
+// not although it should, are found.
+func TestNoEffectIsFound(t *testing.T) {
+	f := open(t, 1)
+	require.ErrorIs(t, f.Cut(within(t, 200*time.Millisecond), etcdtest.BothWays, 0), ErrNoEffect)
+	require.Same(t, f.All, f.Client(), "it is cut off from all others")
+	require.ErrorIs(t, Answers(within(t, 3*time.Second), f.All, false, 2*time.Second), ErrNoEffect)
+	require.NoError(t, f.Member(0).Stop())
+	require.ErrorIs(t, Answers(within(t, 200*time.Millisecond), f.All, true, 100*time.Millisecond), ErrNoEffect)
+	require.ErrorIs(t, f.Delete(within(t, 200*time.Millisecond), "key", 2), ErrNoEffect)
+	require.NoError(t, f.Member(0).Cont())
+}
+
+func TestDeleteIsOfOneLife(t *testing.T) {
+	f, ctx := open(t, 1), within(t, time.Minute)
+	put, err := f.All.Put(ctx, "key", "")
+	require.NoError(t, err)
+	require.NoError(t, f.Delete(ctx, "key", put.Header.Revision-1), "that one is gone")
+	require.ErrorIs(t, f.Gone(ctx, "key", put.Header.Revision), ErrNoEffect)
+	require.NoError(t, f.Delete(ctx, "key", put.Header.Revision))
+	require.NoError(t, f.Gone(ctx, "key", put.Header.Revision))
+}

@@ -1,0 +1,79 @@
+package core
+
+import (
+	"iter"
+
+	"github.com/eldest-io/eldest"
+)
+
+// Kind is a kind of event.
+type Kind uint8
+
+// The events. Each request that was sent is answered by exactly one of Registered, Looked,
+// Surveyed, Deleted, Refused and Unanswered, unless a later request has replaced it (only
+// reads are ever replaced) or the session has ended.
+const (
+	// Campaign: the user wants the leadership. Event.Want says how.
+	Campaign Kind = iota
+	// Leave: the user wants no key (withdraw, resign, close, the end of a context).
+	// Event.Err is the cause.
+	Leave
+	// Requeue: the user wants to wait at the end of the queue.
+	Requeue
+	// Drain: the user gives the leadership up and keeps the key. Event.Err is the cause.
+	Drain
+	// Registered: the key exists, with Event.Token. Event.Position is where; without
+	// elders and not complete if the key was there before.
+	Registered
+	// Looked: at Event.Position the key had Event.Token; 0: there was none bound to our lease.
+	Looked
+	// Surveyed: at Event.Position, which has no elders, the key had Event.Token. Event.Yield
+	// says that the user wants another candidate to lead.
+	Surveyed
+	// Deleted: the life of the key that was asked for does not exist any more.
+	Deleted
+	// Refused: etcd refused the request for good, and did nothing. Event.Err says why.
+	Refused
+	// Unanswered: it is not known what became of the request.
+	Unanswered
+	// Due: the pause after a failure is over.
+	Due
+	// ElderDeleted: the watched older key was deleted at Event.Revision.
+	ElderDeleted
+	// KeyDeleted: the candidate's key was deleted, and not by the candidate.
+	KeyDeleted
+	// KeyUnsafe: the candidate's key exists, but cannot be counted on: it cannot be watched,
+	// or is not bound to the lease any more. Event.Err says which.
+	KeyUnsafe
+	// KeyAppeared: a key with Event.Token was found although the candidate has given up: a
+	// registration was carried out late.
+	KeyAppeared
+	// WatchEnded: the watches have ended, and changes may be missed.
+	WatchEnded
+	// SessionEnded: the lease cannot be counted on any more. Event.Err says why.
+	SessionEnded
+
+	kinds
+)
+
+// String returns the name.
+func (k Kind) String() string {
+	return [kinds]string{
+		"Campaign", "Leave", "Requeue", "Drain", "Registered", "Looked", "Surveyed", "Deleted", "Refused", "Unanswered", "Due",
+		"ElderDeleted", "KeyDeleted", "KeyUnsafe", "KeyAppeared", "WatchEnded", "SessionEnded",
+	}[k]
+}
+
+// Event is what a candidate learns. The fields that its Kind does not name are zero.
+type Event struct {
+	Kind     Kind
+	Want     Want
+	Token    eldest.Token
+	Position Position
+	Revision int64
+	Yield    bool
+	Err      error
+}
+
+// Kinds are all kinds of events, in the order of the constants.
+func Kinds() iter.Seq[Kind] { return all(kinds) }

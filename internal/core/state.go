@@ -1,0 +1,159 @@
+package core
+
+import (
+	"iter"
+
+	"github.com/eldest-io/eldest"
+)
+
+// Phase says where a candidacy is.
+type Phase uint8
+
+// The phases. A key of the candidate exists in etcd, as far as the candidate knows, from
+// Waiting to Leaving.
+const (
+	// Idle: the candidate has no key and wants none.
+	Idle Phase = iota
+	// Entering: a registration is sent until its outcome is known.
+	Entering
+	// Waiting: the key exists, and so did an older one. The nearest older key is watched.
+	Waiting
+	// Proving: the nearest older key is deleted. etcd is asked who is older now.
+	Proving
+	// Leading: the key was the oldest one at a revision at which it existed (G1).
+	Leading
+	// Draining: leadership was given up, and the key still exists.
+	Draining
+	// Leaving: the key is being deleted.
+	Leaving
+	// Lost: the session has ended, and the key is deleted with its lease.
+	Lost
+
+	phases
+)
+
+// String returns the name in lower case.
+func (p Phase) String() string {
+	return [phases]string{"idle", "entering", "waiting", "proving", "leading", "draining", "leaving", "lost"}[p]
+}
+
+// Want is what the user of a candidate wants.
+type Want uint8
+
+const (
+	// Nothing means: no key.
+	Nothing Want = iota
+	// Lead means: to lead, and to wait for it.
+	Lead
+	// LeadNow means: to lead if no other candidate exists, and not to wait.
+	LeadNow
+)
+
+// String returns the name in lower case.
+func (w Want) String() string { return [...]string{"nothing", "lead", "lead now"}[w] }
+
+// Elder is the key of an older candidate.
+type Elder struct {
+	Key   string
+	Token eldest.Token
+}
+
+// Position is a place in the queue as of one revision.
+type Position struct {
+	// Revision is the revision at which the other fields were true.
+	Revision int64
+	// Elders are the nearest older candidates, the nearest one first.
+	Elders []Elder
+	// Complete says that no other older candidate exists.
+	Complete bool
+}
+
+// Candidate is the state of one candidate: of one key, bound to one lease. The zero value
+// is a candidate that never campaigned. It is a plain value; Step never changes the
+// elements of Elders.
+//
+// Invariants:
+//   - A key with a token up to Doomed is never led with or waited with again: its deletion
+//     may be under way (G2).
+//   - At most one request is under way, and none while Paused.
+type Candidate struct {
+	Phase Phase
+	// Want is what the candidate goes on with after Leaving.
+	Want Want
+	// Token is the create revision of the key. In Leaving 0 says that it is not known
+	// whether there is a key.
+	Token eldest.Token
+	// Position is where the candidate waits.
+	Position Position
+	// Doomed is the newest token that was given up.
+	Doomed eldest.Token
+	// Unsure says that there may be a key although none is known: a registration was not
+	// answered, or the lease was resumed.
+	Unsure bool
+	// Yields says that before a win the user is asked whether another candidate is to lead.
+	Yields bool
+	// Owed says that the outcome of a registration was never learnt. It may be carried out
+	// for as long as the lease exists.
+	Owed bool
+	// Asked is the request under way, or the one to be sent after the pause.
+	Asked Ask
+	// Paused says that the last request failed, and that the next one waits for Due.
+	Paused bool
+	// Blind says that the watches have ended, and that the keys were not read since.
+	Blind bool
+	// Cause says why the last candidacy ended; nil before that.
+	Cause error
+}
+
+// Request is a kind of request.
+type Request uint8
+
+// The requests. Only the loop knows how they are encoded.
+const (
+	// None: there is no request.
+	None Request = iota
+	// Register creates the key, unless it exists, and reads the elders.
+	Register
+	// RegisterAlone creates the key only if the queue is empty.
+	RegisterAlone
+	// Look reads the candidate's key and its elders at one revision.
+	Look
+	// Survey reads the whole queue, and asks the user whether to yield.
+	Survey
+	// Delete deletes the key, if it has the token.
+	Delete
+)
+
+// String returns the name in lower case.
+func (r Request) String() string {
+	return [...]string{"none", "register", "register alone", "look", "survey", "delete"}[r]
+}
+
+// Ask is one request.
+type Ask struct {
+	Request Request
+	// Token is the life of the key that Delete, Look and Survey are about; 0 in Look: any.
+	Token eldest.Token
+	// At is the revision that Look asks for; 0: the newest.
+	At int64
+}
+
+// Resumed is the state of a candidate whose session was abandoned and whose lease was
+// resumed: what was sent before may be carried out still.
+func (c Candidate) Resumed() Candidate {
+	return Candidate{Doomed: c.Doomed, Owed: c.Owed, Unsure: true, Yields: c.Yields}
+}
+
+// Phases are all phases, in the order of the constants.
+func Phases() iter.Seq[Phase] { return all(phases) }
+
+// all are the constants below an end.
+func all[T ~uint8](end T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for v := range end {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}

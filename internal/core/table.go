@@ -1,0 +1,334 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/eldest-io/eldest"
+)
+
+// Step returns the state after an event and the effects to carry out. It does not change
+// its argument.
+func Step(c Candidate, e Event) (Candidate, Effects) {
+	next := c
+	Table[c.Phase][e.Kind].Do(&next, e)
+	return next, between(&c, &next)
+}
+
+// Rule is what happens at an event in a phase.
+type Rule struct {
+	// Text says so, for the documentation.
+	Text string
+	// Do changes the state. It must not keep or change anything else.
+	Do func(c *Candidate, e Event)
+}
+
+// Table has the rule for each phase and each event.
+var Table = [phases][kinds]Rule{
+	Idle: {
+		Campaign:     {"registers", enter},
+		Leave:        nothingToDo,
+		Requeue:      notRegistered,
+		Drain:        notLeading,
+		Registered:   notAsked,
+		Looked:       notAsked,
+		Surveyed:     notAsked,
+		Deleted:      notAsked,
+		Refused:      notAsked,
+		Unanswered:   notAsked,
+		Due:          notAsked,
+		ElderDeleted: notWatched,
+		KeyDeleted:   notWatched,
+		KeyUnsafe:    notWatched,
+		KeyAppeared:  {"deletes it", func(c *Candidate, e Event) { c.Token = e.Token; c.remove() }},
+		WatchEnded:   {"looks for a key that was registered late", func(c *Candidate, _ Event) { c.find() }},
+		SessionEnded: lose,
+	},
+	Entering: {
+		Campaign:     {"goes on", func(c *Candidate, e Event) { c.Want = e.Want }},
+		Leave:        {"notes that no key is wanted", giveUp},
+		Requeue:      notRegistered,
+		Drain:        notLeading,
+		Registered:   {"holds the key, unless it was given up before: then deletes it and registers again", registered},
+		Looked:       notAsked,
+		Surveyed:     notAsked,
+		Deleted:      notAsked,
+		Refused:      {"ends; an earlier attempt may have been carried out: looks for the key", refusedEntry},
+		Unanswered:   {"notes that the registration may be carried out late, and pauses", func(c *Candidate, _ Event) { c.Owed, c.Unsure, c.Paused = true, true, true }},
+		Due:          {"registers again, which finds a key that is there; or, if none is wanted any more, looks for it", again},
+		ElderDeleted: notWatched,
+		KeyDeleted:   notWatched,
+		KeyUnsafe:    notWatched,
+		KeyAppeared:  notWatched,
+		WatchEnded:   notWatched,
+		SessionEnded: lose,
+	},
+	Waiting: {
+		Campaign:     {"goes on", func(c *Candidate, e Event) { c.Want = e.Want }},
+		Leave:        withdraw,
+		Requeue:      requeue,
+		Drain:        notLeading,
+		Registered:   notAsked,
+		Looked:       notAsked,
+		Surveyed:     notAsked,
+		Deleted:      notAsked,
+		Refused:      notAsked,
+		Unanswered:   notAsked,
+		Due:          notAsked,
+		ElderDeleted: {"asks who is older, at that revision: the deletion is no proof, an older one may exist", look},
+		KeyDeleted:   depose,
+		KeyUnsafe:    distrust,
+		KeyAppeared:  notWatched,
+		WatchEnded: {"asks who is older", func(c *Candidate, _ Event) {
+			c.Blind, c.Phase = true, Proving
+			c.ask(Ask{Request: Look, Token: c.Token})
+		}},
+		SessionEnded: lose,
+	},
+	Proving: {
+		Campaign:     {"goes on", func(c *Candidate, e Event) { c.Want = e.Want }},
+		Leave:        withdraw,
+		Requeue:      requeue,
+		Drain:        notLeading,
+		Registered:   notAsked,
+		Looked:       {"leads if the key exists and no elder does; waits for the next elder; or was deposed", looked},
+		Surveyed:     {"leads, or requeues if the user says so; or was deposed", surveyed},
+		Deleted:      notAsked,
+		Refused:      {"withdraws", func(c *Candidate, e Event) { giveUp(c, e); c.remove() }},
+		Unanswered:   pause,
+		Due:          {"asks again, at the newest revision", func(c *Candidate, _ Event) { c.ask(Ask{Request: c.Asked.Request, Token: c.Token}) }},
+		ElderDeleted: notWatched,
+		KeyDeleted:   depose,
+		KeyUnsafe:    distrust,
+		KeyAppeared:  notWatched,
+		WatchEnded:   {"watches again after the answer", func(c *Candidate, _ Event) { c.Blind = true }},
+		SessionEnded: lose,
+	},
+	Leading: {
+		Campaign:     leads,
+		Leave:        {"ends the leading context, then deletes the key", func(c *Candidate, e Event) { giveUp(c, e); c.remove() }},
+		Requeue:      leads,
+		Drain:        {"ends the leading context and keeps the key", func(c *Candidate, e Event) { c.Phase, c.Cause = Draining, e.Err; c.doom() }},
+		Registered:   notAsked,
+		Looked:       inspected,
+		Surveyed:     notAsked,
+		Deleted:      notAsked,
+		Refused:      distrust,
+		Unanswered:   pause,
+		Due:          {"asks again", func(c *Candidate, _ Event) { c.Paused = false }},
+		ElderDeleted: notWatched,
+		KeyDeleted:   depose,
+		KeyUnsafe:    distrust,
+		KeyAppeared:  notWatched,
+		WatchEnded:   inspect,
+		SessionEnded: lose,
+	},
+	Draining: {
+		Campaign:     {"deletes the key, and then registers", func(c *Candidate, e Event) { c.Want, c.Cause = e.Want, eldest.ErrResigned; c.remove() }},
+		Leave:        withdraw,
+		Requeue:      notRegistered,
+		Drain:        nothingToDo,
+		Registered:   notAsked,
+		Looked:       inspected,
+		Surveyed:     notAsked,
+		Deleted:      notAsked,
+		Refused:      distrust,
+		Unanswered:   pause,
+		Due:          {"asks again", func(c *Candidate, _ Event) { c.Paused = false }},
+		ElderDeleted: notWatched,
+		KeyDeleted:   depose,
+		KeyUnsafe:    distrust,
+		KeyAppeared:  notWatched,
+		WatchEnded:   inspect,
+		SessionEnded: lose,
+	},
+	Leaving: {
+		Campaign:     {"registers once the key is deleted", func(c *Candidate, e Event) { c.Want = e.Want }},
+		Leave:        {"does not register again; asks at once if it pauses", func(c *Candidate, e Event) { giveUp(c, e); c.Paused = false }},
+		Requeue:      notRegistered,
+		Drain:        notLeading,
+		Registered:   notAsked,
+		Surveyed:     notAsked,
+		Looked:       {"deletes the key if there is one", func(c *Candidate, e Event) { c.Token, c.Unsure = e.Token, false; c.remove() }},
+		Deleted:      {"registers if that is wanted", func(c *Candidate, _ Event) { c.Token = 0; c.remove() }},
+		Refused:      pause, // the key is there still, and would block the queue
+		Unanswered:   pause,
+		Due:          {"asks again", func(c *Candidate, _ Event) { c.Paused = false }},
+		ElderDeleted: notWatched,
+		KeyDeleted:   notWatched,
+		KeyUnsafe:    notWatched,
+		KeyAppeared:  notWatched,
+		WatchEnded:   notWatched,
+		SessionEnded: lose,
+	},
+	Lost: {
+		Campaign: over, Leave: over, Requeue: over, Drain: over, Registered: over, Looked: over, Surveyed: over, Deleted: over, Refused: over,
+		Unanswered: over, Due: over, ElderDeleted: over, KeyDeleted: over, KeyUnsafe: over, KeyAppeared: over, WatchEnded: over, SessionEnded: over,
+	},
+}
+
+// Rules that change nothing, with the reason.
+var (
+	nothingToDo   = Rule{"nothing to do", same}
+	notRegistered = Rule{"refused: not registered", same}
+	notLeading    = Rule{"refused: not leading", same}
+	leads         = Rule{"refused: leading", same}
+	notAsked      = Rule{"cannot happen: no such request is under way", same}
+	notWatched    = Rule{"late, ignored: not watched any more", same}
+	over          = Rule{"ignored: the session has ended", same}
+)
+
+func same(*Candidate, Event) {}
+
+// Rules of several phases.
+var (
+	lose = Rule{"ends; the lease takes the key along, unless it is resumed", func(c *Candidate, e Event) {
+		c.Owed = c.Owed || c.Phase == Entering && !c.Paused
+		c.end(Lost, e.Err)
+	}}
+	withdraw = Rule{"deletes the key", func(c *Candidate, e Event) { giveUp(c, e); c.remove() }}
+	requeue  = Rule{"deletes the key, and then registers", func(c *Candidate, _ Event) { c.Cause = eldest.ErrSteppedBack; c.remove() }}
+	depose   = Rule{"ends: deposed", func(c *Candidate, _ Event) { c.doom(); c.end(Idle, eldest.ErrDeposed) }}
+	distrust = Rule{"deletes the key: deposed", func(c *Candidate, e Event) {
+		c.Want, c.Cause = Nothing, fmt.Errorf("%w: %w", eldest.ErrDeposed, e.Err)
+		c.remove()
+	}}
+	inspect   = Rule{"asks whether its key exists", func(c *Candidate, _ Event) { c.Blind = true; c.ask(Ask{Request: Look, Token: c.Token}) }}
+	inspected = Rule{"goes on; or was deposed", func(c *Candidate, e Event) {
+		if e.Token != c.Token {
+			depose.Do(c, e)
+			return
+		}
+		c.Blind, c.Position = false, e.Position
+		c.ask(Ask{})
+	}}
+	pause = Rule{"pauses", func(c *Candidate, _ Event) { c.Paused = true }}
+)
+
+// ask has a request sent now.
+func (c *Candidate) ask(a Ask) { c.Asked, c.Paused = a, false }
+
+// end ends everything. The key is gone, or goes with the lease.
+func (c *Candidate) end(at Phase, cause error) {
+	c.Phase, c.Want, c.Cause, c.Token, c.Position, c.Blind = at, Nothing, cause, 0, Position{}, false
+	c.ask(Ask{})
+}
+
+// giveUp notes that no key is wanted any more, and why.
+func giveUp(c *Candidate, e Event) { c.Want, c.Cause = Nothing, e.Err }
+
+// doom notes that the key's life is over, before its deletion is sent. The candidate never
+// holds it again (G2): a deletion that is under way may be carried out at any time.
+func (c *Candidate) doom() { c.Doomed = max(c.Doomed, c.Token) }
+
+// enter registers, or ends where no key is wanted.
+func enter(c *Candidate, e Event) {
+	c.Phase, c.Want, c.Token, c.Position, c.Blind = Entering, e.Want, 0, Position{}, false
+	request := Register
+	if c.Want == LeadNow {
+		request = RegisterAlone
+	}
+	c.ask(Ask{Request: request})
+}
+
+// remove has the key deleted, and goes on with what is wanted once there is none.
+func (c *Candidate) remove() {
+	switch {
+	case c.Token > 0:
+		c.doom()
+		c.Phase, c.Position, c.Blind = Leaving, Position{}, false
+		c.ask(Ask{Request: Delete, Token: c.Token})
+	case c.Want != Nothing:
+		enter(c, Event{Want: c.Want})
+	default:
+		c.end(Idle, c.Cause)
+	}
+}
+
+// find looks for a key that a registration may have left.
+func (c *Candidate) find() {
+	c.Phase, c.Token = Leaving, 0
+	c.ask(Ask{Request: Look})
+}
+
+func registered(c *Candidate, e Event) {
+	c.Token, c.Unsure = e.Token, false
+	switch {
+	case c.Want == Nothing, c.Token <= c.Doomed:
+		c.remove()
+	default:
+		c.queued(e.Position)
+	}
+}
+
+func refusedEntry(c *Candidate, e Event) {
+	if c.Want != Nothing {
+		giveUp(c, e)
+	}
+	if c.Unsure {
+		c.find()
+	} else {
+		c.end(Idle, c.Cause)
+	}
+}
+
+func again(c *Candidate, _ Event) {
+	if c.Want == Nothing {
+		c.find()
+	} else {
+		enter(c, Event{Want: c.Want})
+	}
+}
+
+func look(c *Candidate, e Event) {
+	c.Phase = Proving
+	c.Position.Elders = c.Position.Elders[1:]
+	c.ask(Ask{Request: Look, Token: c.Token, At: e.Revision})
+}
+
+func looked(c *Candidate, e Event) {
+	if e.Token != c.Token {
+		depose.Do(c, e)
+		return
+	}
+	c.queued(e.Position)
+}
+
+func surveyed(c *Candidate, e Event) {
+	switch {
+	case e.Token != c.Token:
+		depose.Do(c, e)
+	case e.Yield:
+		requeue.Do(c, e)
+	default:
+		c.lead(e.Position)
+	}
+}
+
+// lead is the win: at that position the key existed, and no older one did (G1).
+func (c *Candidate) lead(p Position) {
+	c.Phase, c.Position, c.Blind = Leading, p, false
+	c.ask(Ask{})
+}
+
+// queued takes the candidate to where its position in the queue leads.
+func (c *Candidate) queued(p Position) {
+	repeated := c.Phase == Proving
+	c.Position, c.Blind = p, false
+	c.ask(Ask{})
+	switch {
+	case len(p.Elders) > 0 && c.Want == LeadNow:
+		c.Want, c.Cause = Nothing, eldest.ErrNotElected
+		c.remove()
+	case len(p.Elders) > 0:
+		c.Phase = Waiting
+	case p.Complete && c.Yields && c.Want == Lead:
+		c.Phase = Proving
+		c.ask(Ask{Request: Survey, Token: c.Token})
+	case p.Complete:
+		c.lead(p)
+	default: // it is not known who is older
+		c.Phase = Proving
+		c.ask(Ask{Request: Look, Token: c.Token})
+		c.Paused = repeated
+	}
+}
