@@ -30,7 +30,8 @@ type Watch struct {
 	Late bool
 	// Elder is the older key that is watched; the zero value: none.
 	Elder Elder
-	// From is the revision from which a watch that begins now reports.
+	// From is the revision from which a watch that begins now reports: what was true before
+	// it is known.
 	From int64
 }
 

@@ -30,7 +30,7 @@ const (
 	// Surveyed: at Event.Position, which has no elders, the key had Event.Token. Event.Yield
 	// says that the user wants another candidate to lead.
 	Surveyed
-	// Deleted: the life of the key that was asked for does not exist any more.
+	// Deleted: at Event.Revision the life of the key that was asked for does not exist.
 	Deleted
 	// Refused: etcd refused the request for good, and did nothing. Event.Err says why.
 	Refused
@@ -40,7 +40,7 @@ const (
 	Due
 	// ElderDeleted: the watched older key was deleted at Event.Revision.
 	ElderDeleted
-	// KeyDeleted: the candidate's key was deleted, and not by the candidate.
+	// KeyDeleted: the candidate's key was deleted at Event.Revision, and not by the candidate.
 	KeyDeleted
 	// KeyUnsafe: the candidate's key exists, but cannot be counted on: it cannot be watched,
 	// or is not bound to the lease any more. Event.Err says which.

@@ -148,8 +148,8 @@ var Table = [phases][kinds]Rule{
 		Drain:        notLeading,
 		Registered:   notAsked,
 		Surveyed:     notAsked,
-		Looked:       {"deletes the key if there is one", func(c *Candidate, e Event) { c.Token, c.Unsure = e.Token, false; c.remove() }},
-		Deleted:      {"registers if that is wanted", func(c *Candidate, _ Event) { c.Token = 0; c.remove() }},
+		Looked:       {"deletes the key if there is one", func(c *Candidate, e Event) { c.Token, c.Unsure, c.Position = e.Token, false, e.Position; c.remove() }},
+		Deleted:      {"registers if that is wanted", func(c *Candidate, e Event) { c.Token, c.Position.Revision = 0, e.Revision; c.remove() }},
 		Refused:      pause, // the key is there still, and would block the queue
 		Unanswered:   pause,
 		Due:          {"asks again", func(c *Candidate, _ Event) { c.Paused = false }},
@@ -187,7 +187,11 @@ var (
 	}}
 	withdraw = Rule{"deletes the key", func(c *Candidate, e Event) { giveUp(c, e); c.remove() }}
 	requeue  = Rule{"deletes the key, and then registers", func(c *Candidate, _ Event) { c.Cause = eldest.ErrSteppedBack; c.remove() }}
-	depose   = Rule{"ends: deposed", func(c *Candidate, _ Event) { c.doom(); c.end(Idle, eldest.ErrDeposed) }}
+	depose   = Rule{"ends: deposed", func(c *Candidate, e Event) {
+		c.Position.Revision = max(e.Revision, e.Position.Revision)
+		c.doom()
+		c.end(Idle, eldest.ErrDeposed)
+	}}
 	distrust = Rule{"deletes the key: deposed", func(c *Candidate, e Event) {
 		c.Want, c.Cause = Nothing, fmt.Errorf("%w: %w", eldest.ErrDeposed, e.Err)
 		c.remove()
@@ -209,7 +213,7 @@ func (c *Candidate) ask(a Ask) { c.Asked, c.Paused = a, false }
 
 // end ends everything. The key is gone, or goes with the lease.
 func (c *Candidate) end(at Phase, cause error) {
-	c.Phase, c.Want, c.Cause, c.Token, c.Position, c.Blind = at, Nothing, cause, 0, Position{}, false
+	c.Phase, c.Want, c.Cause, c.Token, c.Position, c.Blind = at, Nothing, cause, 0, Position{Revision: c.Position.Revision}, false
 	c.ask(Ask{})
 }
 
@@ -235,7 +239,7 @@ func (c *Candidate) remove() {
 	switch {
 	case c.Token > 0:
 		c.doom()
-		c.Phase, c.Position, c.Blind = Leaving, Position{}, false
+		c.Phase, c.Position, c.Blind = Leaving, Position{Revision: c.Position.Revision}, false
 		c.ask(Ask{Request: Delete, Token: c.Token})
 	case c.Want != Nothing:
 		enter(c, Event{Want: c.Want})

@@ -32,6 +32,9 @@ type Candidate struct {
 	changed  chan struct{} // closed at the next change; nil while nobody asks
 }
 
+// late is the token of a watch of the own key although there is none.
+const late eldest.Token = -1
+
 // watched is a key that is watched in one life; a zero token: none.
 type watched struct {
 	token eldest.Token
@@ -62,8 +65,7 @@ func (c *Candidate) step(e core.Event) {
 	}
 	switch {
 	case effects.Pause:
-		c.pause = time.AfterFunc(c.session.cfg.Backoff(c.failures), func() { c.do(core.Event{Kind: core.Due}) })
-		c.failures++
+		c.rest()
 	case effects.Send.Request != core.None:
 		c.send(effects.Send)
 	}
@@ -72,6 +74,19 @@ func (c *Candidate) step(e core.Event) {
 		close(c.changed)
 		c.changed = nil
 	}
+}
+
+// rest has Due come after a pause.
+func (c *Candidate) rest() {
+	serial := c.asked
+	c.pause = time.AfterFunc(c.session.cfg.Backoff(c.failures), func() {
+		c.session.mu.Lock()
+		defer c.session.mu.Unlock()
+		if c.asked == serial {
+			c.step(core.Event{Kind: core.Due})
+		}
+	})
+	c.failures++
 }
 
 // forget drops the answer of a read that is under way, and a pause.
@@ -111,9 +126,12 @@ func (c *Candidate) send(a core.Ask) {
 
 // watch watches what the machine wants to be watched, and nothing else.
 func (c *Candidate) watch(w core.Watch) {
+	if w.Late {
+		w.Key = late
+	}
 	if c.own.token != w.Key {
 		c.own.stop()
-		if w.Key > 0 {
+		if w.Key != 0 {
 			c.own = c.watchLife(c.key, w.Key, w.From, c.ownChanged)
 		}
 	}
@@ -146,8 +164,12 @@ func (c *Candidate) ownChanged(token eldest.Token, change stream.Change) {
 	case c.own.token != token: // not watched any more
 	case change.Err != nil:
 		c.blind()
-	case change.Put == nil || change.Put.CreateRevision != int64(token):
-		c.step(core.Event{Kind: core.KeyDeleted})
+	case token == late:
+		if change.Put != nil && change.Put.Lease == c.session.id {
+			c.step(core.Event{Kind: core.KeyAppeared, Token: eldest.Token(change.Put.CreateRevision)})
+		}
+	case deleted(change.Put, token):
+		c.step(core.Event{Kind: core.KeyDeleted, Revision: change.Revision})
 	case change.Put.Lease != c.session.id:
 		c.step(core.Event{Kind: core.KeyUnsafe, Err: fmt.Errorf("the key is bound to lease %x", change.Put.Lease)})
 	}

@@ -73,6 +73,27 @@ func TestHandover(t *testing.T) {
 	require.ErrorIs(t, err, why)
 }
 
+// A candidate whose key is deleted by hand is deposed, and may campaign again.
+func TestDeposed(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	ctx := t.Context()
+	s, lease := session(t, cli)
+	c := candidate(s, cli, t.Name(), lease)
+	leading, err := c.Campaign(ctx)
+	require.NoError(t, err)
+	_, err = cli.Delete(ctx, txn.Entry{Election: t.Name(), Lease: lease}.Key())
+	require.NoError(t, err)
+	<-leading.Done()
+	require.ErrorIs(t, context.Cause(leading), eldest.ErrDeposed)
+	leading, err = c.Campaign(ctx)
+	require.NoError(t, err)
+	s.End(eldest.ErrSessionLost)
+	<-leading.Done()
+	require.ErrorIs(t, context.Cause(leading), eldest.ErrSessionLost)
+	_, err = c.Campaign(ctx)
+	require.ErrorIs(t, err, eldest.ErrSessionLost)
+}
+
 // What a leader of each of many elections costs, all on one session.
 func TestManyElections(t *testing.T) {
 	const many = 2000

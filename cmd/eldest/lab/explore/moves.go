@@ -96,7 +96,7 @@ func (w *world) movesOf(i int) (all []move) {
 		event(true, core.Event{Kind: core.ElderDeleted, Revision: l.deleted}, nil)
 	}
 	if l := w.of(watches.Key); l != nil && l.deleted > 0 {
-		event(true, core.Event{Kind: core.KeyDeleted}, nil)
+		event(true, core.Event{Kind: core.KeyDeleted, Revision: l.deleted}, nil)
 	}
 	if (watches.Key > 0 || watches.Late) && w.left.Faults > 0 {
 		event(false, core.Event{Kind: core.WatchEnded}, func(l *Limits) { l.Faults-- })

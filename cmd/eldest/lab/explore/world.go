@@ -155,7 +155,7 @@ func (w *world) carryOut(owner int, a core.Ask) core.Event {
 		if own != nil && own.token == a.Token {
 			w.remove(own)
 		}
-		return core.Event{Kind: core.Deleted}
+		return core.Event{Kind: core.Deleted, Revision: w.revision}
 	case core.Register, core.RegisterAlone:
 		switch {
 		case w.parts[owner].expired:
