@@ -25,7 +25,7 @@ import (
 
 // asTree in the environment makes the test binary a program that starts chains of processes,
 // each of which leaves its session, forks and ends. They run as another user, and its
-// arguments are the file with which it enters the control group that bounds them, the file to
+// arguments are the files with which it enters the control groups that bound them, the file to
 // which each process writes one byte, and the number of chains. They hold a lock on the file,
 // too: it is free when none of them is left.
 const asTree = "ELDEST_TEST_AS_TREE"
@@ -59,8 +59,10 @@ func dropKill() (done struct{}) {
 const nobody = 65534 // the number of a user
 
 func tree(join, path string, chains int) {
-	if os.WriteFile(join, []byte("0"), 0) != nil {
-		os.Exit(96) // never without a bound
+	for file := range strings.SplitSeq(join, ",") {
+		if os.WriteFile(file, []byte("0"), 0) != nil {
+			os.Exit(96) // never without a bound
+		}
 	}
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil || syscall.Flock(int(file.Fd()), syscall.LOCK_SH) != nil {
@@ -120,7 +122,7 @@ func newForest(t *testing.T, chains int) forest {
 	file, err := os.Create(t.TempDir() + "/chains")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = file.Close() })
-	return forest{t, cgrouptest.LimitProcesses(t, 200), file, strconv.Itoa(chains)}
+	return forest{t, strings.Join(cgrouptest.Confine(t, 200), ","), file, strconv.Itoa(chains)}
 }
 
 func (f forest) program() []string {
@@ -150,6 +152,7 @@ func (f forest) dead() bool {
 //
 // Fails when eldest looks for it without end, or releases the key.
 func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
+	t.Parallel()
 	etcd := borrowed(t)
 	etcd = etcd.with(withoutKill + "=1").changed(cgrouptest.In(t, cgrouptest.NewBarren(t)))
 	f := newForest(t, 1) // one is enough: none can be killed
@@ -176,7 +179,8 @@ func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
 //
 // Fails when the program has no control group, or when the one who kills leaves that out.
 func TestRunRegression55ForkingTree(t *testing.T) {
-	etcd := borrowed(t) // no other test beside this one: the chains take all of the processors
+	t.Parallel()
+	etcd := borrowed(t)
 	for name, c := range map[string]struct {
 		end  func(r *running, f forest, keeper *os.Process)
 		code int
@@ -198,6 +202,7 @@ func TestRunRegression55ForkingTree(t *testing.T) {
 		}, cli.ExitOK},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			groups := cgrouptest.New(t)
 			etcd := etcd.of(t).with(withoutKill + "=1").changed(cgrouptest.In(t, groups))
 			f := newForest(t, 32)
@@ -229,6 +234,7 @@ func TestRunRegression55ForkingTree(t *testing.T) {
 //
 // Fails when nobody looks for it.
 func TestRunRemovesTheControlGroupThatIsLeft(t *testing.T) {
+	t.Parallel()
 	etcd := borrowed(t)
 	dir := cgrouptest.New(t)
 	groups := dir + "/eldest-run-*"

@@ -104,44 +104,54 @@ func create(t T) (dir string, err error) {
 	return dir, nil
 }
 
-// LimitProcesses makes a control group (of version 1: it is beside that of Enter) that has no
-// more than the given number of processes, and returns the file to which a process writes "0"
-// to be in it. At the end of the test what is in it is killed. The test is skipped where that
-// is not allowed.
-func LimitProcesses(t T, limit int) (join string) {
+// Confine makes control groups (of version 1: they are beside that of Enter) in which no more
+// than the given number of processes run at a time, on a tenth of one processor, so that
+// other tests can run beside them. It returns the files to which a process writes "0" to be in
+// them. At the end of the test what is in them is killed. The test is skipped where that is
+// not allowed.
+func Confine(t T, processes int) (join []string) {
 	t.Helper()
-	var dir string
+	cpu, pids := limited(t, "cpu"), limited(t, "pids")
+	must(t, write(cpu, "cpu.cfs_quota_us", "10000"))
+	must(t, write(pids, "pids.max", strconv.Itoa(processes)))
+	t.Cleanup(func() { end(t, pids) })
+	return []string{filepath.Join(pids, "cgroup.procs"), filepath.Join(cpu, "cgroup.procs")}
+}
+
+// limited makes a control group of a controller of version 1, until the end of the test.
+func limited(t T, controller string) (dir string) {
+	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	must(t, err)
 	for line := range strings.Lines(string(mounts)) { // device, where, type, options, ...
 		words := strings.Fields(line)
-		if words[2] == "cgroup" && strings.Contains(","+words[3]+",", ",pids,") {
+		if words[2] == "cgroup" && strings.Contains(","+words[3]+",", ","+controller+",") {
 			dir, err = os.MkdirTemp(words[1], "eldest-test-")
 		}
 	}
 	if err != nil || dir == "" {
-		t.Skipf("no control group can be made that limits the number of processes: %v", err)
+		t.Skipf("no control group can be made that limits %s: %v", controller, err)
 	}
-	t.Cleanup(func() {
-		must(t, write(dir, "pids.max", "0")) // nobody forks any more
-		for begun := time.Now(); time.Since(begun) < patience; time.Sleep(time.Millisecond) {
-			left, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-			must(t, err)
-			if len(left) == 0 {
-				break
-			}
-			for word := range strings.FieldsSeq(string(left)) {
-				if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
-					_ = syscall.Kill(pid, syscall.SIGKILL)
-				}
+	t.Cleanup(func() { remove(t, dir) })
+	return dir
+}
+
+// end kills what is in a control group that limits the number of processes.
+func end(t T, dir string) {
+	t.Helper()
+	must(t, write(dir, "pids.max", "0")) // nobody forks any more
+	for begun := time.Now(); time.Since(begun) < patience; time.Sleep(time.Millisecond) {
+		left, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		must(t, err)
+		if len(left) == 0 {
+			return
+		}
+		for word := range strings.FieldsSeq(string(left)) {
+			if pid, err := strconv.Atoi(word); err == nil && pid > 0 {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
-		remove(t, dir)
-	})
-	if err := write(dir, "pids.max", strconv.Itoa(limit)); err != nil {
-		t.Fatal(err)
 	}
-	return filepath.Join(dir, "cgroup.procs")
 }
 
 // remove removes a control group, with those below it, once nothing in it runs any more.
