@@ -81,8 +81,9 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 		"eldest killed": {
 			how: []string{stubborn, parent}, code: -1,
 			do: func(f *fault) { f.kill(f.eldest(), syscall.SIGKILL) },
-			then: func(f *fault, last, win time.Time) {
-				require.Greater(f.t, win.Sub(last), 500*time.Millisecond, "it lived on until the deadline")
+			then: func(f *fault, last, _ time.Time) {
+				// The last renewal was a quarter of the TTL before, at most: the deadline was further away.
+				require.Less(f.t, last.Sub(f.began), 3*time.Second, "it lived on until the deadline")
 			},
 		},
 		"eldest stopped": {
