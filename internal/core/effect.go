@@ -26,7 +26,7 @@ type Effects struct {
 type Watch struct {
 	// Key is the life of the candidate's own key that is watched; 0: none.
 	Key eldest.Token
-	// Late says that the own key is watched although there is none: see Candidate.Owed.
+	// Late says that the candidate's key is watched although there is none: see Candidate.Owed.
 	Late bool
 	// Elder is the older key that is watched; the zero value: none.
 	Elder Elder

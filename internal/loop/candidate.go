@@ -32,7 +32,7 @@ type Candidate struct {
 	changed  chan struct{} // closed at the next change; nil while nobody asks
 }
 
-// late is the token of a watch of the own key although there is none.
+// late is the token of a watch of the candidate's key although there is none.
 const late eldest.Token = -1
 
 // watched is a key that is watched in one life; a zero token: none.

@@ -20,14 +20,31 @@ var sizes = map[string]explore.Limits{
 }
 
 func TestAll(t *testing.T) {
-	for name, l := range sizes {
+	holds(t, sizes, func(l explore.Limits) (explore.Result, error) { return explore.All(l, core.Step) })
+}
+
+// holds searches within each of the bounds, and finds no violation.
+func holds[L any](t *testing.T, bounds map[string]L, search func(L) (explore.Result, error)) {
+	for name, l := range bounds {
 		t.Run(name, func(t *testing.T) {
-			r, err := explore.All(l, core.Step)
+			r, err := search(l)
 			require.NoError(t, err)
 			require.Positive(t, r.Wins)
 			t.Logf("%+v", r)
 		})
 	}
+}
+
+// breaks searches within the bounds, one after the other, until it finds a violation, as it must.
+func breaks[L any](t *testing.T, bounds map[string]L, search func(L) (explore.Result, error)) {
+	var found error
+	for _, l := range bounds {
+		if _, found = search(l); found != nil {
+			break
+		}
+	}
+	require.Error(t, found)
+	t.Log(found)
 }
 
 // Long walks, with four candidates, from another seed each time.
@@ -96,14 +113,7 @@ var broken = map[string]explore.Stepper{
 func TestBroken(t *testing.T) {
 	for name, step := range broken {
 		t.Run(name, func(t *testing.T) {
-			var found error
-			for _, l := range sizes {
-				if _, found = explore.All(l, step); found != nil {
-					break
-				}
-			}
-			require.Error(t, found)
-			t.Log(found)
+			breaks(t, sizes, func(l explore.Limits) (explore.Result, error) { return explore.All(l, step) })
 		})
 	}
 }

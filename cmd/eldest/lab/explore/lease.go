@@ -71,12 +71,7 @@ type sessions struct {
 	seen map[tenancy]struct{}
 }
 
-type told struct {
-	what   string
-	before *told
-}
-
-func (s *sessions) visit(w tenancy, way *told) error {
+func (s *sessions) visit(w tenancy, way *trail) error {
 	w.session.Cause = nil // errors are made anew each time
 	if _, ok := s.seen[w]; ok {
 		return nil
@@ -95,18 +90,14 @@ func (s *sessions) visit(w tenancy, way *told) error {
 		wrong = errors.New("G3: the session counts on its lease again, after the deadline has passed")
 	}
 	if wrong != nil {
-		var moves []string
-		for ; way != nil; way = way.before {
-			moves = append([]string{way.what}, moves...)
-		}
-		return &ViolationError{Err: wrong, Moves: moves}
+		return way.violation(wrong)
 	}
 	w.lapsed = !counts
 	for _, m := range w.moves() {
 		next := w
 		m.do(&next, s.step)
 		s.Moves++
-		if err := s.visit(next, &told{m.what, way}); err != nil {
+		if err := s.visit(next, &trail{m, way}); err != nil {
 			return err
 		}
 	}
@@ -117,6 +108,8 @@ type leaseMove struct {
 	what string
 	do   func(w *tenancy, step SessionStepper)
 }
+
+func (m leaseMove) String() string { return m.what }
 
 func (w *tenancy) moves() (all []leaseMove) {
 	add := func(ok bool, what string, do func(w *tenancy, step SessionStepper)) {

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/eldest-io/eldest/cmd/eldest/lab/explore"
 	"github.com/eldest-io/eldest/internal/core"
 )
@@ -19,14 +17,7 @@ var leases = map[string]explore.Lease{
 }
 
 func TestSessions(t *testing.T) {
-	for name, l := range leases {
-		t.Run(name, func(t *testing.T) {
-			r, err := explore.Sessions(l, core.StepSession)
-			require.NoError(t, err)
-			require.Positive(t, r.Wins)
-			t.Logf("%+v", r)
-		})
-	}
+	holds(t, leases, func(l explore.Lease) (explore.Result, error) { return explore.Sessions(l, core.StepSession) })
 }
 
 // Each rule is needed.
@@ -68,14 +59,7 @@ func TestBrokenSessions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var found error
-			for _, l := range leases {
-				if _, found = explore.Sessions(l, step); found != nil {
-					break
-				}
-			}
-			require.Error(t, found)
-			t.Log(found)
+			breaks(t, leases, func(l explore.Lease) (explore.Result, error) { return explore.Sessions(l, step) })
 		})
 	}
 }

@@ -47,7 +47,7 @@ type search struct {
 
 // trail is a list of moves, newest first.
 type trail struct {
-	move   move
+	move   fmt.Stringer
 	before *trail
 }
 

@@ -54,7 +54,7 @@ type Summary struct {
 // the summary are over or ctx ends, and leaves neither a process nor a file. Errors:
 // ErrViolated; ctx's cause, without a summary; or why the cluster did not start.
 func Run[F Fact[F]](ctx context.Context, cfg Config, plan Plan[F]) error {
-	// Whoever reads it may go away, as in "eldest demo | head".
+	// The reader of the output may go away, as in "eldest demo | head".
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	cfg.Out = &story.Lively{Out: cfg.Out, Gone: cancel}
