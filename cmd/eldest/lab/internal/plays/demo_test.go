@@ -5,11 +5,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/demo"
 )
 
@@ -81,49 +79,26 @@ func TestDemoASignalLeavesNothing(t *testing.T) {
 			t.Parallel()
 			p := perform(t, "demo", "--ttl", "8s", "--json")
 			// In the middle: a leader was killed, and everyone waits for its lease.
-			p.until("act", "kill")
-			pids := clitest.Children(p.Cmd.Process.Pid)
-			require.GreaterOrEqual(t, len(pids), 4)
-			require.NotEmpty(t, p.left())
-			p.Signal(sig)
-			require.Equal(t, 130, p.exit())
-			clitest.RequireGone(t, pids)
-			require.Empty(t, p.left())
+			p.leavesNothing("kill", 4, func() { p.Signal(sig) }, 130)
 		})
 	}
 }
 
 func TestDemoASignalDuringTheStartLeavesNothing(t *testing.T) {
 	t.Parallel()
-	p := perform(t, "demo")
-	require.Eventually(t, func() bool { return len(p.left()) > 0 }, limit, time.Millisecond)
-	p.Signal(syscall.SIGINT)
-	require.Equal(t, 130, p.exit())
-	require.Empty(t, p.left())
+	endsDuringTheStart(t, "demo")
 }
 
 // A demo that is killed takes its candidates with it, and its data.
 func TestDemoSIGKILLLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	p := perform(t, "demo", "--members", "1", "--ttl", "8s", "--json")
-	p.until("act", "kill")
-	pids := clitest.Children(p.Cmd.Process.Pid)
-	require.GreaterOrEqual(t, len(pids), 4)
-	p.Signal(syscall.SIGKILL)
-	require.Equal(t, -1, p.exit())
-	clitest.RequireGone(t, pids)
-	require.Empty(t, p.left(), "one of the processes removes the data")
+	p.leavesNothing("kill", 4, func() { p.Signal(syscall.SIGKILL) }, -1)
 }
 
 // As in "eldest demo | head".
 func TestDemoAReaderThatGoesAwayEndsIt(t *testing.T) {
 	t.Parallel()
 	p := perform(t, "demo", "--members", "1", "--ttl", "8s", "--json")
-	p.until("act", "resign")
-	pids := clitest.Children(p.Cmd.Process.Pid)
-	require.NotEmpty(t, pids)
-	require.NoError(t, p.Out.Close())
-	require.Equal(t, 1, p.exit())
-	clitest.RequireGone(t, pids)
-	require.Empty(t, p.left())
+	p.leavesNothing("resign", 1, func() { require.NoError(t, p.Out.Close()) }, 1)
 }

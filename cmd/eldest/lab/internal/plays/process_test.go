@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,6 +45,34 @@ func perform(t *testing.T, args ...string) *performance {
 	// What a shell may have set must not reach the candidates.
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "ETCDCTL_USER=nobody:nothing", "ELDEST_ENDPOINTS=127.0.0.1:1")
 	return &performance{clitest.Start(t, cmd), tmp}
+}
+
+// leavesNothing has a play end in an act, when it has at least so many processes, and holds
+// that it exits with the code, and that neither a process nor data is left. It returns how
+// long the end took.
+func (p *performance) leavesNothing(act string, least int, end func(), code int) (took time.Duration) {
+	p.T.Helper()
+	p.until("act", act)
+	pids := clitest.Children(p.Cmd.Process.Pid)
+	require.GreaterOrEqual(p.T, len(pids), least)
+	require.NotEmpty(p.T, p.left())
+	end()
+	begun := time.Now()
+	require.Equal(p.T, code, p.exit())
+	took = time.Since(begun)
+	clitest.RequireGone(p.T, pids)
+	require.Empty(p.T, p.left(), "one of the processes removes the data")
+	return took
+}
+
+// endsDuringTheStart interrupts a play before it begins.
+func endsDuringTheStart(t *testing.T, play string) {
+	t.Helper()
+	p := perform(t, play)
+	require.Eventually(t, func() bool { return len(p.left()) > 0 }, limit, time.Millisecond)
+	p.Signal(syscall.SIGINT)
+	require.Equal(t, 130, p.exit())
+	require.Empty(t, p.left())
 }
 
 // until reads JSON lines up to an event and act.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/service"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
@@ -98,51 +97,27 @@ func TestServiceASignalLeavesNothing(t *testing.T) {
 			t.Parallel()
 			// Some requests would wait for sixteen seconds more.
 			p := perform(t, "service", "--ttl", "8s", "--json")
-			p.until("act", act)
-			pids := clitest.Children(p.Cmd.Process.Pid)
-			require.GreaterOrEqual(t, len(pids), 2)
-			require.NotEmpty(t, p.left())
-			p.Signal(sig)
-			signalled := time.Now()
-			require.Equal(t, 130, p.exit())
-			require.Less(t, time.Since(signalled), 15*time.Second)
-			clitest.RequireGone(t, pids)
-			require.Empty(t, p.left())
+			took := p.leavesNothing(act, 2, func() { p.Signal(sig) }, 130)
+			require.Less(t, took, 15*time.Second)
 		})
 	}
 }
 
 func TestServiceASignalDuringTheStartLeavesNothing(t *testing.T) {
 	t.Parallel()
-	p := perform(t, "service")
-	require.Eventually(t, func() bool { return len(p.left()) > 0 }, limit, time.Millisecond)
-	p.Signal(syscall.SIGINT)
-	require.Equal(t, 130, p.exit())
-	require.Empty(t, p.left())
+	endsDuringTheStart(t, "service")
 }
 
 // A play that is killed takes its nodes with it, and its data.
 func TestServiceSIGKILLLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	p := perform(t, "service", "--ttl", "4s", "--json")
-	p.until("act", "stop")
-	pids := clitest.Children(p.Cmd.Process.Pid)
-	require.GreaterOrEqual(t, len(pids), 2)
-	p.Signal(syscall.SIGKILL)
-	require.Equal(t, -1, p.exit())
-	clitest.RequireGone(t, pids)
-	require.Empty(t, p.left(), "one of the processes removes the data")
+	p.leavesNothing("stop", 2, func() { p.Signal(syscall.SIGKILL) }, -1)
 }
 
 // As in "eldest service | head".
 func TestServiceAReaderThatGoesAwayEndsIt(t *testing.T) {
 	t.Parallel()
 	p := perform(t, "service", "--ttl", "4s", "--json")
-	p.until("act", "stop")
-	pids := clitest.Children(p.Cmd.Process.Pid)
-	require.NotEmpty(t, pids)
-	require.NoError(t, p.Out.Close())
-	require.Equal(t, 1, p.exit())
-	clitest.RequireGone(t, pids)
-	require.Empty(t, p.left())
+	p.leavesNothing("stop", 1, func() { require.NoError(t, p.Out.Close()) }, 1)
 }
