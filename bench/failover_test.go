@@ -15,9 +15,25 @@ import (
 // makes leaders fail before their time.
 const failoverTTL = 2 * time.Second
 
-// failoverOptions are those of a test: no more rounds than needed to see it work.
-func failoverOptions(rounds int) Options {
-	return Options{Rounds: rounds, Warmup: -1, Contenders: contender.Names(), TTLs: []time.Duration{failoverTTL}}
+// failovers measures a contender's failovers: no more rounds than needed to see it work.
+func failovers(t *testing.T, scenario, name string, rounds, processes int) *Report {
+	t.Helper()
+	report, err := Run(testContext(t), siteAt(etcdtest.Shared(t).Endpoints()), scenario, Options{
+		Rounds: rounds, Warmup: -1, Contenders: []string{name}, TTLs: []time.Duration{failoverTTL}, Processes: processes,
+	})
+	require.NoError(t, err)
+	return report
+}
+
+// eachAtOnce has a test for each contender, beside each other: they wait for leases.
+func eachAtOnce(t *testing.T, names []string, f func(t *testing.T, name string)) {
+	t.Parallel()
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, name)
+		})
+	}
 }
 
 // grantedTTL is, in milliseconds, what the cluster makes of failoverTTL: etcd has a least
@@ -31,16 +47,12 @@ func grantedTTL(t *testing.T) int {
 // Every contender fails over when its leader's process is killed, each round counts
 // once, and the processes are gone afterwards.
 func TestCrash(t *testing.T) {
-	t.Parallel()
-	report, err := Run(testContext(t), siteAt(etcdtest.Shared(t).Endpoints()), "crash", failoverOptions(3))
-	require.NoError(t, err)
-	for _, name := range contender.Names() {
-		win := report.Find(name, "kill", grantedTTL(t), "win")
-		require.NotNil(t, win, name)
-		require.Equal(t, "", win.FirstError, name)
-		require.Len(t, win.Samples, 3, name)
-		require.Positive(t, win.Min, "%s won before the kill", name)
-	}
+	eachAtOnce(t, contender.Names(), func(t *testing.T, name string) {
+		win := find(t, failovers(t, "crash", name, 3, 0), name, "kill", grantedTTL(t), "win")
+		require.Equal(t, "", win.FirstError)
+		require.Len(t, win.Samples, 3)
+		require.Positive(t, win.Min, "it won before the kill")
+	})
 }
 
 // Where nothing can be killed nothing is measured, and that is said before anything is
@@ -48,7 +60,7 @@ func TestCrash(t *testing.T) {
 func TestCrashNeedsProcesses(t *testing.T) {
 	site := siteAt(etcdtest.Shared(t).Endpoints())
 	site.Spawn = nil
-	_, err := Run(testContext(t), site, "crash", failoverOptions(1))
+	_, err := Run(testContext(t), site, "crash", Options{Rounds: 1})
 	require.ErrorIs(t, err, ErrInvalid)
 }
 
@@ -56,37 +68,31 @@ func TestCrashNeedsProcesses(t *testing.T) {
 // users of the loss do so; and eldest never has two leaders, which is a promise (G3),
 // not a figure.
 func TestCut(t *testing.T) {
-	t.Parallel()
-	report, err := Run(testContext(t), siteAt(etcdtest.Shared(t).Endpoints()), "cut", failoverOptions(3))
-	require.NoError(t, err)
-	metric := func(name, metric string) *Result { return report.Find(name, "cut", grantedTTL(t), metric) }
-	for _, name := range contender.Names() {
+	eachAtOnce(t, contender.Names(), func(t *testing.T, name string) {
+		report := failovers(t, "cut", name, 3, 0)
 		for _, m := range []string{"win", "loss", "gap", "two-leaders"} {
-			r := metric(name, m)
 			if name == "floor" && m != "win" {
-				require.Nil(t, r, "the floor tells nobody")
+				require.Nil(t, report.Find(name, "cut", grantedTTL(t), m), "the floor tells nobody")
 				continue
 			}
-			require.NotNil(t, r, "%s of %s", m, name)
-			require.Equal(t, "", r.FirstError, name)
-			require.Len(t, r.Samples, 3, name)
+			r := find(t, report, name, "cut", grantedTTL(t), m)
+			require.Equal(t, "", r.FirstError)
+			require.Len(t, r.Samples, 3)
+			if name == "eldest" && m == "two-leaders" {
+				require.Equal(t, []int64{0, 0, 0}, r.Samples)
+			}
+			if name == "eldest" && m == "gap" {
+				require.Positive(t, slices.Min(r.Samples))
+			}
 		}
-	}
-	require.Equal(t, []int64{0, 0, 0}, metric("eldest", "two-leaders").Samples)
-	require.Positive(t, slices.Min(metric("eldest", "gap").Samples))
+	})
 }
 
 // A leader in another process is cut off in the same way.
 func TestCutOfAWorker(t *testing.T) {
-	t.Parallel()
-	o := failoverOptions(1)
-	o.Processes, o.Contenders = 1, []string{"eldest", "concurrency"}
-	report, err := Run(testContext(t), siteAt(etcdtest.Shared(t).Endpoints()), "cut", o)
-	require.NoError(t, err)
-	for _, name := range o.Contenders {
-		loss := report.Find(name, "cut", grantedTTL(t), "loss")
-		require.NotNil(t, loss, name)
-		require.Equal(t, "", loss.FirstError, name)
-		require.Len(t, loss.Samples, 1, name)
-	}
+	eachAtOnce(t, []string{"eldest", "concurrency"}, func(t *testing.T, name string) {
+		loss := find(t, failovers(t, "cut", name, 1, 1), name, "cut", grantedTTL(t), "loss")
+		require.Equal(t, "", loss.FirstError)
+		require.Len(t, loss.Samples, 1)
+	})
 }

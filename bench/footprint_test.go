@@ -12,7 +12,7 @@ import (
 func TestFootprint(t *testing.T) {
 	const n = 40
 	report := measured(t, "footprint", Options{
-		Rounds: 1, Sizes: []int{n}, TTLs: []time.Duration{4 * time.Second}, Contenders: []string{"eldest", "concurrency"},
+		Rounds: 1, Sizes: []int{n}, TTLs: []time.Duration{2 * time.Second}, Contenders: []string{"eldest", "concurrency"},
 	})
 	for _, name := range []string{"eldest", "concurrency"} {
 		require.Positive(t, find(t, report, name, "candidate", n, "heap").P50, name)

@@ -12,8 +12,9 @@ import (
 )
 
 func TestHerd(t *testing.T) {
+	t.Parallel()
 	const n = 16
-	report := measured(t, "herd", Options{Rounds: 1, Sizes: []int{n}})
+	report := measuredOn(t, etcdtest.Start(t, etcdtest.Config{}), "herd", Options{Rounds: 1, Sizes: []int{n}})
 	count := func(contender, metric string) int64 { return find(t, report, contender, "departure", n, metric).Max }
 	for _, name := range contender.Names() {
 		events := int64(1)
@@ -43,6 +44,7 @@ func TestHerd(t *testing.T) {
 
 // TestHerdWithoutTheServers: metrics that cannot be read cost their columns, not the turn.
 func TestHerdWithoutTheServers(t *testing.T) {
+	t.Parallel()
 	site := siteOf(etcdtest.Shared(t))
 	site.Metrics = func(context.Context) (map[string]float64, error) { return nil, errors.New("forbidden") }
 	report, err := Run(t.Context(), site, "herd", Options{Rounds: 1, Sizes: []int{2}, Contenders: []string{"floor"}})
@@ -54,6 +56,7 @@ func TestHerdWithoutTheServers(t *testing.T) {
 
 // TestHerdOnTheServers: what the servers count is taken from their metrics.
 func TestHerdOnTheServers(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Shared(t)
 	counted := map[string]float64{}
 	site := siteOf(c)

@@ -16,7 +16,12 @@ import (
 // nothing may be left in etcd.
 func measured(t *testing.T, name string, o Options) *Report {
 	t.Helper()
-	c := etcdtest.Shared(t)
+	return measuredOn(t, etcdtest.Shared(t), name, o)
+}
+
+// measuredOn is measured on an etcd that nobody else uses meanwhile.
+func measuredOn(t *testing.T, c *etcdtest.Cluster, name string, o Options) *Report {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	defer cancel()
 	if s, err := Named(name); err == nil && o.Contenders == nil && s.Defaults.Contenders == nil {

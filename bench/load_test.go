@@ -13,6 +13,7 @@ import (
 // The load says what was written, and its keys are on a lease, lest they stay behind when
 // the run is killed.
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	ctx, cli := testContext(t), etcdtest.Shared(t).Client(t)
 	r := testRun(t)
 	stop, err := r.load(ctx, "loaded", 100)

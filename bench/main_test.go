@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	// Most of them wait for leases, and use nothing meanwhile.
+	etcdtest.Parallel(16)
 	etcdtest.Main(m)
 }
 

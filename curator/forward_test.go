@@ -323,7 +323,7 @@ func TestRequirement44CancelAndDeadline(t *testing.T) {
 		require.Equal(t, codes.Canceled, etcdtest.Take(t, code, "the caller"))
 		require.ErrorIs(t, etcdtest.Take(t, ended, "the handler's end"), context.Canceled)
 
-		short, cancel := context.WithTimeout(etcdtest.Context(t), 4*time.Second) // the handler begins before that
+		short, cancel := context.WithTimeout(etcdtest.Context(t), 2*time.Second) // the handler begins before that
 		defer cancel()
 		_, err := n.unary(short, "")
 		require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)

@@ -164,8 +164,12 @@ func TestRow63OneCallerStarvesNobody(t *testing.T) {
 	}
 	time.Sleep(2 * time.Duration(brisk.misses+1) * brisk.timeout) // time to take the leader for dead
 	p := follower.front.router.Now().peer
-	require.NoError(t, p.pulse.reason())
-	require.LessOrEqual(t, len(p.links), maxLinks)
+	p.mu.Lock()
+	pulse, links := p.pulse, len(p.links)
+	p.mu.Unlock()
+	require.NotNil(t, pulse, "the leader was taken for dead")
+	require.NoError(t, pulse.reason())
+	require.LessOrEqual(t, links, maxLinks)
 	require.False(t, read.Load())
 	close(go_)
 	cancel()

@@ -2,42 +2,43 @@ package election
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/loop"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/serial"
-	"github.com/eldest-io/eldest/internal/watch"
-	"github.com/eldest-io/eldest/txn"
 )
 
 // Candidate stands in one election with one session, as often as one likes, once
 // at a time. Made by New, ended by Close. All methods are safe for concurrent use.
+//
+// It is the face of a machine of package core, which package loop runs: calls become
+// events, and steps become hooks (tell.go), contexts and results.
 type Candidate struct {
-	cfg    Config
-	key    string
-	source *watch.Source
-	hooks  serial.Queue
-	// watches are the watches of own keys; each ends with its standing.
-	watches sync.WaitGroup
+	cfg   Config
+	key   string
+	hooks serial.Queue
 
-	mu sync.Mutex
-	// entry carries the value that was proclaimed last.
-	entry txn.Entry
+	// The mutex of the session's candidates guards what follows.
+	user loop.User
+	// machine runs the present candidacy, or ran the last one; nil before that. It may be
+	// another candidate's by now (mine).
+	machine *loop.Candidate
 	// call is the one that registers or waits; nil while there is none.
-	call *calling
-	// previous is the last one that returned.
-	previous *calling
-	// standing is the present candidacy or tenure; nil when idle.
-	// Invariant: at most one, and its session claim is held.
-	standing *standing
-	// last is the newest one that there was, ended or not.
-	last *standing
-	// backing is the step back that is asked for or under way; nil if there is none.
-	backing *backing
+	call chan struct{} // closed when it has returned
+	// life is the present candidacy, or the last one.
+	life life
+	// last is the newest tenure that there was, ended or not.
+	last *Leadership
+	// cause says why the last candidacy, or the attempt at one, ended; nil before that and
+	// while one goes on.
+	cause error
+	// step is the way from one place to another, while the candidate is on it.
+	step *step
 	// changed is closed at the next change of the above; nil while nobody asks.
 	changed chan struct{}
 	closed  bool
@@ -50,13 +51,17 @@ func New(cfg Config) (*Candidate, error) {
 		return nil, &eldest.OpError{Op: "new candidate", Election: cfg.Election, Err: err}
 	}
 	entry := cfg.entry()
-	c := &Candidate{cfg: cfg, key: entry.Key(), source: cfg.source(), entry: entry}
+	c := &Candidate{cfg: cfg, key: entry.Key()}
+	c.user = loop.User{KV: cfg.KV, Queue: cfg.Queue, Entry: entry, Source: cfg.source(), Policy: c.policy, Tell: c.tell}
+	if cfg.GiveWay != nil {
+		c.user.Survey = (&steps{c: c}).survey
+	}
 	if cfg.Hooks.Interrupted != nil {
-		c.source.Interrupted = func(key string, reason error) {
+		c.user.Source.Interrupted = func(key string, reason error) {
 			call(c, cfg.Hooks.Interrupted, InterruptedEvent{Election: cfg.Election, Key: key, Reason: reason, At: time.Now()})
 		}
 	}
-	c.source.Failed = c.retrying("watch")
+	c.user.Source.Failed = c.retrying("watch")
 	return c, nil
 }
 
@@ -65,6 +70,34 @@ func (c *Candidate) Key() string { return c.key }
 
 // Election returns the election's name.
 func (c *Candidate) Election() string { return c.cfg.Election }
+
+// lock takes the mutex, after a look at the clock: what has passed has ended the session.
+func (c *Candidate) lock() {
+	_ = c.cfg.Session.Holds(0)
+	c.cfg.Session.Candidates().Lock()
+}
+
+func (c *Candidate) unlock() { c.cfg.Session.Candidates().Unlock() }
+
+// mine reports whether the machine is this candidate's: it stands, wants to, or did so last.
+func (c *Candidate) mine() bool { return c.machine.Of(&c.user) }
+
+// stands reports whether the candidate stands, or is on its way to.
+func (c *Candidate) stands() bool { return c.mine() && c.machine.Busy() }
+
+// registered reports whether the candidate has a key that it has not given up.
+func (c *Candidate) registered() bool { return c.mine() && c.machine.State().Exists() }
+
+// phase is the machine's; Idle if it is not this candidate's.
+func (c *Candidate) phase() core.Phase {
+	if !c.mine() {
+		return core.Idle
+	}
+	return c.machine.State().Phase
+}
+
+// won reports whether the candidate has a tenure whose key stands.
+func (c *Candidate) won() bool { return c.phase() == core.Leading || c.phase() == core.Draining }
 
 // Close ends a campaign (Campaign then returns an error that wraps
 // eldest.ErrClosed) or a tenure, removes the key, and waits for everything that
@@ -77,159 +110,100 @@ func (c *Candidate) Close(ctx context.Context) error {
 	if ctx == nil {
 		return c.failed("close candidate", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
 	}
-	c.mu.Lock()
+	c.lock()
 	c.closed = true
-	s, last, call := c.standing, c.last, c.call
-	call.interrupt(eldest.ErrClosed)
 	c.turned()
-	c.mu.Unlock()
-	var err error
-	if s != nil {
-		if err = c.leave(ctx, s, eldest.ErrClosed); errors.Is(err, eldest.ErrNotLeading) {
-			err = nil // it had ended by itself
-		}
-	}
-	if err == nil && call != nil {
-		err = retry.Wait(ctx, call.done)
-		c.mu.Lock()
-		last = c.last // the call may have stood for a moment
-		c.mu.Unlock()
-	}
-	if err == nil && last != nil {
-		err = c.depart(ctx, last)
-	}
+	quit := c.quit(eldest.ErrClosed)
+	c.unlock()
+	err := quit(ctx)
 	if err == nil {
-		err = c.settle(ctx)
-	}
-	if err == nil {
-		c.watches.Wait() // their contexts have ended
 		err = c.hooks.Wait(ctx)
 	}
 	return c.failed("close candidate", err)
 }
 
-// calling is a call that registers, waits or steps back. The candidate's mu guards what
-// is in it.
-type calling struct {
-	// caller is the context of whoever called.
-	caller context.Context
-	abort  context.CancelCauseFunc
-	detach func() bool
-	// told is why Withdraw or Close ended it, or tried to; nil if neither did.
-	told error
-	// back says that it is a StepBack of a candidate that nobody waits for.
-	back bool
-	done chan struct{} // closed when it has returned, all but
+// leave has the key deleted, if there is one, and returns what waits for that; see
+// loop.Candidate.Leave. It is called with the mutex, and what it returns without.
+func (c *Candidate) leave(cause error) (wait func(ctx context.Context) error) {
+	if c.machine == nil {
+		return func(context.Context) error { return nil }
+	}
+	return c.machine.Leave(&c.user, cause)
 }
 
-// interrupt ends the call, if there is one. The caller holds the candidate's mu.
-func (c *calling) interrupt(cause error) {
-	if c != nil {
-		c.told = cause
-		c.abort(cause)
+// quit is leave; what it returns also waits until the call that registers or waits has returned.
+func (c *Candidate) quit(cause error) (wait func(ctx context.Context) error) {
+	leave, call := c.leave(cause), c.call
+	return func(ctx context.Context) error {
+		err := leave(ctx)
+		if err == nil && call != nil {
+			err = retry.Wait(ctx, call)
+		}
+		return err
 	}
 }
 
-// attempt gives the call a context: it ends with the caller's, with the session, and by
-// abort. One that there was before has ended. The caller holds mu.
-func (c *Candidate) attempt(call *calling) context.Context {
-	attempt, abort := context.WithCancelCause(call.caller)
-	call.abort = abort
-	call.detach = context.AfterFunc(c.cfg.Session.Context(), func() { abort(c.cfg.Session.Err()) })
-	return attempt
-}
-
-// begin starts the one call that may register or wait. The returned context ends
-// with ctx, with the session, and by interrupt; end must be called.
-func (c *Candidate) begin(ctx context.Context, register bool) (attempt context.Context, end func(), err error) {
+// begin starts the one call that may register or wait, and feeds the machine with what is
+// wanted. end must be called, without the mutex, if there is no error.
+func (c *Candidate) begin(ctx context.Context, want core.Want, register bool) (end func(), err error) {
 	if ctx == nil {
-		return nil, nil, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
+		return nil, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
 	}
-	over := c.cfg.Session.Err() // reads the clock
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !register && c.call != nil && c.call.back {
-		// What stands is about to stand elsewhere, and is waited for there.
-		back := c.call.done
-		c.mu.Unlock()
-		err := retry.Wait(ctx, back)
-		c.mu.Lock()
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	c.reap()
-	s := c.standing
-	switch {
-	case c.closed:
-		return nil, nil, eldest.ErrClosed
-	case c.call != nil:
-		return nil, nil, eldest.ErrCampaigning
-	case register && s.drained() && s.tenure.leads == 0: // register ends it
-	case s != nil && s.won():
-		return nil, nil, eldest.ErrLeading
-	case s != nil && register:
-		return nil, nil, fmt.Errorf("%w: registered with token %d", eldest.ErrCampaigning, s.token)
-	case s == nil && !register:
-		return nil, nil, c.notRegistered(c.last)
-	}
-	if over != nil && register {
-		return nil, nil, over
-	}
-	attempt, end = c.calls(&calling{caller: ctx})
-	return attempt, end, nil
-}
-
-// calls makes a call the present one. The caller holds mu, and calls end without it.
-func (c *Candidate) calls(call *calling) (attempt context.Context, end func()) {
-	call.done = make(chan struct{})
-	c.call = call
-	return c.attempt(call), func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		call.detach()
-		call.abort(nil)
-		if c.call == call {
-			c.call = nil
-		}
-		c.previous = call
-		close(call.done)
-		c.turned()
-	}
-}
-
-// reap disposes of a standing that has ended but was not tidied up after yet, as
-// its watch would do in a moment. The caller holds mu.
-func (c *Candidate) reap() {
-	s := c.standing
-	if s == nil || !s.ended() {
-		return
-	}
-	c.mu.Unlock()
-	c.lost(s, context.Cause(s.ctx))
-	c.mu.Lock()
-}
-
-// notRegistered says so, and why the last standing ended, if there was one.
-func (c *Candidate) notRegistered(last *standing) error {
-	if last == nil || !last.ended() {
-		return eldest.ErrNotRegistered
-	}
-	return fmt.Errorf("%w: %w", eldest.ErrNotRegistered, reason(context.Cause(last.ctx)))
-}
-
-// current returns the candidacy or tenure, or why there is none.
-func (c *Candidate) current() (*standing, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reap()
+	c.lock()
+	defer c.unlock()
+	drained := register && c.phase() == core.Draining && c.last.leads == 0 // the campaign ends it
 	switch {
 	case c.closed:
 		return nil, eldest.ErrClosed
-	case c.standing == nil:
-		return nil, c.notRegistered(c.last)
+	case c.call != nil:
+		return nil, eldest.ErrCampaigning
+	case c.won() && !drained:
+		return nil, eldest.ErrLeading
+	case register && c.stands() && !drained:
+		return nil, fmt.Errorf("%w: registered with token %d", eldest.ErrCampaigning, c.life.token)
+	case !register && !c.stands():
+		return nil, c.notRegistered()
+	case ctx.Err() != nil && register:
+		if drained {
+			_ = c.leave(eldest.ErrResigned)
+		}
+		return nil, context.Cause(ctx)
 	}
-	return c.standing, nil
+	if register {
+		c.machine, err = c.cfg.Session.Candidates().Take(c.name(), &c.user)
+		if err != nil {
+			return nil, err
+		}
+	}
+	call := make(chan struct{})
+	c.call, c.cause = call, nil
+	c.machine.Do(core.Event{Kind: core.Campaign, Want: want})
+	return func() {
+		c.lock()
+		defer c.unlock()
+		c.call = nil
+		close(call)
+		c.turned()
+	}, nil
+}
+
+// name is the key as this candidate's client sees it: in another namespace it is another
+// key.
+func (c *Candidate) name() loop.Name {
+	return loop.Name{Client: loop.Comparable(c.cfg.KV), Key: c.key}
+}
+
+// notRegistered says so, and why the last candidacy ended, if there was one.
+func (c *Candidate) notRegistered() error {
+	if c.cause == nil {
+		return eldest.ErrNotRegistered
+	}
+	return fmt.Errorf("%w: %w", eldest.ErrNotRegistered, reason(c.cause))
+}
+
+// policy is how a candidate asks etcd for op.
+func (c *Candidate) policy(op string) ask.Policy {
+	return ask.Policy{Client: c.cfg.KV, Timeout: c.cfg.Timeout, Backoff: c.cfg.Backoff, Failed: c.retrying(op)}
 }
 
 // failed says of an error which operation it ended. An error that says so already,

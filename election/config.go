@@ -52,7 +52,7 @@ type Config struct {
 	// oldest first, with their values, as one linearizable read showed them: one more
 	// request for each win, and two for each passing over. What one candidate gives way
 	// to must not give way to it, or nobody leads; ByPriority is one that is sound. It is
-	// called on the campaign's goroutine, so it must be quick and must not block. Try
+	// called on a goroutine of its own, while the candidate waits: it must be quick. Try
 	// leads without asking it. nil is never asked, and costs nothing.
 	//
 	// Keep the values small: all of them come in one answer, which must arrive within

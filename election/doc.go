@@ -10,7 +10,7 @@
 //
 //  1. Register: one transaction writes the own key, bound to the session's lease,
 //     and reads who is older (txn.Queue).
-//  2. Wait: on the predecessor's key and on no other (predecessor.go). One
+//  2. Wait: on the predecessor's key and on no other (internal/core). One
 //     departure wakes one waiter (G5). The own key and the session are watched as
 //     well: a waiter whose key is gone says so at once.
 //  3. Win: the predecessor's deletion is not a victory; it may have been a
@@ -54,5 +54,11 @@
 // A key that the candidate gives up is removed until etcd has confirmed that, in the
 // background if need be; a refusal is one failed attempt. Its token is doomed before the
 // first request is sent: no candidate of the lease adopts it again, so that a late request
-// cannot end a later tenure (package internal/claims; decision 0022).
+// cannot end a later tenure (package internal/past; decision 0022).
+//
+// # Where the protocol is
+//
+// All of it is a table of rules, internal/core/table.go, as a page docs/states.md: what a
+// candidate does in each phase at each event. Package internal/loop runs it. Here calls become
+// events, and steps become hooks, contexts and results.
 package election

@@ -2,12 +2,10 @@ package election
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -40,34 +38,25 @@ func ByPriority(priority func(value []byte) int) func(own eldest.Candidate, othe
 	}
 }
 
-// givesWay returns errGiveWay if the candidate, which is the oldest, is to step back
-// instead of leading; where it is too soon for that, once it is not any more, if it is
-// still to.
-func (c *Candidate) givesWay(ctx context.Context, s *standing, steps *steps) error {
-	for {
-		outranked, err := c.outranked(ctx, s)
-		if err != nil || !outranked {
-			return err
-		}
-		wait := time.Until(steps.until)
-		if wait <= 0 {
-			return errGiveWay
-		}
-		if err := retry.Sleep(ctx, wait); err != nil {
-			return err
+// survey says whether the candidate, which is the oldest, is to step back instead of
+// leading; wait: it is too soon for that, and is to be asked again then.
+func (n *steps) survey(ctx context.Context, token eldest.Token) (yield bool, wait time.Duration, revision int64, err error) {
+	yield, revision, err = n.c.outranked(ctx, token)
+	n.c.lock()
+	defer n.c.unlock()
+	if yield {
+		if wait = max(0, time.Until(n.until)); wait == 0 {
+			n.note()
 		}
 	}
+	return yield, wait, revision, err
 }
 
 // outranked asks whether somebody is to lead instead of the candidate.
-func (c *Candidate) outranked(ctx context.Context, s *standing) (bool, error) {
-	var line txn.Line
-	err := c.policy("read queue").Until(ctx, func(once context.Context) (err error) {
-		line, err = txn.ReadLine(once, c.cfg.KV, c.cfg.Election)
-		return err
-	})
+func (c *Candidate) outranked(ctx context.Context, token eldest.Token) (outranked bool, revision int64, err error) {
+	line, err := txn.ReadLine(ctx, c.cfg.KV, c.cfg.Election)
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	var own eldest.Candidate
 	others := make([]eldest.Candidate, 0, len(line.Queue))
@@ -78,15 +67,18 @@ func (c *Candidate) outranked(ctx context.Context, s *standing) (bool, error) {
 			others = append(others, other)
 		}
 	}
-	if own.Token != s.token {
-		return false, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, line.Revision)
+	if own.Token != token {
+		return false, 0, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, line.Revision)
 	}
-	return len(others) > 0 && c.cfg.GiveWay(own, others), nil
+	return len(others) > 0 && c.cfg.GiveWay(own, others), line.Revision, nil
 }
 
 // steps counts how often in a row a campaign has given way, so that candidates which
 // give way to each other do not do so as fast as etcd can answer.
+//
+// The mutex guards row and until.
 type steps struct {
+	c     *Candidate
 	row   int
 	until time.Time // it gives way again no sooner; when it last did, if at once
 }
@@ -101,15 +93,12 @@ const (
 )
 
 // note takes a step in.
-func (n *steps) note(reason error, backoff retry.Backoff) {
-	if !errors.Is(reason, errGiveWay) {
-		return
-	}
+func (n *steps) note() {
 	now := time.Now()
 	if n.row++; now.Sub(n.until) > often {
 		n.row = 1
 	}
 	if n.until = now; n.row >= quick {
-		n.until = now.Add(backoff(n.row - quick))
+		n.until = now.Add(n.c.cfg.Backoff(n.row - quick))
 	}
 }

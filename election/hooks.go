@@ -45,8 +45,7 @@ type RegisteredEvent struct {
 	// Predecessor is the next older candidate's key; empty if there is none.
 	Predecessor string
 	// Adopted says that the key was there from an attempt whose reply was lost, or
-	// from an earlier life of the session. Queue is then 0 and Predecessor empty:
-	// Waiting tells.
+	// from an earlier life of the session. Queue is then 0.
 	Adopted bool
 	// At is when the candidate knew of it; the hook runs later.
 	At time.Time
@@ -111,9 +110,9 @@ type InterruptedEvent struct {
 // RetryingEvent tells of an attempt that failed and is repeated.
 type RetryingEvent struct {
 	Election, Key string
-	// Op is what is attempted: "register", "proclaim" (the value, under a key that was
-	// adopted), "find predecessor", "read queue" (for Config.GiveWay), "remove key", or
-	// "watch" (a read with which a watch begins or is checked).
+	// Op is what is attempted: "register" (with a key that is adopted, its value as well),
+	// "find predecessor", "read queue" (for Config.GiveWay), "remove key", or "watch" (a read
+	// with which a watch begins or is checked).
 	Op string
 	// Attempt counts the attempts in a row, from 1.
 	Attempt int

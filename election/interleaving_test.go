@@ -36,8 +36,8 @@ func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
 			t.Run(name+" "+how, func(t *testing.T) {
 				s := newStage(t)
 				c, g := s.gated("v")
-				ended := make(chan error, 1)
-				g.on(nil, func(ctx context.Context, err error) error {
+				ended, told := make(chan error, 1), make(chan struct{})
+				g.on(nil, func(_ context.Context, err error) error {
 					go func() {
 						if how == "close" {
 							ended <- c.Close(s.ctx)
@@ -47,10 +47,11 @@ func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
 					}()
 					// The caller has been told to stop; the reply is read all
 					// the same.
-					<-ctx.Done()
+					<-told
 					return err
 				})
 				l, err := call(c, s.ctx)
+				close(told)
 				require.ErrorIs(t, err, want)
 				require.Nil(t, l)
 				require.NoError(t, get(s, ended))
@@ -158,7 +159,8 @@ func TestSessionLostWhileTheReplyIsOnItsWay(t *testing.T) {
 	session := s.session(s.cli)
 	c, g := s.gated("v", on(session))
 	g.on(nil, func(_ context.Context, err error) error {
-		session.Abandon()
+		go session.Abandon() // which waits for this request
+		get(s, session.Done())
 		return err
 	})
 	_, err := c.Campaign(s.ctx)

@@ -69,8 +69,8 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 
 // counted notes that a call of Lead begins, or has ended.
 func (l *Leadership) counted(change int) {
-	l.c.mu.Lock()
-	defer l.c.mu.Unlock()
+	l.c.lock()
+	defer l.c.unlock()
 	l.leads += change
 }
 

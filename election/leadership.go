@@ -1,7 +1,6 @@
 package election
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -19,55 +19,17 @@ import (
 //
 // Invariant: Token() > 0, and greater than that of every earlier tenure (G2).
 //
-// Invariant: ctx, the leading context, is made from the standing's, so that it ends
-// before the key may be gone. It may end earlier, by Retire.
+// Invariant: ctx, the leading context, ends before anything is sent that deletes the key, and
+// with the session.
 type Leadership struct {
-	c   *Candidate
-	s   *standing
-	ctx context.Context
-	end context.CancelCauseFunc
+	c     *Candidate
+	token eldest.Token
+	ctx   context.Context
+	end   context.CancelCauseFunc
 	// retired is when Retire ended ctx; zero if something else did. leads counts the calls
-	// of Lead that have not resigned yet. The candidate's mu guards both.
+	// of Lead that have not resigned yet. The mutex guards both.
 	retired time.Time
 	leads   int
-}
-
-// win makes a standing a tenure whose place is the proof. That is a fact about etcd;
-// here it is met with what this side knows: the standing has not ended, and the lease
-// is certain at this moment.
-//
-// From the moment at which it is decided, under mu, Withdraw and Close meet a
-// leader; before it, they end the call, and StepBack has it enter anew. On error the
-// standing is as it was.
-func (c *Candidate) win(ctx context.Context, s *standing) (*Leadership, error) {
-	if !c.cfg.Session.Holds(0) {
-		return nil, c.cfg.Session.Err()
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s.ended() || ctx.Err() != nil {
-		return nil, cmp.Or(context.Cause(s.ctx), context.Cause(ctx))
-	}
-	l := &Leadership{c: c, s: s}
-	l.ctx, l.end = context.WithCancelCause(s.ctx)
-	s.tenure = l
-	s.led.Store(true)
-	call(c, c.cfg.Hooks.Won, c.winning(s))
-	c.turned()
-	return l, nil
-}
-
-// winning is what the hooks are told of a win.
-func (c *Candidate) winning(s *standing) WonEvent {
-	now := time.Now()
-	won := WonEvent{
-		Election: c.cfg.Election, Key: c.key, Token: s.token, Revision: s.place.Revision,
-		Waited: now.Sub(s.since), At: now,
-	}
-	if !s.news.IsZero() {
-		won.Proof = now.Sub(s.news)
-	}
-	return won
 }
 
 // Election returns the election's name.
@@ -78,7 +40,7 @@ func (l *Leadership) Key() string { return l.c.key }
 
 // Token returns the create revision of the leader's key, by which this tenure is
 // told from all others.
-func (l *Leadership) Token() eldest.Token { return l.s.token }
+func (l *Leadership) Token() eldest.Token { return l.token }
 
 // Context returns the leading context: it ends with the tenure, and before the
 // server can expire the lease (G3). context.Cause says why; it wraps
@@ -134,7 +96,7 @@ func (l *Leadership) alive() error {
 func (l *Leadership) Proclaim(ctx context.Context, value []byte) error {
 	err := l.alive()
 	if err == nil {
-		err = l.c.proclaim(ctx, l.s, value)
+		err = l.c.proclaim(ctx, l.token, value)
 		if ended := l.alive(); err != nil && ended != nil {
 			if errors.Is(err, eldest.ErrOutcomeUnknown) {
 				ended = fmt.Errorf("%w: %w", ended, err)
@@ -160,8 +122,32 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	if ctx == nil {
 		return l.c.failed("resign", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
 	}
-	_ = l.c.cfg.Session.Holds(0) // reads the clock: what has passed has ended the tenure
-	return l.c.failed("resign", l.c.leave(ctx, l.s, eldest.ErrResigned))
+	return l.c.failed("resign", l.resign(ctx))
+}
+
+func (l *Leadership) resign(ctx context.Context) error {
+	c := l.c
+	c.lock()
+	present := c.life.token == l.token
+	if !present || !c.won() {
+		ended := context.Cause(l.ctx)
+		own := errors.Is(ended, eldest.ErrResigned) || errors.Is(ended, eldest.ErrClosed) && c.closed || !l.retired.IsZero()
+		switch {
+		case !own:
+			c.unlock()
+			return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(ended))
+		case !present:
+			c.unlock()
+			return nil // its key has gone since
+		case c.stands(): // the next campaign begins when the key is gone
+			wait := c.machine.Leave(nil, nil)
+			c.unlock()
+			return wait(ctx)
+		}
+	}
+	wait := c.leave(eldest.ErrResigned)
+	c.unlock()
+	return wait(ctx)
 }
 
 // Proclaim replaces the value of a candidate that waits or leads, in one request;
@@ -170,20 +156,32 @@ func (l *Leadership) Resign(ctx context.Context) error {
 // back; eldest.ErrNotLeading after Leadership.Retire; eldest.ErrOutcomeUnknown; what etcd
 // refused.
 func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
-	s, err := c.current()
+	token, err := c.current()
 	if err == nil {
-		err = c.retired(s)
-	}
-	if err == nil {
-		err = c.proclaim(ctx, s, value)
-		if err != nil && s.ended() {
-			err = c.notRegistered(s)
+		err = c.proclaim(ctx, token, value)
+		if _, ended := c.current(); err != nil && ended != nil {
+			err = ended
 		}
 	}
 	return c.failed("proclaim", err)
 }
 
-func (c *Candidate) proclaim(ctx context.Context, s *standing, value []byte) error {
+// current returns the token of the candidacy or tenure, or why there is none.
+func (c *Candidate) current() (eldest.Token, error) {
+	c.lock()
+	defer c.unlock()
+	switch {
+	case c.closed:
+		return 0, eldest.ErrClosed
+	case c.phase() == core.Draining:
+		return 0, fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(context.Cause(c.last.ctx)))
+	case !c.registered():
+		return 0, c.notRegistered()
+	}
+	return c.life.token, nil
+}
+
+func (c *Candidate) proclaim(ctx context.Context, token eldest.Token, value []byte) error {
 	if ctx == nil {
 		return fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
 	}
@@ -197,27 +195,21 @@ func (c *Candidate) proclaim(ctx context.Context, s *standing, value []byte) err
 	entry.Value = append([]byte(nil), value...)
 	once, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	_, err := txn.Proclaim(once, c.cfg.KV, entry, s.token)
-	switch {
-	case err == nil:
-		err = c.proclaimed(s, entry)
-	case errors.Is(err, eldest.ErrDeposed):
-		c.deposed(s, err)
-	case rpcerr.ClientClosed(once, c.cfg.KV, err):
+	_, err := txn.Proclaim(once, c.cfg.KV, entry, token)
+	if rpcerr.ClientClosed(once, c.cfg.KV, err) {
 		err = fmt.Errorf("%w: the etcd client, during the request: %w", eldest.ErrClosed, err)
 	}
-	return err
-}
-
-// proclaimed keeps what was proclaimed, for the next registration. Where a step back has
-// come before the reply, the value went with the old key, and the new one may hold the
-// value before it: that is an error.
-func (c *Candidate) proclaimed(s *standing, entry txn.Entry) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if ended := context.Cause(s.ctx); errors.Is(ended, eldest.ErrSteppedBack) {
-		return reason(ended)
+	c.lock()
+	defer c.unlock()
+	present := c.life.token == token && c.registered()
+	switch {
+	case errors.Is(err, eldest.ErrDeposed) && present:
+		c.machine.Do(core.Event{Kind: core.KeyDeleted})
+	case err == nil && !present && (c.step != nil || c.stands()):
+		// The value went with the old key, and the new one may hold the value before it.
+		return fmt.Errorf("%w: %w", eldest.ErrNotRegistered, eldest.ErrSteppedBack)
+	case err == nil:
+		c.user.Entry = entry
 	}
-	c.entry = entry
-	return nil
+	return err
 }

@@ -232,7 +232,7 @@ func TestGivingUpWhileEtcdIsUnreachable(t *testing.T) {
 // way, of which nothing ever stood.
 func TestWithdrawARegistrationTwice(t *testing.T) {
 	s := newStage(t)
-	c, g := s.gated("v")
+	c, g := s.gated("v", soon)
 	sent := make(chan struct{})
 	g.on(func(ctx context.Context) error { close(sent); <-ctx.Done(); return context.Cause(ctx) }, nil)
 	waiting := s.campaigning(s.ctx, c)

@@ -2,11 +2,10 @@ package election
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/core"
 )
 
 // Retire gives leadership up and keeps the key: the leading context ends now, with
@@ -21,20 +20,21 @@ import (
 // Retire sends nothing and does not block. Calling it again, or after the end of the
 // tenure, is harmless; the first cause counts.
 func (l *Leadership) Retire(cause error) {
-	_ = l.c.cfg.Session.Holds(0) // reads the clock: what has passed has ended the tenure
-	l.c.mu.Lock()
-	defer l.c.mu.Unlock()
-	if l.ctx.Err() != nil {
+	l.c.lock()
+	defer l.c.unlock()
+	l.retire(cause)
+}
+
+// retire does so. The caller holds the mutex.
+func (l *Leadership) retire(cause error) {
+	if l.c.life.token != l.token || l.c.phase() != core.Leading {
 		return
 	}
 	why := eldest.ErrRetired
 	if cause != nil {
 		why = fmt.Errorf("%w: %w", eldest.ErrRetired, cause)
 	}
-	l.retired = time.Now()
-	l.s.claim.Spend(l.s.token) // it does not come back, not even by lease.Resume
-	l.end(l.c.failed("candidate", why))
-	l.c.turned()
+	l.c.machine.Do(core.Event{Kind: core.Drain, Err: why})
 }
 
 // Retire retires the present tenure, if it is the one that token names; see
@@ -42,56 +42,15 @@ func (l *Leadership) Retire(cause error) {
 // answers requests from outside. Retiring the same tenure again is harmless. Errors:
 // eldest.ErrNotLeading, with the cause where the tenure has ended otherwise.
 func (c *Candidate) Retire(token eldest.Token, cause error) error {
-	_ = c.cfg.Session.Holds(0)
-	c.mu.Lock()
-	var l *Leadership
-	if c.last != nil && c.last.token == token {
-		l = c.last.tenure
+	c.lock()
+	defer c.unlock()
+	l := c.last
+	if l == nil || l.token != token {
+		return c.failed("retire", eldest.ErrNotLeading)
 	}
-	c.mu.Unlock()
-	err := eldest.ErrNotLeading
-	if l != nil {
-		l.Retire(cause)
-		c.mu.Lock()
-		retired := !l.retired.IsZero()
-		c.mu.Unlock()
-		if retired {
-			return nil
-		}
-		err = fmt.Errorf("%w: %w", err, reason(context.Cause(l.ctx)))
-	}
-	return c.failed("retire", err)
-}
-
-// retired returns why a tenure may do nothing any more although its key stands, or nil.
-func (c *Candidate) retired(s *standing) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !s.drained() {
+	l.retire(cause)
+	if !l.retired.IsZero() {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(context.Cause(s.tenure.ctx)))
-}
-
-// drained reports whether s is a tenure that was retired. The caller holds the candidate's
-// mu.
-func (s *standing) drained() bool {
-	return s != nil && s.tenure != nil && !s.tenure.retired.IsZero()
-}
-
-// endDrained resigns a retired tenure, if there is one: nothing else would, where no
-// function runs in it under Lead. It returns ctx's cause, or why its key could not be
-// removed.
-func (c *Candidate) endDrained(ctx context.Context) error {
-	c.mu.Lock()
-	s := c.standing
-	drained := s.drained()
-	c.mu.Unlock()
-	if !drained {
-		return nil
-	}
-	if err := c.leave(ctx, s, eldest.ErrResigned); err != nil && !errors.Is(err, eldest.ErrNotLeading) {
-		return err
-	}
-	return nil
+	return c.failed("retire", fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(context.Cause(l.ctx))))
 }

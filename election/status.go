@@ -1,6 +1,9 @@
 package election
 
-import "github.com/eldest-io/eldest"
+import (
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/core"
+)
 
 // Status is what a candidate is at one moment. The zero value is one that does not
 // stand.
@@ -17,42 +20,34 @@ type Status struct {
 // nothing, and after the process or the machine was stopped the first call already
 // tells the truth, as far as Leadership.Holds does.
 func (c *Candidate) Status() Status {
-	holds := c.cfg.Session.Holds(0)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.standing
-	if !holds || s == nil || s.ended() {
+	c.lock()
+	defer c.unlock()
+	if !c.registered() {
 		return Status{}
 	}
-	retired := s.tenure != nil && s.tenure.ctx.Err() != nil
-	return Status{Token: s.token, Leading: s.won() && !retired, Retired: retired}
+	return Status{Token: c.life.token, Leading: c.phase() == core.Leading, Retired: c.phase() == core.Draining}
 }
 
 // Changed returns a channel that is closed when Status may have changed: ask for the
 // channel first, for the status after that. It says nothing of the clock: the end of a
 // session that only a look at the clock finds out closes it when that look is taken.
 func (c *Candidate) Changed() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.change()
-}
-
-// Closed reports whether Close was called.
-func (c *Candidate) Closed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closed
-}
-
-// change returns the channel that is closed at the next change. The caller holds mu.
-func (c *Candidate) change() <-chan struct{} {
+	c.lock()
+	defer c.unlock()
 	if c.changed == nil {
 		c.changed = make(chan struct{})
 	}
 	return c.changed
 }
 
-// turned says that something has changed. The caller holds mu.
+// Closed reports whether Close was called.
+func (c *Candidate) Closed() bool {
+	c.lock()
+	defer c.unlock()
+	return c.closed
+}
+
+// turned says that something has changed. The caller holds the mutex.
 func (c *Candidate) turned() {
 	if c.changed != nil {
 		close(c.changed)

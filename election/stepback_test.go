@@ -153,9 +153,10 @@ func TestEndDuringAStepBack(t *testing.T) {
 				waiting := s.campaigning(ctx, c)
 				get(s, waits)
 				ended := make(chan error, 1)
-				stop := func(once context.Context) error {
+				told := make(chan struct{})
+				stop := func(context.Context) error {
 					go func() { ended <- tc.end(s, c, cancel) }()
-					<-once.Done()
+					<-told
 					return nil
 				}
 				if at == "the removal" {
@@ -164,6 +165,7 @@ func TestEndDuringAStepBack(t *testing.T) {
 					g.on(nil, func(_ context.Context, err error) error { g.on(stop, nil); return err })
 				}
 				_, err := c.StepBack(s.ctx)
+				close(told)
 				require.ErrorIs(t, err, tc.want)
 				require.ErrorIs(t, get(s, waiting).err, tc.want)
 				require.NoError(t, get(s, ended))

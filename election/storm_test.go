@@ -197,7 +197,6 @@ func (s *stage) storm(round int) {
 		})
 	}
 	all.Wait()
-	late.Wait()
 	mu.Lock()
 	calm = true
 	mu.Unlock()
@@ -206,11 +205,17 @@ func (s *stage) storm(round int) {
 		require.NoError(t, c.Close(ctx), "round %d close %d", round, i)
 		cancel()
 	}
+	late.Wait()
 	for i := 0; len(s.queue()) > 0; i++ {
 		if i > 1000 {
 			require.Empty(t, s.queue(), "round %d: a key stays", round)
 		}
 		time.Sleep(10 * time.Millisecond)
+	}
+	// Without the mutex, which the requests of what is still looked out for take.
+	for _, x := range sessions {
+		require.NoError(t, x.Err())
+		require.NoError(t, x.Close(s.ctx))
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -228,10 +233,6 @@ func (s *stage) storm(round int) {
 		}
 	}
 	t.Logf("round %d: %d wins", round, n)
-	for _, x := range sessions {
-		require.NoError(t, x.Err())
-		require.NoError(t, x.Close(s.ctx))
-	}
 }
 
 // TestStormOfResumes is the same with one session that is abandoned and resumed.
@@ -299,8 +300,8 @@ func TestStormOfResumes(t *testing.T) {
 				defer all.Wait()
 			}
 		}
-		late.Wait()
 		require.NoError(t, session.Close(s.ctx))
+		late.Wait()
 		mu.Lock()
 		if len(bad) > 0 {
 			t.Log(strings.Join(lines, "\n"))

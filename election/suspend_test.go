@@ -74,3 +74,25 @@ func TestFirstCallAfterASuspend(t *testing.T) {
 		})
 	}
 }
+
+// The machine sleeps while the answer that makes a candidate the leader is on its way: no
+// win, neither for the caller nor for the hook.
+//
+// Broken by taking the answer in before the clock is read.
+func TestSuspendWhileTheReplyIsOnItsWay(t *testing.T) {
+	s := newStage(t)
+	clock := &jumping{Clock: lease.Boot()}
+	session := s.session(s.admin, func(cfg *lease.Config) { cfg.Clock = clock })
+	var won atomic.Bool
+	c, g := s.gated("v", on(session), func(cfg *election.Config) {
+		cfg.Hooks.Won = func(election.WonEvent) { won.Store(true) }
+	})
+	g.on(nil, func(_ context.Context, err error) error {
+		clock.by.Store(int64(time.Hour))
+		return err
+	})
+	_, err := c.Campaign(s.ctx)
+	require.ErrorIs(t, err, eldest.ErrSessionLost)
+	require.NoError(t, c.Close(s.ctx))
+	require.False(t, won.Load(), "a win after the end of the session")
+}

@@ -17,6 +17,7 @@ import (
 //
 // Fails when Run waits for etcd, or returns at once with the session alive.
 func TestStopWhileEtcdIsAway(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Shared(t)
 	// A machine that is busy may take most of a TTL over what a silent etcd must not cost.
 	const leave, granted = 400 * time.Millisecond, 10 * time.Second

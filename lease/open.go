@@ -10,7 +10,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/ask"
-	"github.com/eldest-io/eldest/internal/claims"
+	"github.com/eldest-io/eldest/internal/past"
 	"github.com/eldest-io/eldest/internal/serial"
 )
 
@@ -44,7 +44,7 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		claims.Forget(int64(resp.ID))
+		past.Forget(int64(resp.ID))
 		return resp.ID, resp.TTL, nil
 	})
 	if err != nil {
@@ -67,7 +67,7 @@ func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, err
 	if err == nil && id <= 0 {
 		err = fmt.Errorf("%w: the lease ID %d is not positive", eldest.ErrInvalid, id)
 	}
-	if err == nil && claims.Revoked(int64(id)) {
+	if err == nil && past.Revoked(int64(id)) {
 		err = fmt.Errorf("%w: this process has asked etcd to revoke the lease, and the request may still arrive", eldest.ErrSessionLost)
 	}
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/ask"
-	"github.com/eldest-io/eldest/internal/claims"
+	"github.com/eldest-io/eldest/internal/past"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
@@ -101,7 +101,7 @@ func (s *Session) renew(failures int) error {
 	case errors.Is(err, errGone):
 		s.cleanup = false // nothing is left to revoke
 		s.loseLocked(fmt.Errorf("%w: %w", eldest.ErrSessionLost, err))
-		claims.Forget(int64(s.id))
+		past.Forget(int64(s.id))
 		return nil
 	case err != nil:
 		s.overdue(left, err)
@@ -212,11 +212,11 @@ func (s *Session) revoke() error {
 		return err
 	})
 	if err != nil && refused {
-		claims.Refused(int64(s.id))
+		past.Refused(int64(s.id))
 	}
 	switch {
 	case err == nil:
-		claims.Forget(int64(s.id))
+		past.Forget(int64(s.id))
 		return nil
 	case s.revoking.Err() != nil:
 		return nil // given up by Abandon: the lease is to live on

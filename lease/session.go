@@ -9,7 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/claims"
+	"github.com/eldest-io/eldest/internal/loop"
+	"github.com/eldest-io/eldest/internal/past"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/serial"
 )
@@ -60,13 +61,13 @@ type Session struct {
 	ctx context.Context // ends with the session
 	end context.CancelCauseFunc
 
-	mu       sync.Mutex
-	rhythm   rhythm
-	deadline deadline
-	state    State
-	timer    *time.Timer // fires at the deadline, or just before and is set again
-	cleanup  bool        // whether the lease is to be revoked when the session ends
-	claims   *claims.Claims
+	mu         sync.Mutex
+	rhythm     rhythm
+	deadline   deadline
+	state      State
+	timer      *time.Timer // fires at the deadline, or just before and is set again
+	cleanup    bool        // whether the lease is to be revoked when the session ends
+	candidates *loop.Session
 
 	hooks *serial.Queue
 	done  chan struct{} // closed when the renewing goroutine has ended
@@ -84,9 +85,9 @@ func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration, h
 		cfg: cfg, id: id, ctx: ctx, end: end,
 		rhythm: r, deadline: deadlineAfter(sent, r.ttl, r.margin),
 		cleanup: !cfg.Shared,
-		claims:  claims.New(ctx, int64(id)),
 		hooks:   hooks, done: make(chan struct{}),
 	}
+	s.candidates = loop.NewSession(ctx, int64(id), func() { _ = s.Holds(0) })
 	s.revoking, s.noRevoke = context.WithCancel(context.Background())
 	s.mu.Lock()
 	s.timer = time.AfterFunc(s.deadline.left(cfg.Clock.Now()), s.checkDeadline)
@@ -103,8 +104,8 @@ func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration, h
 // ID returns the lease's ID.
 func (s *Session) ID() clientv3.LeaseID { return s.id }
 
-// Claims is for package election: which candidate of the session has which key.
-func (s *Session) Claims() *claims.Claims { return s.claims }
+// Candidates is for package election: those of the session, by their keys.
+func (s *Session) Candidates() *loop.Session { return s.candidates }
 
 // TTL returns the TTL that the server granted last.
 func (s *Session) TTL() time.Duration {
@@ -172,7 +173,7 @@ func (s *Session) Close(ctx context.Context) error {
 		return s.failed("close session", err)
 	}
 	// The context of what removes keys has ended; it is only waited for.
-	if err := s.claims.Wait(ctx); err != nil {
+	if err := s.candidates.Wait(ctx); err != nil {
 		return s.failed("close session", err)
 	}
 	_ = s.hooks.Wait(ctx)
@@ -195,7 +196,7 @@ func (s *Session) Abandon() {
 	s.lose(fmt.Errorf("%w: the session was abandoned", eldest.ErrClosed), false)
 	s.noRevoke()
 	<-s.done
-	_ = s.claims.Wait(context.Background())
+	_ = s.candidates.Wait(context.Background())
 }
 
 // Forfeit ends the session as lost, before its deadline: for an owner whose work takes
@@ -268,10 +269,10 @@ func (s *Session) loseLocked(cause error) {
 	s.state = Lost
 	s.timer.Stop()
 	if s.cleanup {
-		claims.Revoking(int64(s.id)) // before anybody can resume the lease
+		past.Revoking(int64(s.id)) // before anybody can resume the lease
 	}
 	s.end(s.failed("session", cause))
-	s.claims.End()
+	s.candidates.End()
 	if lost := s.cfg.Hooks.Lost; lost != nil {
 		event := LostEvent{Cause: context.Cause(s.ctx)}
 		s.hooks.Do(func() { lost(event) })

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,10 +33,7 @@ func init() {
 }
 
 func TestMain(m *testing.M) {
-	// These tests wait most of the time, and not for a processor. -parallel wins.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
+	etcdtest.Parallel(6)
 	testscript.Main(clean{m}, map[string]func(){"eldest": main})
 }
 

@@ -103,6 +103,7 @@ func (o *round) stand(ctx context.Context, candidate *election.Candidate) outcom
 		return outcome{err: err, final: ctx.Err() == nil && !lost(err)}
 	}
 	o.token = leadership.Token()
+	keeper.Settle()
 	if keeper.Lost() != nil { // while we waited
 		if keeper, err = o.another(keeper); err != nil {
 			return outcome{err: err}

@@ -56,7 +56,10 @@ func dropKill() (done struct{}) {
 	return done
 }
 
-const nobody = 65534 // the number of a user
+const (
+	nobody       = 65534 // the number of a user
+	mostOfForest = 200   // processes of a tree at a time, at most
+)
 
 func tree(join, path string, chains int) {
 	for file := range strings.SplitSeq(join, ",") {
@@ -99,10 +102,13 @@ func chain(fd uintptr, end int64) {
 		syscall.RawSyscall(syscall.SYS_SETSID, 0, 0, 0)                             //nolint:errcheck // there is nobody to tell
 		syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&now)), 1) //nolint:errcheck // there is nobody to tell
 		syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&now)), 0)
-		// Where there is no room for a process it is tried again.
 		pid, _, failed := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 		if failed == 0 && pid != 0 || int64(now.Sec) > end { //nolint:unconvert // 32 bits elsewhere
 			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0) //nolint:errcheck // as above
+		}
+		if failed != 0 { // there is room once others are waited for, by somebody who needs a processor
+			pause := syscall.Timespec{Nsec: 1e6}
+			syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0) //nolint:errcheck // as above
 		}
 	}
 }
@@ -122,18 +128,19 @@ func newForest(t *testing.T, chains int) forest {
 	file, err := os.Create(t.TempDir() + "/chains")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = file.Close() })
-	return forest{t, strings.Join(cgrouptest.Confine(t, 200), ","), file, strconv.Itoa(chains)}
+	return forest{t, strings.Join(cgrouptest.Confine(t, mostOfForest), ","), file, strconv.Itoa(chains)}
 }
 
 func (f forest) program() []string {
 	return []string{"env", asTree + "=1", os.Args[0], f.join, f.file.Name(), f.chains}
 }
 
-// grows waits until the chains are long.
+// grows waits until there were more processes than may be there at a time: some were started when
+// others had ended, and somebody had waited for those.
 func (f forest) grows() {
 	f.t.Helper()
 	begun := f.length()
-	require.Eventually(f.t, func() bool { return f.length() > begun+1000 }, patience, time.Millisecond, "INVALID: nothing forks")
+	require.Eventually(f.t, func() bool { return f.length() > begun+mostOfForest+50 }, patience, time.Millisecond, "INVALID: nothing forks")
 }
 
 func (f forest) length() int64 {
@@ -157,7 +164,7 @@ func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
 	etcd = etcd.with(withoutKill + "=1").changed(cgrouptest.In(t, cgrouptest.NewBarren(t)))
 	f := newForest(t, 1) // one is enough: none can be killed
 	after := filepath.Join(t.TempDir(), "after")
-	r := etcd.run(append([]string{"svc", "--ttl", "10m", "--restart", "always", "--on-loss", logTo(after, "ran"), "--"}, f.program()...)...)
+	r := etcd.run(append([]string{"svc", "--ttl", "10m", "--command-timeout", "1s", "--restart", "always", "--on-loss", logTo(after, "ran"), "--"}, f.program()...)...)
 	require.Contains(t, r.event("notice")["text"], "not guaranteed here: that a program which goes on forking dies")
 	r.event("started")
 	f.grows()

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/claims"
 	"github.com/eldest-io/eldest/internal/clockctx"
+	"github.com/eldest-io/eldest/internal/past"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/lease"
@@ -45,7 +45,7 @@ type Session struct {
 	failed error
 	slots  map[string]*slot
 	// past is what is known of the lease, by all of its sessions.
-	past  *claims.Lease
+	past  *past.Lease
 	tasks map[*task]struct{}
 }
 
@@ -83,7 +83,7 @@ func NewSession(client *clientv3.Client, opts ...SessionOption) (*Session, error
 	if kept != nil {
 		s.id = kept.ID()
 	}
-	s.past = claims.Of(int64(s.id))
+	s.past = past.Of(int64(s.id))
 	if kept == nil {
 		s.past.Done()
 		s.released = true
@@ -238,7 +238,7 @@ func (s *Session) Close() error {
 	ctx, cancel := context.WithTimeout(s.opts.ctx, time.Duration(s.opts.ttl)*time.Second)
 	defer cancel()
 	again, refused := false, true
-	claims.Revoking(int64(s.id)) // until etcd has answered, nobody takes the lease up
+	past.Revoking(int64(s.id)) // until etcd has answered, nobody takes the lease up
 	err := policy(s.client).Until(ctx, func(once context.Context) error {
 		_, err := s.client.Revoke(once, s.id)
 		refused = refused && rpcerr.Definite(err)
@@ -250,9 +250,9 @@ func (s *Session) Close() error {
 	})
 	switch {
 	case err == nil || rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
-		claims.Forget(int64(s.id))
+		past.Forget(int64(s.id))
 	case refused:
-		claims.Refused(int64(s.id))
+		past.Refused(int64(s.id))
 	}
 	return plain(ctx, s.client, err)
 }

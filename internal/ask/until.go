@@ -36,50 +36,77 @@ const Insistent = 3 * time.Second
 // an error that wraps eldest.ErrClosed; the end of ctx one that wraps its cause. All on
 // the caller's goroutine.
 func (p Policy) Until(ctx context.Context, f func(ctx context.Context) error) error {
-	var refused time.Time // since when nothing else has come; zero if something else has
-	for attempt := 0; ; attempt++ {
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case rpcerr.Closed(p.Client):
-			return errClientClosed
-		}
-		once, cancel := context.WithTimeout(ctx, p.Timeout)
-		err := f(once)
-		// Read before cancel, which would explain any cancellation.
-		permanent, closed := rpcerr.Permanent(err), rpcerr.ClientClosed(once, p.Client, err)
-		cancel()
-		var settled final
-		switch {
-		case err == nil:
-			return nil
-		case errors.As(err, &settled):
-			return settled.error
-		case closed:
-			if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-				// The end of the attempt, not of the caller's context, for which
-				// it would be taken.
-				return errClientClosed
-			}
-			return fmt.Errorf("%w: %w", errClientClosed, err)
-		case permanent:
-			return err
-		case !rpcerr.Refused(err):
-			refused = time.Time{}
-		case refused.IsZero():
-			refused = time.Now()
-		case time.Since(refused) > Insistent:
+	for attempts := (Attempts{}); ; {
+		err, again := attempts.Once(ctx, p, f)
+		if !again {
 			return err
 		}
-		pause := p.Backoff(attempt)
-		if p.Failed != nil && ctx.Err() == nil {
-			p.Failed(attempt+1, explained(ctx, p.Client, err), pause)
-		}
-		Reconnect(p.Client)
+		pause := attempts.Pause(p)
+		attempts.Tell(ctx, p, err, pause)
 		if cause := retry.Sleep(ctx, pause); cause != nil {
 			return fmt.Errorf("%w (last answer: %w)", cause, err)
 		}
 	}
+}
+
+// Attempts are those at one question, for callers that make them one by one: Once, and after a
+// failure Pause and Tell. The zero value is ready. It is not safe for concurrent use.
+type Attempts struct {
+	failed  int
+	refused time.Time // since when nothing else has come; zero if something else has
+}
+
+// Once calls f once, as Until does, and returns what Until would return. again says that it
+// would ask again.
+func (a *Attempts) Once(ctx context.Context, p Policy, f func(ctx context.Context) error) (err error, again bool) {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx), false
+	case rpcerr.Closed(p.Client):
+		return errClientClosed, false
+	}
+	once, cancel := context.WithTimeout(ctx, p.Timeout)
+	err = f(once)
+	// Read before cancel, which would explain any cancellation.
+	permanent, closed := rpcerr.Permanent(err), rpcerr.ClientClosed(once, p.Client, err)
+	cancel()
+	var settled final
+	switch {
+	case err == nil:
+		return nil, false
+	case errors.As(err, &settled):
+		return settled.error, false
+	case closed:
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			// The end of the attempt, not of the caller's context, for which
+			// it would be taken.
+			return errClientClosed, false
+		}
+		return fmt.Errorf("%w: %w", errClientClosed, err), false
+	case permanent:
+		return err, false
+	case !rpcerr.Refused(err):
+		a.refused = time.Time{}
+	case a.refused.IsZero():
+		a.refused = time.Now()
+	case time.Since(a.refused) > Insistent:
+		return err, false
+	}
+	return err, true
+}
+
+// Pause returns how long to wait before the next attempt.
+func (a *Attempts) Pause(p Policy) time.Duration {
+	a.failed++
+	return p.Backoff(a.failed - 1)
+}
+
+// Tell says that the last attempt failed and that another one follows after the pause.
+func (a *Attempts) Tell(ctx context.Context, p Policy, err error, pause time.Duration) {
+	if p.Failed != nil && ctx.Err() == nil {
+		p.Failed(a.failed, explained(ctx, p.Client, err), pause)
+	}
+	Reconnect(p.Client)
 }
 
 var errClientClosed = fmt.Errorf("%w: the etcd client", eldest.ErrClosed)

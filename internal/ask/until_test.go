@@ -65,7 +65,7 @@ func TestAskedUntilAnswered(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.Equal(t, []int{0, 1, 2}, attempts)
-		require.Equal(t, 1300*time.Millisecond, time.Since(begun))
+		require.Equal(t, 1300*time.Millisecond, time.Since(begun), "an attempt outlasted its time-out")
 		const pause = 100 * time.Millisecond
 		require.Equal(t, []failure{
 			{1, context.DeadlineExceeded, pause}, {2, rpctypes.ErrLeaderChanged, pause}, {3, errAway, pause},

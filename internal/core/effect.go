@@ -43,7 +43,9 @@ func (c *Candidate) Watches() Watch {
 	}
 	switch c.Phase {
 	case Waiting:
-		w.Elder = c.Position.Elders[0]
+		if c.Want != Queue { // else nobody waits for the news
+			w.Elder = c.Position.Elders[0]
+		}
 		w.Key = c.Token
 	case Proving, Leading, Draining:
 		w.Key = c.Token
@@ -54,19 +56,19 @@ func (c *Candidate) Watches() Watch {
 	return w
 }
 
-// exists reports whether a candidacy goes on: its key exists and was not given up.
-func (c *Candidate) exists() bool { return Waiting <= c.Phase && c.Phase <= Draining }
+// Exists reports whether a candidacy goes on: its key exists and was not given up.
+func (c *Candidate) Exists() bool { return Waiting <= c.Phase && c.Phase <= Draining }
 
 // between derives the effects of a step.
 func between(before, after *Candidate) Effects {
 	var e Effects
-	if before.exists() && (!after.exists() || after.Token != before.Token) {
+	if before.Exists() && (!after.Exists() || after.Token != before.Token) {
 		e.Ended, e.Cause = before.Token, after.Cause
 	}
 	if before.Phase == Leading && after.Phase == Draining {
 		e.Drained, e.Cause = true, after.Cause
 	}
-	if after.exists() && (!before.exists() || after.Token != before.Token) {
+	if after.Exists() && (!before.Exists() || after.Token != before.Token) {
 		e.Registered = after.Token
 	}
 	if after.Phase == Leading && before.Phase != Leading {

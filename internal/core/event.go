@@ -10,7 +10,7 @@ import (
 type Kind uint8
 
 // The events. Each request that was sent is answered by exactly one of Registered, Looked,
-// Surveyed, Deleted, Refused and Unanswered, unless a later request has replaced it (only
+// Surveyed, Deleted, Refused, Undone and Unanswered, unless a later request has replaced it (only
 // reads are ever replaced) or the session has ended.
 const (
 	// Campaign: the user wants the leadership. Event.Want says how.
@@ -22,8 +22,8 @@ const (
 	Requeue
 	// Drain: the user gives the leadership up and keeps the key. Event.Err is the cause.
 	Drain
-	// Registered: the key exists, with Event.Token. Event.Position is where; without
-	// elders and not complete if the key was there before.
+	// Registered: the key exists, with Event.Token. Event.Position is where; without elders
+	// and not complete: it is not known.
 	Registered
 	// Looked: at Event.Position the key had Event.Token; 0: there was none bound to our lease.
 	Looked
@@ -32,8 +32,11 @@ const (
 	Surveyed
 	// Deleted: at Event.Revision the life of the key that was asked for does not exist.
 	Deleted
-	// Refused: etcd refused the request for good, and did nothing. Event.Err says why.
+	// Refused: etcd refused the request for good, and did nothing, unless Event.Err, which says
+	// why, wraps eldest.ErrOutcomeUnknown.
 	Refused
+	// Undone: the request was not carried out, and may be when it is sent again.
+	Undone
 	// Unanswered: it is not known what became of the request.
 	Unanswered
 	// Due: the pause after a failure is over.
@@ -59,7 +62,7 @@ const (
 // String returns the name.
 func (k Kind) String() string {
 	return [kinds]string{
-		"Campaign", "Leave", "Requeue", "Drain", "Registered", "Looked", "Surveyed", "Deleted", "Refused", "Unanswered", "Due",
+		"Campaign", "Leave", "Requeue", "Drain", "Registered", "Looked", "Surveyed", "Deleted", "Refused", "Undone", "Unanswered", "Due",
 		"ElderDeleted", "KeyDeleted", "KeyUnsafe", "KeyAppeared", "WatchEnded", "SessionEnded",
 	}[k]
 }

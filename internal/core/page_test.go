@@ -32,7 +32,7 @@ func TestStatesPage(t *testing.T) {
 // representatives are candidates in a phase in which its rules take different ways.
 func representatives(p core.Phase) (all []core.Candidate) {
 	elder := core.Elder{Key: "older", Token: 1}
-	wants := []core.Want{core.Nothing, core.Lead, core.LeadNow}
+	wants := []core.Want{core.Nothing, core.Queue, core.Lead, core.LeadNow}
 	switch p {
 	case core.Idle, core.Lost:
 		wants = wants[:1]
@@ -46,6 +46,10 @@ func representatives(p core.Phase) (all []core.Candidate) {
 				c := core.Candidate{Phase: p, Want: want, Doomed: doomed, Owed: flag, Unsure: flag}
 				if p >= core.Waiting && p <= core.Leaving {
 					c.Token = 5
+				}
+				if p == core.Waiting && want == core.Queue {
+					c.Position.Complete = true
+					all = append(all, c)
 				}
 				if p == core.Waiting {
 					c.Position.Elders = []core.Elder{elder}

@@ -16,7 +16,8 @@ const (
 	Idle Phase = iota
 	// Entering: a registration is sent until its outcome is known.
 	Entering
-	// Waiting: the key exists, and so did an older one. The nearest older key is watched.
+	// Waiting: the key exists, and so did an older one, which is watched; or a place is all that
+	// is wanted.
 	Waiting
 	// Proving: the nearest older key is deleted. etcd is asked who is older now.
 	Proving
@@ -43,6 +44,8 @@ type Want uint8
 const (
 	// Nothing means: no key.
 	Nothing Want = iota
+	// Queue means: a place in the queue, and not to lead yet.
+	Queue
 	// Lead means: to lead, and to wait for it.
 	Lead
 	// LeadNow means: to lead if no other candidate exists, and not to wait.
@@ -50,7 +53,7 @@ const (
 )
 
 // String returns the name in lower case.
-func (w Want) String() string { return [...]string{"nothing", "lead", "lead now"}[w] }
+func (w Want) String() string { return [...]string{"nothing", "queue", "lead", "lead now"}[w] }
 
 // Elder is the key of an older candidate.
 type Elder struct {

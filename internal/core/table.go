@@ -1,7 +1,7 @@
 package core
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/eldest-io/eldest"
 )
@@ -34,6 +34,7 @@ var Table = [phases][kinds]Rule{
 		Surveyed:     notAsked,
 		Deleted:      notAsked,
 		Refused:      notAsked,
+		Undone:       notAsked,
 		Unanswered:   notAsked,
 		Due:          notAsked,
 		ElderDeleted: notWatched,
@@ -45,7 +46,7 @@ var Table = [phases][kinds]Rule{
 	},
 	Entering: {
 		Campaign:     {"goes on", func(c *Candidate, e Event) { c.Want = e.Want }},
-		Leave:        {"notes that no key is wanted", giveUp},
+		Leave:        {"notes that no key is wanted; if it pauses, looks for one now", abandonEntry},
 		Requeue:      notRegistered,
 		Drain:        notLeading,
 		Registered:   {"holds the key, unless it was given up before: then deletes it and registers again", registered},
@@ -53,6 +54,7 @@ var Table = [phases][kinds]Rule{
 		Surveyed:     notAsked,
 		Deleted:      notAsked,
 		Refused:      {"ends; an earlier attempt may have been carried out: looks for the key", refusedEntry},
+		Undone:       pause,
 		Unanswered:   {"notes that the registration may be carried out late, and pauses", func(c *Candidate, _ Event) { c.Owed, c.Unsure, c.Paused = true, true, true }},
 		Due:          {"registers again, which finds a key that is there; or, if none is wanted any more, looks for it", again},
 		ElderDeleted: notWatched,
@@ -63,7 +65,7 @@ var Table = [phases][kinds]Rule{
 		SessionEnded: lose,
 	},
 	Waiting: {
-		Campaign:     {"goes on", func(c *Candidate, e Event) { c.Want = e.Want }},
+		Campaign:     {"goes on; leads if it was the oldest all the time", func(c *Candidate, e Event) { c.Want = e.Want; c.queued(c.Position) }},
 		Leave:        withdraw,
 		Requeue:      requeue,
 		Drain:        notLeading,
@@ -72,11 +74,12 @@ var Table = [phases][kinds]Rule{
 		Surveyed:     notAsked,
 		Deleted:      notAsked,
 		Refused:      notAsked,
+		Undone:       notAsked,
 		Unanswered:   notAsked,
 		Due:          notAsked,
 		ElderDeleted: {"asks who is older, at that revision: the deletion is no proof, an older one may exist", look},
 		KeyDeleted:   depose,
-		KeyUnsafe:    distrust,
+		KeyUnsafe:    withdraw,
 		KeyAppeared:  notWatched,
 		WatchEnded: {"asks who is older", func(c *Candidate, _ Event) {
 			c.Blind, c.Phase = true, Proving
@@ -93,12 +96,13 @@ var Table = [phases][kinds]Rule{
 		Looked:       {"leads if the key exists and no elder does; waits for the next elder; or was deposed", looked},
 		Surveyed:     {"leads, or requeues if the user says so; or was deposed", surveyed},
 		Deleted:      notAsked,
-		Refused:      {"withdraws", func(c *Candidate, e Event) { giveUp(c, e); c.remove() }},
+		Refused:      withdraw,
+		Undone:       pause,
 		Unanswered:   pause,
 		Due:          {"asks again, at the newest revision", func(c *Candidate, _ Event) { c.ask(Ask{Request: c.Asked.Request, Token: c.Token}) }},
 		ElderDeleted: notWatched,
 		KeyDeleted:   depose,
-		KeyUnsafe:    distrust,
+		KeyUnsafe:    withdraw,
 		KeyAppeared:  notWatched,
 		WatchEnded:   {"watches again after the answer", func(c *Candidate, _ Event) { c.Blind = true }},
 		SessionEnded: lose,
@@ -112,12 +116,13 @@ var Table = [phases][kinds]Rule{
 		Looked:       inspected,
 		Surveyed:     notAsked,
 		Deleted:      notAsked,
-		Refused:      distrust,
+		Refused:      withdraw,
+		Undone:       pause,
 		Unanswered:   pause,
 		Due:          {"asks again", func(c *Candidate, _ Event) { c.Paused = false }},
 		ElderDeleted: notWatched,
 		KeyDeleted:   depose,
-		KeyUnsafe:    distrust,
+		KeyUnsafe:    withdraw,
 		KeyAppeared:  notWatched,
 		WatchEnded:   inspect,
 		SessionEnded: lose,
@@ -131,18 +136,19 @@ var Table = [phases][kinds]Rule{
 		Looked:       inspected,
 		Surveyed:     notAsked,
 		Deleted:      notAsked,
-		Refused:      distrust,
+		Refused:      withdraw,
+		Undone:       pause,
 		Unanswered:   pause,
 		Due:          {"asks again", func(c *Candidate, _ Event) { c.Paused = false }},
 		ElderDeleted: notWatched,
 		KeyDeleted:   depose,
-		KeyUnsafe:    distrust,
+		KeyUnsafe:    withdraw,
 		KeyAppeared:  notWatched,
 		WatchEnded:   inspect,
 		SessionEnded: lose,
 	},
 	Leaving: {
-		Campaign:     {"registers once the key is deleted", func(c *Candidate, e Event) { c.Want = e.Want }},
+		Campaign:     {"registers once the key is deleted; asks at once if it pauses", func(c *Candidate, e Event) { c.Want, c.Paused = e.Want, false }},
 		Leave:        {"does not register again; asks at once if it pauses", func(c *Candidate, e Event) { giveUp(c, e); c.Paused = false }},
 		Requeue:      notRegistered,
 		Drain:        notLeading,
@@ -150,7 +156,8 @@ var Table = [phases][kinds]Rule{
 		Surveyed:     notAsked,
 		Looked:       {"deletes the key if there is one", func(c *Candidate, e Event) { c.Token, c.Unsure, c.Position = e.Token, false, e.Position; c.remove() }},
 		Deleted:      {"registers if that is wanted", func(c *Candidate, e Event) { c.Token, c.Position.Revision = 0, e.Revision; c.remove() }},
-		Refused:      pause, // the key is there still, and would block the queue
+		Refused:      {"does not register again; pauses, for the key would block the queue", refusedRemoval},
+		Undone:       pause,
 		Unanswered:   pause,
 		Due:          {"asks again", func(c *Candidate, _ Event) { c.Paused = false }},
 		ElderDeleted: notWatched,
@@ -162,7 +169,7 @@ var Table = [phases][kinds]Rule{
 	},
 	Lost: {
 		Campaign: over, Leave: over, Requeue: over, Drain: over, Registered: over, Looked: over, Surveyed: over, Deleted: over, Refused: over,
-		Unanswered: over, Due: over, ElderDeleted: over, KeyDeleted: over, KeyUnsafe: over, KeyAppeared: over, WatchEnded: over, SessionEnded: over,
+		Undone: over, Unanswered: over, Due: over, ElderDeleted: over, KeyDeleted: over, KeyUnsafe: over, KeyAppeared: over, WatchEnded: over, SessionEnded: over,
 	},
 }
 
@@ -191,10 +198,6 @@ var (
 		c.Position.Revision = max(e.Revision, e.Position.Revision)
 		c.doom()
 		c.end(Idle, eldest.ErrDeposed)
-	}}
-	distrust = Rule{"deletes the key: deposed", func(c *Candidate, e Event) {
-		c.Want, c.Cause = Nothing, fmt.Errorf("%w: %w", eldest.ErrDeposed, e.Err)
-		c.remove()
 	}}
 	inspect   = Rule{"asks whether its key exists", func(c *Candidate, _ Event) { c.Blind = true; c.ask(Ask{Request: Look, Token: c.Token}) }}
 	inspected = Rule{"goes on; or was deposed", func(c *Candidate, e Event) {
@@ -264,10 +267,15 @@ func registered(c *Candidate, e Event) {
 	}
 }
 
-func refusedEntry(c *Candidate, e Event) {
-	if c.Want != Nothing {
-		giveUp(c, e)
+func abandonEntry(c *Candidate, e Event) {
+	giveUp(c, e)
+	if c.Paused {
+		c.giveUpEntry()
 	}
+}
+
+// giveUpEntry ends a registration that is not wanted any more, and of which there may be a key.
+func (c *Candidate) giveUpEntry() {
 	if c.Unsure {
 		c.find()
 	} else {
@@ -275,9 +283,26 @@ func refusedEntry(c *Candidate, e Event) {
 	}
 }
 
+func refusedRemoval(c *Candidate, e Event) {
+	if c.Want != Nothing {
+		giveUp(c, e)
+	}
+	c.Paused = true
+}
+
+func refusedEntry(c *Candidate, e Event) {
+	if errors.Is(e.Err, eldest.ErrOutcomeUnknown) {
+		c.Owed, c.Unsure = true, true
+	}
+	if c.Want != Nothing {
+		giveUp(c, e)
+	}
+	c.giveUpEntry()
+}
+
 func again(c *Candidate, _ Event) {
 	if c.Want == Nothing {
-		c.find()
+		c.giveUpEntry()
 	} else {
 		enter(c, Event{Want: c.Want})
 	}
@@ -285,7 +310,7 @@ func again(c *Candidate, _ Event) {
 
 func look(c *Candidate, e Event) {
 	c.Phase = Proving
-	c.Position.Elders = c.Position.Elders[1:]
+	c.Position.Elders = c.Position.Elders[min(1, len(c.Position.Elders)):]
 	c.ask(Ask{Request: Look, Token: c.Token, At: e.Revision})
 }
 
@@ -323,7 +348,7 @@ func (c *Candidate) queued(p Position) {
 	case len(p.Elders) > 0 && c.Want == LeadNow:
 		c.Want, c.Cause = Nothing, eldest.ErrNotElected
 		c.remove()
-	case len(p.Elders) > 0:
+	case len(p.Elders) > 0, c.Want == Queue:
 		c.Phase = Waiting
 	case p.Complete && c.Yields && c.Want == Lead:
 		c.Phase = Proving

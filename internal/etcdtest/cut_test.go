@@ -50,6 +50,7 @@ func requireHeld(t *testing.T, c *etcdtest.Cluster, i int) {
 }
 
 func TestCutLeaderAndMend(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
 	lead, err := c.Leader(etcdtest.Context(t))
 	require.NoError(t, err)
@@ -68,6 +69,7 @@ func TestCutLeaderAndMend(t *testing.T) {
 }
 
 func TestCutOneWay(t *testing.T) {
+	t.Parallel()
 	for name, d := range map[string]etcdtest.Direction{"inbound": etcdtest.Inbound, "outbound": etcdtest.Outbound} {
 		t.Run(name, func(t *testing.T) {
 			c := etcdtest.Start(t, etcdtest.Config{Members: 3})
@@ -86,6 +88,7 @@ func TestCutOneWay(t *testing.T) {
 }
 
 func TestCutIsOneMembersOnly(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
 	require.NoError(t, c.MoveLeader(etcdtest.Context(t), 0))
 	require.NoError(t, c.Cut(2))
@@ -97,6 +100,7 @@ func TestCutIsOneMembersOnly(t *testing.T) {
 // the cut. The election timeout is long, so that the follower goes on believing in
 // its leader during the whole test.
 func TestCutHoldsForwardedRenewals(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Election: 2 * time.Second})
 	require.NoError(t, c.MoveLeader(etcdtest.Context(t), 0))
 	cli := c.ClientTo(t, 1)
@@ -117,6 +121,7 @@ func TestCutHoldsForwardedRenewals(t *testing.T) {
 }
 
 func TestCutOutlivesRestart(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
 	require.NoError(t, c.MoveLeader(etcdtest.Context(t), 0))
 	require.NoError(t, c.Cut(1))
@@ -130,6 +135,7 @@ func TestCutOutlivesRestart(t *testing.T) {
 }
 
 func TestMoveLeader(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, steady)
 	for _, to := range []int{0, 1, 2} {
 		require.NoError(t, c.MoveLeader(etcdtest.Context(t), to))
@@ -140,6 +146,7 @@ func TestMoveLeader(t *testing.T) {
 }
 
 func TestCompact(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
 	cli := c.Client(t)
 	for range 3 {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -48,17 +49,26 @@ var Embedded = []goleak.Option{
 	goleak.IgnoreAnyFunction("net/http.(*connReader).backgroundRead"),
 }
 
+// Parallel has so many tests of the package run beside each other, unless -parallel, which is read
+// later, says otherwise: tests with an etcd wait most of the time, and not for a processor. It is
+// for TestMain.
+func Parallel(n int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		fmt.Fprintf(os.Stderr, "etcdtest: %v\n", err)
+		os.Exit(1)
+	}
+}
+
 // Main runs a package's tests, closes the shared cluster, fails if any goroutine is
 // left, and ends the process with the tests' exit code. Use it as TestMain:
 //
 //	func TestMain(m *testing.M) { etcdtest.Main(m) }
 //
-// allow adds goroutines that the package's tests may leave.
+// allow adds goroutines that the package's tests may leave. Eight tests run beside each other,
+// unless -parallel or the package has said otherwise before.
 func Main(m *testing.M, allow ...goleak.Option) {
-	// Tests with an etcd wait most of the time, and not for a processor. -parallel wins.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		fmt.Fprintf(os.Stderr, "etcdtest: %v\n", err)
-		os.Exit(1)
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		Parallel(8)
 	}
 	code := m.Run()
 	shared.Lock()

@@ -13,6 +13,7 @@ import (
 )
 
 func TestKillAndRestartWithData(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, steady)
 	ctx := etcdtest.Context(t)
 	lead, err := c.Leader(ctx)
@@ -39,6 +40,7 @@ func TestKillAndRestartWithData(t *testing.T) {
 }
 
 func TestKillAllAndRestartTogether(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, steady)
 	ctx := etcdtest.Context(t)
 	cli := c.Client(t)
@@ -54,6 +56,7 @@ func TestKillAllAndRestartTogether(t *testing.T) {
 }
 
 func TestStopAndCont(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
 	cli := c.Client(t)
 	m := c.Member(0)
@@ -72,6 +75,7 @@ func TestStopAndCont(t *testing.T) {
 }
 
 func TestStoppedMemberCanBeKilled(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
 	require.NoError(t, c.Member(0).Stop())
 	require.NoError(t, c.Member(0).Kill())
@@ -85,6 +89,7 @@ func TestShortLeasesByDefault(t *testing.T) {
 }
 
 func TestFiveMembers(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 5})
 	resp, err := c.Client(t).MemberList(etcdtest.Context(t))
 	require.NoError(t, err)
@@ -92,6 +97,7 @@ func TestFiveMembers(t *testing.T) {
 }
 
 func TestQuotaRaisesNoSpace(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Quota: 1 << 20})
 	cli := c.Client(t)
 	value := string(make([]byte, 256<<10))

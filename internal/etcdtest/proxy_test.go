@@ -39,6 +39,7 @@ func eventuallyStored(t *testing.T, key, value string) {
 }
 
 func TestProxyDelaysEachDirection(t *testing.T) {
+	t.Parallel()
 	const late = 400 * time.Millisecond // what a busy machine holds up for as long needs no delay
 	for name, delay := range map[string][2]time.Duration{"inbound": {late, 0}, "outbound": {0, late}, "both": {late, late}} {
 		t.Run(name, func(t *testing.T) {
@@ -56,6 +57,7 @@ func TestProxyDelaysEachDirection(t *testing.T) {
 }
 
 func TestProxyDropsRequests(t *testing.T) {
+	t.Parallel()
 	h, cli, key := onHost(t)
 	h.Drop(etcdtest.Inbound)
 	requireTimeout(t, cli, key)
@@ -68,6 +70,7 @@ func TestProxyDropsRequests(t *testing.T) {
 }
 
 func TestProxyDropsReplies(t *testing.T) {
+	t.Parallel()
 	h, cli, key := onHost(t)
 	h.Drop(etcdtest.Outbound)
 	requireTimeout(t, cli, key)
@@ -79,6 +82,7 @@ func TestProxyDropsReplies(t *testing.T) {
 }
 
 func TestProxyHoldsAndDelivers(t *testing.T) {
+	t.Parallel()
 	h, cli, key := onHost(t)
 	h.Hold(etcdtest.Outbound)
 	result := make(chan error, 1)

@@ -16,6 +16,7 @@ import (
 // The new member has the old one's place and the others' data, and it is a voter: with
 // it, and without one of the old ones, there is a majority.
 func TestReplace(t *testing.T) {
+	t.Parallel()
 	cfg := steady
 	cfg.Replaceable = true
 	c := etcdtest.Start(t, cfg)

@@ -2,71 +2,98 @@ package loop
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/core"
-	"github.com/eldest-io/eldest/internal/stream"
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/txn"
 )
 
-// Candidate is one machine of a session, and what it has under way. Made by
-// Session.Candidate.
+// User is who has a candidate: how it is queued, and who is told. The session's mutex guards
+// Entry; the other fields do not change.
+type User struct {
+	KV    clientv3.KV
+	Queue txn.Queue
+	// Entry carries the value of the next registration.
+	Entry  txn.Entry
+	Source *watch.Source
+	// Policy says how to ask etcd for something, which op names.
+	Policy func(op string) ask.Policy
+	// Survey, if not nil, says whether the candidate, which is the oldest one and has the
+	// token, is to requeue instead of leading, or, if wait is positive, is to ask again after
+	// it. It is called without the mutex, and may block until ctx ends.
+	Survey func(ctx context.Context, token eldest.Token) (yield bool, wait time.Duration, revision int64, err error)
+	// Tell receives each step. It is called with the mutex, and must not block.
+	Tell func(Step)
+}
+
+// Step is a change of a candidate.
+type Step struct {
+	Before, After *core.Candidate
+	Effects       core.Effects
+	// Place is the answer that told of the place, if it is that.
+	Place *txn.Place
+}
+
+// Candidate runs the machine of one key of a session. It is there for as long as the key is,
+// or may be. Made by Session.Take. All methods need the session's mutex, unless they say
+// otherwise.
 type Candidate struct {
 	session *Session
-	cfg     CandidateConfig
-	key     string
+	name    Name
+	user    *User
 
-	// The session's mutex guards what follows.
 	state    core.Candidate
-	leading  context.Context //nolint:containedctx // the tenure's, which users are given
-	end      context.CancelCauseFunc
 	asked    int // counts requests: the answer to one that was replaced is dropped
 	cancel   context.CancelFunc
-	failures int
+	attempts *ask.Attempts // at the request under way or paused
+	delay    time.Duration // before the next attempt, after one that failed
+	refusals int           // how often a removal was refused
+	refusal  error         // the last one
 	pause    *time.Timer
 	own      watched
 	elder    watched
-	changed  chan struct{} // closed at the next change; nil while nobody asks
+	changed  chan struct{} // closed at the next step; nil while nobody asks
 }
 
-// late is the token of a watch of the candidate's key although there is none.
-const late eldest.Token = -1
+// State is the machine's.
+func (c *Candidate) State() *core.Candidate { return &c.state }
 
-// watched is a key that is watched in one life; a zero token: none.
-type watched struct {
-	token eldest.Token
-	watch *stream.Watch
-}
+// Of reports whether the candidate is this user's.
+func (c *Candidate) Of(u *User) bool { return c != nil && c.user == u }
 
-// do gives the machine an event. It does not block.
-func (c *Candidate) do(e core.Event) {
-	c.session.mu.Lock()
-	defer c.session.mu.Unlock()
-	c.step(e)
-}
+// Busy reports whether its user wants a key or has one: nobody else can have it.
+func (c *Candidate) Busy() bool { return c.state.Want != core.Nothing || c.state.Exists() }
 
-// step takes an event in and starts what is to be done, in the order that core.Effects
-// asks for. The caller holds the session's mutex.
-func (c *Candidate) step(e core.Event) {
-	next, effects := core.Step(c.state, e)
+// Do gives the machine an event. It does not block.
+func (c *Candidate) Do(e core.Event) { c.take(e, nil) }
+
+// take takes an event in and starts what is to be done, in the order that core.Effects asks
+// for. An answer that told of a place comes with it.
+func (c *Candidate) take(e core.Event, place *txn.Place) {
+	if c.session.ended {
+		return
+	}
+	e = c.allowed(e)
+	before := c.state
+	next, effects := core.Step(before, e)
 	c.state = next
-	if (effects.Ended > 0 || effects.Drained) && c.end != nil {
-		c.end(effects.Cause)
-		c.leading, c.end = nil, nil
-	}
-	if effects.Won > 0 {
-		c.leading, c.end = context.WithCancelCause(c.session.ctx)
-	}
+	c.remember(&before, e, effects)
+	c.user.Tell(Step{Before: &before, After: &next, Effects: effects, Place: place})
 	if next.Asked.Request == core.None || effects.Send.Request != core.None {
 		c.forget()
 	}
-	switch {
+	switch again := before.Paused && effects.Send.Request == before.Asked.Request; {
 	case effects.Pause:
 		c.rest()
 	case effects.Send.Request != core.None:
+		if !again {
+			c.attempts = new(ask.Attempts)
+		}
 		c.send(effects.Send)
 	}
 	c.watch(next.Watches())
@@ -74,19 +101,61 @@ func (c *Candidate) step(e core.Event) {
 		close(c.changed)
 		c.changed = nil
 	}
+	if next.Phase == core.Idle && !next.Owed && c.session.candidates[c.name] == c {
+		delete(c.session.candidates, c.name)
+	}
+}
+
+// allowed changes events about a key that is not this candidate's to hold: one that another
+// candidate of the lease holds, or that is doomed.
+func (c *Candidate) allowed(e core.Event) core.Event {
+	lease := c.session.past
+	switch e.Kind {
+	case core.Registered:
+		if lease.Held(e.Token, c) {
+			return core.Event{Kind: core.Refused, Err: errHeld}
+		}
+		if lease.Doomed(e.Token) {
+			c.state.Doomed = max(c.state.Doomed, e.Token)
+		}
+	case core.Looked:
+		if e.Token > 0 && e.Token != c.state.Token && lease.Held(e.Token, c) {
+			e.Token = 0
+		}
+	}
+	return e
+}
+
+// remember has the lease remember what outlives this candidate and its session.
+func (c *Candidate) remember(before *core.Candidate, e core.Event, effects core.Effects) {
+	lease, after := c.session.past, &c.state
+	if effects.Ended > 0 {
+		lease.Release(effects.Ended)
+	}
+	if effects.Registered > 0 {
+		lease.Hold(effects.Registered, c)
+	}
+	if after.Doomed > before.Doomed {
+		lease.Doom(after.Doomed)
+	}
+	if gone := before.Token; gone > 0 && after.Token != gone && e.Kind != core.SessionEnded {
+		lease.Spare(gone)
+	}
+	if after.Owed && !before.Owed {
+		lease.Owe(c.name.Key)
+	}
 }
 
 // rest has Due come after a pause.
 func (c *Candidate) rest() {
 	serial := c.asked
-	c.pause = time.AfterFunc(c.session.cfg.Backoff(c.failures), func() {
+	c.pause = time.AfterFunc(c.delay, func() {
 		c.session.mu.Lock()
 		defer c.session.mu.Unlock()
 		if c.asked == serial {
-			c.step(core.Event{Kind: core.Due})
+			c.Do(core.Event{Kind: core.Due})
 		}
 	})
-	c.failures++
 }
 
 // forget drops the answer of a read that is under way, and a pause.
@@ -102,106 +171,12 @@ func (c *Candidate) forget() {
 	}
 }
 
-// send starts a request. Its outcome comes as one event.
-func (c *Candidate) send(a core.Ask) {
-	serial := c.asked
-	ctx, cancel := context.WithTimeout(c.session.sending, c.session.cfg.Timeout)
-	c.cancel = cancel
-	position := c.state.Position
-	c.session.requests.Go(func() {
-		defer cancel()
-		e := c.request(ctx, a, position)
-		c.session.mu.Lock()
-		defer c.session.mu.Unlock()
-		if c.asked != serial {
-			return
-		}
-		c.cancel = nil
-		if e.Kind != core.Unanswered && e.Kind != core.Refused {
-			c.failures = 0
-		}
-		c.step(e)
-	})
-}
-
-// watch watches what the machine wants to be watched, and nothing else.
-func (c *Candidate) watch(w core.Watch) {
-	if w.Late {
-		w.Key = late
-	}
-	if c.own.token != w.Key {
-		c.own.stop()
-		if w.Key != 0 {
-			c.own = c.watchLife(c.key, w.Key, w.From, c.ownChanged)
-		}
-	}
-	if c.elder.token != w.Elder.Token {
-		c.elder.stop()
-		if w.Elder.Token > 0 {
-			c.elder = c.watchLife(w.Elder.Key, w.Elder.Token, w.From, c.elderChanged)
-		}
-	}
-}
-
-func (w *watched) stop() {
-	if w.watch != nil {
-		w.watch.Stop()
-	}
-	*w = watched{}
-}
-
-// watchLife watches a key from a revision at which it was in the life with the token.
-func (c *Candidate) watchLife(key string, token eldest.Token, from int64, changed func(token eldest.Token, change stream.Change)) watched {
-	return watched{token, c.session.stream.Watch(key, from, func(change stream.Change) {
-		c.session.mu.Lock()
-		defer c.session.mu.Unlock()
-		changed(token, change)
-	})}
-}
-
-func (c *Candidate) ownChanged(token eldest.Token, change stream.Change) {
-	switch {
-	case c.own.token != token: // not watched any more
-	case change.Err != nil:
-		c.blind()
-	case token == late:
-		if change.Put != nil && change.Put.Lease == c.session.id {
-			c.step(core.Event{Kind: core.KeyAppeared, Token: eldest.Token(change.Put.CreateRevision)})
-		}
-	case deleted(change.Put, token):
-		c.step(core.Event{Kind: core.KeyDeleted, Revision: change.Revision})
-	case change.Put.Lease != c.session.id:
-		c.step(core.Event{Kind: core.KeyUnsafe, Err: fmt.Errorf("the key is bound to lease %x", change.Put.Lease)})
-	}
-}
-
-func (c *Candidate) elderChanged(token eldest.Token, change stream.Change) {
-	switch {
-	case c.elder.token != token:
-	case change.Err != nil:
-		c.blind()
-	case deleted(change.Put, token):
-		c.step(core.Event{Kind: core.ElderDeleted, Revision: change.Revision})
-	}
-}
-
-// deleted reports whether a change ends the life with a token.
-func deleted(put *mvccpb.KeyValue, token eldest.Token) bool {
-	return put == nil || put.CreateRevision != int64(token)
-}
-
-// blind notes that the watches have ended: they share one stream.
-func (c *Candidate) blind() {
-	c.own.stop()
-	c.elder.stop()
-	c.step(core.Event{Kind: core.WatchEnded})
-}
-
-// await blocks until cond holds for the machine, or ctx ends; then it returns its cause.
-func (c *Candidate) await(ctx context.Context, cond func(*core.Candidate) bool) error {
+// Await blocks until cond holds for the machine, or ctx ends; then it returns its cause. It
+// is called without the mutex, and calls cond with it.
+func (c *Candidate) Await(ctx context.Context, cond func() bool) error {
 	for {
 		c.session.mu.Lock()
-		if cond(&c.state) {
+		if cond() {
 			c.session.mu.Unlock()
 			return nil
 		}
@@ -218,28 +193,30 @@ func (c *Candidate) await(ctx context.Context, cond func(*core.Candidate) bool) 
 	}
 }
 
-// Campaign blocks until the candidate leads, and returns the tenure's context; or until ctx
-// or the candidacy ends.
-func (c *Candidate) Campaign(ctx context.Context) (context.Context, error) {
-	c.do(core.Event{Kind: core.Campaign, Want: core.Lead})
-	err := c.await(ctx, func(s *core.Candidate) bool {
-		return s.Phase == core.Leading || s.Phase == core.Lost || s.Phase == core.Idle && s.Want == core.Nothing
-	})
-	c.session.mu.Lock()
-	defer c.session.mu.Unlock()
-	switch {
-	case err != nil:
-		c.step(core.Event{Kind: core.Leave, Err: err})
-		return nil, err
-	case c.state.Phase != core.Leading:
-		return nil, c.state.Cause
+// Leave has the key deleted, as core.Leave does, if the candidate is this user's. The returned
+// function blocks until no key up to the present one is there or being deleted, or the session
+// has ended; then it returns nil. It also ends when etcd refuses to delete the key from now on,
+// with that, and when ctx ends, with its cause: the key is then deleted in the background. It is
+// called without the mutex.
+func (c *Candidate) Leave(user *User, cause error) (wait func(ctx context.Context) error) {
+	token, refusals := c.state.Token, c.refusals
+	if c.user == user {
+		c.Do(core.Event{Kind: core.Leave, Err: cause})
 	}
-	return c.leading, nil
-}
-
-// Leave gives up the candidacy or the tenure, and blocks until the key is deleted, the
-// session has ended, or ctx has.
-func (c *Candidate) Leave(ctx context.Context, cause error) error {
-	c.do(core.Event{Kind: core.Leave, Err: cause})
-	return c.await(ctx, func(s *core.Candidate) bool { return s.Phase == core.Idle || s.Phase == core.Lost })
+	return func(ctx context.Context) error {
+		var refusal error
+		err := c.Await(ctx, func() bool {
+			if c.state.Phase == core.Leaving && (token == 0 || c.state.Token <= token) || c.state.Phase == core.Entering && c.state.Want == core.Nothing {
+				if c.refusals > refusals {
+					refusal = c.refusal
+				}
+				return refusal != nil
+			}
+			return true
+		})
+		if err == nil {
+			err = refusal
+		}
+		return err
+	}
 }

@@ -1,87 +1,232 @@
 package loop
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/txn"
 )
 
-// request sends one request and returns its outcome.
-func (c *Candidate) request(ctx context.Context, a core.Ask, at core.Position) core.Event {
-	e, err := c.carryOut(ctx, a, at)
-	switch {
-	case err == nil:
-		return e
-	case errors.Is(err, eldest.ErrNotElected), errors.Is(err, eldest.ErrForeignKey), errors.Is(err, eldest.ErrDeposed), errors.Is(err, eldest.ErrInvalid),
-		rpcerr.Is(err, rpctypes.ErrLeaseNotFound), rpcerr.Refused(err):
-		return core.Event{Kind: core.Refused, Err: err}
-	}
-	return core.Event{Kind: core.Unanswered, Err: err}
+var errHeld = fmt.Errorf("%w: another candidate of the session has this key", eldest.ErrCampaigning)
+
+// names are what requests are called in events and errors.
+var names = map[core.Request]string{
+	core.Register: "register", core.RegisterAlone: "register", core.Look: "find predecessor", core.Survey: "read queue", core.Delete: "remove key",
 }
 
-func (c *Candidate) carryOut(ctx context.Context, a core.Ask, at core.Position) (core.Event, error) {
-	kv, queue, entry := c.cfg.KV, c.cfg.Queue, c.cfg.Entry
-	switch a.Request {
-	case core.Register, core.RegisterAlone:
-		enter := queue.Enter
-		if a.Request == core.RegisterAlone {
-			enter = queue.EnterAlone
-		}
-		p, err := enter(ctx, kv, entry)
-		return core.Event{Kind: core.Registered, Token: p.Token, Position: position(p)}, err
-	case core.Look:
-		if a.Token == 0 {
-			return c.find(ctx)
-		}
-		known := txn.Place{Token: a.Token, Complete: at.Complete}
-		for _, e := range at.Elders {
-			known.Ahead = append(known.Ahead, eldest.Candidate{Key: e.Key, Token: e.Token})
-		}
-		p, err := queue.Ahead(ctx, kv, entry, known, a.At)
-		if a.At > 0 && txn.Repeatable(err) {
-			p, err = queue.Ahead(ctx, kv, entry, known, 0)
-		}
-		if errors.Is(err, eldest.ErrDeposed) {
-			return c.find(ctx) // in which life it is, if in any, and at which revision
-		}
-		return core.Event{Kind: core.Looked, Token: p.Token, Position: position(p)}, err
-	case core.Delete:
-		resp, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(c.key), "=", int64(a.Token))).Then(clientv3.OpDelete(c.key)).Commit()
-		if err != nil {
-			return core.Event{}, err
-		}
-		return core.Event{Kind: core.Deleted, Revision: resp.Header.Revision}, nil
-	default:
-		panic("no request: " + a.Request.String())
+// request is one request and what it is sent with.
+type request struct {
+	*User
+	core.Ask
+	entry    txn.Entry
+	position core.Position
+	place    *txn.Place    // the answer, where it has one
+	wait     time.Duration // before it is asked again, though it was answered
+}
+
+// send starts a request. Its outcome comes as one event.
+func (c *Candidate) send(a core.Ask) {
+	serial := c.asked
+	r := request{User: c.user, Ask: a, entry: c.user.Entry, position: c.state.Position}
+	policy, attempts := r.Policy(names[a.Request]), c.attempts
+	ctx, cancel := context.WithCancel(c.session.sending)
+	c.cancel = cancel
+	entered := func() {}
+	if a.Request == core.Register || a.Request == core.RegisterAlone {
+		c.session.past.Enter()
+		entered = c.session.past.Entered
 	}
+	c.session.run(func() {
+		defer entered()
+		defer cancel()
+		var e core.Event
+		err, again := attempts.Once(ctx, policy, func(once context.Context) (err error) {
+			e, err = r.carryOut(once)
+			return err
+		})
+		if err != nil {
+			e = failed(a, err, again)
+		}
+		pause := r.wait
+		if err != nil {
+			pause = attempts.Pause(policy)
+		}
+		if c.answered(ctx, serial, answer{e, r.place, err, pause}) && err != nil {
+			attempts.Tell(ctx, policy, err, pause)
+		}
+	})
+}
+
+// answer is what came of a request.
+type answer struct {
+	core.Event
+	place *txn.Place
+	err   error
+	pause time.Duration // before the next attempt, if there is one
+}
+
+// answered takes an answer in, unless nobody waits for it any more, and reports whether
+// another attempt follows after the pause.
+func (c *Candidate) answered(ctx context.Context, serial int, a answer) (again bool) {
+	c.session.look() // no win after a sleep that the lease has not outlived (G3)
+	c.session.mu.Lock()
+	defer c.session.mu.Unlock()
+	if c.asked != serial || ctx.Err() != nil && a.err != nil {
+		return false
+	}
+	c.cancel, c.delay = nil, a.pause
+	if c.state.Phase == core.Leaving && a.Kind == core.Refused {
+		c.refusal = a.err
+		c.refusals++
+	}
+	c.take(a.Event, a.place)
+	return c.state.Paused
+}
+
+// failed is the event of a request without an answer, or with a refusal.
+func failed(a core.Ask, err error, again bool) core.Event {
+	switch {
+	case again && errors.Is(err, eldest.ErrOutcomeUnknown):
+		return core.Event{Kind: core.Unanswered}
+	case again:
+		return core.Event{Kind: core.Undone}
+	case errors.Is(err, eldest.ErrDeposed) && a.Request != core.Register && a.Request != core.RegisterAlone:
+		return core.Event{Kind: core.Looked} // with no token: there is no such key
+	}
+	return core.Event{Kind: core.Refused, Err: err}
+}
+
+func (r *request) carryOut(ctx context.Context) (core.Event, error) {
+	switch r.Request {
+	case core.Register, core.RegisterAlone:
+		return r.register(ctx)
+	case core.Look:
+		if r.Token == 0 {
+			return r.find(ctx)
+		}
+		return r.look(ctx)
+	case core.Survey:
+		yield, wait, revision, err := r.Survey(ctx, r.Token)
+		if r.wait = wait; wait > 0 && err == nil {
+			return core.Event{Kind: core.Undone}, nil
+		}
+		return core.Event{Kind: core.Surveyed, Token: r.Token, Yield: yield, Position: core.Position{Revision: revision, Complete: true}}, settled(err)
+	case core.Delete:
+		return core.Event{Kind: core.Deleted}, txn.Leave(ctx, r.KV, r.entry.Key(), r.Token)
+	case core.None:
+	}
+	panic("no request: " + r.Request.String())
+}
+
+// register enters the queue. A key that is there from an earlier attempt gets the value, and
+// is asked who is older.
+func (r *request) register(ctx context.Context) (core.Event, error) {
+	var p txn.Place
+	err := eldest.ErrForeignKey
+	if r.Request == core.RegisterAlone {
+		p, err = r.Queue.EnterAlone(ctx, r.KV, r.entry)
+	}
+	if errors.Is(err, eldest.ErrForeignKey) { // it has to stand for a moment to find out
+		p, err = r.Queue.Enter(ctx, r.KV, r.entry)
+	}
+	switch {
+	case rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
+		return core.Event{}, ask.Final(fmt.Errorf("%w: %w", eldest.ErrSessionLost, err))
+	case errors.Is(err, eldest.ErrNotElected):
+		return core.Event{}, ask.Final(err)
+	case err != nil:
+		return core.Event{}, settled(err)
+	}
+	if p.Adopted {
+		if p, err = r.adopt(ctx, p); err != nil {
+			return core.Event{}, fmt.Errorf("%w, for the key is there: %w", eldest.ErrOutcomeUnknown, err)
+		}
+	}
+	r.place = &p
+	return core.Event{Kind: core.Registered, Token: p.Token, Position: position(p)}, nil
+}
+
+// adopt makes a key that was there already the candidate's, with its value, and returns its
+// place.
+func (r *request) adopt(ctx context.Context, p txn.Place) (txn.Place, error) {
+	if !bytes.Equal(p.Value, r.entry.Value) {
+		if _, err := txn.Proclaim(ctx, r.KV, r.entry, p.Token); err != nil {
+			return p, err
+		}
+	}
+	at, err := r.Queue.Ahead(ctx, r.KV, r.entry, txn.Place{Token: p.Token}, 0)
+	at.Adopted = true
+	return at, err
+}
+
+// behind is how often a member that has not reached a revision yet is taken for a
+// follower that is a moment behind, and the next one asked.
+const behind = 2
+
+// look finds who is older. The revision At is asked for as long as a member can answer for
+// it; where none can, the newest state does as well, for the queue ahead only ever gets
+// shorter. It is asked of a quorum, which takes longer than a second question to one member.
+func (r *request) look(ctx context.Context) (core.Event, error) {
+	known := txn.Place{Token: r.Token, Complete: r.position.Complete}
+	for _, e := range r.position.Elders {
+		known.Ahead = append(known.Ahead, eldest.Candidate{Key: e.Key, Token: e.Token})
+	}
+	p, err := r.Queue.Ahead(ctx, r.KV, r.entry, known, r.At)
+	for future := 1; r.At > 0 && txn.Repeatable(err); future++ {
+		if future > behind || !rpcerr.Future(err) {
+			r.At = 0
+		}
+		p, err = r.Queue.Ahead(ctx, r.KV, r.entry, known, r.At)
+	}
+	if err != nil {
+		return core.Event{}, settled(err)
+	}
+	r.place = &p
+	return core.Event{Kind: core.Looked, Token: r.Token, Position: position(p)}, nil
 }
 
 // find reads the candidate's key, whatever its life.
-func (c *Candidate) find(ctx context.Context) (core.Event, error) {
-	resp, err := c.cfg.KV.Get(ctx, c.key)
+func (r *request) find(ctx context.Context) (core.Event, error) {
+	resp, err := r.KV.Get(ctx, r.entry.Key())
 	if err != nil {
 		return core.Event{}, err
 	}
 	e := core.Event{Kind: core.Looked, Position: core.Position{Revision: resp.Header.Revision}}
 	for _, kv := range resp.Kvs {
-		if kv.Lease == c.cfg.Entry.Lease {
+		if kv.Lease == r.entry.Lease {
 			e.Token = eldest.Token(kv.CreateRevision)
 		}
 	}
 	return e, nil
 }
 
+// settled marks errors of which asking again would not change anything.
+func settled(err error) error {
+	if errors.Is(err, eldest.ErrDeposed) || errors.Is(err, eldest.ErrInvalid) {
+		return ask.Final(err)
+	}
+	return err
+}
+
+// position is what the machine knows of a place. Where others are older still, who they are
+// is asked anew after the nearest one, so the rest need not be kept by all who wait in a long
+// queue.
 func position(p txn.Place) core.Position {
 	at := core.Position{Revision: p.Revision, Complete: p.Complete}
 	for _, e := range p.Ahead {
 		at.Elders = append(at.Elders, core.Elder{Key: e.Key, Token: e.Token})
+		if !p.Complete {
+			break
+		}
 	}
 	return at
 }

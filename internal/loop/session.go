@@ -2,73 +2,127 @@ package loop
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 	"sync"
-	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/past"
 	"github.com/eldest-io/eldest/internal/retry"
-	"github.com/eldest-io/eldest/internal/stream"
-	"github.com/eldest-io/eldest/txn"
 )
 
-// Config is what a session needs.
-type Config struct {
-	// Timeout bounds each request.
-	Timeout time.Duration
-	// Backoff gives the pauses after failures.
-	Backoff retry.Backoff
-}
-
-// CandidateConfig says where a candidate is queued.
-type CandidateConfig struct {
-	KV    clientv3.KV
-	Queue txn.Queue
-	Entry txn.Entry
-}
-
-// Session is one lease and its candidates.
+// Session is the candidates of one session of a lease. Made by NewSession.
 type Session struct {
-	cfg    Config
-	id     int64
-	stream *stream.Stream
+	lease int64
+	past  *past.Lease
+	look  func() // reads the clock, and ends the session if it is over
 	// ctx ends with the session, sending when nothing may be sent any more.
-	ctx      context.Context //nolint:containedctx // the session's life
-	end      context.CancelCauseFunc
-	sending  context.Context //nolint:containedctx // as above
-	stop     context.CancelFunc
-	requests sync.WaitGroup
+	ctx     context.Context //nolint:containedctx // the session's life
+	sending context.Context //nolint:containedctx // as above
+	stop    context.CancelFunc
+	done    chan struct{} // closed after End, when nothing is under way any more
 
+	// mu guards what follows, and all that the candidates and their users have. It is taken
+	// after the mutex of lease.Session, and before those of what hooks wait in.
 	mu         sync.Mutex
-	candidates map[*Candidate]struct{}
+	candidates map[Name]*Candidate
+	running    int // requests and watches
+	ended      bool
 }
 
-// NewSession makes a session of a lease.
-func NewSession(cfg Config, lease int64, s *stream.Stream) *Session {
-	l := &Session{cfg: cfg, id: lease, stream: s, candidates: make(map[*Candidate]struct{})}
-	l.ctx, l.end = context.WithCancelCause(context.Background())
-	l.sending, l.stop = context.WithCancel(context.Background())
-	return l
+// Name is a key as one client sees it: through a namespace one name is another key of etcd.
+// Client must be comparable.
+type Name struct {
+	Client any
+	Key    string
 }
 
-// Candidate makes a candidate of the session. It sends nothing.
-func (s *Session) Candidate(cfg CandidateConfig) *Candidate {
-	c := &Candidate{session: s, cfg: cfg, key: cfg.Entry.Key()}
+// Comparable returns a client as Name takes it. One whose type cannot be compared is like
+// all others of that kind: nil.
+func Comparable(client any) any {
+	if !reflect.ValueOf(client).Comparable() {
+		return nil
+	}
+	return client
+}
+
+// NewSession makes the candidates of a session, whose context ends with it; End must be
+// called then. look reads the clock and ends a session that is over; it is called without
+// the mutex, and before each answer of etcd is taken in, for that may be a win.
+func NewSession(ctx context.Context, lease int64, look func()) *Session {
+	s := &Session{lease: lease, past: past.Of(lease), look: look, ctx: ctx, candidates: make(map[Name]*Candidate), done: make(chan struct{})}
+	s.sending, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// Lock takes the session's mutex. Nothing that blocks may be done before Unlock.
+func (s *Session) Lock() { s.mu.Lock() }
+
+// Unlock gives it back.
+func (s *Session) Unlock() { s.mu.Unlock() }
+
+// Take makes a user the one whose candidate has a name. It sends nothing. Errors:
+// eldest.ErrCampaigning while another user's has it; the session's cause once it has ended.
+// The caller holds the mutex.
+func (s *Session) Take(name Name, user *User) (*Candidate, error) {
+	if s.ctx.Err() != nil {
+		return nil, context.Cause(s.ctx)
+	}
+	c := s.candidates[name]
+	switch {
+	case c == nil:
+		c = &Candidate{session: s, name: name}
+		if s.past.Owed(name.Key) {
+			c.state = core.Candidate{Owed: true}.Resumed()
+		}
+		s.candidates[name] = c
+	case c.user != user && c.Busy():
+		return nil, fmt.Errorf("%w: the session already has a candidate there", eldest.ErrCampaigning)
+	}
+	c.user, c.state.Yields = user, user.Survey != nil
+	return c, nil
+}
+
+// End notes the end of the session, once. It is called when the session's context has ended.
+// Nothing is sent afterwards: the keys are left to the next session of the lease, or go with
+// it. It does not block.
+func (s *Session) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.candidates[c] = struct{}{}
-	return c
+	if s.ended {
+		return
+	}
+	s.stop()
+	for _, c := range s.candidates {
+		c.Do(core.Event{Kind: core.SessionEnded, Err: context.Cause(s.ctx)})
+	}
+	s.ended = true
+	s.past.Done()
+	s.settle()
 }
 
-// End ends the session, and blocks until nothing is under way.
-func (s *Session) End(cause error) {
-	s.mu.Lock()
-	s.end(cause)
-	for c := range s.candidates {
-		c.step(core.Event{Kind: core.SessionEnded, Err: cause})
+// run runs f on a goroutine that Wait waits for. The caller holds the mutex.
+func (s *Session) run(f func()) {
+	s.running++
+	go func() {
+		f()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.running--
+		s.settle()
+	}()
+}
+
+// settle notes whether nothing is under way any more. The caller holds the mutex.
+func (s *Session) settle() {
+	if s.ended && s.running == 0 {
+		close(s.done)
 	}
-	s.mu.Unlock()
-	s.stop()
-	s.requests.Wait()
+}
+
+// Wait blocks until nothing is under way any more, after End, or ctx ends: then it returns
+// the context's cause.
+func (s *Session) Wait(ctx context.Context) error {
+	return retry.Wait(ctx, s.done)
 }

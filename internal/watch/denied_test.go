@@ -127,6 +127,7 @@ func TestRefusedOnTheWay(t *testing.T) {
 //
 // Broken by believing the member.
 func TestMemberThatLagsInPermissions(t *testing.T) {
+	t.Parallel()
 	// It goes on as the follower of a leader for an election timeout at least.
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Election: 2 * time.Second})
 	ctx := etcdtest.Context(t)

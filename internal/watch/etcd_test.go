@@ -86,6 +86,7 @@ func TestFollowUnderWrites(t *testing.T) {
 
 // TestMemberRestartOnEtcd: nothing that was written is missed.
 func TestMemberRestartOnEtcd(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
 	cli := c.Client(t)
 	target := prefix(t)
@@ -106,6 +107,7 @@ func TestMemberRestartOnEtcd(t *testing.T) {
 // everything, without a word. The recheck finds out through another member, and
 // the watch goes on there.
 func TestRegression9BlackHoledStream(t *testing.T) {
+	t.Parallel()
 	// It elects with patience: a busy machine's elections would refuse the writes, and move
 	// the watch.
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 100 * time.Millisecond})
@@ -161,6 +163,7 @@ func TestRegression9BlackHoledStream(t *testing.T) {
 // TestMemberWithoutLeader: a member that was cut off from the others says so, and
 // the watch moves on.
 func TestMemberWithoutLeader(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3})
 	writer := c.Client(t)
 	s := wary(c.Client(t))

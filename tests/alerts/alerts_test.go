@@ -54,6 +54,7 @@ var underneath = map[string][]struct {
 
 // The whole of it; see the package comment for the stories.
 func TestAgainstARealServer(t *testing.T) {
+	t.Parallel()
 	tool(t, "prometheus")
 	etcd, dark := etcdtest.Start(t, etcdtest.Config{}), etcdtest.Start(t, etcdtest.Config{})
 	_, err := etcd.Client(t).Put(t.Context(), "foreign/no-candidate", "x")

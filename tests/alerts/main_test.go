@@ -103,7 +103,7 @@ var eldest = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(dir, "eldest")
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, ".")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-w", "-o", path, ".")
 	build.Dir = "../../cmd/eldest"
 	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {

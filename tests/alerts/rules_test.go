@@ -26,6 +26,7 @@ func alertsOf(t *testing.T, file, pattern string) map[string]int {
 // promtool has the rules tell their stories, minute by minute: when each alert fires and
 // when it does not. Both are there for each.
 func TestRulesWithPromtool(t *testing.T) {
+	t.Parallel()
 	promtool := tool(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
 		cmd := exec.Command(promtool, args...)
@@ -47,6 +48,7 @@ func TestRulesWithPromtool(t *testing.T) {
 // Rules that are changed turn promtool red, each: the stories do judge. Two changes of one
 // rule are in two rounds.
 func TestPromtoolFindsChangedRules(t *testing.T) {
+	t.Parallel()
 	promtool := tool(t, "promtool")
 	rules, err := os.ReadFile(filepath.Join(docs, "alerts.yaml"))
 	require.NoError(t, err)

@@ -195,7 +195,7 @@ func TestRegression48_BalancerRefusesForEver(t *testing.T) {
 			}
 			leader, late := join(t, cli, name, rechecked), join(t, cli, name)
 			waiter := join(t, cli, name, rechecked, func(_ *lease.Config, e *election.Config) {
-				e.Timeout = 200 * time.Millisecond // that it asks for less long does not matter
+				e.Timeout = time.Second // that it asks for less long does not matter
 			})
 			tenure := leader.lead(t)
 			result := waiter.queue(t)

@@ -261,7 +261,7 @@ func goroutines(t testing.TB, election string) (ours, clients int) {
 // leasesOf counts the leases with a TTL, by which a test tells its own from others.
 func leasesOf(t testing.TB, c *etcdtest.Cluster, ttl time.Duration) int {
 	t.Helper()
-	cli := c.Client(t)
+	cli := reader(t, c)
 	all, err := cli.Leases(etcdtest.Context(t))
 	require.NoError(t, err)
 	n := 0

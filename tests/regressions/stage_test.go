@@ -3,6 +3,7 @@ package regressions
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -157,10 +158,26 @@ func fails(t testing.TB, result <-chan outcome) outcome {
 	return o
 }
 
+// readers are the clients of reader, by test and cluster.
+var readers sync.Map
+
+// reader is a client for what a test asks again and again, made once.
+func reader(t testing.TB, c *etcdtest.Cluster) *clientv3.Client {
+	t.Helper()
+	key := [...]any{t, c}
+	cli, ok := readers.Load(key)
+	if !ok {
+		cli = c.Client(t)
+		readers.Store(key, cli)
+		t.Cleanup(func() { readers.Delete(key) })
+	}
+	return cli.(*clientv3.Client)
+}
+
 // queueOf reads the queue's keys in their order.
 func queueOf(t testing.TB, c *etcdtest.Cluster, name string) []string {
 	t.Helper()
-	entries, err := observe.Queue(etcdtest.Context(t), c.Client(t), nil, name)
+	entries, err := observe.Queue(etcdtest.Context(t), reader(t, c), nil, name)
 	require.NoError(t, err)
 	line := []string{}
 	for _, e := range entries {

@@ -14,8 +14,8 @@
 //     leads after a program of another module, which has got the library and nothing of our other
 //     modules (TestRelease/library).
 //   - Another program gets metrics and traces, and all packages build (TestRelease/observability).
-//   - .ci/release refuses what cannot be released (TestRelease/refused), changes nothing in a dry
-//     run (TestRelease/dry_run), and never pushes.
+//   - .ci/release refuses what cannot be released (TestNothingIsReleased/refused), changes
+//     nothing in a dry run (TestNothingIsReleased/dry_run), and never pushes.
 //
 // # What it costs
 //

@@ -222,7 +222,7 @@ func TestRoleOfExactlyTheRange(t *testing.T) {
 	cli := f.client("node", "somebody")
 	renewed := make(chan struct{}, 1000)
 	session, err := lease.Open(etcdtest.Context(t), lease.Config{
-		Lease: cli, TTL: 4 * time.Second,
+		Lease: cli, TTL: 3 * time.Second,
 		Renewal: func(granted time.Duration) lease.Renewal {
 			return lease.Renewal{Every: granted / 6, Timeout: granted / 2}
 		},

@@ -64,6 +64,7 @@ func (f *fortress) stand(value string) *guest {
 // nothing; and signed ones, which end whatever anybody does. Nobody is disturbed, and all
 // that happens next happens as ever.
 func TestTokensExpireDuringAWait(t *testing.T) {
+	t.Parallel()
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -213,6 +213,17 @@ func (j *Job) Ungrouped() error {
 	return j.ungrouped
 }
 
+// Settle blocks while what a keeper that has died left is dealt with, so that Lost says
+// whether it has.
+func (j *Job) Settle() {
+	j.mu.Lock()
+	buried := j.buried
+	j.mu.Unlock()
+	if buried {
+		<-j.over
+	}
+}
+
 // Over returns a channel that is closed when the program has ended and nothing of it runs
 // any more, or nothing but what Left says.
 func (j *Job) Over() <-chan struct{} { return j.over }

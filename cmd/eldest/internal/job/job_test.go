@@ -171,8 +171,8 @@ func testDeadline(t *testing.T) {
 	_, err := launch(j, shell(fmt.Sprintf("(setsid sh -c '%s' &); sh -c '%s' & %s", hear, hear, hear)))
 	require.NoError(t, err)
 	all := running(t, pids, 3)
-	kill := job.Now() + 4*time.Second
-	j.SetDeadline(job.Deadline{Term: kill - 3*time.Second, Kill: kill})
+	kill := job.Now() + 2*time.Second
+	j.SetDeadline(job.Deadline{Term: kill - 1900*time.Millisecond, Kill: kill})
 	<-j.Warned()
 	require.Less(t, job.Now(), kill, "INVALID: a machine too slow to tell TERM from KILL")
 	// There is no way back.
@@ -187,9 +187,9 @@ func testDeadline(t *testing.T) {
 
 func TestNewerDeadlinesCount(t *testing.T) {
 	j := startJob(t)
-	first := job.Now() + 5*time.Second
+	first := job.Now() + 2*time.Second
 	j.SetDeadline(job.Deadline{Term: first, Kill: first})
-	_, err := launch(j, shell("sleep 5.5; exit 6"))
+	_, err := launch(j, shell("sleep 2.1; exit 6"))
 	require.NoError(t, err)
 	j.SetDeadline(far())
 	require.Equal(t, job.Status{Code: 6}, over(t, j))

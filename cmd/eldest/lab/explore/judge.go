@@ -64,7 +64,7 @@ func (w *world) settled() error {
 		case core.Entering, core.Proving, core.Leaving:
 			return fmt.Errorf("G5: %s stays %v for ever", key(i), s.Phase)
 		case core.Waiting:
-			if own == nil || own == oldest {
+			if own == nil || own == oldest && s.Want != core.Queue {
 				return fmt.Errorf("G5: %s waits for ever for %v", key(i), s.Position.Elders)
 			}
 		case core.Leading, core.Draining:

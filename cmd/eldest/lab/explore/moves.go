@@ -42,8 +42,12 @@ func (w *world) movesOf(i int) (all []move) {
 	}
 	event := func(free bool, e core.Event, spend func(*Limits)) {
 		name := e.Kind.String()
-		if e.Want == core.LeadNow {
+		switch e.Want {
+		case core.LeadNow:
 			name = "Campaign now"
+		case core.Queue:
+			name = "Register"
+		case core.Nothing, core.Lead:
 		}
 		add(free, name, func(w *world, _ *part, step Stepper) error {
 			if spend != nil {
@@ -75,6 +79,7 @@ func (w *world) movesOf(i int) (all []move) {
 			})
 			if !u.arrived {
 				event(false, core.Event{Kind: core.Refused, Err: errRefused}, func(l *Limits) { l.Faults-- })
+				event(false, core.Event{Kind: core.Undone}, func(l *Limits) { l.Faults-- })
 			}
 		}
 	}
@@ -145,6 +150,11 @@ func (w *world) movesOf(i int) (all []move) {
 			if p.state.Want == core.Nothing || p.state.Phase == core.Draining {
 				event(false, core.Event{Kind: core.Campaign, Want: core.Lead}, call)
 				event(false, core.Event{Kind: core.Campaign, Want: core.LeadNow}, call)
+				event(false, core.Event{Kind: core.Campaign, Want: core.Queue}, call)
+			}
+		case core.Waiting, core.Proving:
+			if p.state.Want == core.Queue {
+				event(false, core.Event{Kind: core.Campaign, Want: core.Lead}, call)
 			}
 		}
 		switch p.state.Phase {
@@ -166,7 +176,7 @@ func (w *world) movesOf(i int) (all []move) {
 func (w *world) feed(i int, e core.Event, step Stepper) error {
 	p := &w.parts[i]
 	switch e.Kind {
-	case core.Registered, core.Looked, core.Surveyed, core.Deleted, core.Refused, core.Unanswered:
+	case core.Registered, core.Looked, core.Surveyed, core.Deleted, core.Refused, core.Undone, core.Unanswered:
 		p.under = nil
 	case core.SessionEnded:
 		if u := p.under; u != nil && !u.arrived && writes(u.ask) {

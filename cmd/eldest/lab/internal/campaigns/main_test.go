@@ -1,7 +1,6 @@
 package campaigns_test
 
 import (
-	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -10,9 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// They wait most of the time, and not for a processor. -parallel wins.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
+	etcdtest.Parallel(8)
 	goleak.VerifyTestMain(m, etcdtest.Embedded...)
 }

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +18,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/fence"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/instant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // roleWord, as the first argument, makes this test binary one of a run's processes.
@@ -32,10 +33,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// They wait most of the time, and not for a processor. -parallel wins.
-	if err := flag.Set("test.parallel", "2"); err != nil {
-		panic(err)
-	}
+	etcdtest.Parallel(3)
 	goleak.VerifyTestMain(m)
 }
 

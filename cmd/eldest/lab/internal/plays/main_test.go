@@ -1,19 +1,17 @@
 package plays_test
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 func TestMain(m *testing.M) {
-	// They wait most of the time, and not for a processor. -parallel wins.
-	if err := flag.Set("test.parallel", "4"); err != nil {
-		panic(err)
-	}
+	etcdtest.Parallel(6)
 	cleanup := func(code int) {
 		if path, err := binary(); err == nil {
 			_ = os.RemoveAll(filepath.Dir(path)) // it lies in the temporary directory

@@ -55,6 +55,20 @@ var closing = scene{"Everyone leaves", []string{"The client stops asking, then t
 // interval is the time between scenes: the client goes on, and somebody may be reading.
 func (s *stage) interval(ctx context.Context) error { return scenario.Sleep(ctx, s.TTL/3) }
 
+// acts are the scenes of all rounds: the script, and from the second round on its scenes in an
+// order that seed decides. What the system cannot do is left out.
+func acts(rounds int, seed uint64) (all []scene) {
+	order := rand.New(rand.NewPCG(seed, 0))
+	for round := range rounds {
+		acts := slices.DeleteFunc(slices.Clone(script), func(sc scene) bool { return sc.title == suspended && !offspring.Suspends })
+		if round > 0 {
+			order.Shuffle(len(acts), func(i, j int) { acts[i], acts[j] = acts[j], acts[i] })
+		}
+		all = append(all, acts...)
+	}
+	return all
+}
+
 // step plays a scene.
 func (s *stage) step(ctx context.Context, sc scene) error {
 	return s.Step(sc.title, sc.why, func() error { return sc.play(ctx, s) })
@@ -66,25 +80,18 @@ func (s *stage) play(ctx context.Context) error {
 	if err := s.step(ctx, opening); err != nil {
 		return err
 	}
-	order := rand.New(rand.NewPCG(s.cfg.Seed, 0))
-	for round := range s.cfg.Rounds {
-		acts := slices.DeleteFunc(slices.Clone(script), func(sc scene) bool { return sc.title == suspended && !offspring.Suspends })
-		if round > 0 {
-			order.Shuffle(len(acts), func(i, j int) { acts[i], acts[j] = acts[j], acts[i] })
+	for _, sc := range acts(s.cfg.Rounds, s.cfg.Seed) {
+		if err := s.interval(ctx); err != nil {
+			return err
 		}
-		for _, sc := range acts {
-			if err := s.interval(ctx); err != nil {
+		if err := s.step(ctx, scene{sc.title, sc.why, func(ctx context.Context, s *stage) error {
+			began := time.Now()
+			if err := sc.play(ctx, s); err != nil {
 				return err
 			}
-			if err := s.step(ctx, scene{sc.title, sc.why, func(ctx context.Context, s *stage) error {
-				began := time.Now()
-				if err := sc.play(ctx, s); err != nil {
-					return err
-				}
-				return s.settle(ctx, began)
-			}}); err != nil {
-				return err
-			}
+			return s.settle(ctx, began)
+		}}); err != nil {
+			return err
 		}
 	}
 	if err := s.interval(ctx); err != nil {

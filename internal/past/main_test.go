@@ -1,4 +1,4 @@
-package claims_test
+package past_test
 
 import (
 	"testing"

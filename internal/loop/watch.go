@@ -1,0 +1,137 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/internal/watch"
+)
+
+// late is the token of a watch of the candidate's key although there is none.
+const late eldest.Token = -1
+
+// none is no kind of event.
+const none core.Kind = 255
+
+// watched is a key that is watched in one life; the zero value: none.
+type watched struct {
+	token eldest.Token
+	stop  context.CancelFunc
+}
+
+func (w *watched) end() {
+	if w.stop != nil {
+		w.stop()
+	}
+	*w = watched{}
+}
+
+// watch watches what the machine wants to be watched, and nothing else.
+func (c *Candidate) watch(w core.Watch) {
+	user := c.user // it may be another one's when the watch ends
+	if w.Late {
+		w.Key = late
+	}
+	if c.own.token != w.Key {
+		c.own.end()
+		switch {
+		case w.Key == late:
+			c.follow(&c.own, late, func(ctx context.Context) (core.Event, context.CancelFunc) { return c.appeared(ctx, user), nil })
+		case w.Key > 0:
+			life := watch.Life{Key: c.name.Key, Token: w.Key, Lease: c.session.lease, Known: c.state.Position.Revision}
+			c.follow(&c.own, w.Key, func(ctx context.Context) (core.Event, context.CancelFunc) {
+				revision, release, err := user.Source.Gone(ctx, life)
+				return ownGone(user, revision, err), release
+			})
+		}
+	}
+	// While etcd is asked who is older now the old watch stays: the end of a stream would
+	// come before the question.
+	if c.elder.token != w.Elder.Token && (w.Elder.Token > 0 || c.state.Phase != core.Proving) {
+		c.elder.end()
+		if w.Elder.Token > 0 {
+			life := watch.Life{Key: w.Elder.Key, Token: w.Elder.Token}
+			c.follow(&c.elder, w.Elder.Token, func(ctx context.Context) (core.Event, context.CancelFunc) {
+				revision, release, err := user.Source.Gone(ctx, life)
+				if err != nil {
+					return core.Event{Kind: core.Leave, Err: err}, release
+				}
+				return core.Event{Kind: core.ElderDeleted, Revision: revision}, release
+			})
+		}
+	}
+}
+
+// follow watches until wait returns, and takes in what it returns.
+func (c *Candidate) follow(w *watched, token eldest.Token, wait func(context.Context) (core.Event, context.CancelFunc)) {
+	ctx, stop := context.WithCancel(c.session.sending)
+	*w = watched{token, stop}
+	c.session.run(func() {
+		e, release := wait(ctx)
+		c.session.mu.Lock()
+		if ctx.Err() == nil && e.Kind != none {
+			c.Do(e)
+		}
+		c.session.mu.Unlock()
+		if release != nil {
+			<-ctx.Done()
+			release()
+		}
+	})
+}
+
+// ownGone is the event of the end of the watch of the candidate's key.
+func ownGone(user *User, revision int64, err error) core.Event {
+	switch {
+	case err == nil:
+		return core.Event{Kind: core.KeyDeleted, Revision: revision}
+	case errors.Is(err, eldest.ErrClosed), rpcerr.Closed(user.KV), rpcerr.Closed(user.Source.Watcher):
+		// The key may be there still; without the client nothing can be known of it.
+		err = fmt.Errorf("%w: the etcd client", eldest.ErrClosed)
+	case errors.Is(err, watch.ErrOverwritten):
+		err = fmt.Errorf("%w: %w", eldest.ErrDeposed, err)
+	default:
+		// etcd refuses to let us watch our own key, for want of permission, say.
+		// Without the watch a removal by hand would go unnoticed.
+		err = fmt.Errorf("%w: the own key cannot be watched: %w", eldest.ErrDeposed, err)
+	}
+	return core.Event{Kind: core.KeyUnsafe, Err: err}
+}
+
+// appeared blocks until the candidate's key is there, from a registration that arrived late, or
+// ctx ends, or the client is closed.
+func (c *Candidate) appeared(ctx context.Context, user *User) core.Event {
+	found := core.Event{Kind: none}
+	ours := func(kvs []*mvccpb.KeyValue) bool {
+		if len(kvs) == 0 || kvs[0].Lease != c.session.lease || c.session.past.Held(eldest.Token(kvs[0].CreateRevision), c) {
+			return false
+		}
+		found = core.Event{Kind: core.KeyAppeared, Token: eldest.Token(kvs[0].CreateRevision)}
+		return true
+	}
+	policy := user.Policy("watch")
+	for failures := 0; ; failures++ {
+		err := user.Source.Follow(ctx, watch.Target{
+			Key:      c.name.Key,
+			Snapshot: func(resp *clientv3.GetResponse) bool { return ours(resp.Kvs) },
+			Change: func(_ int64, events []*clientv3.Event) bool {
+				return events[0].Type == mvccpb.PUT && ours([]*mvccpb.KeyValue{events[0].Kv})
+			},
+			// Late requests come from networks in which streams fall silent.
+			Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) {
+				return clientv3.OpGet(c.name.Key), func(answer clientv3.OpResponse) bool { return !ours(answer.Get().Kvs) }
+			},
+		})
+		if err == nil || errors.Is(err, eldest.ErrClosed) || retry.Sleep(ctx, policy.Backoff(failures)) != nil {
+			return found
+		}
+	}
+}

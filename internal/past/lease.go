@@ -1,0 +1,213 @@
+package past
+
+import (
+	"sync"
+	"time"
+
+	"github.com/eldest-io/eldest"
+)
+
+// Lease is the past of one lease. It is shared by all sessions of the lease, and outlives
+// them. Made by Of. All methods are safe for concurrent use.
+type Lease struct {
+	id int64
+	// The mutex of leases guards what follows.
+	sessions int
+	left     time.Time // when the last session ended
+	holders  map[eldest.Token]any
+	doomed   map[eldest.Token]struct{}
+	owed     map[string]struct{}
+	revoked  bool
+	// entering counts the registrations under way. Tokens that are spared meanwhile, gone, stay
+	// doomed: an answer that is on its way may be older.
+	entering int
+	gone     []eldest.Token
+}
+
+// leases are those that have sessions, and those of which something may yet arrive.
+var leases = struct {
+	sync.Mutex
+	known  map[int64]*Lease
+	pruned time.Time
+}{known: make(map[int64]*Lease)}
+
+// memory is how long a lease without sessions is remembered: longer than a kernel sends
+// data anew that nobody acknowledges (Linux: about 15 minutes).
+const memory = time.Hour
+
+// Of returns the past of a lease, for one session, which calls Done at its end.
+func Of(id int64) *Lease {
+	leases.Lock()
+	defer leases.Unlock()
+	l := of(id)
+	l.sessions++
+	return l
+}
+
+// of returns the past of a lease, made if there is none. The caller holds leases.
+func of(id int64) *Lease {
+	l := leases.known[id]
+	if l == nil {
+		prune()
+		l = &Lease{
+			id: id, left: time.Now(), holders: make(map[eldest.Token]any),
+			doomed: make(map[eldest.Token]struct{}), owed: make(map[string]struct{}),
+		}
+		leases.known[id] = l
+	}
+	return l
+}
+
+// prune forgets what is too long ago, once a minute at most. The caller holds leases.
+func prune() {
+	if time.Since(leases.pruned).Abs() < time.Minute {
+		return
+	}
+	leases.pruned = time.Now()
+	for id, l := range leases.known {
+		if l.sessions == 0 && time.Since(l.left) > memory {
+			delete(leases.known, id)
+		}
+	}
+}
+
+// settled forgets the lease if it has no session, and nothing may arrive. The caller holds
+// leases.
+func (l *Lease) settled() {
+	if l.sessions == 0 && !l.revoked && len(l.owed) == 0 && len(l.doomed) == 0 && leases.known[l.id] == l {
+		delete(leases.known, l.id)
+	}
+}
+
+// Done notes the end of a session.
+func (l *Lease) Done() {
+	leases.Lock()
+	defer leases.Unlock()
+	l.left = time.Now()
+	l.sessions--
+	l.settled()
+}
+
+// Hold makes somebody the holder of the key with this token, and reports whether nobody else
+// is: through two namespaces, or in two sessions of one lease, two may have the same key.
+func (l *Lease) Hold(token eldest.Token, by any) bool {
+	leases.Lock()
+	defer leases.Unlock()
+	if l.holders[token] == nil {
+		l.holders[token] = by
+	}
+	return l.holders[token] == by
+}
+
+// Held reports whether somebody else holds the key with this token.
+func (l *Lease) Held(token eldest.Token, by any) bool {
+	leases.Lock()
+	defer leases.Unlock()
+	holder := l.holders[token]
+	return holder != nil && holder != by
+}
+
+// Release notes that the key with this token has no holder any more.
+func (l *Lease) Release(token eldest.Token) {
+	leases.Lock()
+	defer leases.Unlock()
+	delete(l.holders, token)
+}
+
+// Doom notes that the key with this token is about to be deleted, also after Done.
+func (l *Lease) Doom(token eldest.Token) {
+	leases.Lock()
+	defer leases.Unlock()
+	l.doomed[token] = struct{}{}
+	if leases.known[l.id] == nil {
+		l.left = time.Now()
+		leases.known[l.id] = l
+	}
+}
+
+// Doomed reports whether the key with this token was to be deleted, and may be there still.
+func (l *Lease) Doomed(token eldest.Token) bool {
+	leases.Lock()
+	defer leases.Unlock()
+	_, doomed := l.doomed[token]
+	return doomed
+}
+
+// Spare notes that the key with this token is gone, or that etcd has refused for certain to
+// delete it and it stays.
+func (l *Lease) Spare(token eldest.Token) {
+	leases.Lock()
+	defer leases.Unlock()
+	if l.entering > 0 {
+		l.gone = append(l.gone, token)
+		return
+	}
+	delete(l.doomed, token)
+}
+
+// Enter notes that a registration is about to be sent; Entered must be called.
+func (l *Lease) Enter() {
+	leases.Lock()
+	defer leases.Unlock()
+	l.entering++
+}
+
+// Entered notes that the answer to a registration was taken in, or will not be.
+func (l *Lease) Entered() {
+	leases.Lock()
+	defer leases.Unlock()
+	if l.entering--; l.entering > 0 {
+		return
+	}
+	for _, token := range l.gone {
+		delete(l.doomed, token)
+	}
+	l.gone = nil
+	l.settled()
+}
+
+// Owe notes that a registration of this key may arrive late.
+func (l *Lease) Owe(key string) {
+	leases.Lock()
+	defer leases.Unlock()
+	l.owed[key] = struct{}{}
+}
+
+// Owed reports whether a registration of this key may arrive late.
+func (l *Lease) Owed(key string) bool {
+	leases.Lock()
+	defer leases.Unlock()
+	_, owed := l.owed[key]
+	return owed
+}
+
+// Revoking notes that the lease is about to be revoked. It comes before the request.
+func Revoking(id int64) { revocation(id, true) }
+
+// Refused notes that no request to revoke the lease was sent, or etcd has refused for
+// certain: the lease lives on.
+func Refused(id int64) { revocation(id, false) }
+
+func revocation(id int64, sent bool) {
+	leases.Lock()
+	defer leases.Unlock()
+	l := of(id)
+	l.left, l.revoked = time.Now(), sent
+	l.settled()
+}
+
+// Revoked reports whether this process has asked etcd to revoke a lease and has no certain
+// answer, so that the request may yet arrive.
+func Revoked(id int64) bool {
+	leases.Lock()
+	defer leases.Unlock()
+	l := leases.known[id]
+	return l != nil && l.revoked
+}
+
+// Forget drops what is known of a lease: it was just granted, or is certainly gone.
+func Forget(id int64) {
+	leases.Lock()
+	defer leases.Unlock()
+	delete(leases.known, id)
+}
