@@ -144,6 +144,7 @@ func (cfg MemberConfig) embed() (*embed.Config, error) {
 	if cfg.Election > 0 {
 		ec.ElectionMs = uint(max(1, cfg.Election.Milliseconds()))
 	}
+	ec.BcryptCost = 4 // the least: every stream of a client asks for a token
 	if cfg.TokenTTL > 0 {
 		ec.AuthTokenTTL = uint(max(1, cfg.TokenTTL/time.Second))
 	}

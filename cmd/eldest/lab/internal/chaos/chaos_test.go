@@ -18,7 +18,6 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/fence"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/instant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
-
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
