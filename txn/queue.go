@@ -30,7 +30,8 @@ func (e Entry) Key() string { return keys.Candidate(e.Election, e.Lease) }
 // order; if Complete, there is nobody older than those in Ahead.
 type Place struct {
 	Token eldest.Token
-	// Revision is the etcd revision at which all of this was true.
+	// Revision is the etcd revision at which all of this was true; 0: Ahead is a hint, and who is
+	// named there may be gone.
 	Revision int64
 	// Ahead are the nearest older candidates, nearest first, with key, lease and
 	// token only.

@@ -30,17 +30,11 @@ type Watch struct {
 	Late bool
 	// Elder is the older key that is watched; the zero value: none.
 	Elder Elder
-	// From is the revision from which a watch that begins now reports: what was true before
-	// it is known.
-	From int64
 }
 
 // Watches is what a candidate in this state watches.
 func (c *Candidate) Watches() Watch {
-	w := Watch{From: c.Position.Revision + 1}
-	if c.Blind {
-		return w
-	}
+	var w Watch
 	switch c.Phase {
 	case Waiting:
 		if c.Want != Queue { // else nobody waits for the news

@@ -51,8 +51,6 @@ const (
 	// KeyAppeared: a key with Event.Token was found although the candidate has given up: a
 	// registration was carried out late.
 	KeyAppeared
-	// WatchEnded: the watches have ended, and changes may be missed.
-	WatchEnded
 	// SessionEnded: the lease cannot be counted on any more. Event.Err says why.
 	SessionEnded
 
@@ -63,7 +61,7 @@ const (
 func (k Kind) String() string {
 	return [kinds]string{
 		"Campaign", "Leave", "Requeue", "Drain", "Registered", "Looked", "Surveyed", "Deleted", "Refused", "Undone", "Unanswered", "Due",
-		"ElderDeleted", "KeyDeleted", "KeyUnsafe", "KeyAppeared", "WatchEnded", "SessionEnded",
+		"ElderDeleted", "KeyDeleted", "KeyUnsafe", "KeyAppeared", "SessionEnded",
 	}[k]
 }
 

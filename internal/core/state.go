@@ -102,8 +102,6 @@ type Candidate struct {
 	Asked Ask
 	// Paused says that the last request failed, and that the next one waits for Due.
 	Paused bool
-	// Blind says that the watches have ended, and that the keys were not read since.
-	Blind bool
 	// Cause says why the last candidacy ended; nil before that.
 	Cause error
 }

@@ -41,7 +41,6 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   notWatched,
 		KeyUnsafe:    notWatched,
 		KeyAppeared:  {"deletes it", func(c *Candidate, e Event) { c.Token = e.Token; c.remove() }},
-		WatchEnded:   {"looks for a key that was registered late", func(c *Candidate, _ Event) { c.find() }},
 		SessionEnded: lose,
 	},
 	Entering: {
@@ -61,7 +60,6 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   notWatched,
 		KeyUnsafe:    notWatched,
 		KeyAppeared:  notWatched,
-		WatchEnded:   notWatched,
 		SessionEnded: lose,
 	},
 	Waiting: {
@@ -81,10 +79,6 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   depose,
 		KeyUnsafe:    withdraw,
 		KeyAppeared:  notWatched,
-		WatchEnded: {"asks who is older", func(c *Candidate, _ Event) {
-			c.Blind, c.Phase = true, Proving
-			c.ask(Ask{Request: Look, Token: c.Token})
-		}},
 		SessionEnded: lose,
 	},
 	Proving: {
@@ -104,7 +98,6 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   depose,
 		KeyUnsafe:    withdraw,
 		KeyAppeared:  notWatched,
-		WatchEnded:   {"watches again after the answer", func(c *Candidate, _ Event) { c.Blind = true }},
 		SessionEnded: lose,
 	},
 	Leading: {
@@ -113,18 +106,17 @@ var Table = [phases][kinds]Rule{
 		Requeue:      leads,
 		Drain:        {"ends the leading context and keeps the key", func(c *Candidate, e Event) { c.Phase, c.Cause = Draining, e.Err; c.doom() }},
 		Registered:   notAsked,
-		Looked:       inspected,
+		Looked:       notAsked,
 		Surveyed:     notAsked,
 		Deleted:      notAsked,
-		Refused:      withdraw,
-		Undone:       pause,
-		Unanswered:   pause,
-		Due:          {"asks again", func(c *Candidate, _ Event) { c.Paused = false }},
+		Refused:      notAsked,
+		Undone:       notAsked,
+		Unanswered:   notAsked,
+		Due:          notAsked,
 		ElderDeleted: notWatched,
 		KeyDeleted:   depose,
 		KeyUnsafe:    withdraw,
 		KeyAppeared:  notWatched,
-		WatchEnded:   inspect,
 		SessionEnded: lose,
 	},
 	Draining: {
@@ -133,18 +125,17 @@ var Table = [phases][kinds]Rule{
 		Requeue:      notRegistered,
 		Drain:        nothingToDo,
 		Registered:   notAsked,
-		Looked:       inspected,
+		Looked:       notAsked,
 		Surveyed:     notAsked,
 		Deleted:      notAsked,
-		Refused:      withdraw,
-		Undone:       pause,
-		Unanswered:   pause,
-		Due:          {"asks again", func(c *Candidate, _ Event) { c.Paused = false }},
+		Refused:      notAsked,
+		Undone:       notAsked,
+		Unanswered:   notAsked,
+		Due:          notAsked,
 		ElderDeleted: notWatched,
 		KeyDeleted:   depose,
 		KeyUnsafe:    withdraw,
 		KeyAppeared:  notWatched,
-		WatchEnded:   inspect,
 		SessionEnded: lose,
 	},
 	Leaving: {
@@ -164,12 +155,11 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   notWatched,
 		KeyUnsafe:    notWatched,
 		KeyAppeared:  notWatched,
-		WatchEnded:   notWatched,
 		SessionEnded: lose,
 	},
 	Lost: {
 		Campaign: over, Leave: over, Requeue: over, Drain: over, Registered: over, Looked: over, Surveyed: over, Deleted: over, Refused: over,
-		Undone: over, Unanswered: over, Due: over, ElderDeleted: over, KeyDeleted: over, KeyUnsafe: over, KeyAppeared: over, WatchEnded: over, SessionEnded: over,
+		Undone: over, Unanswered: over, Due: over, ElderDeleted: over, KeyDeleted: over, KeyUnsafe: over, KeyAppeared: over, SessionEnded: over,
 	},
 }
 
@@ -199,15 +189,6 @@ var (
 		c.doom()
 		c.end(Idle, eldest.ErrDeposed)
 	}}
-	inspect   = Rule{"asks whether its key exists", func(c *Candidate, _ Event) { c.Blind = true; c.ask(Ask{Request: Look, Token: c.Token}) }}
-	inspected = Rule{"goes on; or was deposed", func(c *Candidate, e Event) {
-		if e.Token != c.Token {
-			depose.Do(c, e)
-			return
-		}
-		c.Blind, c.Position = false, e.Position
-		c.ask(Ask{})
-	}}
 	pause = Rule{"pauses", func(c *Candidate, _ Event) { c.Paused = true }}
 )
 
@@ -216,7 +197,7 @@ func (c *Candidate) ask(a Ask) { c.Asked, c.Paused = a, false }
 
 // end ends everything. The key is gone, or goes with the lease.
 func (c *Candidate) end(at Phase, cause error) {
-	c.Phase, c.Want, c.Cause, c.Token, c.Position, c.Blind = at, Nothing, cause, 0, Position{Revision: c.Position.Revision}, false
+	c.Phase, c.Want, c.Cause, c.Token, c.Position = at, Nothing, cause, 0, Position{Revision: c.Position.Revision}
 	c.ask(Ask{})
 }
 
@@ -229,7 +210,7 @@ func (c *Candidate) doom() { c.Doomed = max(c.Doomed, c.Token) }
 
 // enter registers, or ends where no key is wanted.
 func enter(c *Candidate, e Event) {
-	c.Phase, c.Want, c.Token, c.Position, c.Blind = Entering, e.Want, 0, Position{}, false
+	c.Phase, c.Want, c.Token, c.Position = Entering, e.Want, 0, Position{}
 	request := Register
 	if c.Want == LeadNow {
 		request = RegisterAlone
@@ -242,7 +223,7 @@ func (c *Candidate) remove() {
 	switch {
 	case c.Token > 0:
 		c.doom()
-		c.Phase, c.Position, c.Blind = Leaving, Position{Revision: c.Position.Revision}, false
+		c.Phase, c.Position = Leaving, Position{Revision: c.Position.Revision}
 		c.ask(Ask{Request: Delete, Token: c.Token})
 	case c.Want != Nothing:
 		enter(c, Event{Want: c.Want})
@@ -335,14 +316,14 @@ func surveyed(c *Candidate, e Event) {
 
 // lead is the win: at that position the key existed, and no older one did (G1).
 func (c *Candidate) lead(p Position) {
-	c.Phase, c.Position, c.Blind = Leading, p, false
+	c.Phase, c.Position = Leading, p
 	c.ask(Ask{})
 }
 
 // queued takes the candidate to where its position in the queue leads.
 func (c *Candidate) queued(p Position) {
 	repeated := c.Phase == Proving
-	c.Position, c.Blind = p, false
+	c.Position = p
 	c.ask(Ask{})
 	switch {
 	case len(p.Elders) > 0 && c.Want == LeadNow:

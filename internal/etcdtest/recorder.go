@@ -20,6 +20,7 @@ type Recorder struct {
 	mu     sync.Mutex
 	calls  []Call
 	events []Event
+	placed int
 }
 
 // Call is one request: a unary call, or one message on a stream.
@@ -75,6 +76,13 @@ func (r *Recorder) Methods() []string {
 	return names
 }
 
+// Placed returns how many watches etcd has put in place.
+func (r *Recorder) Placed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.placed
+}
+
 // Events returns the watch events that arrived, in order.
 func (r *Recorder) Events() []Event {
 	r.mu.Lock()
@@ -86,7 +94,7 @@ func (r *Recorder) Events() []Event {
 func (r *Recorder) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.calls, r.events = nil, nil
+	r.calls, r.events, r.placed = nil, nil, 0
 }
 
 // Questions leaves out of calls what a busy machine adds: etcd sends an event a moment before
@@ -115,12 +123,15 @@ func (r *Recorder) sent(method string, req any) {
 
 func (r *Recorder) received(msg any) {
 	resp, ok := msg.(*etcdserverpb.WatchResponse)
-	if !ok || len(resp.Events) == 0 {
+	if !ok || len(resp.Events) == 0 && !resp.Created {
 		return
 	}
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if resp.Created {
+		r.placed++
+	}
 	for _, ev := range resp.Events {
 		r.events = append(r.events, Event{Event: ev, At: now})
 	}

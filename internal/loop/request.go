@@ -45,7 +45,7 @@ func (c *Candidate) send(a core.Ask) {
 		c.session.past.Enter()
 		entered = c.session.past.Entered
 	}
-	c.session.run(func() {
+	c.session.tasks.run(func() {
 		defer entered()
 		defer cancel()
 		var e core.Event

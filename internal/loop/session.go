@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/past"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/stream"
+	"github.com/eldest-io/eldest/internal/watch"
 )
 
 // Session is the candidates of one session of a lease. Made by NewSession.
@@ -21,13 +24,13 @@ type Session struct {
 	ctx     context.Context //nolint:containedctx // the session's life
 	sending context.Context //nolint:containedctx // as above
 	stop    context.CancelFunc
-	done    chan struct{} // closed after End, when nothing is under way any more
+	tasks   tasks // requests, reads and watches
 
 	// mu guards what follows, and all that the candidates and their users have. It is taken
 	// after the mutex of lease.Session, and before those of what hooks wait in.
 	mu         sync.Mutex
 	candidates map[Name]*Candidate
-	running    int // requests and watches
+	streams    map[way]*stream.Shared
 	ended      bool
 }
 
@@ -51,7 +54,7 @@ func Comparable(client any) any {
 // called then. look reads the clock and ends a session that is over; it is called without
 // the mutex, and before each answer of etcd is taken in, for that may be a win.
 func NewSession(ctx context.Context, lease int64, look func()) *Session {
-	s := &Session{lease: lease, past: past.Of(lease), look: look, ctx: ctx, candidates: make(map[Name]*Candidate), done: make(chan struct{})}
+	s := &Session{lease: lease, past: past.Of(lease), look: look, ctx: ctx, candidates: make(map[Name]*Candidate), streams: make(map[way]*stream.Shared), tasks: newTasks()}
 	s.sending, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -99,30 +102,35 @@ func (s *Session) End() {
 	}
 	s.ended = true
 	s.past.Done()
-	s.settle()
-}
-
-// run runs f on a goroutine that Wait waits for. The caller holds the mutex.
-func (s *Session) run(f func()) {
-	s.running++
-	go func() {
-		f()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.running--
-		s.settle()
-	}()
-}
-
-// settle notes whether nothing is under way any more. The caller holds the mutex.
-func (s *Session) settle() {
-	if s.ended && s.running == 0 {
-		close(s.done)
+	for _, on := range s.streams {
+		if on != nil {
+			s.tasks.run(on.Release)
+		}
 	}
+	s.tasks.last()
+}
+
+// way is how a Source watches.
+type way struct {
+	watcher         any
+	check, patience time.Duration
+}
+
+// stream returns the stream on which a source watches; nil: it has to watch by itself. The caller
+// holds the mutex.
+func (s *Session) stream(source *watch.Source) *stream.Shared {
+	if !reflect.ValueOf(source.Watcher).Comparable() {
+		return nil
+	}
+	w := way{source.Watcher, source.Recheck, source.Timeout}
+	on, known := s.streams[w]
+	if !known {
+		on = stream.Of(source.Watcher, source.Recheck, source.Timeout)
+		s.streams[w] = on
+	}
+	return on
 }
 
 // Wait blocks until nothing is under way any more, after End, or ctx ends: then it returns
 // the context's cause.
-func (s *Session) Wait(ctx context.Context) error {
-	return retry.Wait(ctx, s.done)
-}
+func (s *Session) Wait(ctx context.Context) error { return retry.Wait(ctx, s.tasks.done) }

@@ -18,13 +18,10 @@ import (
 // late is the token of a watch of the candidate's key although there is none.
 const late eldest.Token = -1
 
-// none is no kind of event.
-const none core.Kind = 255
-
 // watched is a key that is watched in one life; the zero value: none.
 type watched struct {
 	token eldest.Token
-	stop  context.CancelFunc
+	stop  func()
 }
 
 func (w *watched) end() {
@@ -44,12 +41,10 @@ func (c *Candidate) watch(w core.Watch) {
 		c.own.end()
 		switch {
 		case w.Key == late:
-			c.follow(&c.own, late, func(ctx context.Context) (core.Event, context.CancelFunc) { return c.appeared(ctx, user), nil })
+			c.own = watched{late, c.follow(func(ctx context.Context, take func(core.Event)) { c.appeared(ctx, user, take) })}
 		case w.Key > 0:
-			life := watch.Life{Key: c.name.Key, Token: w.Key, Lease: c.session.lease, Known: c.state.Position.Revision}
-			c.follow(&c.own, w.Key, func(ctx context.Context) (core.Event, context.CancelFunc) {
-				revision, release, err := user.Source.Gone(ctx, life)
-				return ownGone(user, revision, err), release
+			c.own = c.until(watch.Life{Key: c.name.Key, Token: w.Key, Lease: c.session.lease}, func(revision int64, err error) core.Event {
+				return ownGone(user, revision, err)
 			})
 		}
 	}
@@ -58,34 +53,58 @@ func (c *Candidate) watch(w core.Watch) {
 	if c.elder.token != w.Elder.Token && (w.Elder.Token > 0 || c.state.Phase != core.Proving) {
 		c.elder.end()
 		if w.Elder.Token > 0 {
-			life := watch.Life{Key: w.Elder.Key, Token: w.Elder.Token}
-			c.follow(&c.elder, w.Elder.Token, func(ctx context.Context) (core.Event, context.CancelFunc) {
-				revision, release, err := user.Source.Gone(ctx, life)
+			c.elder = c.until(watch.Life{Key: w.Elder.Key, Token: w.Elder.Token}, func(revision int64, err error) core.Event {
 				if err != nil {
-					return core.Event{Kind: core.Leave, Err: err}, release
+					return core.Event{Kind: core.Leave, Err: err}
 				}
-				return core.Event{Kind: core.ElderDeleted, Revision: revision}, release
+				return core.Event{Kind: core.ElderDeleted, Revision: revision}
 			})
 		}
 	}
 }
 
-// follow watches until wait returns, and takes in what it returns.
-func (c *Candidate) follow(w *watched, token eldest.Token, wait func(context.Context) (core.Event, context.CancelFunc)) {
-	ctx, stop := context.WithCancel(c.session.sending)
-	*w = watched{token, stop}
-	c.session.run(func() {
-		e, release := wait(ctx)
-		c.session.mu.Lock()
-		if ctx.Err() == nil && e.Kind != none {
-			c.Do(e)
-		}
-		c.session.mu.Unlock()
+// until watches a life, which went on at the candidate's position, and takes its end in as the
+// event that become makes of it.
+func (c *Candidate) until(l watch.Life, become func(revision int64, err error) core.Event) watched {
+	source := c.user.Source
+	if on := c.session.stream(source); on != nil {
+		l.Known = c.state.Position.Revision
+		stopped := false
+		stop := source.Until(c.session.sending, on.Stream, c.session.tasks.run, l, func(revision int64, err error) {
+			c.session.mu.Lock()
+			defer c.session.mu.Unlock()
+			if !stopped {
+				c.Do(become(revision, err))
+			}
+		})
+		return watched{l.Token, func() { stopped = true; stop() }}
+	}
+	if l.Lease > 0 {
+		l.Known = c.state.Position.Revision
+	}
+	return watched{l.Token, c.follow(func(ctx context.Context, take func(core.Event)) {
+		revision, release, err := source.Gone(ctx, l)
+		take(become(revision, err))
 		if release != nil {
 			<-ctx.Done()
 			release()
 		}
+	})}
+}
+
+// follow runs wait on a goroutine until stop, and takes in what it gives to take.
+func (c *Candidate) follow(wait func(ctx context.Context, take func(core.Event))) (stop func()) {
+	ctx, stop := context.WithCancel(c.session.sending)
+	c.session.tasks.run(func() {
+		wait(ctx, func(e core.Event) {
+			c.session.mu.Lock()
+			defer c.session.mu.Unlock()
+			if ctx.Err() == nil {
+				c.Do(e)
+			}
+		})
 	})
+	return stop
 }
 
 // ownGone is the event of the end of the watch of the candidate's key.
@@ -106,15 +125,14 @@ func ownGone(user *User, revision int64, err error) core.Event {
 	return core.Event{Kind: core.KeyUnsafe, Err: err}
 }
 
-// appeared blocks until the candidate's key is there, from a registration that arrived late, or
-// ctx ends, or the client is closed.
-func (c *Candidate) appeared(ctx context.Context, user *User) core.Event {
-	found := core.Event{Kind: none}
+// appeared takes it in that the candidate's key is there, from a registration that arrived late. It
+// blocks until then, or ctx ends, or the client is closed.
+func (c *Candidate) appeared(ctx context.Context, user *User, take func(core.Event)) {
 	ours := func(kvs []*mvccpb.KeyValue) bool {
 		if len(kvs) == 0 || kvs[0].Lease != c.session.lease || c.session.past.Held(eldest.Token(kvs[0].CreateRevision), c) {
 			return false
 		}
-		found = core.Event{Kind: core.KeyAppeared, Token: eldest.Token(kvs[0].CreateRevision)}
+		take(core.Event{Kind: core.KeyAppeared, Token: eldest.Token(kvs[0].CreateRevision)})
 		return true
 	}
 	policy := user.Policy("watch")
@@ -131,7 +149,7 @@ func (c *Candidate) appeared(ctx context.Context, user *User) core.Event {
 			},
 		})
 		if err == nil || errors.Is(err, eldest.ErrClosed) || retry.Sleep(ctx, policy.Backoff(failures)) != nil {
-			return found
+			return
 		}
 	}
 }

@@ -10,8 +10,13 @@ import (
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
-// errSilent ends a stream that may have missed something.
-var errSilent = errors.New("the stream does not show what a majority has agreed on")
+var (
+	// errSilent ends a stream that may have missed something.
+	errSilent = errors.New("the stream does not show what a majority has agreed on")
+	// errBack ends a stream that has shown what is not true any more: it would be silent until the
+	// same revisions come again.
+	errBack = errors.New("the history of etcd went back: restored from a backup?")
+)
 
 // check finds a stream that is silent although it should not be: its member is behind, or
 // something on the way swallows what it sends. A majority is asked for the present revision,
@@ -19,16 +24,14 @@ var errSilent = errors.New("the stream does not show what a majority has agreed 
 // only when all of its watches are served up to it. Where the majority does not answer
 // either, the stream is not at fault.
 type check struct {
-	cfg Config
+	stream *Stream
 	// progress has the newest revision that the stream has reached.
 	progress chan int64
 }
 
-func newCheck(cfg Config) *check { return &check{cfg: cfg, progress: make(chan int64, 1)} }
-
 // heard notes progress. It does not block.
 func (c *check) heard(resp *pb.WatchResponse) {
-	if resp.WatchId != -1 {
+	if resp.WatchId != -1 || resp.Created {
 		return
 	}
 	select {
@@ -40,15 +43,24 @@ func (c *check) heard(resp *pb.WatchResponse) {
 
 // run checks until ctx ends or a check fails.
 func (c *check) run(ctx context.Context, out *sender) error {
-	if c.cfg.Revision == nil {
+	cfg := &c.stream.cfg
+	if cfg.Revision == nil || cfg.Check <= 0 {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	for retry.Sleep(ctx, c.cfg.Check) == nil {
-		once, cancel := context.WithTimeout(ctx, c.cfg.Patience)
-		at, err := c.cfg.Revision(once)
+	for retry.Sleep(ctx, retry.Spread(cfg.Check, cfg.Check/10)) == nil {
+		key, newest := c.stream.state()
+		if key == "" {
+			continue
+		}
+		once, cancel := context.WithTimeout(ctx, cfg.Patience)
+		at, err := cfg.Revision(once, key)
 		cancel()
-		if err == nil && !c.reaches(ctx, out, at) {
+		switch {
+		case err != nil:
+		case at < newest:
+			return errBack
+		case !c.reaches(ctx, out, at):
 			return errSilent
 		}
 	}
@@ -57,9 +69,9 @@ func (c *check) run(ctx context.Context, out *sender) error {
 
 // reaches asks for the progress of the stream until it has reached a revision.
 func (c *check) reaches(ctx context.Context, out *sender, at int64) bool {
-	patience := time.NewTimer(c.cfg.Patience)
+	patience := time.NewTimer(c.stream.cfg.Patience)
 	defer patience.Stop()
-	again := time.NewTicker(max(c.cfg.Patience/10, time.Millisecond))
+	again := time.NewTicker(max(c.stream.cfg.Patience/10, time.Millisecond))
 	defer again.Stop()
 	for {
 		out.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})

@@ -9,33 +9,48 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
 // Change is what a watch reports.
 type Change struct {
+	// Began, if positive, says that etcd has put the watch in place, and is all that the change
+	// says: the watch reports all that was done after this revision. It is the first report.
+	Began int64
 	// Revision is the etcd revision of the change.
 	Revision int64
 	// Put is the key as it was written; nil: it was deleted.
 	Put *mvccpb.KeyValue
-	// Err says that the watch has ended, and why: the stream was interrupted, or etcd has
-	// refused or ended the watch. Nothing is reported after it. Read the key, and watch it
-	// again from the revision of the answer.
+	// Err says that the watch has ended, and why: a RefusedError, or the end of the stream,
+	// or that it could not be opened. Nothing is reported after it. Watch the key again, and
+	// read it when that watch has begun.
 	Err error
 }
 
-// ErrCompacted is the end of a watch from a revision that etcd has compacted.
-var ErrCompacted = errors.New("etcd has compacted the revision at which the watch begins")
+// RefusedError is the end of one watch: etcd has refused or ended it, and goes on with the others.
+type RefusedError struct{ error }
+
+// Unwrap returns etcd's error.
+func (e *RefusedError) Unwrap() error { return e.error }
+
+// errSlow ends a stream on which watches are not put in place.
+var errSlow = errors.New("etcd does not put the watch in place")
 
 // Config is what a Stream needs.
 type Config struct {
 	// Open opens a stream that ends with ctx.
 	Open func(ctx context.Context) (pb.Watch_WatchClient, error)
-	// Revision asks a majority for the present revision; see check.go. nil: never asked.
-	Revision func(ctx context.Context) (int64, error)
-	// Check is the time between two checks of a stream, and Patience how long one may take.
+	// Revision asks a majority for the present revision, by a read of a key that is watched;
+	// see check.go. nil: never asked.
+	Revision func(ctx context.Context, key string) (int64, error)
+	// Check is the time between two checks of a stream, and Patience how long one may take, and
+	// the opening of a stream, and of a watch.
 	Check, Patience time.Duration
 	// Backoff gives the pauses between attempts to open a stream.
 	Backoff retry.Backoff
@@ -52,8 +67,13 @@ type Stream struct {
 	mu      sync.Mutex
 	watches map[int64]*Watch
 	last    int64 // the newest watch's ID
-	out     *sender
+	newest  int64 // the newest revision that the stream has shown
 	started bool
+	out     *sender
+	// asked are the watches that etcd was asked for and has not answered yet, in the order of its
+	// answers; slow ends the stream where one takes too long.
+	asked []int64
+	slow  *time.Timer
 }
 
 // Watch is one key that is watched.
@@ -61,8 +81,9 @@ type Watch struct {
 	stream *Stream
 	id     int64
 	key    string
-	report func(Change)
+	puts   bool
 	from   int64
+	report func(Change)
 }
 
 // New makes a stream. Nothing is opened before the first watch.
@@ -78,20 +99,21 @@ func (s *Stream) Close() {
 	s.done.Wait()
 }
 
-// Watch reports each change of a key from a revision on, once, in order, until the watch
-// ends. It does not block. report is called by the stream's goroutine: it must return soon, and may call Watch
-// and Stop.
-func (s *Stream) Watch(key string, from int64, report func(Change)) *Watch {
+// Watch reports each deletion of a key, and each put if those are wanted, once, in order, until
+// the watch ends: from a revision on, or, if that is 0, from now on. It does not block. Where the
+// store has moved on since the revision etcd reports the first changes up to 100 ms late. report
+// is called by the stream's goroutine: it must return soon, and may call Watch and Stop.
+func (s *Stream) Watch(key string, puts bool, from int64, report func(Change)) *Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
-	w := &Watch{stream: s, id: s.last, key: key, report: report, from: from}
+	w := &Watch{stream: s, id: s.last, key: key, puts: puts, from: from, report: report}
 	s.watches[w.id] = w
 	if !s.started {
 		s.started = true
 		s.done.Go(s.run)
 	}
-	s.out.send(w.request())
+	s.ask(w)
 	return w
 }
 
@@ -107,10 +129,20 @@ func (w *Watch) Stop() {
 	s.out.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: w.id}}})
 }
 
-func (w *Watch) request() *pb.WatchRequest {
-	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: []byte(w.key), StartRevision: w.from, WatchId: w.id,
-	}}}
+// ask asks etcd for a watch, if a stream is open; else the next one begins with it. The caller
+// holds the mutex.
+func (s *Stream) ask(w *Watch) {
+	if s.out == nil {
+		return
+	}
+	r := &pb.WatchCreateRequest{Key: []byte(w.key), StartRevision: w.from, WatchId: w.id}
+	if !w.puts {
+		r.Filters = []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NOPUT}
+	}
+	s.out.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: r}})
+	if s.asked = append(s.asked, w.id); len(s.asked) == 1 {
+		s.slow.Reset(s.cfg.Patience)
+	}
 }
 
 // run keeps a stream open until Close.
@@ -138,7 +170,7 @@ const steady = time.Second
 // interrupted ends all watches. Those that begin from now on wait for the next stream.
 func (s *Stream) interrupted(reason error) {
 	s.mu.Lock()
-	s.out = nil
+	s.out, s.asked, s.newest = nil, nil, 0
 	ended := s.watches
 	s.watches = make(map[int64]*Watch)
 	s.mu.Unlock()
@@ -151,54 +183,69 @@ func (s *Stream) interrupted(reason error) {
 func (s *Stream) once() error {
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(s.ctx))
 	defer cancel(nil)
+	slow := time.AfterFunc(s.cfg.Patience, func() { cancel(errSlow) })
+	defer slow.Stop()
 	opened, err := s.cfg.Open(ctx)
 	if err != nil {
-		return err
+		return because(ctx, err)
 	}
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer cancel(nil)
 	s.mu.Lock()
 	out := newSender()
-	s.out = out
+	s.out, s.slow = out, slow
+	slow.Stop()
 	for _, w := range s.watches {
-		out.send(w.request())
+		s.ask(w)
 	}
 	s.mu.Unlock()
-	check := newCheck(s.cfg)
+	check := check{stream: s, progress: make(chan int64, 1)}
 	parts.Go(func() { cancel(out.run(ctx, opened)) })
 	parts.Go(func() { cancel(check.run(ctx, out)) })
 	for {
 		resp, err := opened.Recv()
-		switch cause := context.Cause(ctx); {
-		case err == nil:
+		if err == nil {
 			check.heard(resp)
-			s.received(resp)
-		case cause != nil:
-			return cause
-		default:
-			return err
+			err = s.received(resp)
+		}
+		if err != nil {
+			return because(ctx, err)
 		}
 	}
 }
 
-// received serves one message.
-func (s *Stream) received(resp *pb.WatchResponse) {
-	var ended error
-	switch {
-	case resp.CompactRevision > 0:
-		ended = ErrCompacted
-	case resp.Canceled:
-		ended = fmt.Errorf("etcd has ended the watch: %s", resp.CancelReason)
+// because returns why a stream ended that returned err.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
 	}
-	s.mu.Lock()
-	w := s.watches[resp.WatchId] // nil: stopped meanwhile, or a message about all watches
-	if ended != nil {
-		delete(s.watches, resp.WatchId)
+	return err
+}
+
+// received serves one message. An error ends the stream: it keeps the token with which it was
+// opened, and once that has expired nothing can be added.
+func (s *Stream) received(resp *pb.WatchResponse) error {
+	w := s.addressee(resp)
+	if resp.Canceled {
+		err := refusal(resp)
+		if rpcerr.Is(err, rpctypes.ErrInvalidAuthToken) || rpcerr.Is(err, rpctypes.ErrAuthOldRevision) {
+			return fmt.Errorf("a new stream is needed: %w", err)
+		}
+		if w != nil {
+			w.report(Change{Err: &RefusedError{err}})
+		}
+		return nil
 	}
-	s.mu.Unlock()
 	if w == nil {
-		return
+		return nil
+	}
+	if resp.Created {
+		began := resp.Header.GetRevision()
+		if w.from > 0 {
+			began = w.from - 1
+		}
+		w.report(Change{Began: began})
 	}
 	for _, e := range resp.Events {
 		c := Change{Revision: e.Kv.ModRevision}
@@ -207,7 +254,47 @@ func (s *Stream) received(resp *pb.WatchResponse) {
 		}
 		w.report(c)
 	}
-	if ended != nil {
-		w.report(Change{Err: ended})
+	return nil
+}
+
+// refusal is the error that etcd gave as the reason for which it ended a watch.
+func refusal(resp *pb.WatchResponse) error {
+	if resp.CompactRevision > 0 {
+		return rpctypes.ErrCompacted
 	}
+	text := errors.New(resp.CancelReason)
+	if err := rpcerr.Restore(rpctypes.Error(text)); !errors.Is(err, text) {
+		return err
+	}
+	return status.Error(codes.FailedPrecondition, resp.CancelReason)
+}
+
+// addressee takes notice of a message, and returns the watch that it is for; nil: that was
+// stopped meanwhile, or it is about the stream.
+func (s *Stream) addressee(resp *pb.WatchResponse) *Watch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.newest = max(s.newest, resp.Header.GetRevision())
+	id := resp.WatchId
+	if resp.Created && len(s.asked) > 0 {
+		id, s.asked = s.asked[0], s.asked[1:] // one that is refused has no ID
+		if s.slow.Stop(); len(s.asked) > 0 {
+			s.slow.Reset(s.cfg.Patience)
+		}
+	}
+	w := s.watches[id]
+	if resp.Canceled {
+		delete(s.watches, id)
+	}
+	return w
+}
+
+// state returns a key that is watched, if any is, and the newest revision that the stream has shown.
+func (s *Stream) state() (key string, newest int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.watches {
+		return w.key, s.newest
+	}
+	return "", s.newest
 }

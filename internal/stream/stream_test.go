@@ -24,8 +24,8 @@ func of(t *testing.T, cli *clientv3.Client, with func(*stream.Config)) *stream.S
 		Open: func(ctx context.Context) (pb.Watch_WatchClient, error) {
 			return pb.NewWatchClient(cli.ActiveConnection()).Watch(ctx)
 		},
-		Revision: func(ctx context.Context) (int64, error) {
-			resp, err := cli.Get(ctx, "x", clientv3.WithCountOnly())
+		Revision: func(ctx context.Context, key string) (int64, error) {
+			resp, err := cli.Get(ctx, key, clientv3.WithCountOnly())
 			if err != nil {
 				return 0, err
 			}
@@ -51,8 +51,8 @@ func take[T any](t *testing.T, ch <-chan T) (v T) {
 	return v
 }
 
-// Each change from the given revision on, once, in order. An interruption ends the watch, and
-// the next one goes on from there.
+// Each change after the revision at which the watch begins, once, in order. An interruption ends
+// the watch, and the next one goes on from there.
 func TestEveryChangeOnce(t *testing.T) {
 	c := etcdtest.Shared(t)
 	cli := c.Client(t)
@@ -73,21 +73,28 @@ func TestEveryChangeOnce(t *testing.T) {
 			return open(ctx)
 		}
 	})
-	changes := make(chan stream.Change, 100)
-	watch := func(from int64) *stream.Watch { return s.Watch(key, from, func(c stream.Change) { changes <- c }) }
-	w := watch(first)
-	last := first
-	require.Equal(t, first, take(t, changes).Revision)
+	changes, deletions := make(chan stream.Change, 100), make(chan stream.Change, 100)
+	watch := func() (w *stream.Watch) {
+		w = s.Watch(key, true, 0, func(c stream.Change) { changes <- c })
+		s.Watch(key, false, 0, func(c stream.Change) { deletions <- c })
+		require.GreaterOrEqual(t, take(t, changes).Began, first)
+		require.GreaterOrEqual(t, take(t, deletions).Began, first)
+		return w
+	}
+	w := watch()
 	for n := range 20 {
 		if n%3 == 0 {
 			(*cut.Load())()
 			require.Error(t, take(t, changes).Err)
-			w = watch(last + 1)
+			require.Error(t, take(t, deletions).Err)
+			w = watch()
 		}
+		var last int64
 		if n%5 == 4 {
 			resp, err := cli.Delete(ctx, key)
 			require.NoError(t, err)
 			last = resp.Header.Revision
+			require.Equal(t, last, take(t, deletions).Revision)
 		} else {
 			last = put(key)
 		}
@@ -98,52 +105,79 @@ func TestEveryChangeOnce(t *testing.T) {
 	}
 	w.Stop()
 	put(key)
-	next := make(chan stream.Change, 1)
-	s.Watch(key, put(key), func(c stream.Change) { next <- c })
+	next := make(chan stream.Change, 10)
+	s.Watch(key, true, 0, func(c stream.Change) { next <- c })
+	require.Positive(t, take(t, next).Began)
+	put(key)
 	take(t, next)
 	require.Empty(t, changes)
+	require.Empty(t, deletions)
 }
 
-// A watch whose past is gone ends, and says so.
-func TestCompacted(t *testing.T) {
-	c := etcdtest.Start(t, etcdtest.Config{})
-	cli := c.Client(t)
-	put := func() int64 {
-		resp, err := cli.Put(t.Context(), "k", "v")
-		require.NoError(t, err)
-		return resp.Header.Revision
-	}
-	first := put()
-	_, err := cli.Compact(t.Context(), put())
-	require.NoError(t, err)
-	changes := make(chan stream.Change, 10)
-	of(t, cli, nil).Watch("k", first, func(c stream.Change) { changes <- c })
-	require.ErrorIs(t, take(t, changes).Err, stream.ErrCompacted)
-}
-
-// A stream that shows nothing of what a majority has agreed on is opened anew.
+// A stream that shows nothing of what a majority has agreed on is opened anew, and so is one that
+// does not put watches in place, or says what is not true any more.
 func TestSilentStream(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
-	var opened atomic.Int32
-	s := of(t, cli, func(cfg *stream.Config) {
-		open := cfg.Open
-		cfg.Patience = 300 * time.Millisecond
-		cfg.Open = func(ctx context.Context) (pb.Watch_WatchClient, error) {
-			w, err := open(ctx)
-			if err == nil && opened.Add(1) == 1 {
-				w = deaf{w}
+	for name, first := range map[string]func(pb.Watch_WatchClient) pb.Watch_WatchClient{
+		"deaf":          func(w pb.Watch_WatchClient) pb.Watch_WatchClient { return deaf{w} },
+		"deaf later":    func(w pb.Watch_WatchClient) pb.Watch_WatchClient { return &later{Watch_WatchClient: w} },
+		"of the future": func(w pb.Watch_WatchClient) pb.Watch_WatchClient { return future{w} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var opened atomic.Int32
+			s := of(t, cli, func(cfg *stream.Config) {
+				open := cfg.Open
+				cfg.Patience = 300 * time.Millisecond
+				cfg.Open = func(ctx context.Context) (pb.Watch_WatchClient, error) {
+					w, err := open(ctx)
+					if err == nil && opened.Add(1) == 1 {
+						w = first(w)
+					}
+					return w, err
+				}
+			})
+			changes := make(chan stream.Change, 10)
+			for opened.Load() < 2 {
+				s.Watch(t.Name(), true, 0, func(c stream.Change) { changes <- c })
+				for c := take(t, changes); c.Err == nil && opened.Load() < 2; c = take(t, changes) {
+					require.Positive(t, c.Began)
+				}
 			}
-			return w, err
-		}
-	})
-	resp, err := cli.Put(t.Context(), t.Name(), "v")
-	require.NoError(t, err)
-	changes := make(chan stream.Change, 10)
-	watch := func() { s.Watch(t.Name(), resp.Header.Revision, func(c stream.Change) { changes <- c }) }
-	watch()
-	require.ErrorContains(t, take(t, changes).Err, "majority")
-	watch()
-	require.Equal(t, resp.Header.Revision, take(t, changes).Revision)
+			s.Watch(t.Name(), true, 0, func(c stream.Change) { changes <- c })
+			for take(t, changes).Began == 0 {
+			}
+			resp, err := cli.Put(t.Context(), t.Name(), "v")
+			require.NoError(t, err)
+			require.Equal(t, resp.Header.Revision, take(t, changes).Revision)
+		})
+	}
+}
+
+// later is a stream of which nothing arrives after the first message.
+type later struct {
+	pb.Watch_WatchClient
+	heard bool
+}
+
+func (l *later) Recv() (*pb.WatchResponse, error) {
+	if l.heard {
+		return deaf{l.Watch_WatchClient}.Recv()
+	}
+	l.heard = true
+	return l.Watch_WatchClient.Recv()
+}
+
+// future is a stream from a member that knows more than there is, as one does whose etcd was
+// restored from a backup.
+type future struct{ pb.Watch_WatchClient }
+
+func (f future) Recv() (*pb.WatchResponse, error) {
+	resp, err := f.Watch_WatchClient.Recv()
+	if err == nil {
+		resp.Header.Revision += 1000
+	}
+	return resp, err
 }
 
 // deaf is a stream of which nothing arrives.
@@ -158,18 +192,24 @@ func (d deaf) Recv() (*pb.WatchResponse, error) {
 func TestManyWatches(t *testing.T) {
 	const many = 4000
 	cli := etcdtest.Shared(t).Client(t)
-	resp, err := cli.Put(t.Context(), "many/first", "v")
-	require.NoError(t, err)
 	s := of(t, cli, nil)
-	seen := make(chan string, many)
+	began, seen := make(chan string, many), make(chan string, many)
 	start := func(n int) {
 		key := fmt.Sprintf("many/%d", n)
-		s.Watch(key, resp.Header.Revision, func(stream.Change) { seen <- key })
+		s.Watch(key, true, 0, func(c stream.Change) {
+			if c.Began > 0 {
+				began <- key
+			} else {
+				seen <- key
+			}
+		})
 	}
 	start(0)
+	take(t, began)
 	before := weigh()
 	for n := 1; n < many; n++ {
 		start(n)
+		take(t, began)
 	}
 	for _, n := range []int{0, 1, many / 2, many - 1} {
 		key := fmt.Sprintf("many/%d", n)

@@ -13,6 +13,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/stream"
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
@@ -183,8 +184,42 @@ func TestMemberWithoutLeader(t *testing.T) {
 	}
 }
 
+// ways are the two ways to learn of the end of a life. Each returns it, or when ctx ends.
+var ways = map[string]func(ctx context.Context, s *watch.Source, l watch.Life) outcome{
+	"a watch of its own": func(ctx context.Context, s *watch.Source, l watch.Life) outcome {
+		revision, _, err := s.Gone(ctx, l)
+		return outcome{revision, err}
+	},
+	"the client's stream": func(ctx context.Context, s *watch.Source, l watch.Life) outcome {
+		on := stream.Of(s.Watcher, s.Recheck, s.Timeout)
+		var reads sync.WaitGroup
+		defer reads.Wait()
+		defer on.Release()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		ended := make(chan outcome, 2)
+		stop := s.Until(ctx, on.Stream, func(read func()) { reads.Go(read) }, l, func(revision int64, err error) { ended <- outcome{revision, err} })
+		defer stop()
+		select {
+		case o := <-ended:
+			return o
+		case <-ctx.Done():
+			return outcome{err: context.Cause(ctx)}
+		}
+	},
+}
+
+// eachWay runs a test with each.
+func eachWay(t *testing.T, test func(t *testing.T, gone func(ctx context.Context, s *watch.Source, l watch.Life) outcome)) {
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) { test(t, way) })
+	}
+}
+
 // TestGoneOnEtcd: by deletion, by the end of the lease, and by a put from outside.
-func TestGoneOnEtcd(t *testing.T) {
+func TestGoneOnEtcd(t *testing.T) { eachWay(t, goneOnEtcd) }
+
+func goneOnEtcd(t *testing.T, gone func(context.Context, *watch.Source, watch.Life) outcome) {
 	cli := etcdtest.Shared(t).Client(t)
 	s := source(cli)
 	for name, end := range map[string]func(key string, lease clientv3.LeaseID) (int64, error){
@@ -209,10 +244,7 @@ func TestGoneOnEtcd(t *testing.T) {
 					life.Known = token // and it ends before anybody looks
 				}
 				result := make(chan outcome, 1)
-				look := func() {
-					revision, _, err := s.Gone(etcdtest.Context(t), life)
-					result <- outcome{revision, err}
-				}
+				look := func() { result <- gone(etcdtest.Context(t), s, life) }
 				if !before {
 					go look()
 				}
@@ -228,18 +260,16 @@ func TestGoneOnEtcd(t *testing.T) {
 					continue
 				}
 				require.NoError(t, got.err)
-				// Not its very revision if the look began after the end.
-				require.GreaterOrEqual(t, got.revision, ended)
-				if before {
-					require.Equal(t, ended, got.revision)
-				}
+				require.GreaterOrEqual(t, got.revision, ended) // not its very revision if the look began after the end
 			}
 		})
 	}
 }
 
 // TestGoneThenCreatedAnew: a new life under the same key is not the old one.
-func TestGoneThenCreatedAnew(t *testing.T) {
+func TestGoneThenCreatedAnew(t *testing.T) { eachWay(t, goneThenCreatedAnew) }
+
+func goneThenCreatedAnew(t *testing.T, gone func(context.Context, *watch.Source, watch.Life) outcome) {
 	cli := etcdtest.Shared(t).Client(t)
 	s := source(cli)
 	key := etcdtest.Election(t)
@@ -247,28 +277,95 @@ func TestGoneThenCreatedAnew(t *testing.T) {
 	_, err := cli.Delete(etcdtest.Context(t), key)
 	require.NoError(t, err)
 	anew := put(t, cli, key, "v")
-	revision, _, err := s.Gone(etcdtest.Context(t), watch.Life{Key: key, Token: eldest.Token(token)})
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, revision, anew)
+	got := gone(etcdtest.Context(t), s, watch.Life{Key: key, Token: eldest.Token(token)})
+	require.NoError(t, got.err)
+	require.GreaterOrEqual(t, got.revision, anew)
 
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	_, _, err = s.Gone(ctx, watch.Life{Key: key, Token: eldest.Token(anew)})
-	require.ErrorIs(t, err, context.DeadlineExceeded, "the new one lives")
+	got = gone(ctx, s, watch.Life{Key: key, Token: eldest.Token(anew)})
+	require.ErrorIs(t, got.err, context.DeadlineExceeded, "the new one lives")
 }
 
 // TestClosedClient ends a watch that is going on, and one that begins.
-func TestClosedClient(t *testing.T) {
+func TestClosedClient(t *testing.T) { eachWay(t, closedClient) }
+
+func closedClient(t *testing.T, gone func(context.Context, *watch.Source, watch.Life) outcome) {
 	cli := etcdtest.Shared(t).Client(t)
 	s := source(cli)
 	key := etcdtest.Election(t)
 	token := put(t, cli, key, "v")
 	life := watch.Life{Key: key, Token: eldest.Token(token)}
-	result := start(func() error { _, _, err := s.Gone(etcdtest.Context(t), life); return err })
+	result := start(func() error { return gone(etcdtest.Context(t), s, life).err })
 	put(t, cli, key, "w")
 	require.NoError(t, cli.Close())
-	for _, err := range []error{<-result, func() error { _, _, err := s.Gone(etcdtest.Context(t), life); return err }()} {
+	for _, err := range []error{<-result, gone(etcdtest.Context(t), s, life).err} {
 		require.Error(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	}
+}
+
+// TestGoneUnderFaults: whatever happens to the members and the network, a life that goes on is not
+// taken for one that has ended, and its end is told.
+func TestGoneUnderFaults(t *testing.T) { eachWay(t, goneUnderFaults) }
+
+func goneUnderFaults(t *testing.T, gone func(context.Context, *watch.Source, watch.Life) outcome) {
+	t.Parallel()
+	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond})
+	writer := c.Client(t)
+	h := c.Host(t)
+	s := wary(h.Client(t))
+	again := func(do func(ctx context.Context) error) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			ctx, cancel := context.WithTimeout(etcdtest.Context(t), time.Second)
+			defer cancel()
+			return do(ctx) == nil
+		}, etcdtest.Patience, time.Millisecond)
+	}
+	create := func(key string) (token int64) {
+		again(func(ctx context.Context) error {
+			if _, err := writer.Put(ctx, key, "v"); err != nil {
+				return err
+			}
+			resp, err := writer.Get(ctx, key)
+			if err == nil {
+				token = resp.Kvs[0].CreateRevision
+			}
+			return err
+		})
+		return token
+	}
+	for i := range c.Size() {
+		for name, fault := range map[string]struct{ put, undo func() error }{
+			"restarted": {c.Member(i).Kill, func() error { return c.Member(i).Restart(etcdtest.Context(t)) }},
+			"swallowed": {
+				func() error { h.Proxy(i).Drop(etcdtest.BothWays); return nil },
+				func() error { h.Proxy(i).Mend(); return nil },
+			},
+			"cut": {func() error { return c.Cut(i) }, func() error { return c.Mend(i) }},
+		} {
+			key := fmt.Sprint(etcdtest.Election(t), "/", name, i)
+			token := create(key)
+			ended := start(func() outcome {
+				return gone(etcdtest.Context(t), s, watch.Life{Key: key, Token: eldest.Token(token), Known: token})
+			})
+			kept := start(func() outcome {
+				return gone(etcdtest.Context(t), s, watch.Life{Key: key + "/kept", Token: eldest.Token(create(key + "/kept")), Known: token})
+			})
+			require.NoError(t, fault.put())
+			again(func(ctx context.Context) error { _, err := writer.Delete(ctx, key); return err })
+			got := <-ended
+			require.NoError(t, got.err, name)
+			require.Greater(t, got.revision, token)
+			require.NoError(t, fault.undo())
+			select {
+			case o := <-kept:
+				require.Fail(t, "it lives", "%s: %+v", name, o)
+			case <-time.After(2 * s.Recheck):
+			}
+			again(func(ctx context.Context) error { _, err := writer.Delete(ctx, key+"/kept"); return err })
+			require.NoError(t, (<-kept).err)
+		}
 	}
 }

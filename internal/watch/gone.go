@@ -32,15 +32,9 @@ type Life struct {
 // refusal of etcd) nothing is known. The watch stays open until release, which must be
 // called, or until ctx ends; see Source.Follow for why.
 func (s *Source) Gone(ctx context.Context, l Life) (revision int64, release context.CancelFunc, err error) {
-	over := func(kv *mvccpb.KeyValue) bool {
-		switch {
-		case kv == nil || kv.CreateRevision != int64(l.Token):
-			return true
-		case l.Lease > 0 && kv.Lease != l.Lease:
-			err = ErrOverwritten
-			return true
-		}
-		return false
+	over := func(kv *mvccpb.KeyValue) (over bool) {
+		over, err = l.over(kv)
+		return over
 	}
 	f := following{source: s, target: Target{
 		Key:   l.Key,
@@ -72,6 +66,18 @@ func (s *Source) Gone(ctx context.Context, l Life) (revision int64, release cont
 		return 0, release, ferr
 	}
 	return revision, release, err
+}
+
+// over reports whether the life has ended, or cannot be counted on any more, if this is the key;
+// nil: there is none.
+func (l *Life) over(kv *mvccpb.KeyValue) (over bool, err error) {
+	switch {
+	case kv == nil || kv.CreateRevision != int64(l.Token):
+		return true, nil
+	case l.Lease > 0 && kv.Lease != l.Lease:
+		return true, ErrOverwritten
+	}
+	return false, nil
 }
 
 func only(kvs []*mvccpb.KeyValue) *mvccpb.KeyValue {

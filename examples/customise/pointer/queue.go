@@ -39,6 +39,7 @@ func (q Queue) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Plac
 		// Complete stays false: nothing is known of those who are older than this one.
 		// Without a hint, or with one that cannot be one, Ahead is asked at once.
 		if lease, err := keys.Parse(e.Election, string(old[0].Value)); err == nil && lease != e.Lease {
+			p.Revision = 0 // whether that one is still there nobody knows
 			p.Ahead = []eldest.Candidate{{Key: string(old[0].Value), Lease: lease, Token: eldest.Token(old[0].ModRevision)}}
 		}
 	}

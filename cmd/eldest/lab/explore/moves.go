@@ -103,9 +103,6 @@ func (w *world) movesOf(i int) (all []move) {
 	if l := w.of(watches.Key); l != nil && l.deleted > 0 {
 		event(true, core.Event{Kind: core.KeyDeleted, Revision: l.deleted}, nil)
 	}
-	if (watches.Key > 0 || watches.Late) && w.left.Faults > 0 {
-		event(false, core.Event{Kind: core.WatchEnded}, func(l *Limits) { l.Faults-- })
-	}
 	if own := w.alive(i); own != nil && watches.Late {
 		event(true, core.Event{Kind: core.KeyAppeared, Token: own.token}, nil)
 	}

@@ -172,7 +172,7 @@ func (w *world) name() string {
 		put(int64(s.Phase), int64(s.Want), int64(s.Token), int64(s.Doomed), int64(p.leading))
 		position(s.Position)
 		ask(s.Asked)
-		flag(s.Owed, s.Unsure, s.Paused, s.Blind, p.expired, p.under != nil)
+		flag(s.Owed, s.Unsure, s.Paused, p.expired, p.under != nil)
 		if u := p.under; u != nil {
 			ask(u.ask)
 			flag(u.arrived, u.reply.Yield)

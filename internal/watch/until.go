@@ -1,0 +1,213 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/internal/stream"
+)
+
+// Until is Gone on a shared stream: report is called, at most once, with what Gone returns, and
+// no goroutine waits for it. Reads, where some are needed, run on goroutines that run starts;
+// they end with ctx. It does not block, and neither must report, which may call stop. After
+// stop no report begins; one that is running goes on. The watch stays open until then.
+func (s *Source) Until(ctx context.Context, on *stream.Stream, run func(func()), l Life, report func(revision int64, err error)) (stop func()) {
+	u := &until{source: s, ctx: ctx, stream: on, run: run, life: l, known: l.Known, report: report}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.open()
+	return u.stop
+}
+
+// until is one life that is watched on a stream.
+//
+// Invariant: the life is known to go on at revision known. Each later end is shown by the watch,
+// if that began at known or before; else a read of the key is under way, or due.
+type until struct {
+	source *Source
+	ctx    context.Context //nolint:containedctx // of the reads
+	stream *stream.Stream
+	run    func(func())
+	life   Life
+	report func(int64, error)
+
+	mu           sync.Mutex
+	watch        *stream.Watch
+	known, began int64
+	reading      context.CancelFunc // nil: no read is under way
+	again        bool               // what is being read may be too old
+	failures     int                // of reads and of the watch, in a row
+	pause        *time.Timer        // before the next attempt
+	refused      time.Time          // since when etcd refuses the watch, but answers reads; zero: it does not
+	over         bool
+}
+
+func (u *until) stop() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.end()
+	u.watch.Stop()
+}
+
+// end has nothing more be done. The caller holds the mutex.
+func (u *until) end() {
+	u.over = true
+	if u.reading != nil {
+		u.reading()
+	}
+	if u.pause != nil {
+		u.pause.Stop()
+	}
+}
+
+// open watches the key. The caller holds the mutex.
+func (u *until) open() {
+	// Its own key's end need not be known at once, so the watch may begin in the past. That
+	// of an elder may be a win: a read, if one is needed, is faster (see the package comment).
+	var from int64
+	if u.life.Lease > 0 && u.known > 0 {
+		from = u.known + 1
+	}
+	u.began = 0
+	u.watch = u.stream.Watch(u.life.Key, u.life.Lease > 0, from, u.changed)
+}
+
+// changed takes in what the watch reports.
+func (u *until) changed(c stream.Change) {
+	u.mu.Lock()
+	switch {
+	case u.over:
+	case c.Err != nil:
+		u.interrupted(c.Err)
+		return
+	case c.Began > 0:
+		u.began, u.failures, u.refused = c.Began, 0, time.Time{}
+		if u.known < u.began {
+			u.read()
+		}
+	case c.Revision < int64(u.life.Token), c.Revision <= u.known && c.Put != nil && c.Put.CreateRevision == int64(u.life.Token):
+		// An earlier life, or known: the member was behind.
+	case c.Revision <= u.known:
+		u.read() // which cannot be, unless etcd was restored from a backup
+	case c.Put == nil:
+		u.ended(c.Revision, nil)
+		return
+	default:
+		if over, err := u.life.over(c.Put); over {
+			u.ended(c.Revision, err)
+			return
+		}
+		u.known = c.Revision
+	}
+	u.mu.Unlock()
+}
+
+// ended reports the end. It gives the mutex back, which the caller holds.
+func (u *until) ended(revision int64, err error) {
+	u.end()
+	u.mu.Unlock()
+	u.report(revision, err)
+}
+
+// interrupted goes on after the watch has ended. It gives the mutex back, which the caller
+// holds. A watch that was in place is followed by another one; where even that is not to be had,
+// etcd is asked meanwhile: a waiter that is never told would hold up the whole queue.
+func (u *until) interrupted(reason error) {
+	var refused *stream.RefusedError
+	inPlace := u.began > 0
+	u.known = 0
+	switch {
+	case !errors.As(reason, &refused) || rpcerr.Compacted(reason):
+		u.open() // on the next stream, for which there is a pause
+		if !inPlace {
+			u.read()
+		}
+	case !u.refused.IsZero() && time.Since(u.refused) > ask.Insistent:
+		u.ended(0, refused)
+		return
+	default:
+		// By a balancer on the way, or by the member's own copy of who may what, which may lag.
+		// All of etcd is asked, by a read for which the same permission is needed.
+		u.began = 0
+		if u.refused.IsZero() {
+			u.refused = time.Now()
+		}
+		u.later(func() { u.open(); u.read() })
+	}
+	u.mu.Unlock()
+	u.tell(reason)
+}
+
+// tell has the hook know of an interruption. The caller does not hold the mutex.
+func (u *until) tell(reason error) {
+	if u.source.Interrupted != nil {
+		u.source.Interrupted(u.life.Key, reason)
+	}
+}
+
+// later does something after a pause. The caller holds the mutex.
+func (u *until) later(do func()) {
+	u.pause = time.AfterFunc(u.source.Backoff(u.failures), func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if !u.over {
+			do()
+		}
+	})
+	u.failures++
+}
+
+// read reads the key from a quorum. The caller holds the mutex.
+func (u *until) read() {
+	if u.again = u.reading != nil; u.again {
+		return
+	}
+	ctx, cancel := context.WithCancel(u.ctx)
+	u.reading = cancel
+	u.run(func() {
+		defer cancel()
+		var opts []clientv3.OpOption
+		if u.life.Lease == 0 {
+			opts = append(opts, clientv3.WithKeysOnly()) // which leaves the lease out
+		}
+		resp, err := u.source.ask(ctx, u.source.patience(), clientv3.OpGet(u.life.Key, opts...))
+		u.answered(ctx, resp.Get(), err)
+	})
+}
+
+// answered takes the answer of a read in.
+func (u *until) answered(ctx context.Context, resp *clientv3.GetResponse, err error) {
+	u.mu.Lock()
+	u.reading = nil
+	if u.over || ctx.Err() != nil {
+		u.mu.Unlock()
+		return
+	}
+	if err != nil {
+		if u.source.final(ctx, err) {
+			u.ended(0, err)
+			return
+		}
+		u.refused = time.Time{}
+		u.later(u.read)
+		u.mu.Unlock()
+		u.tell(err)
+		return
+	}
+	at := resp.Header.Revision
+	if over, err := u.life.over(only(resp.Kvs)); over {
+		u.ended(at, err)
+		return
+	}
+	u.known = at
+	if u.again || u.began > at {
+		u.read()
+	}
+	u.mu.Unlock()
+}
