@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"runtime/pprof"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -342,18 +344,25 @@ func awaitWatch(t *testing.T, rec *etcdtest.Recorder, key string) {
 }
 
 // G8 for watches: whoever has left has none open, whichever way he left, and though his
-// client goes on. (A client that ends takes all its watches with it.) Not parallel: watches
-// of other tests cannot be told from these.
+// client goes on. (A client that ends takes all its watches with it.)
 //
-// Broken by a watch whose context does not end with what it is for.
+// Broken by a watch that does not end with what it is for.
 func TestG8NoWatchIsLeft(t *testing.T) {
+	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{})
 	name := etcdtest.Election(t)
 	cli := c.Client(t)
-	open := func() bool {
-		var stacks strings.Builder
-		require.NoError(t, pprof.Lookup("goroutine").WriteTo(&stacks, 1))
-		return strings.Contains(stacks.String(), "client/v3.(*watchGRPCStream).serveSubstream")
+	open := func() (watches int) {
+		resp, err := http.Get(c.Endpoints()[0] + "/metrics")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, resp.Body.Close()) }()
+		metrics, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		_, count, found := strings.Cut(string(metrics), "\netcd_debugging_mvcc_watcher_total ")
+		require.True(t, found)
+		_, err = fmt.Sscan(count, &watches)
+		require.NoError(t, err)
+		return watches
 	}
 	leader, waiter, heir := join(t, cli, name), join(t, cli, name), join(t, cli, name)
 	tenure := leader.lead(t)
@@ -361,7 +370,7 @@ func TestG8NoWatchIsLeft(t *testing.T) {
 	etcdtest.Take(t, waiter.waiting, "its wait")
 	next := heir.queue(t, etcdtest.Context(t))
 	etcdtest.Take(t, heir.waiting, "its wait")
-	etcdtest.Eventually(t, open, "INVALID: watches are not seen")
+	etcdtest.Eventually(t, func() bool { return open() == 5 }, "three watch their keys, and two those of others")
 
 	require.NoError(t, waiter.candidate.Withdraw(etcdtest.Context(t)))
 	fails(t, gone, eldest.ErrWithdrawn)
@@ -373,5 +382,5 @@ func TestG8NoWatchIsLeft(t *testing.T) {
 	for _, p := range []*participant{leader, waiter, heir} {
 		p.leave()
 	}
-	etcdtest.Eventually(t, func() bool { return !open() }, "no watch is open any more")
+	etcdtest.Eventually(t, func() bool { return open() == 0 }, "no watch is open any more")
 }

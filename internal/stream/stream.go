@@ -233,6 +233,7 @@ func (s *Stream) received(resp *pb.WatchResponse) error {
 			return fmt.Errorf("a new stream is needed: %w", err)
 		}
 		if w != nil {
+			s.drop(w)
 			w.report(Change{Err: &RefusedError{err}})
 		}
 		return nil
@@ -255,6 +256,12 @@ func (s *Stream) received(resp *pb.WatchResponse) error {
 		w.report(c)
 	}
 	return nil
+}
+
+func (s *Stream) drop(w *Watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.watches, w.id)
 }
 
 // refusal is the error that etcd gave as the reason for which it ended a watch.
@@ -282,11 +289,7 @@ func (s *Stream) addressee(resp *pb.WatchResponse) *Watch {
 			s.slow.Reset(s.cfg.Patience)
 		}
 	}
-	w := s.watches[id]
-	if resp.Canceled {
-		delete(s.watches, id)
-	}
-	return w
+	return s.watches[id]
 }
 
 // state returns a key that is watched, if any is, and the newest revision that the stream has shown.
