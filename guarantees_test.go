@@ -374,6 +374,7 @@ func TestG8NoWatchIsLeft(t *testing.T) {
 
 	require.NoError(t, waiter.candidate.Withdraw(etcdtest.Context(t)))
 	fails(t, gone, eldest.ErrWithdrawn)
+	etcdtest.Eventually(t, func() bool { return open() == 3 }, "who has left watches nothing")
 	require.NoError(t, tenure.Resign(etcdtest.Context(t)))
 	won := wins(t, next)
 	_, err := c.Client(t).Delete(etcdtest.Context(t), won.Key())
