@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,14 +33,14 @@ func TestG5OneKeyOneWaiter(t *testing.T) {
 	const n = 6
 	var people [n]*participant
 	var results [n]<-chan outcome
-	var recs [n]wire
+	var recs [n]etcdtest.Recorder
 	for i := range people {
 		people[i] = join(t, c.Client(t, recs[i].Attach), name, still)
 		results[i] = people[i].queue(t, etcdtest.Context(t))
 		if i > 0 {
 			ev := etcdtest.Take(t, people[i].waiting, "whom it waits for")
 			require.Equal(t, people[i-1].candidate.Key(), ev.Predecessor.Key)
-			recs[i].inPlace(t, people[i-1].candidate.Key())
+			awaitWatch(t, &recs[i], people[i-1].candidate.Key())
 		}
 	}
 	leader := wins(t, results[0])
@@ -53,7 +54,7 @@ func TestG5OneKeyOneWaiter(t *testing.T) {
 	fails(t, results[2], eldest.ErrWithdrawn)
 	ev := etcdtest.Take(t, people[3].waiting, "its new predecessor")
 	require.Equal(t, people[1].candidate.Key(), ev.Predecessor.Key)
-	recs[3].inPlace(t, people[1].candidate.Key())
+	awaitWatch(t, &recs[3], people[1].candidate.Key())
 
 	// Then the leaders resign, one after another: the order is kept.
 	for _, i := range []int{1, 3, 4, 5} {
@@ -337,10 +338,10 @@ func TestG8LateRegistration(t *testing.T) {
 	require.NoError(t, p.session.Err(), "the session was given up for it")
 }
 
-// awaitWatch waits until a client has asked to watch a key.
+// awaitWatch waits until etcd has put a client's watch of a key in place.
 func awaitWatch(t *testing.T, rec *etcdtest.Recorder, key string) {
 	t.Helper()
-	etcdtest.Eventually(t, func() bool { return len(watchesOf(rec, key)) > 0 }, "a watch of %q", key)
+	etcdtest.Eventually(t, func() bool { return slices.Contains(rec.Placed(), key) }, "a watch of %q", key)
 }
 
 // G8 for watches: whoever has left has none open, whichever way he left, and though his

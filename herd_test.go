@@ -9,58 +9,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc"
 
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
 
-// wire is a Recorder that knows which watches are in place as well.
-type wire struct {
-	etcdtest.Recorder
-	mu    sync.Mutex
-	known map[string]bool
-}
-
-// Attach has it record a client.
-func (w *wire) Attach(cfg *clientv3.Config) {
-	w.Recorder.Attach(cfg)
-	cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(w.answered))
-}
-
-// answered notes the keys that were read after a watch of them had been asked for. Of what
-// happens to a key after that answer the watch tells, and nothing else.
-func (w *wire) answered(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	read, single := req.(*etcdserverpb.RangeRequest)
-	watched := single && len(watchesOf(&w.Recorder, string(read.Key))) > 0
-	err := invoke(ctx, method, req, reply, cc, opts...)
-	if err == nil && watched {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.known == nil {
-			w.known = make(map[string]bool)
-		}
-		w.known[string(read.Key)] = true
-	}
-	return err
-}
-
-// inPlace waits until a predecessor is watched, and known to have stood since.
-func (w *wire) inPlace(t *testing.T, key string) {
-	t.Helper()
-	etcdtest.Eventually(t, func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.known[key]
-	}, "the watch of %q is in place", key)
-}
-
 // counted is a participant whose every message is counted.
 type counted struct {
 	*participant
-	rec    wire
+	rec    etcdtest.Recorder
 	result <-chan outcome
 }
 
@@ -70,7 +28,7 @@ func still(_ *lease.Config, e *election.Config) { e.Recheck, e.Timeout = -1, 20*
 
 // reads returns what was read, ranges by create revision apart from the rest:
 // those cost the server a pass over the whole queue.
-func reads(rec *wire) (all, passes int) {
+func reads(rec *etcdtest.Recorder) (all, passes int) {
 	pass := func(r *etcdserverpb.RangeRequest) {
 		if r != nil && len(r.RangeEnd) > 0 {
 			passes++
@@ -129,13 +87,9 @@ func herd(t *testing.T, n int) []*counted {
 		if i > 0 {
 			ev := etcdtest.Take(t, p.waiting, "its wait")
 			require.Equal(t, people[i-1].candidate.Key(), ev.Predecessor.Key)
+			awaitWatch(t, &p.rec, ev.Predecessor.Key) // before the next change: so nobody has to read
 		}
-	}
-	for i, p := range people {
-		awaitWatch(t, &p.rec.Recorder, p.candidate.Key())
-		if i > 0 {
-			p.rec.inPlace(t, people[i-1].candidate.Key())
-		}
+		awaitWatch(t, &p.rec, p.candidate.Key())
 	}
 	return people
 }
@@ -193,7 +147,7 @@ func TestHerd(t *testing.T) {
 }
 
 // A departure in the middle of the queue: one event for one participant, which asks
-// once who is before it now, and once when its new watch is in place.
+// once who is before it now.
 func TestHerdMiddle(t *testing.T) {
 	people := herd(t, 50)
 	for _, p := range people {
@@ -203,14 +157,14 @@ func TestHerdMiddle(t *testing.T) {
 		require.NoError(t, people[gone].candidate.Withdraw(etcdtest.Context(t)))
 		ev := etcdtest.Take(t, people[gone+1].waiting, "its new predecessor")
 		require.Equal(t, people[gone-1].candidate.Key(), ev.Predecessor.Key)
-		people[gone+1].rec.inPlace(t, people[gone-1].candidate.Key())
+		awaitWatch(t, &people[gone+1].rec, people[gone-1].candidate.Key())
 	}
 	for i, p := range people {
 		switch i {
 		case 10, 40:
 		case 11, 41:
 			require.Len(t, p.rec.Events(), 1)
-			require.Len(t, etcdtest.Questions(p.rec.Calls("Range", "Txn")), 2, "reads of %d", i)
+			require.Len(t, etcdtest.Questions(p.rec.Calls("Range", "Txn")), 1, "reads of %d", i)
 			if _, passes := reads(&p.rec); i == 11 {
 				require.Zero(t, passes, "it knew all its elders")
 			} else {

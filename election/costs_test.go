@@ -22,7 +22,7 @@ import (
 // counted afterwards has nothing to do with the beginning.
 func (s *stage) watched(n int) {
 	s.t.Helper()
-	s.until("the watches are in place", func() bool { return s.rec.Placed() >= n })
+	s.until("the watches are in place", func() bool { return len(s.rec.Placed()) >= n })
 }
 
 // A cold start is two round trips, a registration one. The watch of the own key

@@ -20,7 +20,7 @@ type Recorder struct {
 	mu     sync.Mutex
 	calls  []Call
 	events []Event
-	placed int
+	placed []string // the keys whose watches etcd has put in place
 }
 
 // Call is one request: a unary call, or one message on a stream.
@@ -76,11 +76,11 @@ func (r *Recorder) Methods() []string {
 	return names
 }
 
-// Placed returns how many watches etcd has put in place.
-func (r *Recorder) Placed() int {
+// Placed returns the keys of the watches that etcd has put in place, in order.
+func (r *Recorder) Placed() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.placed
+	return slices.Clone(r.placed)
 }
 
 // Events returns the watch events that arrived, in order.
@@ -94,7 +94,7 @@ func (r *Recorder) Events() []Event {
 func (r *Recorder) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.calls, r.events, r.placed = nil, nil, 0
+	r.calls, r.events, r.placed = nil, nil, nil
 }
 
 // Questions leaves out of calls what a busy machine adds: etcd sends an event a moment before
@@ -121,16 +121,13 @@ func (r *Recorder) sent(method string, req any) {
 	r.calls = append(r.calls, Call{Method: path.Base(method), Request: req, At: time.Now()})
 }
 
-func (r *Recorder) received(msg any) {
-	resp, ok := msg.(*etcdserverpb.WatchResponse)
-	if !ok || len(resp.Events) == 0 && !resp.Created {
-		return
-	}
+// received keeps what a watch was given. key is that of the watch, if this says that it is in place.
+func (r *Recorder) received(resp *etcdserverpb.WatchResponse, key string) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if resp.Created {
-		r.placed++
+		r.placed = append(r.placed, key)
 	}
 	for _, ev := range resp.Events {
 		r.events = append(r.events, Event{Event: ev, At: now})
@@ -156,17 +153,31 @@ type recordedStream struct {
 	grpc.ClientStream
 	recorder *Recorder
 	method   string
+
+	mu    sync.Mutex
+	asked []string // keys of watches that etcd has not put in place yet, in the order of its answers
 }
 
 func (s *recordedStream) SendMsg(m any) error {
 	s.recorder.sent(s.method, m)
+	if watch, ok := m.(*etcdserverpb.WatchRequest); ok && watch.GetCreateRequest() != nil {
+		s.mu.Lock()
+		s.asked = append(s.asked, string(watch.GetCreateRequest().Key))
+		s.mu.Unlock()
+	}
 	return s.ClientStream.SendMsg(m)
 }
 
 func (s *recordedStream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
-	if err == nil {
-		s.recorder.received(m)
+	if resp, ok := m.(*etcdserverpb.WatchResponse); ok && err == nil {
+		var key string
+		if resp.Created {
+			s.mu.Lock()
+			key, s.asked = s.asked[0], s.asked[1:]
+			s.mu.Unlock()
+		}
+		s.recorder.received(resp, key)
 	}
 	return err
 }

@@ -40,10 +40,11 @@ type use struct {
 var plainWatcher = reflect.TypeOf(clientv3.NewWatchFromWatchClient(nil, nil))
 
 // Of returns the stream of a client, or nil if it is not plain: its Watcher is another one than
-// etcd's, as that of a namespace is. Whoever has it must Release it.
+// etcd's, as that of a namespace is, or it has no connection, as one inside an etcd server has
+// none. Whoever has it must Release it.
 func Of(watcher clientv3.Watcher, check, patience time.Duration) *Shared {
 	client, ok := watcher.(*clientv3.Client)
-	if !ok || reflect.TypeOf(client.Watcher) != plainWatcher {
+	if !ok || reflect.TypeOf(client.Watcher) != plainWatcher || client.ActiveConnection() == nil {
 		return nil
 	}
 	w := way{client, check, patience}
