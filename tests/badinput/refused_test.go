@@ -68,8 +68,9 @@ func permissionSection(t *testing.T) section {
 	denied("`Evict` in another election", "evict", "invoices", "invoices/2a", 1, func() error {
 		return election.Evict(st.ctx, st.cli, "invoices", eldest.Candidate{Key: "invoices/2a", Token: 1})
 	})
-	// The watch, and a read: the member that refuses might not have heard of a permission.
-	denied("an observer of another election: `Next`", "observe", "invoices", "", 2, func() error {
+	// The token of a new stream, the watch, and a read: the member that refuses might not have
+	// heard of a permission.
+	denied("an observer of another election: `Next`", "observe", "invoices", "", 3, func() error {
 		o, err := observe.New(observe.Config{Election: "invoices", KV: st.cli, Watcher: st.cli, Timeout: etcdtest.Patience})
 		if err != nil {
 			return err
