@@ -14,7 +14,10 @@
 // without one, waits until the server says that it is in place, and reads
 // afterwards: whatever the read missed, the watch shows.
 //
-// Gone does the same for one key and one question: when has it ceased to exist?
+// Gone does the same for one key and one question: when has it ceased to exist? Until answers
+// that, too, over the one stream of a plain client (internal/stream), so that who waits needs no
+// goroutine. It knows the revision at which the key was alive, and reads only where the watch
+// began later.
 //
 // # Why rechecks
 //
@@ -27,6 +30,8 @@
 // backup, and the stream waits for revisions that have been), and when a server that asks
 // for authentication refuses a watch because the token of the stream, which is that of its
 // opening, has expired.
+//
+// A shared stream is checked as a whole, see internal/stream.
 //
 // Everything is bounded by the context that the caller passes in; there is no
 // goroutine that outlives the call.

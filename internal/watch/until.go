@@ -31,7 +31,7 @@ func (s *Source) Until(ctx context.Context, on *stream.Stream, run func(func()),
 // if that began at known or before; else a read of the key is under way, or due.
 type until struct {
 	source *Source
-	ctx    context.Context //nolint:containedctx // of the reads
+	ctx    context.Context // of the reads
 	stream *stream.Stream
 	run    func(func())
 	life   Life
