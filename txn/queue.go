@@ -30,7 +30,8 @@ func (e Entry) Key() string { return keys.Candidate(e.Election, e.Lease) }
 // order; if Complete, there is nobody older than those in Ahead.
 type Place struct {
 	Token eldest.Token
-	// Revision is the etcd revision at which all of this was true.
+	// Revision is the etcd revision at which all of this was true; 0: Ahead is a hint, and who is
+	// named there may be gone.
 	Revision int64
 	// Ahead are the nearest older candidates, nearest first, with key, lease and
 	// token only.
@@ -112,11 +113,7 @@ func (ByCreateRevision) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Pla
 		return Place{}, outcome(err)
 	}
 	if !resp.Succeeded {
-		kvs := resp.Responses[0].GetResponseRange().Kvs
-		if len(kvs) == 0 {
-			return Place{}, fmt.Errorf("etcd contradicts itself: %q exists and does not", key)
-		}
-		return adopted(e, kvs[0], resp.Header.Revision)
+		return exists(e, resp)
 	}
 	line := resp.Responses[1].GetResponseRange()
 	p := Place{Token: eldest.Token(resp.Header.Revision), Revision: resp.Header.Revision, Queue: line.Count}
@@ -151,6 +148,15 @@ func (ByCreateRevision) EnterAlone(ctx context.Context, kv clientv3.KV, e Entry)
 		}
 	}
 	return Place{}, fmt.Errorf("%w: the election's range holds foreign keys (seen at revision %d)", eldest.ErrForeignKey, revision)
+}
+
+// exists describes the own key as a registration found it.
+func exists(e Entry, resp *clientv3.TxnResponse) (Place, error) {
+	kvs := resp.Responses[0].GetResponseRange().Kvs
+	if len(kvs) == 0 {
+		return Place{}, fmt.Errorf("etcd contradicts itself: %q exists and does not", e.Key())
+	}
+	return adopted(e, kvs[0], resp.Header.Revision)
 }
 
 // adopted describes the own key as it was found.
