@@ -32,7 +32,7 @@ func (t *turn) weighed(ctx context.Context, on Host, empty weight) error {
 	t.sample("heap", Bytes, each(w.heap-empty.heap))
 	t.sample("stack", Bytes, each(w.stack-empty.stack))
 	t.sample("goroutines", Counts, each(w.goroutines-empty.goroutines))
-	t.sample("memory in all", Bytes, w.heap+w.stack-empty.heap-empty.stack)
+	t.sample("memory in all", Bytes, max(0, w.heap+w.stack-empty.heap-empty.stack))
 	t.sample("goroutines in all", Counts, w.goroutines-empty.goroutines)
 	return nil
 }
