@@ -89,7 +89,7 @@ func (s *shards) stop(names ...string) {
 func (s *shards) end() {
 	for name, stop := range s.stops {
 		stop()
-		etcdtest.Take(s.t, s.done[name], "the end of Run")
+		_ = etcdtest.Take(s.t, s.done[name], "the end of Run")
 	}
 }
 
