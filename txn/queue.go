@@ -56,10 +56,10 @@ func (p Place) First() bool { return p.Complete && len(p.Ahead) == 0 }
 func (p Place) Unknown() bool { return !p.Complete && len(p.Ahead) == 0 }
 
 // Queue is how candidates enter the line and find who stands before them. The
-// default is ByCreateRevision. Another one can find the predecessor by other
-// means (a pointer to the newest candidate, say) or define another order; the
-// proof of a win is what Ahead answers, so G1 and G5 are then its duty (examples/customise
-// has one of each kind). Errors of what was written go through Outcome. Errors that
+// default is ByPointer. Another one can find the predecessor by other
+// means (ByCreateRevision: by a search) or define another order; the
+// proof of a win is what Ahead answers, so G1 and G5 are then its duty (examples/customise/order
+// has another order). Errors of what was written go through Outcome. Errors that
 // wrap eldest.ErrInvalid end a campaign, as do etcd's final refusals; others are
 // taken for passing, and the question is asked again.
 // Implementations must be safe for concurrent use.
