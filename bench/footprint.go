@@ -1,8 +1,12 @@
 package bench
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/eldest-io/eldest/bench/contender"
@@ -16,6 +20,7 @@ func init() {
 		Defaults: Options{Rounds: 3, Sizes: []int{1000}, TTLs: []time.Duration{6 * time.Second}},
 		Regimes: []Term{
 			{Name: "candidate", Text: "N candidates wait, each with a session of its own"},
+			{Name: "shared", Text: "N candidates wait, each in an election of its own, all on one session; a goroutine of each is the caller's"},
 			{Name: "observer", Text: "N observers of one election"},
 			{Name: "election", Text: "N elections are led on one session"},
 		},
@@ -23,6 +28,9 @@ func init() {
 			{Name: "heap", Text: "live heap for each of the N, after a garbage collection", Better: Lower},
 			{Name: "stack", Text: "stacks for each of the N", Better: Lower},
 			{Name: "goroutines", Text: "goroutines for each of the N, rounded", Better: Lower},
+			{Name: "memory in all", Text: "heap and stacks of all N", Better: Lower},
+			{Name: "goroutines in all", Text: "goroutines of all N", Better: Lower},
+			{Name: "requests", Text: "requests of all kinds in one TTL, for all N elections", Better: Lower},
 			{Name: "renewals", Text: "renewals of the one lease in one TTL, for all N elections; neither few nor many is better"},
 			{Name: "reads", Text: "reads in one TTL, for all N elections", Better: Lower},
 			{Name: "streams", Text: "watch streams opened, for all N elections", Better: Lower},
@@ -38,12 +46,14 @@ func init() {
 // streams are there before the first count.
 //
 //   - "candidate": each with a session of its own, all waiting;
+//   - "shared": all on one session, each waiting in an election of its own. The goroutine
+//     that waits for the win is the user's, and the same for all;
 //   - "observer": each has seen who leads, and waits for news. Nobody reads: the
 //     goroutine that does is the user's, and the same for all;
 //   - "election": each on the same session, and led.
 //
 // In "election" it also counts, in a whole TTL of the session (the first of the options),
-// "renewals" of the one lease and "reads", and in all the watch "streams" that were
+// "requests", among them "renewals" of the one lease and "reads", and in all the watch "streams" that were
 // opened.
 func footprint(ctx context.Context, r *run) error {
 	ttl, err := r.granted(ctx, r.options.TTLs[0])
@@ -55,6 +65,7 @@ func footprint(ctx context.Context, r *run) error {
 		measure func(ctx context.Context, t *turn, on *local) error
 	}{
 		{"candidate", func(ctx context.Context, t *turn, on *local) error { return t.candidatesWeigh(ctx, on) }},
+		{"shared", func(ctx context.Context, t *turn, on *local) error { return t.sharersWeigh(ctx, on) }},
 		{"observer", func(ctx context.Context, t *turn, on *local) error { return t.observersWeigh(ctx, on) }},
 		{"election", func(ctx context.Context, t *turn, on *local) error { return t.electionsWeigh(ctx, on, ttl) }},
 	}
@@ -117,6 +128,54 @@ func (t *turn) candidatesWeigh(ctx context.Context, on *local) error {
 		return err
 	}
 	return t.weighed(ctx, on, empty)
+}
+
+// sharersWeigh has N candidates of one session wait, each in an election of its own.
+func (t *turn) sharersWeigh(ctx context.Context, on *local) error {
+	leaders, err := newLocal(t.site)
+	if err != nil {
+		return err
+	}
+	t.after(func(context.Context) { _ = leaders.Close() })
+	leader, err := t.open(ctx, leaders, lineupTTL)
+	if err != nil {
+		return err
+	}
+	session, err := t.open(ctx, on, lineupTTL)
+	if err != nil {
+		return err
+	}
+	elections := make([]string, t.point.n+1)
+	for i := range elections {
+		elections[i] = t.election()
+	}
+	candidates := make([]Candidate, len(elections)) // of the leaders, so that they are not collected
+	err = abreast(ctx, len(elections), func(ctx context.Context, i int) (err error) {
+		if candidates[i], err = leader.Candidate(elections[i], ""); err == nil {
+			_, err = lead(ctx, candidates[i])
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	live, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	var waiting sync.WaitGroup
+	t.after(func(context.Context) { cancel(nil); waiting.Wait() })
+	err = t.weighEach(ctx, on, func(_ context.Context, i int) error {
+		c, err := session.Candidate(elections[i], "")
+		if err != nil {
+			return err
+		}
+		waiting.Go(func() {
+			if _, err := c.Campaign(live); live.Err() == nil {
+				cancel(fmt.Errorf("a campaign behind a leader has ended: %w", cmp.Or(err, errors.New("it has won"))))
+			}
+		})
+		return nil
+	})
+	runtime.KeepAlive(candidates)
+	return cmp.Or(err, context.Cause(live))
 }
 
 // observersWeigh has N observers look at one election.
@@ -206,6 +265,7 @@ func (t *turn) electionsWeigh(ctx context.Context, on *local, ttl time.Duration)
 	if err != nil {
 		return err
 	}
+	t.sample("requests", Counts, now.Minus(last).Requests())
 	t.sample("renewals", Counts, now.Minus(last).Renewals)
 	t.sample("reads", Counts, now.Minus(last).Reads)
 	runtime.KeepAlive(candidates)

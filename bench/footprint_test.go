@@ -17,7 +17,10 @@ func TestFootprint(t *testing.T) {
 	for _, name := range []string{"eldest", "concurrency"} {
 		require.Positive(t, find(t, report, name, "candidate", n, "heap").P50, name)
 		require.Positive(t, find(t, report, name, "candidate", n, "goroutines").P50, name)
+		require.GreaterOrEqual(t, find(t, report, name, "shared", n, "goroutines in all").P50, int64(n), "%s: the callers'", name)
+		require.Positive(t, find(t, report, name, "shared", n, "memory in all").P50, name)
 		require.NotNil(t, find(t, report, name, "election", n, "stack"), name)
+		require.Positive(t, find(t, report, name, "election", n, "requests").P50, name)
 		renewals := find(t, report, name, "election", n, "renewals")
 		require.Len(t, renewals.Samples, 1)
 		// Ours renews every quarter of the TTL, or up to a tenth of that sooner, so that

@@ -21,7 +21,7 @@ func weigh(ctx context.Context, on Host) (weight, error) {
 	return weight{int64(m.HeapAlloc), int64(m.StackInuse), int64(runtime.NumGoroutine())}, nil
 }
 
-// weighed notes what has come since, for each of the point's N.
+// weighed notes what has come since, for each of the point's N and in all.
 func (t *turn) weighed(ctx context.Context, on Host, empty weight) error {
 	w, err := weigh(ctx, on)
 	if err != nil {
@@ -32,5 +32,7 @@ func (t *turn) weighed(ctx context.Context, on Host, empty weight) error {
 	t.sample("heap", Bytes, each(w.heap-empty.heap))
 	t.sample("stack", Bytes, each(w.stack-empty.stack))
 	t.sample("goroutines", Counts, each(w.goroutines-empty.goroutines))
+	t.sample("memory in all", Bytes, max(0, w.heap+w.stack-empty.heap-empty.stack))
+	t.sample("goroutines in all", Counts, w.goroutines-empty.goroutines)
 	return nil
 }

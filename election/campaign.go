@@ -15,10 +15,10 @@ type Place struct {
 	Key   string
 	Token eldest.Token
 	// Queue is the number of keys in the election's range, the own one included;
-	// 0 when the key was adopted.
+	// 0 where that was not learnt: the key was adopted, or the queue is long.
 	Queue int64
-	// Predecessor is the next older candidate's key; empty: nobody is older, and
-	// Await returns at once.
+	// Predecessor is the next older candidate's key, which may have left meanwhile; empty:
+	// nobody is older, and Await returns at once, or who is was not learnt.
 	Predecessor string
 }
 

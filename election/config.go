@@ -34,7 +34,7 @@ type Config struct {
 	// Value is what others see of the candidate: opaque bytes, at most MaxValue.
 	Value []byte
 
-	// Queue is how candidates line up. nil means txn.ByCreateRevision.
+	// Queue is how candidates line up. nil means txn.ByPointer.
 	Queue txn.Queue
 	// Timeout bounds each single request; a member that swallows requests costs
 	// this much, then another one is asked. 0 means DefaultTimeout.
@@ -109,7 +109,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Value = append([]byte(nil), c.Value...)
 	if c.Queue == nil {
-		c.Queue = txn.ByCreateRevision{}
+		c.Queue = txn.ByPointer{}
 	}
 	if c.Turn == nil {
 		c.Turn = NewTurn()

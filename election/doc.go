@@ -9,7 +9,7 @@
 // # The protocol
 //
 //  1. Register: one transaction writes the own key, bound to the session's lease,
-//     and reads who is older (txn.Queue).
+//     and learns who is older, or whom to watch (txn.Queue).
 //  2. Wait: on the predecessor's key and on no other (internal/core). One
 //     departure wakes one waiter (G5). The own key and the session are watched as
 //     well: a waiter whose key is gone says so at once.

@@ -40,9 +40,11 @@ type RegisteredEvent struct {
 	Candidate     *Candidate
 	Election, Key string
 	Token         eldest.Token
-	// Queue is the number of keys in the election's range, the own one included.
+	// Queue is the number of keys in the election's range, the own one included; 0 where
+	// that was not learnt.
 	Queue int64
-	// Predecessor is the next older candidate's key; empty if there is none.
+	// Predecessor is the next older candidate's key; empty if there is none, or it was not
+	// learnt.
 	Predecessor string
 	// Adopted says that the key was there from an attempt whose reply was lost, or
 	// from an earlier life of the session. Queue is then 0.

@@ -66,7 +66,10 @@ func TestRefusalsAreFinal(t *testing.T) {
 	t.Run("registration", func(t *testing.T) {
 		s := newStage(t)
 		c, g := s.gated("v")
-		g.on(refuse, nil)
+		g.on(func(context.Context) error { // with the pointer, and without
+			g.on(refuse, nil)
+			return denied
+		}, nil)
 		_, err := c.Campaign(s.ctx)
 		require.ErrorIs(t, err, denied)
 		require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)

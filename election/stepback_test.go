@@ -185,13 +185,13 @@ func TestLostRepliesOfAStepBack(t *testing.T) {
 	c, host := s.behind("v")
 	place, err := c.Register(s.ctx)
 	require.NoError(t, err)
-	// A removal compares the key and deletes it; a registration compares it, writes it, and
-	// reads it where it is there already.
+	// A removal compares the key and deletes it; a registration compares it, writes it, has the
+	// pointer name it, and reads it where it is there already.
 	naming := func(times int) func(message []byte) bool {
 		return func(message []byte) bool { return bytes.Count(message, []byte(c.Key())) == times }
 	}
 	for range 2 {
-		removal, registration := host.SwallowNextReply(naming(2)), host.SwallowNextReply(naming(3))
+		removal, registration := host.SwallowNextReply(naming(2)), host.SwallowNextReply(naming(4))
 		next, err := c.StepBack(s.ctx)
 		require.NoError(t, err)
 		require.NoError(t, removal.Wait(s.ctx))

@@ -58,13 +58,15 @@ const (
 	DefaultDrain = 10 * time.Second
 	// DefaultLeave bounds the farewell to etcd.
 	DefaultLeave = 5 * time.Second
+	// DefaultStarts is how many elections of a Group enter or leave their queues at a time.
+	DefaultStarts = 64
 	// opening bounds the opening of a session; after that the source is asked
 	// whether it has better clients.
 	opening = 10 * time.Second
 )
 
-// Config says who stands where. Election, NodeID and Source are required. It is
-// copied by New.
+// Config says who stands where. Election, NodeID and Source are required, but for the
+// Election of a Group. It is copied by New and NewGroup.
 type Config struct {
 	// Election is the name: any bytes but '/', up to keys.MaxName of them.
 	Election string
@@ -126,6 +128,9 @@ type Config struct {
 	// Leave bounds the farewell to etcd at the end of a round; after that the lease
 	// is left to expire. 0 means DefaultLeave.
 	Leave time.Duration
+	// Starts is how many elections of a Group enter or leave their queues at a time: each
+	// has one request under way. 0 means DefaultStarts. An Elector has no use for it.
+	Starts int
 	// Backoff gives the pause after the n-th round in a row that was not stable, from
 	// 0. nil means doubling from 100 ms to 5 s with jitter; a pause is 5 ms at least.
 	Backoff func(attempt int) time.Duration
@@ -138,11 +143,12 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-func (c Config) withDefaults() (Config, error) {
-	if named := c.Candidate.Election; named != "" && named != c.Election {
+// withDefaults checks the config as one for an election, and fills it in.
+func (c Config) withDefaults(name string) (Config, error) {
+	if named := c.Candidate.Election; named != "" && named != name {
 		return c, invalid("Config.Candidate is for another election, %q: it is filled in for each round", named)
 	}
-	c.Candidate.Election = c.Election
+	c.Candidate.Election = name
 	switch err := c.Candidate.Check(); {
 	case err != nil:
 		return c, err
@@ -164,9 +170,11 @@ func (c Config) withDefaults() (Config, error) {
 		return c, invalid("Config.Priority is %d and Config.Candidate.GiveWay is not nil: either says when to give way", c.Priority)
 	case c.Drain < 0, c.Leave < 0, c.Stable < 0:
 		return c, invalid("Config.Drain %v, Leave %v or Stable %v is negative", c.Drain, c.Leave, c.Stable)
+	case c.Starts < 0:
+		return c, invalid("Config.Starts %d is negative", c.Starts)
 	}
 	observer := c.Observer
-	observer.Election = c.Election
+	observer.Election = name
 	if err := errors.Join(c.Session.Check(), observer.Check(), c.Serve.Check()); err != nil {
 		return c, err
 	}
@@ -184,6 +192,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Leave == 0 {
 		c.Leave = DefaultLeave
+	}
+	if c.Starts == 0 {
+		c.Starts = DefaultStarts
 	}
 	c.Backoff = retry.Or(c.Backoff, retry.Jittered(100*time.Millisecond, 5*time.Second))
 	if c.Logger == nil {

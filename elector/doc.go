@@ -45,4 +45,10 @@
 // expires, and by default the next instance of the same node waits for that as all other
 // candidates do: from the key it cannot tell an instance that crashed from one that runs.
 // Where only one runs at a time, Config.TakeOver has the next instance remove the key.
+//
+// # Many elections
+//
+// A Group keeps a node in any number of elections with one session: one lease, one stream of
+// renewals, and for each election one goroutine, which the caller gives it. It publishes no
+// status: a lead function knows that it leads, and package observe who else does.
 package elector

@@ -42,11 +42,11 @@ type Elector struct {
 
 // New makes an elector. It sends nothing. The error wraps eldest.ErrInvalid.
 func New(cfg Config) (*Elector, error) {
-	cfg, err := cfg.withDefaults()
+	cfg, err := cfg.withDefaults(cfg.Election)
 	e := &Elector{cfg: cfg, instance: identity.NewInstance(), earlier: true, withdrawn: make(chan struct{})}
 	e.withdrawing, e.withdraw = context.WithCancelCause(context.Background())
 	if err == nil {
-		_, err = e.value(time.Second)
+		_, err = cfg.value(e.instance, time.Second)
 	}
 	if err != nil {
 		return nil, e.failed("new elector", err)
@@ -160,15 +160,17 @@ func (e *Elector) isStuck() bool {
 }
 
 // value is what this node tells of itself.
-func (e *Elector) value(granted time.Duration) ([]byte, error) {
-	return e.cfg.Codec.Encode(identity.Identity{
-		NodeID: e.cfg.NodeID, Instance: e.instance, Address: e.cfg.Address, TTL: granted, Priority: e.cfg.Priority,
+func (c *Config) value(instance string, granted time.Duration) ([]byte, error) {
+	return c.Codec.Encode(identity.Identity{
+		NodeID: c.NodeID, Instance: instance, Address: c.Address, TTL: granted, Priority: c.Priority,
 	})
 }
 
-func (e *Elector) failed(op string, err error) error {
+func (e *Elector) failed(op string, err error) error { return failed(op, e.cfg.Election, err) }
+
+func failed(op, election string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &eldest.OpError{Op: op, Election: e.cfg.Election, Err: err}
+	return &eldest.OpError{Op: op, Election: election, Err: err}
 }

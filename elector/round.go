@@ -59,18 +59,7 @@ func (r *round) play(ctx context.Context) error {
 
 // open gets clients and a session, and makes the candidate. On error nothing is left.
 func (r *round) open(ctx context.Context) (err error) {
-	e := r.e
-	if r.clients, err = e.cfg.Source(ctx); err != nil {
-		return e.failed("run", fmt.Errorf("no clients: %w", err))
-	}
-	if r.clients.KV == nil || r.clients.Watcher == nil || r.clients.Lease == nil {
-		return e.failed("run", invalid("Config.Source returned Clients without a KV, a Watcher or a Lease"))
-	}
-	cfg := e.cfg.Session
-	cfg.Lease, cfg.Majority = r.clients.Lease, r.clients.Majority
-	bounded, cancel := context.WithTimeoutCause(ctx, opening, fmt.Errorf("%w: no lease within %v", eldest.ErrSilent, opening))
-	defer cancel()
-	if r.session, err = lease.Open(bounded, cfg); err != nil {
+	if r.clients, r.session, err = r.e.cfg.open(ctx); err != nil {
 		return err
 	}
 	if err = r.candidacy(); err != nil {
@@ -79,11 +68,27 @@ func (r *round) open(ctx context.Context) (err error) {
 	return err
 }
 
+// open gets clients and opens a session.
+func (c *Config) open(ctx context.Context) (clients Clients, session *lease.Session, err error) {
+	if clients, err = c.Source(ctx); err != nil {
+		return clients, nil, failed("run", c.Election, fmt.Errorf("no clients: %w", err))
+	}
+	if clients.KV == nil || clients.Watcher == nil || clients.Lease == nil {
+		return clients, nil, failed("run", c.Election, invalid("Config.Source returned Clients without a KV, a Watcher or a Lease"))
+	}
+	cfg := c.Session
+	cfg.Lease, cfg.Majority = clients.Lease, clients.Majority
+	bounded, cancel := context.WithTimeoutCause(ctx, opening, fmt.Errorf("%w: no lease within %v", eldest.ErrSilent, opening))
+	defer cancel()
+	session, err = lease.Open(bounded, cfg)
+	return clients, session, err
+}
+
 // candidacy makes the candidate of the session.
 func (r *round) candidacy() (err error) {
 	cfg := r.e.cfg.Candidate
 	cfg.Session, cfg.KV, cfg.Watcher = r.session, r.clients.KV, r.clients.Watcher
-	if cfg.Value, err = r.e.value(r.session.TTL()); err != nil {
+	if cfg.Value, err = r.e.cfg.value(r.e.instance, r.session.TTL()); err != nil {
 		return r.e.failed("run", err)
 	}
 	r.candidate, err = election.New(cfg)
@@ -168,12 +173,13 @@ func (r *round) abandon(reason error) {
 
 // stable reports whether the round lasted long enough for the back-off to start anew.
 func (r *round) stable() bool {
-	if r.session == nil {
-		return false
+	return r.session != nil && r.lasted >= r.e.cfg.stable(r.session)
+}
+
+// stable is how long a round must last for the back-off to start anew.
+func (c *Config) stable(s *lease.Session) time.Duration {
+	if c.Stable == 0 {
+		return 2 * s.TTL()
 	}
-	enough := r.e.cfg.Stable
-	if enough == 0 {
-		enough = 2 * r.session.TTL()
-	}
-	return r.lasted >= enough
+	return c.Stable
 }

@@ -26,6 +26,7 @@ func TestExamples(t *testing.T) {
 	etcd := etcdtest.Start(t, etcdtest.Config{})
 	s := stage{etcd: etcd, endpoints: strings.Join(etcd.Endpoints(), ","), programs: build(t)}
 	t.Run("elector", s.elector)
+	t.Run("shards", s.shards)
 	t.Run("service, asked of etcd", func(t *testing.T) {
 		t.Parallel()
 		s.service(t, "plain", insecure.NewCredentials(), nil, func([]string) []string { return []string{"--endpoints", s.endpoints} })
@@ -44,6 +45,7 @@ func TestExamples(t *testing.T) {
 	})
 	t.Run("bad flags", func(t *testing.T) {
 		s.start(t, "elector").ends(1)
+		s.start(t, "shards").ends(1)
 		s.start(t, "curator").ends(1)
 		s.start(t, "curator", "--node", "n1", "--cert", "x").ends(1)
 		s.start(t, "client", "--nodes", ",").ends(1)

@@ -35,7 +35,7 @@ func build(t *testing.T) string {
 	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(module, "go.sum"), sum, 0o600))
-	for _, program := range []string{"elector", "curator", "client"} {
+	for _, program := range []string{"elector", "curator", "client", "shards"} {
 		require.NoError(t, os.CopyFS(filepath.Join(module, program), os.DirFS(program)))
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-mod=mod", "-ldflags=-w", "-o", bin+string(filepath.Separator), "./...")

@@ -13,7 +13,7 @@ import (
 )
 
 // Log returns hooks that write a line to logger for each event, with the name of the
-// election. Lines come where the hooks are called: off the protocol's goroutine, so a
+// election, unless that is empty. Lines come where the hooks are called: off the protocol's goroutine, so a
 // slow logger costs lines, not leadership. nil writes nothing. Of the attempts that fail in
 // a row the 1st, 2nd, 4th, 8th and so on have a line, so that an etcd that is away does not
 // fill the log.
@@ -21,7 +21,10 @@ func Log(logger *slog.Logger, election string) Set {
 	if logger == nil {
 		return Set{}
 	}
-	l := log{logger.With("election", election)}
+	if election != "" {
+		logger = logger.With("election", election)
+	}
+	l := log{logger}
 	return Set{Session: l.session(), Candidate: l.candidate(), Observer: l.observer()}
 }
 

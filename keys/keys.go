@@ -46,12 +46,19 @@ func Candidate(name string, lease int64) string {
 // such a key: its name would have to be empty or have a slash in it.
 const mailboxes = "/eldest/ask/"
 
+// newest is what the key of every pointer starts with; see mailboxes.
+const newest = "/eldest/newest/"
+
 // Mailbox returns the key of the mailbox of the candidate that holds lease in the
 // election: where it can be asked for something. It lies outside the election's range,
 // so nobody takes it for a candidate. name must have passed Check, lease must be positive.
 func Mailbox(name string, lease int64) string {
 	return mailboxes + Candidate(name, lease)
 }
+
+// Newest returns the key of an election's pointer, which names the candidate that registered
+// last. It lies outside the election's range. name must have passed Check.
+func Newest(name string) string { return newest + name }
 
 // MailboxRange returns the half-open range [begin, end) that holds the mailboxes of the
 // election's candidates and of no other's.

@@ -15,7 +15,7 @@
 // A range inside a transaction sees the transaction's own put, so one round trip
 // yields the own revision, the nearest older candidates and the length of the
 // queue. The Else branch is how a lost reply is repaired: the key is there and is
-// adopted.
+// adopted. That is ByCreateRevision; ByPointer reads less where the queue is long.
 //
 // # Proclaiming and leaving
 //

@@ -56,10 +56,10 @@ func (p Place) First() bool { return p.Complete && len(p.Ahead) == 0 }
 func (p Place) Unknown() bool { return !p.Complete && len(p.Ahead) == 0 }
 
 // Queue is how candidates enter the line and find who stands before them. The
-// default is ByCreateRevision. Another one can find the predecessor by other
-// means (a pointer to the newest candidate, say) or define another order; the
-// proof of a win is what Ahead answers, so G1 and G5 are then its duty (examples/customise
-// has one of each kind). Errors of what was written go through Outcome. Errors that
+// default is ByPointer. Another one can find the predecessor by other
+// means (ByCreateRevision: by a search) or define another order; the
+// proof of a win is what Ahead answers, so G1 and G5 are then its duty (examples/customise/order
+// has another order). Errors of what was written go through Outcome. Errors that
 // wrap eldest.ErrInvalid end a campaign, as do etcd's final refusals; others are
 // taken for passing, and the question is asked again.
 // Implementations must be safe for concurrent use.
@@ -113,11 +113,7 @@ func (ByCreateRevision) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Pla
 		return Place{}, outcome(err)
 	}
 	if !resp.Succeeded {
-		kvs := resp.Responses[0].GetResponseRange().Kvs
-		if len(kvs) == 0 {
-			return Place{}, fmt.Errorf("etcd contradicts itself: %q exists and does not", key)
-		}
-		return adopted(e, kvs[0], resp.Header.Revision)
+		return exists(e, resp)
 	}
 	line := resp.Responses[1].GetResponseRange()
 	p := Place{Token: eldest.Token(resp.Header.Revision), Revision: resp.Header.Revision, Queue: line.Count}
@@ -152,6 +148,15 @@ func (ByCreateRevision) EnterAlone(ctx context.Context, kv clientv3.KV, e Entry)
 		}
 	}
 	return Place{}, fmt.Errorf("%w: the election's range holds foreign keys (seen at revision %d)", eldest.ErrForeignKey, revision)
+}
+
+// exists describes the own key as a registration found it.
+func exists(e Entry, resp *clientv3.TxnResponse) (Place, error) {
+	kvs := resp.Responses[0].GetResponseRange().Kvs
+	if len(kvs) == 0 {
+		return Place{}, fmt.Errorf("etcd contradicts itself: %q exists and does not", e.Key())
+	}
+	return adopted(e, kvs[0], resp.Header.Revision)
 }
 
 // adopted describes the own key as it was found.

@@ -6,7 +6,6 @@
 //	examples/customise/clock     the clock of deadlines
 //	examples/customise/backoff   pauses after failures
 //	examples/customise/order     who succeeds the leader: another order of the queue
-//	examples/customise/pointer   how a candidate finds its predecessor, in long queues
 //	examples/customise/payload   what a node writes into its key, as JSON
 //	examples/customise/outage    what happens while etcd is away: stop, or stay read-only
 //	examples/customise/liveness  renewing only while the application works

@@ -12,7 +12,7 @@ executable, with etcd's own defaults. Their data is kept in memory unless --data
 otherwise, waits for the disk as etcd always does, and is removed at the end.
 
 With --endpoints it measures on that cluster, which may be remote. It writes keys that
-begin with "eldest-bench-" followed by random digits, and leases for them, and removes
+begin with "eldest-bench-" or "/eldest/newest/eldest-bench-", followed by random digits, and leases for them, and removes
 both; it touches no others. The load is what the scenario says: hundreds to thousands of
 small requests a second, with --size up to that many leases and watches. That is no load
 for a cluster that others need at that moment, so endpoints are taken from the flag and

@@ -1,4 +1,4 @@
-package pointer_test
+package election_test
 
 import (
 	"context"
@@ -13,15 +13,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/election"
-	"github.com/eldest-io/eldest/examples/customise/pointer"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/txn"
 )
 
-// standing is an election and a recorded client.
-type standing struct {
+// pointed is an election whose candidates use a pointer, with a recorded client.
+type pointed struct {
 	t      *testing.T
 	ctx    context.Context
 	name   string
@@ -30,16 +29,16 @@ type standing struct {
 	admin  *clientv3.Client
 }
 
-func newStanding(t *testing.T) *standing {
+func newPointed(t *testing.T) *pointed {
 	t.Helper()
 	ctx := etcdtest.ContextFor(t, 2*time.Minute)
 	cluster, rec := etcdtest.Shared(t), &etcdtest.Recorder{}
-	return &standing{t: t, ctx: ctx, name: t.Name(), rec: rec, client: cluster.Client(t, rec.Attach), admin: cluster.Client(t)}
+	return &pointed{t: t, ctx: ctx, name: t.Name(), rec: rec, client: cluster.Client(t, rec.Attach), admin: cluster.Client(t)}
 }
 
 // candidate makes one with a session of its own; nothing of it is renewed or rechecked
 // while the test lasts, so that only the protocol's requests are counted.
-func (s *standing) candidate(q txn.Queue) *election.Candidate {
+func (s *pointed) candidate(q txn.Queue) *election.Candidate {
 	s.t.Helper()
 	session, err := lease.Open(s.ctx, lease.Config{Lease: s.admin, TTL: 10 * time.Minute})
 	require.NoError(s.t, err)
@@ -58,18 +57,14 @@ func (s *standing) candidate(q txn.Queue) *election.Candidate {
 }
 
 // reads counts the requests with a read that counts accepts.
-func (s *standing) reads(counts func(*etcdserverpb.RangeRequest) bool) (n int) {
+func (s *pointed) reads(counts func(*etcdserverpb.RangeRequest) bool) (n int) {
 	for _, call := range s.rec.Calls("Txn", "Range") {
 		var reads []*etcdserverpb.RangeRequest
 		switch req := call.Request.(type) {
 		case *etcdserverpb.RangeRequest:
 			reads = append(reads, req)
 		case *etcdserverpb.TxnRequest:
-			for _, op := range slices.Concat(req.Success, req.Failure) {
-				if read := op.GetRequestRange(); read != nil {
-					reads = append(reads, read)
-				}
-			}
+			reads = pointedReads(req)
 		}
 		if slices.ContainsFunc(reads, counts) {
 			n++
@@ -78,23 +73,37 @@ func (s *standing) reads(counts func(*etcdserverpb.RangeRequest) bool) (n int) {
 	return n
 }
 
+// pointedReads are the reads of a transaction, and of those in it.
+func pointedReads(txn *etcdserverpb.TxnRequest) (reads []*etcdserverpb.RangeRequest) {
+	for _, op := range slices.Concat(txn.Success, txn.Failure) {
+		if read := op.GetRequestRange(); read != nil {
+			reads = append(reads, read)
+		} else if inner := op.GetRequestTxn(); inner != nil {
+			reads = append(reads, pointedReads(inner)...)
+		}
+	}
+	return reads
+}
+
 // search is a read for which etcd looks through the queue.
-func search(r *etcdserverpb.RangeRequest) bool { return len(r.RangeEnd) > 0 }
+func search(r *etcdserverpb.RangeRequest) bool {
+	return len(r.RangeEnd) > 0 && (r.Limit == 0 || r.SortTarget != etcdserverpb.RangeRequest_KEY || r.MaxCreateRevision > 0)
+}
 
 // proof is a read of the queue as it was when the predecessor went.
 func proof(r *etcdserverpb.RangeRequest) bool { return r.Revision > 0 }
 
 // waits is a candidate in the queue whose result comes on won.
-type waits struct {
+type pointing struct {
 	*election.Candidate
 	place election.Place
 	won   chan *election.Leadership
 }
 
 // register enters the queue and awaits the win.
-func (s *standing) register(q txn.Queue) *waits {
+func (s *pointed) register(q txn.Queue) *pointing {
 	s.t.Helper()
-	w := &waits{Candidate: s.candidate(q), won: make(chan *election.Leadership, 1)}
+	w := &pointing{Candidate: s.candidate(q), won: make(chan *election.Leadership, 1)}
 	place, err := w.Register(s.ctx)
 	require.NoError(s.t, err)
 	w.place = place
@@ -106,7 +115,7 @@ func (s *standing) register(q txn.Queue) *waits {
 	return w
 }
 
-func (s *standing) wins(w *waits) *election.Leadership {
+func (s *pointed) wins(w *pointing) *election.Leadership {
 	s.t.Helper()
 	select {
 	case l := <-w.won:
@@ -118,28 +127,28 @@ func (s *standing) wins(w *waits) *election.Leadership {
 }
 
 // put writes the pointer by hand.
-func (s *standing) put(value string) {
+func (s *pointed) put(value string) {
 	s.t.Helper()
-	_, err := s.admin.Put(s.ctx, pointer.Key(s.name), value)
+	_, err := s.admin.Put(s.ctx, keys.Newest(s.name), value)
 	require.NoError(s.t, err)
 }
 
 // Joining is one request of single keys, whatever stands there; a departure is one
 // request of one waiter.
-func TestRequests(t *testing.T) {
+func TestPointerRequests(t *testing.T) {
 	const crowd = 50
 	for _, tc := range []struct {
 		name     string
 		queue    txn.Queue
 		searches int
-	}{{"pointer", pointer.Queue{}, 0}, {"default", txn.ByCreateRevision{}, crowd}} {
+	}{{"pointer", txn.ByPointer{}, 0}, {"default", txn.ByCreateRevision{}, crowd}} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newStanding(t)
+			s := newPointed(t)
 			s.name = "requests-" + tc.name
 			elder := s.register(tc.queue)
 			leader := s.wins(elder)
 			s.rec.Reset()
-			var all []*waits
+			var all []*pointing
 			for range crowd {
 				all = append(all, s.register(tc.queue))
 			}
@@ -158,12 +167,15 @@ func TestRequests(t *testing.T) {
 
 // Hints that are missing, old, wrong or malicious cost questions and nothing else: each
 // wins in the order of create revisions.
-func TestHintsProveNothing(t *testing.T) {
-	s := newStanding(t)
-	first := s.register(pointer.Queue{})
+func TestPointerProvesNothing(t *testing.T) {
+	s := newPointed(t)
+	first := s.register(txn.ByPointer{})
 	leader := s.wins(first)
-	outsider := s.candidate(nil)
-	var line []*waits
+	for range 20 { // or it would not be asked
+		s.put("")
+	}
+	outsider := s.candidate(txn.ByCreateRevision{})
+	var line []*pointing
 	for _, hint := range []func(){
 		func() { s.put("") },
 		func() { s.put("no key at all\x00") },
@@ -171,13 +183,13 @@ func TestHintsProveNothing(t *testing.T) {
 		func() { s.put(first.Key()) },    // alive, but in a life that the hint does not name
 		func() { s.put(outsider.Key()) }, // not there
 		func() { // gone
-			_, err := s.admin.Delete(s.ctx, pointer.Key(s.name))
+			_, err := s.admin.Delete(s.ctx, keys.Newest(s.name))
 			require.NoError(t, err)
 		},
 		func() {},
 	} {
 		hint()
-		line = append(line, s.register(pointer.Queue{}))
+		line = append(line, s.register(txn.ByPointer{}))
 	}
 	for _, next := range line {
 		for _, other := range line {
@@ -196,13 +208,13 @@ func TestHintsProveNothing(t *testing.T) {
 }
 
 // The reply to a registration is lost: the key is found and adopted.
-func TestLostReply(t *testing.T) {
-	s := newStanding(t)
-	leader := s.wins(s.register(pointer.Queue{}))
+func TestPointerLostReply(t *testing.T) {
+	s := newPointed(t)
+	leader := s.wins(s.register(txn.ByPointer{}))
 	host := etcdtest.Shared(t).Host(t)
 	s.client = host.Client(t)
-	c := s.candidate(pointer.Queue{})
-	lost := host.SwallowNextReply(etcdtest.Containing(pointer.Key(s.name)))
+	c := s.candidate(txn.ByPointer{})
+	lost := host.SwallowNextReply(etcdtest.Containing(keys.Newest(s.name)))
 	_, err := s.client.Get(s.ctx, "warm") // the connection is up
 	require.NoError(t, err)
 	won := make(chan error, 1)
@@ -218,8 +230,8 @@ func TestLostReply(t *testing.T) {
 
 // A crowd of both kinds comes, goes and leads; wins come in the order of the keys, and
 // everybody who stays has one.
-func TestMixedCrowd(t *testing.T) {
-	s := newStanding(t)
+func TestPointerInAMixedCrowd(t *testing.T) {
+	s := newPointed(t)
 	const crowd = 40
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -228,9 +240,9 @@ func TestMixedCrowd(t *testing.T) {
 	var tokens []int64
 	var all sync.WaitGroup
 	for i := range crowd {
-		var q txn.Queue = pointer.Queue{}
+		var q txn.Queue = txn.ByPointer{}
 		if dice.IntN(3) == 0 {
-			q = nil
+			q = txn.ByCreateRevision{}
 		}
 		c, leaves := s.candidate(q), i > 0 && dice.IntN(3) == 0
 		place, err := c.Register(s.ctx)
@@ -270,7 +282,7 @@ func BenchmarkJoin(b *testing.B) {
 	for _, tc := range []struct {
 		name  string
 		queue txn.Queue
-	}{{"pointer", pointer.Queue{}}, {"default", txn.ByCreateRevision{}}} {
+	}{{"pointer", txn.ByPointer{}}, {"default", txn.ByCreateRevision{}}} {
 		b.Run(tc.name, func(b *testing.B) {
 			client := etcdtest.Shared(b).Client(b)
 			ctx := context.Background()

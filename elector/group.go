@@ -1,0 +1,260 @@
+package elector
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/serial"
+)
+
+// Group keeps a node in any number of elections with one session: all keys are bound to one
+// lease, and one renewal serves all of them. Made by NewGroup; it needs no clean-up. All
+// methods are safe for concurrent use.
+//
+// The session is opened by the first Run and closed when the last one returns. Its loss ends
+// the rounds of all elections, and then one new session serves all of them. Config.Source is
+// asked for each session, when the one before has been closed; lead functions of that one,
+// whose contexts have ended, may still be returning.
+type Group struct {
+	cfg      Config
+	instance string
+	logs     serial.Queue
+	// slots has one element for each election that enters or leaves its queue.
+	slots chan struct{}
+
+	mu      sync.Mutex
+	running map[string]struct{}
+
+	// opening is held by the Run that opens or closes the session; it guards the next two.
+	opening chan struct{}
+	joint   *joint
+	// left is the lease that could not be revoked before the next session; 0: none.
+	left clientv3.LeaseID
+}
+
+// NewGroup makes a group. It sends nothing. Config.Election must be empty, and Transfer and
+// TakeOver must not be set: an Elector has those. Observer and Serve have no meaning
+// here. The error wraps eldest.ErrInvalid.
+func NewGroup(cfg Config) (*Group, error) {
+	g, err := newGroup(cfg)
+	if err != nil {
+		return nil, failed("new group", cfg.Election, err)
+	}
+	return g, nil
+}
+
+func newGroup(cfg Config) (*Group, error) {
+	switch {
+	case cfg.Election != "", cfg.Candidate.Election != "":
+		return nil, invalid("Config.Election or Config.Candidate.Election is set: a group takes the name at each Run")
+	case cfg.Transfer, cfg.TakeOver:
+		return nil, invalid("Config.Transfer or Config.TakeOver is set: a group has neither")
+	}
+	cfg, err := cfg.withDefaults("any")
+	if err != nil {
+		return nil, err
+	}
+	g := &Group{
+		cfg: cfg, instance: identity.NewInstance(), slots: make(chan struct{}, cfg.Starts),
+		running: make(map[string]struct{}), opening: make(chan struct{}, 1),
+	}
+	_, err = cfg.value(g.instance, time.Second)
+	return g, err
+}
+
+// Run campaigns in one election again and again until ctx ends; then it returns an error that
+// wraps ctx's cause. It is called once for each election, each call on a goroutine of its own:
+// it blocks, and lead is called on that goroutine. The other elections of the group go on when
+// one Run ends.
+//
+// A round is: wait for the session, register, wait until this node leads, call lead, and
+// resign. Whatever ends a round, another one follows after Config.Backoff, which starts anew
+// after a stable round. So a lead function that returns, with or without an error, gives
+// leadership up, and the node campaigns again, at the end of the queue.
+//
+// At most Config.Starts elections of the group enter or leave their queues at a time; the
+// others wait for that.
+//
+// lead is called once for each tenure, with a context that carries ctx's values and ends with
+// ctx or the tenure, whichever is first. Run waits for lead, however long it takes, so it never
+// overlaps itself in one election (G7). The key is kept meanwhile, for Config.Drain after the
+// end of lead's context; then it is given up, so that another node can lead.
+//
+// When Run returns, the key has been deleted, or will be in the background while the session
+// lives, after Config.Leave. Errors before anything is sent: eldest.ErrInvalid for a nil
+// argument or a bad name; eldest.ErrCampaigning while another Run is in the election.
+func (g *Group) Run(ctx context.Context, name string, lead func(ctx context.Context, l *Leadership) error) error {
+	err := g.enter(ctx, name, lead)
+	if err == nil {
+		defer g.leave(name) // also after a panic of the user's
+		err = g.rounds(ctx, name, lead)
+	}
+	return failed("run", name, err)
+}
+
+// enter notes that a Run is in an election.
+func (g *Group) enter(ctx context.Context, name string, lead func(context.Context, *Leadership) error) error {
+	if ctx == nil || lead == nil {
+		return invalid("the context or the lead function is nil")
+	}
+	if err := (election.Config{Election: name}).Check(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, running := g.running[name]; running {
+		return fmt.Errorf("%w: another Run of the group is in this election", eldest.ErrCampaigning)
+	}
+	g.running[name] = struct{}{}
+	return nil
+}
+
+// leave notes that it is not any more. The last one closes the session.
+func (g *Group) leave(name string) {
+	g.mu.Lock()
+	delete(g.running, name)
+	last := len(g.running) == 0
+	if last {
+		g.opening <- struct{}{} // free: only a Run that is in an election has it
+	}
+	g.mu.Unlock()
+	if !last {
+		return
+	}
+	if g.joint != nil {
+		g.end(g.joint)
+		g.joint = nil
+	}
+	<-g.opening
+	late, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = g.logs.Wait(late)
+}
+
+func (g *Group) rounds(ctx context.Context, name string, lead func(context.Context, *Leadership) error) error {
+	for attempt := 0; ; attempt++ {
+		j, err := g.session(ctx)
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		err = g.round(ctx, name, j, lead, &began)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if time.Since(began) >= g.cfg.stable(j.Session) {
+			attempt = 0
+		}
+		pause, level := g.cfg.Backoff(attempt), slog.LevelInfo
+		if j.Err() != nil {
+			level = slog.LevelDebug // all rounds end, and one line of the session says why
+		}
+		g.log(level, "election round ended", "election", name, "reason", err, "pause", pause)
+		if retry.Sleep(ctx, pause) != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// round registers, waits, leads and leaves. When it returns, nothing of it is going on any more,
+// but that a deletion may be under way. began is when the key was registered, or the election won.
+func (g *Group) round(ctx context.Context, name string, j *joint, lead func(context.Context, *Leadership) error, began *time.Time) error {
+	cfg := g.cfg.Candidate
+	cfg.Election, cfg.Session, cfg.KV, cfg.Watcher, cfg.Value = name, j.Session, j.clients.KV, j.clients.Watcher, j.value
+	c, err := election.New(cfg)
+	if err != nil {
+		return err
+	}
+	leave := sync.OnceFunc(func() {
+		late, cancel := g.late(ctx)
+		defer cancel()
+		g.slots <- struct{}{}
+		_ = c.Withdraw(late) // what is left is deleted in the background
+		<-g.slots
+		_ = c.Close(late)
+	})
+	defer leave()
+	select {
+	case g.slots <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	_, err = c.Register(ctx)
+	<-g.slots
+	if err != nil {
+		return err
+	}
+	*began = time.Now()
+	// The end of ctx ends the wait with a slot, not at once: it may be the end of all elections.
+	stop := context.AfterFunc(ctx, leave)
+	l, err := c.Await(context.WithoutCancel(ctx))
+	switch {
+	case !stop():
+		return context.Cause(ctx)
+	case err != nil:
+		return err
+	}
+	*began = time.Now()
+	return g.tenure(ctx, l, lead)
+}
+
+// tenure calls the lead function, and resigns with a slot.
+func (g *Group) tenure(ctx context.Context, l *Leadership, lead func(context.Context, *Leadership) error) error {
+	slot := func() {}
+	defer func() { slot() }()
+	err := l.Lead(ctx, func(ctx context.Context) error {
+		defer func() {
+			g.slots <- struct{}{}
+			slot = func() { <-g.slots }
+		}()
+		defer g.drain(ctx, l)()
+		return lead(ctx, l)
+	})
+	return cmp.Or(err, l.Err())
+}
+
+// drain gives the key up if returned is not called within Config.Drain of the end of ctx.
+func (g *Group) drain(ctx context.Context, l *Leadership) (returned func()) {
+	done, over := make(chan struct{}), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(over)
+		patience, cancel := context.WithTimeout(context.Background(), g.cfg.Drain)
+		defer cancel()
+		if retry.Wait(patience, done) == nil {
+			return
+		}
+		g.log(slog.LevelError, "lead function ignores its context", "election", l.Election(),
+			"key", l.Key(), "token", int64(l.Token()), "waited", g.cfg.Drain)
+		late, cancel := g.late(ctx)
+		defer cancel()
+		_ = l.Resign(late)
+	})
+	return func() {
+		close(done)
+		if !stop() {
+			<-over
+		}
+	}
+}
+
+// late is a context for what is done at the end: the one that has ended is of no use.
+func (g *Group) late(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), g.cfg.Leave)
+}
+
+// log hands a line to the logger, which is not ours: it may be slow.
+func (g *Group) log(level slog.Level, line string, args ...any) {
+	g.logs.Do(func() {
+		g.cfg.Logger.Log(context.Background(), level, line, append([]any{"node", g.cfg.NodeID}, args...)...)
+	})
+}

@@ -1,0 +1,372 @@
+package elector_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// shards is a group that runs in some elections, with what its lead functions are told.
+type shards struct {
+	*elector.Group
+	t     *testing.T
+	won   chan *elector.Leadership
+	stops map[string]context.CancelFunc
+	done  map[string]chan error
+}
+
+func group(t *testing.T, cli *clientv3.Client, change ...func(*elector.Config)) *shards {
+	t.Helper()
+	cfg := config("", "n-"+strconv.Itoa(int(nodes.Add(1))), cli)
+	cfg.Backoff = func(int) time.Duration { return time.Millisecond }
+	for _, f := range change {
+		f(&cfg)
+	}
+	g, err := elector.NewGroup(cfg)
+	require.NoError(t, err)
+	s := &shards{Group: g, t: t, won: make(chan *elector.Leadership, 4096), stops: map[string]context.CancelFunc{}, done: map[string]chan error{}}
+	t.Cleanup(s.end)
+	return s
+}
+
+var nodes atomic.Int32
+
+// names are those of n elections.
+func names(t *testing.T, n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf("%s-%d", etcdtest.Election(t), i))
+	}
+	return all
+}
+
+func untilOver(ctx context.Context, _ *elector.Leadership) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (s *shards) run(lead func(context.Context, *elector.Leadership) error, names ...string) {
+	for _, name := range names {
+		ctx, stop := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		s.stops[name], s.done[name] = stop, done
+		go func() {
+			defer close(done)
+			done <- s.Run(ctx, name, func(ctx context.Context, l *elector.Leadership) error {
+				s.won <- l
+				return lead(ctx, l)
+			})
+		}()
+	}
+}
+
+// stop ends the Runs of some elections, at the same time, and waits for them.
+func (s *shards) stop(names ...string) {
+	for _, name := range names {
+		s.stops[name]()
+	}
+	for _, name := range names {
+		require.ErrorIs(s.t, etcdtest.Take(s.t, s.done[name], "the end of Run"), context.Canceled)
+		delete(s.stops, name)
+	}
+}
+
+func (s *shards) end() {
+	for name, stop := range s.stops {
+		stop()
+		_ = etcdtest.Take(s.t, s.done[name], "the end of Run")
+	}
+}
+
+// leads waits until the group leads n elections that it did not lead before.
+func (s *shards) leads(n int) map[string]*elector.Leadership {
+	s.t.Helper()
+	all := make(map[string]*elector.Leadership)
+	for range n {
+		l := etcdtest.Take(s.t, s.won, "a win")
+		all[l.Election()] = l
+	}
+	require.Len(s.t, all, n, "each of its own")
+	return all
+}
+
+// lease returns the one lease that all keys are bound to.
+func (s *shards) lease(all map[string]*elector.Leadership) clientv3.LeaseID {
+	s.t.Helper()
+	cli, leases := etcdtest.Shared(s.t).Client(s.t), map[int64]bool{}
+	var id int64
+	for name := range all {
+		for _, entry := range queueOf(s.t, cli, name) {
+			id = entry.Lease
+			leases[id] = true
+		}
+	}
+	require.Len(s.t, leases, 1)
+	return clientv3.LeaseID(id)
+}
+
+// Many elections are led on one lease. Stopping one does not disturb the others, and the end of
+// all of them leaves nothing in etcd.
+func TestGroup(t *testing.T) {
+	const n = 200
+	all, cli := names(t, n), etcdtest.Shared(t).Client(t)
+	g := group(t, cli)
+	g.run(untilOver, all...)
+	led := g.leads(n)
+	id := g.lease(led)
+	require.ErrorIs(t, g.Run(t.Context(), all[0], untilOver), eldest.ErrCampaigning)
+
+	g.stop(all[0], all[1])
+	for _, name := range all[:2] {
+		require.ErrorIs(t, led[name].Err(), eldest.ErrResigned)
+		require.Empty(t, queueOf(t, cli, name))
+	}
+	for _, name := range all[2:] {
+		require.NoError(t, led[name].Err())
+	}
+	g.run(untilOver, all[0])
+	again := g.leads(1)
+	require.Equal(t, id, g.lease(again))
+	require.Greater(t, again[all[0]].Token(), led[all[0]].Token())
+
+	g.stop(all[0])
+	g.stop(all[2:]...)
+	for _, name := range all {
+		require.Empty(t, queueOf(t, cli, name))
+	}
+	left, err := cli.TimeToLive(etcdtest.Context(t), id)
+	require.NoError(t, err)
+	require.EqualValues(t, -1, left.TTL, "the lease was revoked")
+}
+
+// A group that has ended opens a new session when it runs again.
+func TestGroupRunsAgain(t *testing.T) {
+	all := names(t, 2)
+	g := group(t, etcdtest.Shared(t).Client(t))
+	g.run(untilOver, all[0])
+	first := g.lease(g.leads(1))
+	g.stop(all[0])
+	g.run(untilOver, all...)
+	require.NotEqual(t, first, g.lease(g.leads(2)))
+}
+
+// The loss of the session ends all rounds, and one new session serves all elections; also
+// those that waited.
+func TestGroupLosesItsSession(t *testing.T) {
+	const n = 50
+	all, cli := names(t, 2*n), etcdtest.Shared(t).Client(t)
+	var asked atomic.Int32
+	g := group(t, cli, func(cfg *elector.Config) {
+		cfg.Source = func(context.Context) (elector.Clients, error) {
+			if asked.Add(1)%2 == 1 {
+				return elector.Clients{}, errors.New("not ready yet")
+			}
+			return elector.Client(cli), nil
+		}
+		cfg.Session.TTL = 10 * time.Second // the loss shows at a renewal, or by the keys
+	})
+	other := group(t, cli)
+	other.run(untilOver, all[n:]...)
+	other.leads(n)
+	g.run(untilOver, all...)
+	led := g.leads(n)
+	id := g.lease(led)
+	require.Eventually(t, func() bool { return len(queueOf(t, cli, all[2*n-1])) == 2 }, etcdtest.Patience, time.Millisecond)
+
+	_, err := cli.Revoke(etcdtest.Context(t), id)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return asked.Load() == 4 }, etcdtest.Patience, time.Millisecond, "one session more")
+	for deadline := time.Now().Add(etcdtest.Patience); ; {
+		again := g.leads(1)
+		for name, l := range again {
+			require.Greater(t, l.Token(), led[name].Token())
+			require.Error(t, led[name].Err())
+			led[name] = l
+		}
+		now := 0
+		for _, l := range led {
+			if l.Err() == nil {
+				now++
+			}
+		}
+		if now == n {
+			break
+		}
+		require.True(t, time.Now().Before(deadline))
+	}
+	require.NotEqual(t, id, g.lease(led))
+	other.stop(all[n:]...)
+	for name, l := range g.leads(n) {
+		require.NoError(t, l.Err(), name)
+	}
+	require.EqualValues(t, 4, asked.Load())
+}
+
+// A lead function that returns gives leadership up, and the node campaigns again at the end of
+// the queue.
+func TestGroupAtTheEndOfTheQueue(t *testing.T) {
+	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
+	enough := errors.New("enough")
+	once := func(next chan struct{}) func(context.Context, *elector.Leadership) error {
+		return func(ctx context.Context, _ *elector.Leadership) error {
+			select {
+			case <-next:
+				return enough
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+	var last eldest.Token
+	next := make(chan struct{})
+	var line []*shards
+	for i := range 3 {
+		g := group(t, cli)
+		g.run(once(next), name)
+		require.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == i+1 }, etcdtest.Patience, time.Millisecond)
+		line = append(line, g)
+	}
+	for i := range 3 * len(line) {
+		l := etcdtest.Take(t, line[i%len(line)].won, "the win of the next one")
+		require.Greater(t, l.Token(), last)
+		last = l.Token()
+		require.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == len(line) }, etcdtest.Patience, time.Millisecond)
+		give(t, next, struct{}{})
+	}
+}
+
+// No more elections than Config.Starts register at a time, or resign.
+func TestGroupStarts(t *testing.T) {
+	const n, most = 100, 4
+	var under, seen atomic.Int32
+	cli := etcdtest.Shared(t).Client(t, func(cfg *clientv3.Config) {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(
+			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				if method == "/etcdserverpb.KV/Txn" {
+					now := under.Add(1)
+					defer under.Add(-1)
+					for most := seen.Load(); now > most && !seen.CompareAndSwap(most, now); most = seen.Load() {
+					}
+				}
+				return invoke(ctx, method, req, reply, cc, opts...)
+			}))
+	})
+	all := names(t, n)
+	g := group(t, cli, func(cfg *elector.Config) { cfg.Starts = most })
+	g.run(untilOver, all...)
+	g.leads(n)
+	waits := group(t, cli, func(cfg *elector.Config) { cfg.Starts = most })
+	waits.run(untilOver, all...)
+	require.Eventually(t, func() bool {
+		for _, name := range all {
+			if len(queueOf(t, cli, name)) < 2 {
+				return false
+			}
+		}
+		return true
+	}, etcdtest.Patience, 10*time.Millisecond)
+	waits.stop(all...)
+	g.stop(all...)
+	require.LessOrEqual(t, seen.Load(), int32(2*most), "of two groups")
+}
+
+// A lead function that ignores its context keeps its key for Config.Drain; then another node
+// leads, and the group's other elections go on. Run waits for it.
+func TestGroupDrains(t *testing.T) {
+	all, cli := names(t, 2), etcdtest.Shared(t).Client(t)
+	g := group(t, cli, func(cfg *elector.Config) { cfg.Drain = 100 * time.Millisecond })
+	release := make(chan struct{})
+	g.run(untilOver, all[0])
+	g.run(func(context.Context, *elector.Leadership) error { <-release; return nil }, all[1])
+	led := g.leads(2)
+	next := group(t, cli)
+	next.run(untilOver, all[1])
+	require.Eventually(t, func() bool { return len(queueOf(t, cli, all[1])) == 2 }, etcdtest.Patience, time.Millisecond)
+	g.stops[all[1]]()
+	next.leads(1)
+	require.NoError(t, led[all[0]].Err())
+	require.Error(t, led[all[1]].Err())
+	require.Empty(t, g.done[all[1]], "it waits")
+	close(release)
+	g.stop(all[1])
+}
+
+// A lead function that ends its goroutine takes its key along, and no other.
+func TestGroupLosesAGoroutine(t *testing.T) {
+	all, cli := names(t, 2), etcdtest.Shared(t).Client(t)
+	g := group(t, cli)
+	g.run(untilOver, all[0])
+	led := g.leads(1)
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		_ = g.Run(t.Context(), all[1], func(context.Context, *elector.Leadership) error { runtime.Goexit(); return nil })
+	})
+	ended.Wait()
+	require.Empty(t, queueOf(t, cli, all[1]))
+	require.NoError(t, led[all[0]].Err())
+	require.Panics(t, func() {
+		_ = g.Run(t.Context(), all[1], func(context.Context, *elector.Leadership) error { panic("a bug") })
+	})
+	require.Empty(t, queueOf(t, cli, all[1]))
+}
+
+// nowhere is a client of an etcd that is not there.
+func nowhere(t *testing.T) *clientv3.Client {
+	t.Helper()
+	cli, err := clientv3.New(clientv3.Config{Endpoints: []string{etcdtest.Nowhere(t)}, Logger: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = cli.Close() })
+	return cli
+}
+
+// While etcd cannot be reached Run waits, and ends with its context.
+func TestGroupWithoutEtcd(t *testing.T) {
+	g := group(t, nowhere(t))
+	g.run(untilOver, names(t, 20)...)
+	time.Sleep(50 * time.Millisecond)
+	require.Empty(t, g.won)
+}
+
+// Bad input is refused before anything is sent.
+func TestGroupBadInput(t *testing.T) {
+	cli := nowhere(t)
+	good := func() elector.Config { return config("", "n", cli) }
+	for what, spoil := range map[string]func(*elector.Config){
+		"an election":              func(cfg *elector.Config) { cfg.Election = "svc" },
+		"an election of candidate": func(cfg *elector.Config) { cfg.Candidate.Election = "svc" },
+		"a transfer":               func(cfg *elector.Config) { cfg.Transfer = true },
+		"a take-over":              func(cfg *elector.Config) { cfg.TakeOver = true },
+		"negative starts":          func(cfg *elector.Config) { cfg.Starts = -1 },
+		"no node":                  func(cfg *elector.Config) { cfg.NodeID = "" },
+		"no source":                func(cfg *elector.Config) { cfg.Source = nil },
+		"a lease":                  func(cfg *elector.Config) { cfg.Session = lease.Config{TTL: -1} },
+	} {
+		cfg := good()
+		spoil(&cfg)
+		_, err := elector.NewGroup(cfg)
+		require.ErrorIs(t, err, eldest.ErrInvalid, what)
+		var op *eldest.OpError
+		require.ErrorAs(t, err, &op, what)
+	}
+	g, err := elector.NewGroup(good())
+	require.NoError(t, err)
+	require.ErrorIs(t, g.Run(nil, "svc", untilOver), eldest.ErrInvalid) //nolint:staticcheck // that is the point
+	require.ErrorIs(t, g.Run(t.Context(), "svc", nil), eldest.ErrInvalid)
+	require.ErrorIs(t, g.Run(t.Context(), "svc/a", untilOver), eldest.ErrInvalid)
+	require.ErrorIs(t, g.Run(t.Context(), "", untilOver), eldest.ErrInvalid)
+}

@@ -1,0 +1,168 @@
+package txn_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/txn"
+)
+
+var pointers txn.ByPointer
+
+// join enters with the queue of pointers.
+func (s *stage) join() (txn.Entry, txn.Place) {
+	s.t.Helper()
+	e := s.entry("v")
+	p, err := pointers.Enter(s.ctx, s.kv, e)
+	require.NoError(s.t, err)
+	return e, p
+}
+
+// However long the queue is, one request registers, and it reads no more than sixteen keys. The
+// first seventeen candidates know all who are older; each of the others has a hint, which nobody
+// else has.
+func TestPointerRegistersWithOneRequest(t *testing.T) {
+	s := newStage(t)
+	var entries []txn.Entry
+	var places []txn.Place
+	for i := range 40 {
+		s.methods()
+		e, p := s.join()
+		require.Equal(t, []string{"Txn"}, s.methods())
+		require.False(t, p.Adopted)
+		require.Equal(t, i == 0, p.First())
+		if i <= 16 {
+			require.True(t, p.Complete)
+			require.Len(t, p.Ahead, i)
+			require.EqualValues(t, i+1, p.Queue)
+			require.EqualValues(t, p.Token, p.Revision)
+		} else {
+			require.False(t, p.Complete, "a hint is no knowledge of the others")
+			require.Len(t, p.Ahead, 1)
+			require.Zero(t, p.Revision)
+		}
+		if i > 0 {
+			elder := p.Ahead[0]
+			require.Equal(t, entries[i-1].Key(), elder.Key)
+			require.Equal(t, entries[i-1].Lease, elder.Lease)
+			require.Equal(t, places[i-1].Token, elder.Token)
+		}
+		entries, places = append(entries, e), append(places, p)
+	}
+	resp, err := s.admin.Get(s.ctx, keys.Newest(s.election))
+	require.NoError(t, err)
+	require.Equal(t, entries[39].Key(), string(resp.Kvs[0].Value))
+	require.Equal(t, entries[39].Lease, resp.Kvs[0].Lease, "it goes with the lease")
+}
+
+// The request is pinned down: what the server pays for a registration is decided by its shape.
+func TestPointerRequestIsAsDocumented(t *testing.T) {
+	s := newStage(t)
+	s.join()
+	got := s.rec.Calls("Txn")[0].Request.(*etcdserverpb.TxnRequest)
+	before := got.Success[0].GetRequestTxn()
+	read := before.Success[0].GetRequestRange()
+	require.True(t, read.KeysOnly)
+	require.EqualValues(t, 16, read.Limit)
+	require.Equal(t, etcdserverpb.RangeRequest_KEY, read.SortTarget, "no other order has the limit pushed down")
+	require.Empty(t, before.Failure[0].GetRequestRange().RangeEnd)
+}
+
+// A key that is there, from an attempt whose reply was lost, is adopted, and the pointer stays.
+func TestPointerAdopts(t *testing.T) {
+	s := newStage(t)
+	e, p := s.join()
+	_, last := s.join()
+	again, err := pointers.Enter(s.ctx, s.kv, e)
+	require.NoError(t, err)
+	require.True(t, again.Adopted)
+	require.True(t, again.Unknown())
+	require.Equal(t, p.Token, again.Token)
+	resp, err := s.admin.Get(s.ctx, keys.Newest(s.election))
+	require.NoError(t, err)
+	require.EqualValues(t, last.Token, resp.Kvs[0].ModRevision)
+}
+
+// A queue in which candidates stand that do not move the pointer is read, and if it is long it
+// is left open who is nearest.
+func TestPointerBehindOthers(t *testing.T) {
+	s := newStage(t)
+	var last eldest.Token
+	for i := range 20 {
+		_, p := s.enter("v") // without a pointer
+		last = p.Token
+		if i < 3 {
+			_, mine := s.join()
+			require.True(t, mine.Complete)
+			require.Equal(t, last, mine.Ahead[0].Token)
+		}
+	}
+	e, p := s.join()
+	require.True(t, p.Unknown())
+	require.False(t, p.First())
+	require.EqualValues(t, 24, p.Queue)
+	next, err := pointers.Ahead(s.ctx, s.kv, e, p, 0)
+	require.NoError(t, err)
+	require.Equal(t, last, next.Ahead[0].Token)
+}
+
+// Hints that are missing, wrong or malicious are none, and a candidate's own earlier life is none.
+func TestPointerThatIsWrong(t *testing.T) {
+	s := newStage(t)
+	for range 17 {
+		s.join()
+	}
+	for _, hint := range []string{"", "no key at all\x00", keys.Candidate("another", 7)} {
+		s.put(keys.Newest(s.election), hint)
+		_, p := s.join()
+		require.True(t, p.Unknown(), "%q", hint)
+		require.False(t, p.First())
+	}
+	e, _ := s.join()
+	s.remove(e.Key())
+	p, err := pointers.Enter(s.ctx, s.kv, e)
+	require.NoError(t, err)
+	require.True(t, p.Unknown())
+}
+
+// Where only the election's own range is permitted it registers by a search.
+func TestPointerWithoutPermission(t *testing.T) {
+	s := newStage(t)
+	elder, _ := s.enter("v")
+	e := s.entry("v")
+	p, err := pointers.Enter(s.ctx, denied{s.kv, new(bool)}, e)
+	require.NoError(t, err)
+	require.True(t, p.Complete)
+	require.Equal(t, elder.Key(), p.Ahead[0].Key)
+	resp, err := s.admin.Get(s.ctx, keys.Newest(s.election))
+	require.NoError(t, err)
+	require.Empty(t, resp.Kvs)
+}
+
+// denied refuses one transaction: that with the pointer.
+type denied struct {
+	clientv3.KV
+	once *bool
+}
+
+func (d denied) Txn(ctx context.Context) clientv3.Txn {
+	if *d.once {
+		return d.KV.Txn(ctx)
+	}
+	*d.once = true
+	return refusedTxn{d.KV.Txn(ctx)}
+}
+
+type refusedTxn struct{ clientv3.Txn }
+
+func (t refusedTxn) If(...clientv3.Cmp) clientv3.Txn        { return t }
+func (t refusedTxn) Then(...clientv3.Op) clientv3.Txn       { return t }
+func (t refusedTxn) Else(...clientv3.Op) clientv3.Txn       { return t }
+func (t refusedTxn) Commit() (*clientv3.TxnResponse, error) { return nil, rpctypes.ErrPermissionDenied }
