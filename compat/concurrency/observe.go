@@ -25,12 +25,12 @@ import (
 func (e *Election) Observe(ctx context.Context) <-chan *clientv3.GetResponse {
 	ch := make(chan *clientv3.GetResponse)
 	f := &feed{more: make(chan struct{}, 1)}
-	s := e.line.session
+	s := e.session
 	watching, stop := context.WithCancel(ctx)
 	detach := context.AfterFunc(life(s.client), stop)
 	go func() {
 		defer f.end()
-		f.follow(watching, s.source, e.line.name)
+		f.follow(watching, s.source, e.name)
 	}()
 	go func() {
 		defer close(ch)

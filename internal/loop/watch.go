@@ -46,7 +46,7 @@ func (c *Candidate) watch(w core.Watch) {
 		case w.Key == late:
 			c.follow(&c.own, late, func(ctx context.Context) (core.Event, context.CancelFunc) { return c.appeared(ctx, user), nil })
 		case w.Key > 0:
-			life := watch.Life{Key: c.name.Key, Token: w.Key, Lease: c.session.lease, Known: c.state.Position.Revision}
+			life := watch.Life{Key: c.name.Key, Token: w.Key, Lease: c.bound(), Known: max(c.state.Position.Revision, c.shared.seen)}
 			c.follow(&c.own, w.Key, func(ctx context.Context) (core.Event, context.CancelFunc) {
 				revision, release, err := user.Source.Gone(ctx, life)
 				return ownGone(user, revision, err), release
@@ -111,11 +111,19 @@ func ownGone(user *User, revision int64, err error) core.Event {
 func (c *Candidate) appeared(ctx context.Context, user *User) core.Event {
 	found := core.Event{Kind: none}
 	ours := func(kvs []*mvccpb.KeyValue) bool {
-		if len(kvs) == 0 || kvs[0].Lease != c.session.lease || c.session.past.Held(eldest.Token(kvs[0].CreateRevision), c) {
+		switch {
+		case len(kvs) == 0 || kvs[0].Lease != c.session.lease:
+			return false
+		case user.Shared && !c.late(kvs[0]), !user.Shared && c.session.past.Held(eldest.Token(kvs[0].CreateRevision), c):
 			return false
 		}
 		found = core.Event{Kind: core.KeyAppeared, Token: eldest.Token(kvs[0].CreateRevision)}
 		return true
+	}
+	if user.Shared {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, underWay)
+		defer cancel()
 	}
 	policy := user.Policy("watch")
 	for failures := 0; ; failures++ {

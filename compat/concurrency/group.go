@@ -1,0 +1,125 @@
+package concurrency
+
+import (
+	"context"
+	"time"
+
+	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/loop"
+)
+
+// group is the candidates of a session, by their keys. A session that was released can campaign
+// still, and nothing tells when it does so for the last time. So its group ends when no call needs
+// it, and the next call makes another one: what is led goes on in etcd, and its handles know it.
+type group struct {
+	session *Session
+	loop    *loop.Session
+	cancel  context.CancelCauseFunc
+	calls   int  // guarded by the session's mu
+	late    bool // made after the end of the session
+	// candidacies is guarded by the mutex of loop, which is taken before the session's mu.
+	candidacies map[string]*candidacy
+}
+
+// candidacy returns the candidacy of a key of the election, for one call; done must be called.
+func (s *Session) candidacy(election, key string) (c *candidacy, done func()) {
+	s.mu.Lock()
+	g := s.group
+	if g == nil {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		g = &group{session: s, cancel: cancel, late: s.released || s.failed != nil, candidacies: make(map[string]*candidacy)}
+		g.loop = loop.NewSession(ctx, int64(s.id), g.look)
+		s.group = g
+	}
+	g.calls++
+	s.mu.Unlock()
+	g.loop.Lock()
+	defer g.loop.Unlock()
+	c = g.candidacies[key]
+	if c == nil {
+		c = newCandidacy(g, election, key)
+		g.candidacies[key] = c
+	}
+	c.users++
+	return c, func() { g.done(c) }
+}
+
+func (g *group) done(c *candidacy) {
+	g.loop.Lock()
+	if c.users--; c.machine != nil {
+		c.settle(c.state())
+	} else if c.users == 0 {
+		delete(g.candidacies, c.name.Key)
+	}
+	g.loop.Unlock()
+	g.session.mu.Lock()
+	g.calls--
+	over := g.session.released || g.session.failed != nil
+	g.session.mu.Unlock()
+	if over {
+		g.quiet()
+	}
+}
+
+// look reads the clock, and ends the group if the session is lost by then.
+func (g *group) look() {
+	if err := g.session.lost(); err != nil && !g.late {
+		g.end(err)
+	}
+}
+
+// end ends the group; what its candidates remove is not waited for. It may be called again.
+func (g *group) end(cause error) {
+	s := g.session
+	s.mu.Lock()
+	if s.group == g {
+		s.group = nil
+	}
+	s.mu.Unlock()
+	g.cancel(cause)
+	g.loop.End()
+}
+
+// quiet ends the group of a session that has ended, unless a call needs it. Keys that are being
+// deleted have a TTL for that.
+func (g *group) quiet() {
+	s := g.session
+	s.mu.Lock()
+	needed := g.calls > 0
+	if !needed && s.group == g {
+		s.group = nil // from here on nobody joins it
+		s.tasks.Add(1)
+	} else {
+		needed = true
+	}
+	s.mu.Unlock()
+	if needed {
+		return
+	}
+	g.loop.Lock()
+	var leaving []*candidacy
+	for _, c := range g.candidacies {
+		if removing(c.state().Phase) {
+			leaving = append(leaving, c)
+		}
+	}
+	g.loop.Unlock()
+	finish := func() {
+		defer s.tasks.Done()
+		g.end(errReleased)
+	}
+	if len(leaving) == 0 {
+		finish()
+		return
+	}
+	go func() {
+		defer finish()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.opts.ttl)*time.Second)
+		defer cancel()
+		for _, c := range leaving {
+			_ = c.machine.Await(ctx, func() bool { return !removing(c.state().Phase) })
+		}
+	}()
+}
+
+func removing(p core.Phase) bool { return p == core.Entering || p == core.Leaving }
