@@ -40,9 +40,11 @@ type candidacy struct {
 	// value is what the key had when it was registered, registered etcd's answer to that.
 	value      string
 	registered *pb.ResponseHeader
-	// ends counts the candidacies that have ended, cause says why the last one did.
+	// ends counts the candidacies that have ended, cause says why the last one did. over is the
+	// newest token that has ended.
 	ends  int
 	cause error
+	over  eldest.Token
 }
 
 // farewell is how long a campaign that has ended waits for its key to be deleted.
@@ -77,7 +79,7 @@ func (c *candidacy) tell(s loop.Step) {
 		if c.led > 0 && errors.Is(s.Effects.Cause, eldest.ErrDeposed) {
 			c.group.session.fail(s.Effects.Cause)
 		}
-		c.held, c.led = 0, 0
+		c.held, c.led, c.over = 0, 0, s.Effects.Ended
 	}
 	if s.Effects.Registered > 0 && s.Place != nil {
 		c.value, c.registered = string(s.Place.Value), c.kv.last()
@@ -164,6 +166,9 @@ func (c *candidacy) campaign(ctx context.Context, want core.Want, value *string,
 		return p == core.Leading || p == core.Waiting || p == core.Proving && want != core.LeadNow
 	})
 	token := c.state().Token
+	if err == nil && !c.with(token) {
+		return true, nil // another call has begun anew
+	}
 	if err == nil {
 		h.stands(c, token)
 		if !began || value != nil && c.value != *value {
@@ -180,6 +185,8 @@ func (c *candidacy) campaign(ctx context.Context, want core.Want, value *string,
 		return true, err // a life that was over before, or the end of another call's attempt to lead at once
 	case err == nil && c.state().Phase == core.Waiting:
 		err = eldest.ErrNotElected
+	case err == nil && c.state().Phase != core.Leading:
+		return true, nil
 	case err == nil:
 		// That it leads is a fact about etcd; that its lease lives is another.
 		if err = c.group.session.lost(); err == nil {
@@ -196,8 +203,8 @@ var errStale = errors.New("the key is gone")
 // the key is there still, and replaces its value.
 func (c *candidacy) join(ctx context.Context, token eldest.Token, value *string) error {
 	s, key := c.group.session, c.name.Key
-	live, end := s.during(ctx)
-	defer end(nil)
+	live, end := c.group.during(ctx)
+	defer end()
 	var found *mvccpb.KeyValue
 	var at int64
 	asking := policy(s.client)
@@ -230,26 +237,21 @@ func (c *candidacy) join(ctx context.Context, token eldest.Token, value *string)
 	}
 	c.group.loop.Lock()
 	defer c.group.loop.Unlock()
-	led := c.led > 0
-	c.deposed(token, at)
-	if led {
+	if c.deposed(token, at) {
 		return eldest.ErrDeposed
 	}
 	return errStale
 }
 
-// deposed notes that a key with this token was gone at a revision. The caller holds the mutex.
-func (c *candidacy) deposed(token eldest.Token, revision int64) {
-	if c.with(token) {
-		c.machine.Do(core.Event{Kind: core.KeyDeleted, Revision: revision})
+// deposed notes that a key with this token was gone at a revision, and reports whether the
+// session has lost an election with it. The caller holds the mutex.
+func (c *candidacy) deposed(token eldest.Token, revision int64) (lost bool) {
+	if !c.with(token) {
+		return false
 	}
-}
-
-// deposedAt is deposed, without the mutex.
-func (c *candidacy) deposedAt(token eldest.Token, revision int64) {
-	c.group.loop.Lock()
-	defer c.group.loop.Unlock()
-	c.deposed(token, revision)
+	lost = c.led > 0
+	c.machine.Do(core.Event{Kind: core.KeyDeleted, Revision: revision})
+	return lost
 }
 
 // hold counts one more that leads with the present life, and watches the key for elections, if
@@ -310,22 +312,30 @@ func (c *candidacy) resign(ctx context.Context, token eldest.Token, leads bool) 
 	return nil, err
 }
 
-// proclaimed has the session end when the key of an election that leads is deleted by others: also
-// of one that was resumed, and has shown only now that it is there.
-func (s *Session) proclaimed(election, key string, token eldest.Token, revision int64) {
-	if s.isReleased() {
-		return
-	}
-	c, done := s.candidacy(election, key)
-	defer done()
+// proclaim replaces the value of the key with this token, once: an attempt that is given up may
+// arrive late, even after a later proclaim. leads says that its caller leads: the session ends when
+// the key is deleted by others, also of an election that was resumed, whose key has shown only now
+// that it is there.
+func (c *candidacy) proclaim(ctx context.Context, token eldest.Token, value string, leads bool) (*pb.ResponseHeader, error) {
+	s := c.group.session
+	live, end := c.group.during(ctx)
+	defer end()
+	answer, err := put(live, s.client, c.name.Key, token, s.id, value, 0)
 	c.group.loop.Lock()
 	defer c.group.loop.Unlock()
-	if c.take() == nil && c.state().Phase == core.Idle {
-		c.machine.Do(core.Event{Kind: core.Keep, Token: token, Revision: revision})
+	switch {
+	case errors.Is(err, eldest.ErrDeposed):
+		c.deposed(token, answer.Revision)
+	case err != nil || !leads || s.isReleased() || token <= c.over || c.take() != nil:
+	default:
+		if c.state().Phase == core.Idle {
+			c.machine.Do(core.Event{Kind: core.Keep, Token: token, Revision: answer.Revision})
+		}
+		if c.with(token) && c.led == 0 && c.state().Phase != core.Waiting {
+			c.hold(true)
+		}
 	}
-	if c.with(token) && c.led == 0 && c.state().Phase != core.Waiting {
-		c.hold(true)
-	}
+	return answer, err
 }
 
 // errGone wraps why a campaign ended: its key is gone, or its session.

@@ -160,26 +160,16 @@ func (e *Election) Proclaim(ctx context.Context, val string) error {
 		e.lose(token)
 		return ErrElectionNotLeader
 	}
-	live, end := s.during(ctx)
-	defer end(nil)
-	// Once: an attempt that is given up may arrive late, even after a later proclaim.
-	hdr, err := put(live, s.client, key, token, s.id, val, 0)
+	c, done := s.candidacy(e.name, key)
+	defer done()
+	hdr, err := c.proclaim(ctx, token, val, won)
 	switch {
 	case err == nil:
 		e.mu.Lock()
+		defer e.mu.Unlock()
 		e.hdr = hdr
-		won = e.won && e.token == token
-		e.mu.Unlock()
-		if won {
-			s.proclaimed(e.name, key, token, hdr.Revision)
-		}
 		return nil
 	case errors.Is(err, eldest.ErrDeposed), ctx.Err() == nil && s.lost() != nil:
-		if hdr != nil {
-			c, done := s.candidacy(e.name, key)
-			c.deposedAt(token, hdr.Revision)
-			done()
-		}
 		e.lose(token)
 		return ErrElectionNotLeader
 	}

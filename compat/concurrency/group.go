@@ -2,6 +2,8 @@ package concurrency
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/eldest-io/eldest/internal/core"
@@ -14,6 +16,7 @@ import (
 type group struct {
 	session *Session
 	loop    *loop.Session
+	ctx     context.Context // ends with it
 	cancel  context.CancelCauseFunc
 	calls   int  // guarded by the session's mu
 	late    bool // made after the end of the session
@@ -21,14 +24,25 @@ type group struct {
 	candidacies map[string]*candidacy
 }
 
+// groups are all groups of the session.
+func (s *Session) groups() []*group {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Collect(maps.Keys(s.lingering))
+	if s.group != nil {
+		all = append(all, s.group)
+	}
+	return all
+}
+
 // candidacy returns the candidacy of a key of the election, for one call; done must be called.
 func (s *Session) candidacy(election, key string) (c *candidacy, done func()) {
 	s.mu.Lock()
 	g := s.group
 	if g == nil {
-		ctx, cancel := context.WithCancelCause(context.Background())
-		g = &group{session: s, cancel: cancel, late: s.released || s.failed != nil, candidacies: make(map[string]*candidacy)}
-		g.loop = loop.NewSession(ctx, int64(s.id), g.look)
+		g = &group{session: s, late: s.released || s.failed != nil, candidacies: make(map[string]*candidacy)}
+		g.ctx, g.cancel = context.WithCancelCause(context.Background())
+		g.loop = loop.NewSession(g.ctx, int64(s.id), g.look)
 		s.group = g
 	}
 	g.calls++
@@ -68,6 +82,14 @@ func (g *group) look() {
 	}
 }
 
+// during returns ctx, ended with the group as well: with the loss of the session. That a session is
+// released ends nothing: who has taken the lease over keeps the keys.
+func (g *group) during(ctx context.Context) (live context.Context, end func()) {
+	live, cancel := context.WithCancelCause(ctx)
+	detach := context.AfterFunc(g.ctx, func() { cancel(context.Cause(g.ctx)) })
+	return live, func() { detach(); cancel(nil) }
+}
+
 // end ends the group; what its candidates remove is not waited for. It may be called again.
 func (g *group) end(cause error) {
 	s := g.session
@@ -75,6 +97,7 @@ func (g *group) end(cause error) {
 	if s.group == g {
 		s.group = nil
 	}
+	delete(s.lingering, g)
 	s.mu.Unlock()
 	g.cancel(cause)
 	g.loop.End()
@@ -86,11 +109,10 @@ func (g *group) quiet() {
 	s := g.session
 	s.mu.Lock()
 	needed := g.calls > 0
-	if !needed && s.group == g {
-		s.group = nil // from here on nobody joins it
+	if needed = needed || s.group != g; !needed {
+		s.group = nil
+		s.lingering[g] = struct{}{}
 		s.tasks.Add(1)
-	} else {
-		needed = true
 	}
 	s.mu.Unlock()
 	if needed {

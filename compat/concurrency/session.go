@@ -44,9 +44,11 @@ type Session struct {
 	released bool
 	// failed is why the session was lost; nil before, and if it was released.
 	failed error
-	// group is the candidates; nil while there are none.
-	group *group
-	tasks sync.WaitGroup // what ends groups
+	// group is the candidates; nil while there are none. lingering are groups that have keys to
+	// delete, and that no call joins.
+	group     *group
+	lingering map[*group]struct{}
+	tasks     sync.WaitGroup // what ends those
 }
 
 var errReleased = fmt.Errorf("%w: the session was orphaned, or its context has ended", eldest.ErrClosed)
@@ -74,7 +76,7 @@ func NewSession(client *clientv3.Client, opts ...SessionOption) (*Session, error
 	if err != nil {
 		return nil, plain(o.ctx, client, err)
 	}
-	s := &Session{client: client, opts: o, id: o.leaseID, lease: kept, over: make(chan struct{})}
+	s := &Session{client: client, opts: o, id: o.leaseID, lease: kept, over: make(chan struct{}), lingering: make(map[*group]struct{})}
 	s.source = s.newSource()
 	s.ctx, s.cancel = context.WithCancelCause(o.ctx)
 	if kept != nil {
@@ -216,24 +218,6 @@ func (s *Session) newSource() *watch.Source {
 	return &watch.Source{KV: s.client, Watcher: s.client, Backoff: retry.Default(), Timeout: requestTimeout, Recheck: recheck}
 }
 
-// during returns ctx, ended by the loss of the session as well, with its cause. That a
-// session is released ends nothing: who has taken the lease over keeps the keys.
-func (s *Session) during(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	live, cancel := context.WithCancelCause(ctx)
-	if s.lease == nil {
-		return live, cancel
-	}
-	detach := context.AfterFunc(s.lease.Context(), func() {
-		if err := s.lost(); err != nil {
-			cancel(err)
-		}
-	})
-	return live, func(err error) {
-		detach()
-		cancel(err)
-	}
-}
-
 // Client returns the client that the session was made with.
 func (s *Session) Client() *clientv3.Client { return s.client }
 
@@ -270,10 +254,7 @@ func (s *Session) Orphan() {
 // etcd's error for that, as in etcd's package.
 func (s *Session) Close() error {
 	s.Orphan()
-	s.mu.Lock()
-	g := s.group
-	s.mu.Unlock()
-	if g != nil {
+	for _, g := range s.groups() {
 		g.end(errReleased)
 		_ = g.loop.Wait(context.Background())
 	}
