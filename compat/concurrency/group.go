@@ -136,7 +136,7 @@ func (g *group) quiet() {
 	}
 	go func() {
 		defer finish()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.opts.ttl)*time.Second)
+		ctx, cancel := context.WithTimeout(life(s.client), time.Duration(s.opts.ttl)*time.Second)
 		defer cancel()
 		for _, c := range leaving {
 			_ = c.machine.Await(ctx, func() bool { return !removing(c.state().Phase) })
