@@ -71,7 +71,7 @@ func ResumeElection(s *Session, pfx string, leaderKey string, leaderRev int64) *
 // campaign takes that place and proclaims the value, unless a later one is there by then.
 //
 // When ctx ends before the win it returns ctx's error, and the key is gone; where etcd does
-// not say so within a second, it is removed in the background. So it is after every other
+// not say so within a second, or 3 s during the registration, it is removed in the background. So it is after every other
 // error: ErrElectionNotLeader, wrapped with the reason, when somebody takes the key away or
 // the session is lost meanwhile, and what etcd refused. Of a session that was lost before it
 // is rpctypes.ErrLeaseNotFound, bare. While etcd is away it waits. A place that was taken

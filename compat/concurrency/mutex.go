@@ -55,8 +55,8 @@ func NewMutex(s *Session, pfx string) *Mutex {
 // error; it returns ErrSessionExpired at once when the session is lost or somebody takes
 // its key away, and what etcd refused; of a session that was lost before,
 // rpctypes.ErrLeaseNotFound, bare. After an error nothing is locked that was not
-// before, and the key is gone; where etcd does not say so within a second, it is removed
-// in the background. While etcd is away it waits.
+// before, and the key is gone; where etcd does not say so within a second, or 3 s during the
+// registration, it is removed in the background. While etcd is away it waits.
 func (m *Mutex) Lock(ctx context.Context) error {
 	return m.acquire(ctx, core.Lead)
 }
