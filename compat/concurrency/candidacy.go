@@ -16,6 +16,7 @@ import (
 	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/loop"
 	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -106,8 +107,41 @@ type handle interface {
 	wins(c *candidacy, token eldest.Token)
 }
 
-// win campaigns until the candidate leads. With a value, the key has that then, unless somebody
-// has written to it later. On error the key is left to the others who need it, or deleted.
+// win campaigns until the session's candidate in the election leads. With a value, the key has
+// that then, unless somebody has written to it later. On error the key is left to the others who
+// need it, or deleted. The error is ctx's or etcd's, bare, or wraps errGone or
+// eldest.ErrNotElected.
+func (s *Session) win(ctx context.Context, election string, want core.Want, value *string, h handle) error {
+	if s.lost() != nil {
+		// As etcd says of a lease that is gone, and programs know to make a new session
+		// by. Why it was lost is the cause of its context.
+		return rpctypes.ErrLeaseNotFound
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c, done := s.candidacy(election, keys.Candidate(election, int64(s.id)))
+	defer done()
+	err := c.win(ctx, want, value, h)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
+		return rpctypes.ErrLeaseNotFound
+	case errors.Is(err, eldest.ErrDeposed), errors.Is(err, eldest.ErrSessionLost), errors.Is(err, eldest.ErrResigned), errors.Is(err, errReleased):
+		return fmt.Errorf("%w: %w", errGone, err)
+	case errors.Is(err, eldest.ErrNotElected):
+		return err
+	}
+	return plain(ctx, s.client, err)
+}
+
+// errGone wraps why a campaign ended: its key is gone, or its session.
+var errGone = errors.New("the key or the session is gone")
+
+// win is Session.win, with the error as it comes.
 func (c *candidacy) win(ctx context.Context, want core.Want, value *string, h handle) error {
 	all := c.group.loop
 	all.Lock()
@@ -336,22 +370,4 @@ func (c *candidacy) proclaim(ctx context.Context, token eldest.Token, value stri
 		}
 	}
 	return answer, err
-}
-
-// errGone wraps why a campaign ended: its key is gone, or its session.
-var errGone = errors.New("the key or the session is gone")
-
-// reason is why a campaign or a lock has failed, for its caller.
-func (s *Session) reason(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
-		return rpctypes.ErrLeaseNotFound
-	case errors.Is(err, eldest.ErrDeposed), errors.Is(err, eldest.ErrSessionLost), errors.Is(err, eldest.ErrResigned), errors.Is(err, errReleased):
-		return fmt.Errorf("%w: %w", errGone, err)
-	case errors.Is(err, eldest.ErrNotElected):
-		return err
-	}
-	return plain(ctx, s.client, err)
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -77,21 +76,10 @@ func ResumeElection(s *Session, pfx string, leaderKey string, leaderRev int64) *
 // is rpctypes.ErrLeaseNotFound, bare. While etcd is away it waits. A place that was taken
 // before the call, or by another call, is kept.
 func (e *Election) Campaign(ctx context.Context, val string) error {
-	s := e.session
-	if s.lost() != nil {
-		// As etcd says of a lease that is gone, and programs know to make a new session
-		// by. Why it was lost is the cause of its context.
-		return rpctypes.ErrLeaseNotFound
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	c, done := s.candidacy(e.name, keys.Candidate(e.name, int64(s.id)))
-	defer done()
 	e.mu.Lock()
 	e.calls++
 	e.mu.Unlock()
-	err := c.win(ctx, core.Lead, &val, e)
+	err := e.session.win(ctx, e.name, core.Lead, &val, e)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.calls--; err == nil {
@@ -100,7 +88,7 @@ func (e *Election) Campaign(ctx context.Context, val string) error {
 	if e.calls == 0 && !e.won {
 		e.drop()
 	}
-	if err = s.reason(ctx, err); errors.Is(err, errGone) {
+	if errors.Is(err, errGone) {
 		err = fmt.Errorf("%w: %w", ErrElectionNotLeader, err)
 	}
 	return err

@@ -2,8 +2,6 @@ package concurrency
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/eldest-io/eldest/internal/core"
@@ -22,17 +20,6 @@ type group struct {
 	late    bool // made after the end of the session
 	// candidacies is guarded by the mutex of loop, which is taken before the session's mu.
 	candidacies map[string]*candidacy
-}
-
-// groups are all groups of the session.
-func (s *Session) groups() []*group {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := slices.Collect(maps.Keys(s.lingering))
-	if s.group != nil {
-		all = append(all, s.group)
-	}
-	return all
 }
 
 // candidacy returns the candidacy of a key of the election, for one call; done must be called.
@@ -68,7 +55,7 @@ func (g *group) done(c *candidacy) {
 	g.loop.Unlock()
 	g.session.mu.Lock()
 	g.calls--
-	over := g.session.released || g.session.failed != nil
+	over := g.calls == 0 && (g.session.released || g.session.failed != nil)
 	g.session.mu.Unlock()
 	if over {
 		g.quiet()
@@ -90,58 +77,51 @@ func (g *group) during(ctx context.Context) (live context.Context, end func()) {
 	return live, func() { detach(); cancel(nil) }
 }
 
+func (g *group) machines() (all []*loop.Candidate) {
+	g.loop.Lock()
+	defer g.loop.Unlock()
+	for _, c := range g.candidacies {
+		if c.machine != nil {
+			all = append(all, c.machine)
+		}
+	}
+	return all
+}
+
 // end ends the group; what its candidates remove is not waited for. It may be called again.
 func (g *group) end(cause error) {
-	s := g.session
-	s.mu.Lock()
-	if s.group == g {
-		s.group = nil
-	}
-	delete(s.lingering, g)
-	s.mu.Unlock()
+	g.session.mu.Lock()
+	g.leave()
+	g.session.mu.Unlock()
 	g.cancel(cause)
 	g.loop.End()
 }
 
-// quiet ends the group of a session that has ended, unless a call needs it. Keys that are being
-// deleted have a TTL for that.
-func (g *group) quiet() {
-	s := g.session
-	s.mu.Lock()
-	needed := g.calls > 0
-	if needed = needed || s.group != g; !needed {
-		s.group = nil
-		s.lingering[g] = struct{}{}
-		s.tasks.Add(1)
+// leave has no call join the group any more. The caller holds the session's mu.
+func (g *group) leave() {
+	if g.session.group == g {
+		g.session.group = nil
 	}
-	s.mu.Unlock()
-	if needed {
-		return
-	}
-	g.loop.Lock()
-	var leaving []*candidacy
-	for _, c := range g.candidacies {
-		if removing(c.state().Phase) {
-			leaving = append(leaving, c)
-		}
-	}
-	g.loop.Unlock()
-	finish := func() {
-		defer s.tasks.Done()
-		g.end(errReleased)
-	}
-	if len(leaving) == 0 {
-		finish()
-		return
-	}
-	go func() {
-		defer finish()
-		ctx, cancel := context.WithTimeout(life(s.client), time.Duration(s.opts.ttl)*time.Second)
-		defer cancel()
-		for _, c := range leaving {
-			_ = c.machine.Await(ctx, func() bool { return !removing(c.state().Phase) })
-		}
-	}()
 }
 
-func removing(p core.Phase) bool { return p == core.Entering || p == core.Leaving }
+// quiet ends the group of a session that has ended, when no call needs it. Keys that are being
+// deleted have a TTL for that. It does not block.
+func (g *group) quiet() {
+	s := g.session
+	s.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(life(s.client), time.Duration(s.opts.ttl)*time.Second)
+		defer cancel()
+		for _, m := range g.machines() {
+			_ = m.Await(ctx, func() bool { return m.State().Phase != core.Leaving && m.State().Phase != core.Entering })
+		}
+		s.mu.Lock()
+		over := g.calls == 0 // else the last of them comes here
+		if over {
+			g.leave()
+		}
+		s.mu.Unlock()
+		if over {
+			g.end(errReleased)
+		}
+	})
+}

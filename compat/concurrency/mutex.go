@@ -6,12 +6,10 @@ import (
 	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/core"
-	"github.com/eldest-io/eldest/keys"
 )
 
 // The errors of mutexes.
@@ -74,20 +72,8 @@ func (m *Mutex) TryLock(ctx context.Context) error {
 
 // acquire has the session's candidate lead, as want says.
 func (m *Mutex) acquire(ctx context.Context, want core.Want) error {
-	s := m.session
-	if s.lost() != nil {
-		return rpctypes.ErrLeaseNotFound
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	c, done := s.candidacy(m.name, keys.Candidate(m.name, int64(s.id)))
-	defer done()
-	err := c.win(ctx, want, nil, m)
-	if err == nil {
-		return nil
-	}
-	if err = s.reason(ctx, err); errors.Is(err, errGone) {
+	err := m.session.win(ctx, m.name, want, nil, m)
+	if errors.Is(err, errGone) {
 		err = ErrSessionExpired
 	}
 	if errors.Is(err, ErrSessionExpired) || errors.Is(err, eldest.ErrNotElected) {

@@ -44,11 +44,8 @@ type Session struct {
 	released bool
 	// failed is why the session was lost; nil before, and if it was released.
 	failed error
-	// group is the candidates; nil while there are none. lingering are groups that have keys to
-	// delete, and that no call joins.
-	group     *group
-	lingering map[*group]struct{}
-	tasks     sync.WaitGroup // what ends those
+	group  *group         // the candidates; nil while there are none
+	tasks  sync.WaitGroup // what ends groups
 }
 
 var errReleased = fmt.Errorf("%w: the session was orphaned, or its context has ended", eldest.ErrClosed)
@@ -76,7 +73,7 @@ func NewSession(client *clientv3.Client, opts ...SessionOption) (*Session, error
 	if err != nil {
 		return nil, plain(o.ctx, client, err)
 	}
-	s := &Session{client: client, opts: o, id: o.leaseID, lease: kept, over: make(chan struct{}), lingering: make(map[*group]struct{})}
+	s := &Session{client: client, opts: o, id: o.leaseID, lease: kept, over: make(chan struct{})}
 	s.source = s.newSource()
 	s.ctx, s.cancel = context.WithCancelCause(o.ctx)
 	if kept != nil {
@@ -254,7 +251,10 @@ func (s *Session) Orphan() {
 // etcd's error for that, as in etcd's package.
 func (s *Session) Close() error {
 	s.Orphan()
-	for _, g := range s.groups() {
+	s.mu.Lock()
+	g := s.group
+	s.mu.Unlock()
+	if g != nil {
 		g.end(errReleased)
 		_ = g.loop.Wait(context.Background())
 	}
