@@ -150,7 +150,8 @@ func (w *slowWatcher) Watch(ctx context.Context, key string, opts ...clientv3.Op
 // What was registered and resigned, and its changes come so late that nobody stands on it
 // any more, is not what the sweep waits for: that is swept when it arrives.
 //
-// Broken by enter not accounting for what was not there before.
+// Broken by a watch for late registrations that goes on while the session campaigns, and then
+// shows what was resigned.
 func TestLateRegistrationBehindASlowWatch(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

@@ -34,9 +34,6 @@ type shared struct {
 	// owed counts, by value, the registrations that may be carried out late; total in all.
 	owed  map[string]int
 	total int
-	// accounted is the newest life of which it is known whether it was owed. What is owed comes
-	// later.
-	accounted eldest.Token
 	// suspect is the life that was taken for one that is owed, and its value.
 	suspect eldest.Token
 	value   string
@@ -52,16 +49,15 @@ func (c *Candidate) allowedShared(e core.Event, place *txn.Place) core.Event {
 	case core.Registered:
 		c.doomed(e.Token)
 		if place != nil && place.Adopted {
-			c.account(e.Token, string(place.Value))
+			c.account(string(place.Value))
 		}
-		c.shared.accounted = max(c.shared.accounted, e.Token)
 	case core.Unanswered, core.Refused:
 		if c.state.Phase == core.Entering && (e.Kind == core.Unanswered || errors.Is(e.Err, eldest.ErrOutcomeUnknown)) {
 			c.owe(string(c.user.Entry.Value))
 		}
 	case core.Looked, core.KeyAppeared:
 		if c.state.Token == 0 && e.Token > 0 && e.Token == c.shared.suspect {
-			c.account(e.Token, c.shared.value)
+			c.account(c.shared.value)
 		}
 	case core.KeyUnsafe:
 		if errors.Is(e.Err, watch.ErrOverwritten) {
@@ -84,12 +80,11 @@ func (c *Candidate) owe(value string) {
 	c.shared.total++
 }
 
-// account notes that a life of the key was a registration that was owed, once.
-func (c *Candidate) account(token eldest.Token, value string) {
-	if token <= c.shared.accounted || c.shared.owed[value] == 0 {
+// account notes that a registration that was owed has been found, with this value.
+func (c *Candidate) account(value string) {
+	if c.shared.owed[value] == 0 {
 		return
 	}
-	c.shared.accounted = token
 	c.shared.owed[value]--
 	c.shared.total--
 	c.state.Owed = c.shared.total > 0
@@ -100,7 +95,7 @@ func (c *Candidate) late(kv *mvccpb.KeyValue) bool {
 	c.session.mu.Lock()
 	defer c.session.mu.Unlock()
 	token, value := eldest.Token(kv.CreateRevision), string(kv.Value)
-	if kv.Version != 1 || c.shared.owed[value] == 0 || token <= c.shared.accounted {
+	if kv.Version != 1 || c.shared.owed[value] == 0 {
 		return false
 	}
 	c.shared.suspect, c.shared.value = token, value
