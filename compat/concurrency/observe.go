@@ -119,18 +119,17 @@ func (f *feed) follow(ctx context.Context, source *watch.Source, name string) {
 	v := view.View{Election: name}
 	var last *mvccpb.KeyValue
 	var header *pb.ResponseHeader
-	publish := func(revision int64) bool {
+	publish := func(revision int64) {
 		leader := v.Leader()
 		if leader == nil || last != nil && last.CreateRevision == leader.CreateRevision &&
 			last.ModRevision == leader.ModRevision && string(last.Key) == string(leader.Key) {
-			return false
+			return
 		}
 		last = leader
 		// Copies: the reader may change what it was given, and the view needs its own.
 		at := proto.Clone(header).(*pb.ResponseHeader)
 		at.Revision = revision
 		f.add(&clientv3.GetResponse{Header: at, Kvs: []*mvccpb.KeyValue{proto.Clone(leader).(*mvccpb.KeyValue)}, Count: 1})
-		return false
 	}
 	begin, end := keys.Range(name)
 	_ = source.Follow(ctx, watch.Target{
@@ -138,12 +137,14 @@ func (f *feed) follow(ctx context.Context, source *watch.Source, name string) {
 		Snapshot: func(resp *clientv3.GetResponse) bool {
 			header = resp.Header
 			v.Reset(header.GetRevision(), resp.Kvs)
-			return publish(header.GetRevision())
+			publish(header.GetRevision())
+			return false
 		},
 		Header: func(h *pb.ResponseHeader) { header = h },
 		Change: func(revision int64, events []*clientv3.Event) bool {
 			v.Change(revision, events)
-			return publish(revision)
+			publish(revision)
+			return false
 		},
 		Probe: v.Probe,
 	})

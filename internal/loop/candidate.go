@@ -28,7 +28,7 @@ type User struct {
 	// it. It is called without the mutex, and may block until ctx ends.
 	Survey func(ctx context.Context, token eldest.Token) (yield bool, wait time.Duration, revision int64, err error)
 	// Shared says that other sessions of the lease, which this process may know nothing of, may
-	// have candidates with the same key. See shared.go.
+	// have candidates with the same key. See twins.go.
 	Shared bool
 	// Tell receives each step. It is called with the mutex, and must not block.
 	Tell func(Step)

@@ -10,7 +10,7 @@
 //   - candidate.go runs the machine of one key: its requests, pauses and watches.
 //   - request.go is how requests are sent, and how their outcome becomes an event.
 //   - watch.go is how keys are watched.
-//   - shared.go has the rules of keys that other sessions of the lease may have as well.
+//   - twins.go has the rules of keys that other sessions of the lease may have as well.
 //
 // Packages election and compat/concurrency are the public faces of the candidates.
 package loop
