@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
@@ -14,6 +15,7 @@ import (
 	"github.com/eldest-io/eldest/internal/latest"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/serial"
+	"github.com/eldest-io/eldest/internal/view"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/keys"
 )
@@ -95,12 +97,12 @@ type Observer struct {
 	hooks  serial.Queue
 	stop   context.CancelFunc
 	done   chan struct{}
-	// queue is the length of the picture's line, -1 while there is no picture.
+	// queue is the length of the view's queue, -1 while there is no view.
 	queue         atomic.Int64
 	subscriptions atomic.Int64
 
 	// The rest belongs to the observing goroutine.
-	picture picture
+	view view.View
 	// newest is the highest token reported so far.
 	newest eldest.Token
 }
@@ -126,7 +128,7 @@ func New(cfg Config) (*Observer, error) {
 			})
 		}
 	}
-	o.picture = picture{election: cfg.Election, foreign: o.foreign}
+	o.view = view.View{Election: cfg.Election, Foreign: o.foreign}
 	o.queue.Store(-1)
 	tell(o, cfg.Hooks.Started, StartedEvent{Observer: o})
 	go o.run(ctx)
@@ -198,17 +200,17 @@ func (o *Observer) run(ctx context.Context) {
 	err := o.source.Follow(ctx, watch.Target{
 		Key: begin, End: end,
 		Snapshot: func(resp *clientv3.GetResponse) bool {
-			o.picture.reset(resp.Header.Revision, resp.Kvs)
-			o.publish(o.picture.state())
+			o.view.Reset(resp.Header.Revision, resp.Kvs)
+			o.publish(o.state())
 			return false
 		},
 		Change: func(revision int64, events []*clientv3.Event) bool {
-			o.picture.change(revision, events)
-			o.publish(o.picture.state())
+			o.view.Change(revision, events)
+			o.publish(o.state())
 			return false
 		},
 		Interrupted: o.interrupted,
-		Probe:       o.probe,
+		Probe:       o.view.Probe,
 	})
 	if ctx.Err() != nil {
 		err = eldest.ErrClosed
@@ -221,37 +223,21 @@ func (o *Observer) run(ctx context.Context) {
 	tell(o, o.cfg.Hooks.Ended, EndedEvent{Observer: o, Cause: err})
 }
 
-// probe reads the leader's key, or, where nobody leads, what was put last into the
-// range (there may be foreign keys). What
-// the answer shows must be in the picture by the time it is judged.
-func (o *Observer) probe() (clientv3.Op, func(clientv3.OpResponse) bool) {
-	if len(o.picture.line) == 0 {
-		begin, end := keys.Range(o.cfg.Election)
-		return clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(1),
-			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortDescend)), o.shows
+// state is who leads in the view.
+func (o *Observer) state() eldest.State {
+	leader := o.view.Leader()
+	if leader == nil {
+		return eldest.State{Kind: eldest.Nobody, Revision: o.view.Revision}
 	}
-	leader := o.picture.line[0]
-	return clientv3.OpGet(leader.Key, clientv3.WithKeysOnly()), func(answer clientv3.OpResponse) bool {
-		if len(answer.Get().Kvs) == 0 {
-			_, stands := o.picture.find(leader.Token, leader.Key)
-			return !stands
-		}
-		return o.shows(answer)
-	}
+	return eldest.State{Kind: eldest.Led, Leader: candidate(o.cfg.Election, leader), Revision: o.view.Revision}
 }
 
-// shows reports whether the picture has come as far as the keys of an answer.
-func (o *Observer) shows(answer clientv3.OpResponse) bool {
-	for _, kv := range answer.Get().Kvs {
-		at, stands := o.picture.find(eldest.Token(kv.CreateRevision), string(kv.Key))
-		if stands && o.picture.line[at].ModRevision >= kv.ModRevision {
-			continue
-		}
-		if kv.ModRevision > o.picture.revision {
-			return false
-		}
+// candidate reads a candidate's key.
+func candidate(election string, kv *mvccpb.KeyValue) eldest.Candidate {
+	lease, _ := keys.Parse(election, string(kv.Key))
+	return eldest.Candidate{
+		Key: string(kv.Key), Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision, Value: kv.Value,
 	}
-	return true
 }
 
 // publish makes a known state the newest one, unless it says nothing new.
@@ -265,7 +251,7 @@ func (o *Observer) publish(state eldest.State) {
 		}
 		o.newest = state.Leader.Token
 	}
-	o.queue.Store(int64(len(o.picture.line)))
+	o.queue.Store(int64(len(o.view.Queue)))
 	if last, ok := o.cell.Get(); ok && last.Kind == state.Kind &&
 		last.Leader.Token == state.Leader.Token && last.Leader.ModRevision == state.Leader.ModRevision {
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/eldest-io/eldest/internal/absent"
 	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/view"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -95,14 +96,11 @@ func eachCandidate(ctx context.Context, kv clientv3.KV, election string, limit i
 	}
 	called := false
 	for _, kv := range resp.Kvs {
-		lease, err := keys.Parse(election, string(kv.Key))
-		if err != nil {
-			continue // a foreign key
+		if !view.Candidate(election, kv) {
+			continue
 		}
 		called = true
-		if !f(eldest.Candidate{
-			Key: string(kv.Key), Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision, Value: kv.Value,
-		}) {
+		if !f(candidate(election, kv)) {
 			return nil
 		}
 	}

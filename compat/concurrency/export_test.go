@@ -3,6 +3,12 @@ package concurrency
 // Slots counts the keys of which a session knows anything.
 func Slots(s *Session) int {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.slots)
+	g := s.group
+	s.mu.Unlock()
+	if g == nil {
+		return 0
+	}
+	g.loop.Lock()
+	defer g.loop.Unlock()
+	return len(g.candidacies)
 }

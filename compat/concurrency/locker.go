@@ -10,13 +10,13 @@ type locker struct{ mutex *Mutex }
 func NewLocker(s *Session, pfx string) sync.Locker { return &locker{NewMutex(s, pfx)} }
 
 func (l *locker) Lock() {
-	if err := l.mutex.Lock(life(l.mutex.line.session.client)); err != nil {
+	if err := l.mutex.Lock(life(l.mutex.session.client)); err != nil {
 		panic(err)
 	}
 }
 
 func (l *locker) Unlock() {
-	if err := l.mutex.Unlock(life(l.mutex.line.session.client)); err != nil {
+	if err := l.mutex.Unlock(life(l.mutex.session.client)); err != nil {
 		panic(err)
 	}
 }

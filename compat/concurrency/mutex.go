@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/core"
 )
 
 // The errors of mutexes.
@@ -31,13 +31,14 @@ var (
 // While it is locked nobody tells that the key was taken away: watch Session.Done, and put
 // IsOwner into each transaction.
 type Mutex struct {
-	line line
+	session *Session
+	name    string
 
-	mu   sync.Mutex
-	stay *stay // nil: not locked
-	key  string
-	rev  int64
-	hdr  *pb.ResponseHeader
+	mu    sync.Mutex   // taken after that of the session's candidates
+	token eldest.Token // 0: not locked
+	key   string
+	rev   int64
+	hdr   *pb.ResponseHeader
 }
 
 // unlocked is the key of a mutex that is not locked: one that nobody has.
@@ -45,116 +46,78 @@ const unlocked = "\x00"
 
 // NewMutex returns the mutex of the keys under pfx + "/". It sends nothing.
 func NewMutex(s *Session, pfx string) *Mutex {
-	return &Mutex{line: line{s, pfx}, rev: -1}
+	return &Mutex{session: s, name: pfx, rev: -1}
 }
 
 // Lock blocks until this session holds the mutex. When ctx ends before, it returns ctx's
 // error; it returns ErrSessionExpired at once when the session is lost or somebody takes
 // its key away, and what etcd refused; of a session that was lost before,
 // rpctypes.ErrLeaseNotFound, bare. After an error nothing is locked that was not
-// before, and the key is gone; where etcd does not say so within a second, it is removed
-// in the background. While etcd is away it waits.
+// before, and the key is gone; where etcd does not say so within a second, or 3 s during the
+// registration, it is removed in the background. While etcd is away it waits.
 func (m *Mutex) Lock(ctx context.Context) error {
-	return m.acquire(ctx, queue.Enter, (*stay).await)
+	return m.acquire(ctx, core.Lead)
 }
 
 // TryLock locks the mutex if no other session holds it or waits for it, else it returns
 // ErrLocked, without having stood in the line. It blocks for etcd's answer and fails like
 // Lock.
 func (m *Mutex) TryLock(ctx context.Context) error {
-	err := m.acquire(ctx, queue.EnterAlone, (*stay).leads)
-	if errors.Is(err, eldest.ErrForeignKey) {
-		// Keys that are no candidates are in the range, and etcd cannot tell them from
-		// candidates in one request: we have to stand for a moment.
-		err = m.acquire(ctx, queue.Enter, (*stay).leads)
-	}
+	err := m.acquire(ctx, core.LeadNow)
 	if errors.Is(err, eldest.ErrNotElected) {
 		return ErrLocked
 	}
 	return err
 }
 
-// leads returns an error that wraps eldest.ErrNotElected if somebody older stands.
-func (st *stay) leads(ctx context.Context) error {
-	waiting, end := st.slot.session.during(ctx)
-	defer end(nil)
-	if st.place.Unknown() {
-		if err := st.look(waiting, 0); err != nil {
-			return st.why(waiting, err)
-		}
+// acquire has the session's candidate lead, as want says.
+func (m *Mutex) acquire(ctx context.Context, want core.Want) error {
+	err := m.session.win(ctx, m.name, want, nil, m)
+	if errors.Is(err, errGone) {
+		err = ErrSessionExpired
 	}
-	if !st.place.First() {
-		return eldest.ErrNotElected
+	if errors.Is(err, ErrSessionExpired) || errors.Is(err, eldest.ErrNotElected) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.release()
 	}
-	return st.slot.session.lost()
+	return err
 }
 
-// acquire enters the line, and holds the mutex if wait says so.
-func (m *Mutex) acquire(ctx context.Context, how entering, wait func(*stay, context.Context) error) error {
-	slot := m.line.session.slot(m.line.key())
-	defer slot.put()
-	st, err := m.line.enter(ctx, slot, "", how)
-	if err == nil {
-		if err = wait(st, ctx); err != nil {
-			st.quit()
-		}
-	}
+// stands implements handle.
+func (m *Mutex) stands(*candidacy, eldest.Token) {}
+
+// wins implements handle.
+func (m *Mutex) wins(c *candidacy, token eldest.Token) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err != nil {
-		if err = m.failed(ctx, err); errors.Is(err, ErrSessionExpired) || errors.Is(err, eldest.ErrNotElected) {
-			m.release()
-		}
-		return err
+	if m.token != token || c.held == 0 {
+		c.hold(false)
 	}
-	m.release()
-	m.stay, m.key, m.rev, m.hdr = st, slot.key, int64(st.token), st.latest
-	return nil
+	m.token, m.key, m.rev, m.hdr = token, c.name.Key, int64(token), c.kv.last()
 }
 
-// release forgets what was locked: the same life of the key, which is then counted for
-// whoever locks it now, or one that is over. The caller holds mu.
-func (m *Mutex) release() {
-	if m.stay != nil {
-		m.stay.slot.leave(m.stay.token)
-		m.stay = nil
-	}
-	m.key, m.rev = unlocked, -1
-}
-
-func (m *Mutex) failed(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, eldest.ErrDeposed), errors.Is(err, eldest.ErrSessionLost):
-		return ErrSessionExpired
-	case errors.Is(err, eldest.ErrNotElected), errors.Is(err, eldest.ErrForeignKey):
-		return err
-	}
-	return plain(ctx, m.line.session.client, err)
-}
+// release forgets what was locked. The caller holds mu.
+func (m *Mutex) release() { m.token, m.key, m.rev = 0, unlocked, -1 }
 
 // Unlock takes the key away, and the next session holds the mutex. It blocks until etcd
 // has confirmed that, for at most the session's TTL, or until ctx ends; on error it can be
 // called again. What is not locked: ErrLockReleased.
 func (m *Mutex) Unlock(ctx context.Context) error {
 	m.mu.Lock()
-	st := m.stay
+	key, token := m.key, m.token
 	m.mu.Unlock()
-	if st == nil {
+	if token == 0 {
 		return ErrLockReleased
 	}
-	s := m.line.session
-	slot := s.slot(st.slot.key)
-	defer slot.put()
-	limited, cancel := context.WithTimeout(ctx, time.Duration(s.opts.ttl)*time.Second)
-	defer cancel()
-	if err := slot.resign(limited, &recorder{KV: s.client}, st.token); err != nil {
-		return plain(ctx, s.client, err)
+	c, done := m.session.candidacy(m.name, key)
+	defer done()
+	if _, err := c.resign(ctx, token, true); err != nil {
+		return plain(ctx, m.session.client, err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if st.same(m.stay) {
+	if m.token == token {
 		m.release()
 	}
 	return nil

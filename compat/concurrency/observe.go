@@ -2,6 +2,7 @@ package concurrency
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -9,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/eldest-io/eldest/internal/view"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/keys"
 )
@@ -25,12 +27,12 @@ import (
 func (e *Election) Observe(ctx context.Context) <-chan *clientv3.GetResponse {
 	ch := make(chan *clientv3.GetResponse)
 	f := &feed{more: make(chan struct{}, 1)}
-	s := e.line.session
+	s := e.session
 	watching, stop := context.WithCancel(ctx)
 	detach := context.AfterFunc(life(s.client), stop)
 	go func() {
 		defer f.end()
-		f.follow(watching, s.source, e.line.name)
+		f.follow(watching, s.source, e.name)
 	}()
 	go func() {
 		defer close(ch)
@@ -114,40 +116,53 @@ func (f *feed) deliver(ctx context.Context, ch chan<- *clientv3.GetResponse) {
 // follow adds each new leader and each new value of a leader, until ctx ends or etcd
 // refuses for good.
 func (f *feed) follow(ctx context.Context, source *watch.Source, name string) {
-	p := picture{name: name}
+	v := view.View{Election: name}
 	var last *mvccpb.KeyValue
 	var header *pb.ResponseHeader
 	publish := func(revision int64) {
-		leader := p.leader()
+		leader := v.Leader()
 		if leader == nil || last != nil && last.CreateRevision == leader.CreateRevision &&
 			last.ModRevision == leader.ModRevision && string(last.Key) == string(leader.Key) {
 			return
 		}
 		last = leader
-		// A copy: the reader may change what it was given, and the picture needs its own.
-		copied := proto.Clone(leader).(*mvccpb.KeyValue)
-		f.add(&clientv3.GetResponse{Header: at(header, revision), Kvs: []*mvccpb.KeyValue{copied}, Count: 1})
+		// Copies: the reader may change what it was given, and the view needs its own.
+		at := proto.Clone(header).(*pb.ResponseHeader)
+		at.Revision = revision
+		f.add(&clientv3.GetResponse{Header: at, Kvs: []*mvccpb.KeyValue{proto.Clone(leader).(*mvccpb.KeyValue)}, Count: 1})
 	}
 	begin, end := keys.Range(name)
 	_ = source.Follow(ctx, watch.Target{
 		Key: begin, End: end,
 		Snapshot: func(resp *clientv3.GetResponse) bool {
 			header = resp.Header
-			p.reset(header.GetRevision(), resp.Kvs)
+			v.Reset(header.GetRevision(), resp.Kvs)
 			publish(header.GetRevision())
 			return false
 		},
 		Header: func(h *pb.ResponseHeader) { header = h },
 		Change: func(revision int64, events []*clientv3.Event) bool {
-			p.change(revision, events)
+			v.Change(revision, events)
 			publish(revision)
 			return false
 		},
-		Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) { return p.probe(begin, end) },
+		Probe: v.Probe,
 	})
 }
 
-// at is a header of etcd's as of a revision that it told of.
-func at(h *pb.ResponseHeader, revision int64) *pb.ResponseHeader {
-	return &pb.ResponseHeader{ClusterId: h.GetClusterId(), MemberId: h.GetMemberId(), Revision: revision, RaftTerm: h.GetRaftTerm()}
+// first reads who leads: the oldest candidate's key alone, or none. Where other keys stand
+// before it, everything is read.
+func first(ctx context.Context, kv clientv3.KV, name string) (*clientv3.GetResponse, error) {
+	begin, end := keys.Range(name)
+	eldest := []clientv3.OpOption{clientv3.WithRange(end), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)}
+	resp, err := kv.Get(ctx, begin, append(eldest, clientv3.WithLimit(1))...)
+	if err == nil && len(resp.Kvs) > 0 && !view.Candidate(name, resp.Kvs[0]) && resp.More {
+		resp, err = kv.Get(ctx, begin, eldest...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	resp.Kvs = slices.DeleteFunc(resp.Kvs, func(kv *mvccpb.KeyValue) bool { return !view.Candidate(name, kv) })
+	resp.Kvs = resp.Kvs[:min(len(resp.Kvs), 1)]
+	return resp, nil
 }

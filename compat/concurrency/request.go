@@ -4,19 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/retry"
-	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/internal/rpcerr"
 )
-
-// farewell is how long a campaign that has ended waits for its key to be gone.
-const farewell = time.Second
 
 // requestTimeout bounds a single attempt: a member that swallows requests costs this
 // much, then another one is asked.
@@ -33,18 +32,6 @@ func life(client *clientv3.Client) context.Context {
 		return ctx
 	}
 	return context.Background()
-}
-
-// newSource returns where the session's watches come from.
-func (s *Session) newSource() *watch.Source {
-	recheck := 5 * time.Second
-	if s.lease != nil {
-		recheck = min(recheck, s.lease.TTL()/2)
-	}
-	return &watch.Source{
-		KV: s.client, Watcher: s.client,
-		Backoff: retry.Default(), Timeout: requestTimeout, Recheck: recheck,
-	}
 }
 
 // plain returns the error that programs know from etcd's package, which compare without
@@ -67,52 +54,99 @@ func plain(ctx context.Context, client *clientv3.Client, err error) error {
 	return fmt.Errorf("concurrency: %w", err)
 }
 
-// recorder is a KV that keeps the header of the last answer, for Header. It is for one
-// call at a time.
+// errSuperseded says that the key has been written to since it was seen.
+var errSuperseded = errors.New("a later value is there")
+
+// put replaces the value of a key in one request, if it has the token and, where seen is
+// positive, was not written to after revision seen. Else the error wraps eldest.ErrDeposed, or
+// is errSuperseded. The key is bound to the lease, as in etcd's package; it names another one
+// if the leadership was resumed by a session with a lease of its own.
+func put(ctx context.Context, kv clientv3.KV, key string, token eldest.Token, lease clientv3.LeaseID, value string, seen int64) (*pb.ResponseHeader, error) {
+	same := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", int64(token))}
+	if seen > 0 {
+		same = append(same, clientv3.Compare(clientv3.ModRevision(key), "<", seen+1))
+	}
+	resp, err := kv.Txn(ctx).If(same...).
+		Then(clientv3.OpPut(key, value, clientv3.WithLease(lease))).
+		Else(clientv3.OpGet(key, clientv3.WithKeysOnly())).
+		Commit()
+	switch {
+	case rpcerr.Definite(err):
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", eldest.ErrOutcomeUnknown, err)
+	case resp.Succeeded:
+		return resp.Header, nil
+	}
+	for _, found := range resp.Responses[0].GetResponseRange().Kvs {
+		if found.CreateRevision == int64(token) {
+			return nil, errSuperseded
+		}
+	}
+	return resp.Header, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, resp.Header.Revision)
+}
+
+// recorder is a KV that keeps the header of the last answer, for Header.
 type recorder struct {
 	clientv3.KV
+	mu     sync.Mutex
 	header *pb.ResponseHeader
+}
+
+func (r *recorder) last() *pb.ResponseHeader {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.header
+}
+
+// keep keeps the newest: an answer that nobody waits for any more may be older.
+func (r *recorder) keep(h *pb.ResponseHeader) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h.GetRevision() >= r.header.GetRevision() {
+		r.header = h
+	}
 }
 
 // Txn implements clientv3.KV.
 func (r *recorder) Txn(ctx context.Context) clientv3.Txn {
-	return &recordedTxn{txn: r.KV.Txn(ctx), recorder: r}
+	return &recordedTxn{Txn: r.KV.Txn(ctx), recorder: r}
 }
 
 // Do implements clientv3.KV; of its operations package txn sends reads.
 func (r *recorder) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
 	resp, err := r.KV.Do(ctx, op)
 	if err == nil && resp.Get() != nil {
-		r.header = resp.Get().Header
+		r.keep(resp.Get().Header)
 	}
 	return resp, err
 }
 
 // recordedTxn is a transaction whose header is kept.
 type recordedTxn struct {
-	txn      clientv3.Txn
+	clientv3.Txn
 	recorder *recorder
 }
 
 func (t *recordedTxn) If(cs ...clientv3.Cmp) clientv3.Txn {
-	t.txn = t.txn.If(cs...)
+	t.Txn = t.Txn.If(cs...)
 	return t
 }
 
 func (t *recordedTxn) Then(ops ...clientv3.Op) clientv3.Txn {
-	t.txn = t.txn.Then(ops...)
+	t.Txn = t.Txn.Then(ops...)
 	return t
 }
 
 func (t *recordedTxn) Else(ops ...clientv3.Op) clientv3.Txn {
-	t.txn = t.txn.Else(ops...)
+	t.Txn = t.Txn.Else(ops...)
 	return t
 }
 
 func (t *recordedTxn) Commit() (*clientv3.TxnResponse, error) {
-	resp, err := t.txn.Commit()
+	resp, err := t.Txn.Commit()
 	if err == nil {
-		t.recorder.header = resp.Header
+		t.recorder.keep(resp.Header)
 	}
 	return resp, err
 }

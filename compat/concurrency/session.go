@@ -14,6 +14,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/clockctx"
 	"github.com/eldest-io/eldest/internal/past"
+	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/lease"
@@ -43,10 +44,8 @@ type Session struct {
 	released bool
 	// failed is why the session was lost; nil before, and if it was released.
 	failed error
-	slots  map[string]*slot
-	// past is what is known of the lease, by all of its sessions.
-	past  *past.Lease
-	tasks map[*task]struct{}
+	group  *group         // the candidates; nil while there are none
+	tasks  sync.WaitGroup // what ends groups
 }
 
 var errReleased = fmt.Errorf("%w: the session was orphaned, or its context has ended", eldest.ErrClosed)
@@ -74,18 +73,13 @@ func NewSession(client *clientv3.Client, opts ...SessionOption) (*Session, error
 	if err != nil {
 		return nil, plain(o.ctx, client, err)
 	}
-	s := &Session{
-		client: client, opts: o, id: o.leaseID, lease: kept, over: make(chan struct{}),
-		slots: make(map[string]*slot), tasks: make(map[*task]struct{}),
-	}
+	s := &Session{client: client, opts: o, id: o.leaseID, lease: kept, over: make(chan struct{})}
 	s.source = s.newSource()
 	s.ctx, s.cancel = context.WithCancelCause(o.ctx)
 	if kept != nil {
 		s.id = kept.ID()
 	}
-	s.past = past.Of(int64(s.id))
 	if kept == nil {
-		s.past.Done()
 		s.released = true
 		s.cancel(fmt.Errorf("%w: the lease was gone already", eldest.ErrSessionLost))
 		s.done = s.ctx.Done()
@@ -149,7 +143,6 @@ func grant(ctx context.Context, client *clientv3.Client, seconds int) (id client
 // run ends the session with whatever ends first.
 func (s *Session) run() {
 	defer close(s.over)
-	defer s.past.Done()
 	select {
 	case <-s.done:
 	case <-s.ctx.Done():
@@ -164,14 +157,23 @@ func (s *Session) release() {
 		return
 	}
 	err := s.lost()
-	if err == nil {
+	lost := err != nil
+	s.mu.Lock()
+	if !lost {
 		err = errReleased
-		s.mu.Lock()
 		s.released = s.failed == nil
-		s.mu.Unlock()
 	}
+	g := s.group
+	s.mu.Unlock()
 	s.cancel(err)
 	s.lease.Abandon()
+	switch {
+	case g == nil:
+	case lost:
+		g.end(err)
+	default:
+		g.quiet()
+	}
 }
 
 // lost reads the clock and returns why the session was lost; nil while it lives and after
@@ -195,6 +197,22 @@ func (s *Session) fail(err error) {
 	}
 	s.mu.Unlock()
 	s.cancel(err) // which ends run
+}
+
+// isReleased reports whether the session has ended, or never lived, and was not lost.
+func (s *Session) isReleased() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.released
+}
+
+// newSource returns where the session's watches come from.
+func (s *Session) newSource() *watch.Source {
+	recheck := 5 * time.Second
+	if s.lease != nil {
+		recheck = min(recheck, s.lease.TTL()/2)
+	}
+	return &watch.Source{KV: s.client, Watcher: s.client, Backoff: retry.Default(), Timeout: requestTimeout, Recheck: recheck}
 }
 
 // Client returns the client that the session was made with.
@@ -226,7 +244,6 @@ func (s *Session) Done() <-chan struct{} {
 func (s *Session) Orphan() {
 	s.release()
 	<-s.over
-	s.endTasks(false)
 }
 
 // Close is Orphan, and revokes the lease. It blocks until etcd has answered, for at most
@@ -234,7 +251,14 @@ func (s *Session) Orphan() {
 // etcd's error for that, as in etcd's package.
 func (s *Session) Close() error {
 	s.Orphan()
-	s.endTasks(true)
+	s.mu.Lock()
+	g := s.group
+	s.mu.Unlock()
+	if g != nil {
+		g.end(errReleased)
+		_ = g.loop.Wait(context.Background())
+	}
+	s.tasks.Wait()
 	ctx, cancel := context.WithTimeout(s.opts.ctx, time.Duration(s.opts.ttl)*time.Second)
 	defer cancel()
 	again, refused := false, true

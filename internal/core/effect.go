@@ -41,8 +41,12 @@ func (c *Candidate) Watches() Watch {
 			w.Elder = c.Position.Elders[0]
 		}
 		w.Key = c.Token
-	case Proving, Leading, Draining:
+	case Proving:
 		w.Key = c.Token
+	case Leading, Draining:
+		if !c.Unwatched {
+			w.Key = c.Token
+		}
 	case Idle:
 		w.Late = c.Owed
 	case Entering, Leaving, Lost:
@@ -62,7 +66,7 @@ func between(before, after *Candidate) Effects {
 	if before.Phase == Leading && after.Phase == Draining {
 		e.Drained, e.Cause = true, after.Cause
 	}
-	if after.Exists() && (!before.Exists() || after.Token != before.Token) {
+	if after.Exists() && after.Token != before.Token {
 		e.Registered = after.Token
 	}
 	if after.Phase == Leading && before.Phase != Leading {

@@ -16,8 +16,13 @@ const (
 	// Campaign: the user wants the leadership. Event.Want says how.
 	Campaign Kind = iota
 	// Leave: the user wants no key (withdraw, resign, close, the end of a context).
-	// Event.Err is the cause.
+	// Event.Err is the cause. Event.Token, if positive, is a key that the user knows of, where
+	// the candidate knows none.
 	Leave
+	// Keep: the user says that there is a key with Event.Token, which was there at
+	// Event.Revision, and does not lead with it. Or it was to be deleted, the user does not
+	// know whether it is, and asks no more.
+	Keep
 	// Requeue: the user wants to wait at the end of the queue.
 	Requeue
 	// Drain: the user gives the leadership up and keeps the key. Event.Err is the cause.
@@ -60,7 +65,7 @@ const (
 // String returns the name.
 func (k Kind) String() string {
 	return [kinds]string{
-		"Campaign", "Leave", "Requeue", "Drain", "Registered", "Looked", "Surveyed", "Deleted", "Refused", "Undone", "Unanswered", "Due",
+		"Campaign", "Leave", "Keep", "Requeue", "Drain", "Registered", "Looked", "Surveyed", "Deleted", "Refused", "Undone", "Unanswered", "Due",
 		"ElderDeleted", "KeyDeleted", "KeyUnsafe", "KeyAppeared", "SessionEnded",
 	}[k]
 }

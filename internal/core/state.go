@@ -23,7 +23,8 @@ const (
 	Proving
 	// Leading: the key was the oldest one at a revision at which it existed (G1).
 	Leading
-	// Draining: leadership was given up, and the key still exists.
+	// Draining: the candidate does not lead, and the key still exists: leadership was given up, or
+	// the user keeps the key.
 	Draining
 	// Leaving: the key is being deleted.
 	Leaving
@@ -98,6 +99,8 @@ type Candidate struct {
 	// Owed says that the outcome of a registration was never learnt. It may be carried out
 	// for as long as the lease exists.
 	Owed bool
+	// Unwatched says that the user need not know when the key is deleted, once it leads.
+	Unwatched bool
 	// Asked is the request under way, or the one to be sent after the pause.
 	Asked Ask
 	// Paused says that the last request failed, and that the next one waits for Due.

@@ -26,7 +26,8 @@ type Rule struct {
 var Table = [phases][kinds]Rule{
 	Idle: {
 		Campaign:     {"registers", enter},
-		Leave:        nothingToDo,
+		Leave:        {"deletes the key that the user names, if any", appeared},
+		Keep:         {"watches the key", func(c *Candidate, e Event) { c.Token, c.Position.Revision = e.Token, e.Revision; c.keep() }},
 		Requeue:      notRegistered,
 		Drain:        notLeading,
 		Registered:   notAsked,
@@ -40,12 +41,13 @@ var Table = [phases][kinds]Rule{
 		ElderDeleted: notWatched,
 		KeyDeleted:   notWatched,
 		KeyUnsafe:    notWatched,
-		KeyAppeared:  {"deletes it", func(c *Candidate, e Event) { c.Token = e.Token; c.remove() }},
+		KeyAppeared:  {"deletes it", appeared},
 		SessionEnded: lose,
 	},
 	Entering: {
 		Campaign:     {"goes on", func(c *Candidate, e Event) { c.Want = e.Want }},
 		Leave:        {"notes that no key is wanted; if it pauses, looks for one now", abandonEntry},
+		Keep:         nothingToDo,
 		Requeue:      notRegistered,
 		Drain:        notLeading,
 		Registered:   {"holds the key, unless it was given up before: then deletes it and registers again", registered},
@@ -65,6 +67,7 @@ var Table = [phases][kinds]Rule{
 	Waiting: {
 		Campaign:     {"goes on; leads if it was the oldest all the time", func(c *Candidate, e Event) { c.Want = e.Want; c.queued(c.Position) }},
 		Leave:        withdraw,
+		Keep:         nothingToDo,
 		Requeue:      requeue,
 		Drain:        notLeading,
 		Registered:   notAsked,
@@ -84,6 +87,7 @@ var Table = [phases][kinds]Rule{
 	Proving: {
 		Campaign:     {"goes on", func(c *Candidate, e Event) { c.Want = e.Want }},
 		Leave:        withdraw,
+		Keep:         nothingToDo,
 		Requeue:      requeue,
 		Drain:        notLeading,
 		Registered:   notAsked,
@@ -103,6 +107,7 @@ var Table = [phases][kinds]Rule{
 	Leading: {
 		Campaign:     leads,
 		Leave:        {"ends the leading context, then deletes the key", func(c *Candidate, e Event) { giveUp(c, e); c.remove() }},
+		Keep:         nothingToDo,
 		Requeue:      leads,
 		Drain:        {"ends the leading context and keeps the key", func(c *Candidate, e Event) { c.Phase, c.Cause = Draining, e.Err; c.doom() }},
 		Registered:   notAsked,
@@ -120,8 +125,9 @@ var Table = [phases][kinds]Rule{
 		SessionEnded: lose,
 	},
 	Draining: {
-		Campaign:     {"deletes the key, and then registers", func(c *Candidate, e Event) { c.Want, c.Cause = e.Want, eldest.ErrResigned; c.remove() }},
+		Campaign:     {"asks who is older, if the key was kept; else deletes the key, and then registers", campaignAgain},
 		Leave:        withdraw,
+		Keep:         nothingToDo,
 		Requeue:      notRegistered,
 		Drain:        nothingToDo,
 		Registered:   notAsked,
@@ -141,6 +147,7 @@ var Table = [phases][kinds]Rule{
 	Leaving: {
 		Campaign:     {"registers once the key is deleted; asks at once if it pauses", func(c *Candidate, e Event) { c.Want, c.Paused = e.Want, false }},
 		Leave:        {"does not register again; asks at once if it pauses", func(c *Candidate, e Event) { giveUp(c, e); c.Paused = false }},
+		Keep:         {"asks no more, and watches the key, if it is known and no other is wanted", kept},
 		Requeue:      notRegistered,
 		Drain:        notLeading,
 		Registered:   notAsked,
@@ -158,7 +165,7 @@ var Table = [phases][kinds]Rule{
 		SessionEnded: lose,
 	},
 	Lost: {
-		Campaign: over, Leave: over, Requeue: over, Drain: over, Registered: over, Looked: over, Surveyed: over, Deleted: over, Refused: over,
+		Campaign: over, Leave: over, Keep: over, Requeue: over, Drain: over, Registered: over, Looked: over, Surveyed: over, Deleted: over, Refused: over,
 		Undone: over, Unanswered: over, Due: over, ElderDeleted: over, KeyDeleted: over, KeyUnsafe: over, KeyAppeared: over, SessionEnded: over,
 	},
 }
@@ -236,6 +243,40 @@ func (c *Candidate) remove() {
 func (c *Candidate) find() {
 	c.Phase, c.Token = Leaving, 0
 	c.ask(Ask{Request: Look})
+}
+
+// appeared has a key deleted of which the candidate did not know.
+func appeared(c *Candidate, e Event) {
+	if e.Token == 0 {
+		return
+	}
+	if c.Token = e.Token; e.Err != nil {
+		c.Cause = e.Err
+	}
+	c.remove()
+}
+
+// keep has the key watched, and nothing asked. Its deletion may be under way; then it is doomed,
+// and the deletion can end no other life.
+func (c *Candidate) keep() {
+	c.Phase, c.Want = Draining, Lead
+	c.ask(Ask{})
+}
+
+func kept(c *Candidate, _ Event) {
+	if c.Token > 0 && c.Want == Nothing {
+		c.keep()
+	}
+}
+
+func campaignAgain(c *Candidate, e Event) {
+	if c.Want = e.Want; c.Token > c.Doomed {
+		c.Phase = Proving
+		c.ask(Ask{Request: Look, Token: c.Token})
+		return
+	}
+	c.Cause = eldest.ErrResigned
+	c.remove()
 }
 
 func registered(c *Candidate, e Event) {

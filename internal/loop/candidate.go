@@ -27,6 +27,9 @@ type User struct {
 	// token, is to requeue instead of leading, or, if wait is positive, is to ask again after
 	// it. It is called without the mutex, and may block until ctx ends.
 	Survey func(ctx context.Context, token eldest.Token) (yield bool, wait time.Duration, revision int64, err error)
+	// Shared says that other sessions of the lease, which this process may know nothing of, may
+	// have candidates with the same key. See twins.go.
+	Shared bool
 	// Tell receives each step. It is called with the mutex, and must not block.
 	Tell func(Step)
 }
@@ -58,6 +61,7 @@ type Candidate struct {
 	own      watched
 	elder    watched
 	changed  chan struct{} // closed at the next step; nil while nobody asks
+	shared   shared
 }
 
 // State is the machine's.
@@ -72,13 +76,26 @@ func (c *Candidate) Busy() bool { return c.state.Want != core.Nothing || c.state
 // Do gives the machine an event. It does not block.
 func (c *Candidate) Do(e core.Event) { c.take(e, nil) }
 
+// Watched says whether the user has to know when the key is deleted, once the candidate leads.
+func (c *Candidate) Watched(on bool) {
+	c.state.Unwatched = !on
+	c.watch(c.state.Watches())
+}
+
 // take takes an event in and starts what is to be done, in the order that core.Effects asks
 // for. An answer that told of a place comes with it.
 func (c *Candidate) take(e core.Event, place *txn.Place) {
 	if c.session.ended {
 		return
 	}
-	e = c.allowed(e)
+	if c.user.Shared {
+		e = c.allowedShared(e, place)
+	} else {
+		e = c.allowed(e)
+	}
+	if e.Kind == none {
+		return
+	}
 	before := c.state
 	next, effects := core.Step(before, e)
 	c.state = next
@@ -115,9 +132,7 @@ func (c *Candidate) allowed(e core.Event) core.Event {
 		if lease.Held(e.Token, c) {
 			return core.Event{Kind: core.Refused, Err: errHeld}
 		}
-		if lease.Doomed(e.Token) {
-			c.state.Doomed = max(c.state.Doomed, e.Token)
-		}
+		c.doomed(e.Token)
 	case core.Looked:
 		if e.Token > 0 && e.Token != c.state.Token && lease.Held(e.Token, c) {
 			e.Token = 0
@@ -126,13 +141,20 @@ func (c *Candidate) allowed(e core.Event) core.Event {
 	return e
 }
 
+// doomed has the machine know whether the lease has given a token up.
+func (c *Candidate) doomed(token eldest.Token) {
+	if c.session.past.Doomed(token) {
+		c.state.Doomed = max(c.state.Doomed, token)
+	}
+}
+
 // remember has the lease remember what outlives this candidate and its session.
 func (c *Candidate) remember(before *core.Candidate, e core.Event, effects core.Effects) {
 	lease, after := c.session.past, &c.state
-	if effects.Ended > 0 {
+	if effects.Ended > 0 && !c.user.Shared {
 		lease.Release(effects.Ended)
 	}
-	if effects.Registered > 0 {
+	if effects.Registered > 0 && !c.user.Shared {
 		lease.Hold(effects.Registered, c)
 	}
 	if after.Doomed > before.Doomed {
@@ -141,7 +163,7 @@ func (c *Candidate) remember(before *core.Candidate, e core.Event, effects core.
 	if gone := before.Token; gone > 0 && after.Token != gone && e.Kind != core.SessionEnded {
 		lease.Spare(gone)
 	}
-	if after.Owed && !before.Owed {
+	if after.Owed && !before.Owed && !c.user.Shared {
 		lease.Owe(c.name.Key)
 	}
 }

@@ -11,6 +11,7 @@
 //   - request.go is how requests are sent, and how their outcome becomes an event.
 //   - watch.go is how keys are watched.
 //   - tasks.go has the goroutines that there are, and waits for them.
+//   - twins.go has the rules of keys that other sessions of the lease may have as well.
 //
-// Package election is the public face of the candidates.
+// Packages election and compat/concurrency are the public faces of the candidates.
 package loop

@@ -27,16 +27,17 @@ var names = map[core.Request]string{
 type request struct {
 	*User
 	core.Ask
-	entry    txn.Entry
-	position core.Position
-	place    *txn.Place    // the answer, where it has one
-	wait     time.Duration // before it is asked again, though it was answered
+	candidate *Candidate
+	entry     txn.Entry
+	position  core.Position
+	place     *txn.Place    // the answer, where it has one
+	wait      time.Duration // before it is asked again, though it was answered
 }
 
 // send starts a request. Its outcome comes as one event.
 func (c *Candidate) send(a core.Ask) {
 	serial := c.asked
-	r := request{User: c.user, Ask: a, entry: c.user.Entry, position: c.state.Position}
+	r := request{User: c.user, Ask: a, candidate: c, entry: c.user.Entry, position: c.state.Position}
 	policy, attempts := r.Policy(names[a.Request]), c.attempts
 	ctx, cancel := context.WithCancel(c.session.sending)
 	c.cancel = cancel
@@ -121,7 +122,7 @@ func (r *request) carryOut(ctx context.Context) (core.Event, error) {
 		}
 		return core.Event{Kind: core.Surveyed, Token: r.Token, Yield: yield, Position: core.Position{Revision: revision, Complete: true}}, settled(err)
 	case core.Delete:
-		return core.Event{Kind: core.Deleted}, txn.Leave(ctx, r.KV, r.entry.Key(), r.Token)
+		return core.Event{Kind: core.Deleted}, txn.Leave(ctx, r.KV, r.candidate.name.Key, r.Token)
 	case core.None:
 	}
 	panic("no request: " + r.Request.String())
@@ -146,7 +147,10 @@ func (r *request) register(ctx context.Context) (core.Event, error) {
 	case err != nil:
 		return core.Event{}, settled(err)
 	}
-	if p.Adopted {
+	switch {
+	case !p.Adopted:
+		p.Value = r.entry.Value
+	case !r.Shared:
 		if p, err = r.adopt(ctx, p); err != nil {
 			return core.Event{}, fmt.Errorf("%w, for the key is there: %w", eldest.ErrOutcomeUnknown, err)
 		}
@@ -196,13 +200,13 @@ func (r *request) look(ctx context.Context) (core.Event, error) {
 
 // find reads the candidate's key, whatever its life.
 func (r *request) find(ctx context.Context) (core.Event, error) {
-	resp, err := r.KV.Get(ctx, r.entry.Key())
+	resp, err := r.KV.Get(ctx, r.candidate.name.Key)
 	if err != nil {
 		return core.Event{}, err
 	}
 	e := core.Event{Kind: core.Looked, Position: core.Position{Revision: resp.Header.Revision}}
 	for _, kv := range resp.Kvs {
-		if kv.Lease == r.entry.Lease {
+		if kv.Lease == r.entry.Lease && (!r.Shared || r.candidate.late(kv)) {
 			e.Token = eldest.Token(kv.CreateRevision)
 		}
 	}

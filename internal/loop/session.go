@@ -76,7 +76,7 @@ func (s *Session) Take(name Name, user *User) (*Candidate, error) {
 	switch {
 	case c == nil:
 		c = &Candidate{session: s, name: name}
-		if s.past.Owed(name.Key) {
+		if s.past.Owed(name.Key) && !user.Shared {
 			c.state = core.Candidate{Owed: true}.Resumed()
 		}
 		s.candidates[name] = c

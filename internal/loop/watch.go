@@ -18,6 +18,9 @@ import (
 // late is the token of a watch of the candidate's key although there is none.
 const late eldest.Token = -1
 
+// none is no kind of event.
+const none core.Kind = 255
+
 // watched is a key that is watched in one life; the zero value: none.
 type watched struct {
 	token eldest.Token
@@ -43,7 +46,7 @@ func (c *Candidate) watch(w core.Watch) {
 		case w.Key == late:
 			c.own = watched{late, c.follow(func(ctx context.Context, take func(core.Event)) { c.appeared(ctx, user, take) })}
 		case w.Key > 0:
-			c.own = c.until(watch.Life{Key: c.name.Key, Token: w.Key, Lease: c.session.lease}, func(revision int64, err error) core.Event {
+			c.own = c.until(watch.Life{Key: c.name.Key, Token: w.Key, Lease: c.bound(), Known: max(c.state.Position.Revision, c.shared.seen)}, func(revision int64, err error) core.Event {
 				return ownGone(user, revision, err)
 			})
 		}
@@ -53,7 +56,7 @@ func (c *Candidate) watch(w core.Watch) {
 	if c.elder.token != w.Elder.Token && (w.Elder.Token > 0 || c.state.Phase != core.Proving) {
 		c.elder.end()
 		if w.Elder.Token > 0 {
-			c.elder = c.until(watch.Life{Key: w.Elder.Key, Token: w.Elder.Token}, func(revision int64, err error) core.Event {
+			c.elder = c.until(watch.Life{Key: w.Elder.Key, Token: w.Elder.Token, Known: c.state.Position.Revision}, func(revision int64, err error) core.Event {
 				if err != nil {
 					return core.Event{Kind: core.Leave, Err: err}
 				}
@@ -63,12 +66,10 @@ func (c *Candidate) watch(w core.Watch) {
 	}
 }
 
-// until watches a life, which went on at the candidate's position, and takes its end in as the
-// event that become makes of it.
+// until watches a life, and takes its end in as the event that become makes of it.
 func (c *Candidate) until(l watch.Life, become func(revision int64, err error) core.Event) watched {
 	source := c.user.Source
 	if on := c.session.stream(source); on != nil {
-		l.Known = c.state.Position.Revision
 		stopped := false
 		stop := source.Until(c.session.sending, on.Stream, c.session.tasks.run, l, func(revision int64, err error) {
 			c.session.mu.Lock()
@@ -79,8 +80,8 @@ func (c *Candidate) until(l watch.Life, become func(revision int64, err error) c
 		})
 		return watched{l.Token, func() { stopped = true; stop() }}
 	}
-	if l.Lease > 0 {
-		l.Known = c.state.Position.Revision
+	if l.Lease == 0 {
+		l.Known = 0 // a watch of its own begins there, and is up to 100 ms late
 	}
 	return watched{l.Token, c.follow(func(ctx context.Context, take func(core.Event)) {
 		revision, release, err := source.Gone(ctx, l)
@@ -129,11 +130,19 @@ func ownGone(user *User, revision int64, err error) core.Event {
 // blocks until then, or ctx ends, or the client is closed.
 func (c *Candidate) appeared(ctx context.Context, user *User, take func(core.Event)) {
 	ours := func(kvs []*mvccpb.KeyValue) bool {
-		if len(kvs) == 0 || kvs[0].Lease != c.session.lease || c.session.past.Held(eldest.Token(kvs[0].CreateRevision), c) {
+		switch {
+		case len(kvs) == 0 || kvs[0].Lease != c.session.lease:
+			return false
+		case user.Shared && !c.late(kvs[0]), !user.Shared && c.session.past.Held(eldest.Token(kvs[0].CreateRevision), c):
 			return false
 		}
 		take(core.Event{Kind: core.KeyAppeared, Token: eldest.Token(kvs[0].CreateRevision)})
 		return true
+	}
+	if user.Shared {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, underWay)
+		defer cancel()
 	}
 	policy := user.Policy("watch")
 	for failures := 0; ; failures++ {

@@ -164,6 +164,10 @@ func (w *world) movesOf(i int) (all []move) {
 			event(false, core.Event{Kind: core.Leave, Err: eldest.ErrResigned}, call)
 			event(false, core.Event{Kind: core.Drain, Err: eldest.ErrRetired}, call)
 			event(false, core.Event{Kind: core.KeyUnsafe, Err: errUnsafe}, call)
+		case core.Leaving: // a leader that got no answer to its resignation
+			if l := w.of(p.state.Token); l != nil && l.won && p.state.Want == core.Nothing {
+				event(false, core.Event{Kind: core.Keep}, call)
+			}
 		}
 	}
 	return all
@@ -201,7 +205,10 @@ func (w *world) feed(i int, e core.Event, step Stepper) error {
 		}
 		p.under = &flight{ask: ask}
 	} else if p.under != nil && next.Asked.Request == core.None {
-		if writes(p.under.ask) {
+		switch kept := e.Kind == core.Keep && p.under.ask.Request == core.Delete; {
+		case kept && !p.under.arrived:
+			p.late = append(p.late, p.under.ask) // it can delete only what is doomed
+		case !kept && writes(p.under.ask):
 			return fmt.Errorf("%s: %v is under way and forgotten", key(i), p.under.ask.Request)
 		}
 		p.under = nil

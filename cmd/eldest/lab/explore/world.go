@@ -12,7 +12,7 @@ import (
 type Limits struct {
 	// Candidates is how many there are.
 	Candidates int
-	// Calls are calls of users: campaign, leave, requeue, drain.
+	// Calls are calls of users: campaign, leave, keep, requeue, drain.
 	Calls int
 	// Faults are replies that are lost, requests that are given up and arrive later or never,
 	// and refusals.

@@ -1,4 +1,4 @@
-package observe
+package view_test
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/view"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -46,20 +46,16 @@ func (s *store) commit(r *rand.Rand, names []string) []*clientv3.Event {
 	return events
 }
 
-// queue is what a picture should show.
-func (s *store) queue(election string) []eldest.Candidate {
-	queue := []eldest.Candidate{}
+// queue is what a view should show.
+func (s *store) queue(election string) []*mvccpb.KeyValue {
+	queue := []*mvccpb.KeyValue{}
 	for name, kv := range s.keys {
-		lease, err := keys.Parse(election, name)
-		if err != nil {
-			continue
+		if _, err := keys.Parse(election, name); err == nil {
+			queue = append(queue, kv)
 		}
-		queue = append(queue, eldest.Candidate{
-			Key: name, Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision, Value: kv.Value,
-		})
 	}
-	slices.SortFunc(queue, func(a, b eldest.Candidate) int {
-		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Key, b.Key))
+	slices.SortFunc(queue, func(a, b *mvccpb.KeyValue) int {
+		return cmp.Or(cmp.Compare(a.CreateRevision, b.CreateRevision), cmp.Compare(string(a.Key), string(b.Key)))
 	})
 	return queue
 }
@@ -74,9 +70,8 @@ func (s *store) snapshot(r *rand.Rand) []*mvccpb.KeyValue {
 }
 
 // Whatever happens, in whatever order the events of one transaction come, and
-// whenever a snapshot takes the place of changes that were missed: the picture is
-// the queue.
-func TestPictureIsTheQueue(t *testing.T) {
+// whenever a snapshot takes the place of changes that were missed: the view is the queue.
+func TestViewIsTheQueue(t *testing.T) {
 	t.Parallel()
 	const election = "e"
 	names := []string{"e/", "e/zzz", "e/00a"} // foreign
@@ -87,54 +82,47 @@ func TestPictureIsTheQueue(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		s := &store{keys: make(map[string]*mvccpb.KeyValue)}
 		foreign := 0
-		p := picture{election: election, foreign: func(string) { foreign++ }}
-		p.reset(0, nil)
-		require.Equal(t, eldest.State{Kind: eldest.Nobody}, p.state())
+		v := view.View{Election: election, Foreign: func(string) { foreign++ }}
+		v.Reset(0, nil)
+		require.Nil(t, v.Leader())
 		for range 60 {
 			events := s.commit(r, names)
 			switch r.IntN(8) {
 			case 0: // an interruption: some changes are missed
 				s.commit(r, names)
-				p.reset(s.revision, s.snapshot(r))
+				v.Reset(s.revision, s.snapshot(r))
 			default:
 				if len(events) == 0 {
 					continue
 				}
-				p.change(s.revision, events)
+				v.Change(s.revision, events)
 			}
 			want := s.queue(election)
-			require.Equal(t, want, append([]eldest.Candidate{}, p.line...), "seed %d", seed)
-			state := p.state()
-			require.Equal(t, s.revision, state.Revision)
+			require.Equal(t, want, append([]*mvccpb.KeyValue{}, v.Queue...), "seed %d", seed)
+			require.Equal(t, s.revision, v.Revision)
 			if len(want) == 0 {
-				require.Equal(t, eldest.Nobody, state.Kind)
+				require.Nil(t, v.Leader())
 			} else {
-				require.Equal(t, eldest.Led, state.Kind)
-				require.Equal(t, want[0], state.Leader)
-			}
-			for i, c := range p.line {
-				at, present := p.find(c.Token, c.Key)
-				require.True(t, present)
-				require.Equal(t, i, at)
+				require.Same(t, want[0], v.Leader())
 			}
 		}
 		require.Positive(t, foreign)
 	}
 }
 
-// A state that was handed out does not change with the picture.
-func TestStatesAreIndependentOfThePicture(t *testing.T) {
-	p := picture{election: "e", foreign: func(string) {}}
+// What was handed out does not change with the view.
+func TestLeadersAreIndependentOfTheView(t *testing.T) {
+	v := view.View{Election: "e"}
 	put := func(lease, create, mod int64, value string) *clientv3.Event {
 		return &clientv3.Event{Type: mvccpb.PUT, Kv: &mvccpb.KeyValue{
 			Key: []byte(keys.Candidate("e", lease)), CreateRevision: create, ModRevision: mod, Value: []byte(value),
 		}}
 	}
-	p.change(5, []*clientv3.Event{put(1, 5, 5, "old")})
-	before := p.state()
-	p.change(6, []*clientv3.Event{put(1, 5, 6, "new")})
-	p.change(7, []*clientv3.Event{{Type: mvccpb.DELETE, Kv: &mvccpb.KeyValue{Key: []byte("e/1"), ModRevision: 7}}, put(2, 7, 7, "other")})
-	require.Equal(t, "old", string(before.Leader.Value))
-	require.Equal(t, eldest.Token(5), before.Leader.Token)
-	require.Equal(t, "other", string(p.state().Leader.Value))
+	v.Change(5, []*clientv3.Event{put(1, 5, 5, "old")})
+	before := v.Leader()
+	v.Change(6, []*clientv3.Event{put(1, 5, 6, "new")})
+	v.Change(7, []*clientv3.Event{{Type: mvccpb.DELETE, Kv: &mvccpb.KeyValue{Key: []byte("e/1"), ModRevision: 7}}, put(2, 7, 7, "other")})
+	require.Equal(t, "old", string(before.Value))
+	require.EqualValues(t, 5, before.CreateRevision)
+	require.Equal(t, "other", string(v.Leader().Value))
 }

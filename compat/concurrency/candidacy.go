@@ -1,0 +1,373 @@
+package concurrency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/loop"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// candidacy is the candidate of a session with one key. All elections and mutexes of the session
+// with that key share it: a second campaign on a session is a proclaim, and a session can lock
+// again what it has locked. So it counts who needs the key, which is deleted for the last one that
+// gives up, and for any that resigns or unlocks. What happens to the key is decided by the machine
+// of package core.
+type candidacy struct {
+	group *group
+	name  loop.Name
+	user  loop.User
+	kv    *recorder
+
+	// The mutex of the group guards what follows.
+	machine *loop.Candidate
+	users   int // calls that need it
+	// calls are campaigns and locks under way; held counts the elections and mutexes that lead
+	// with the present life, led the elections among them: the session ends when the key of
+	// one is deleted by others.
+	calls, held, led int
+	// value is what the key had when it was registered, registered etcd's answer to that.
+	value      string
+	registered *pb.ResponseHeader
+	// ends counts the candidacies that have ended, cause says why the last one did. over is the
+	// newest token that has ended.
+	ends  int
+	cause error
+	over  eldest.Token
+}
+
+// farewell is how long a campaign that has ended waits for its key to be deleted.
+const farewell = time.Second
+
+func newCandidacy(g *group, election, key string) *candidacy {
+	s := g.session
+	c := &candidacy{group: g, name: loop.Name{Key: key}, kv: &recorder{KV: s.client}}
+	c.user = loop.User{
+		KV: c.kv, Queue: txn.ByCreateRevision{}, Entry: txn.Entry{Election: election, Lease: int64(s.id)}, Source: s.source,
+		Policy: func(string) ask.Policy { return policy(s.client) }, Shared: true, Tell: c.tell,
+	}
+	return c
+}
+
+// take has the machine at hand. The caller holds the mutex.
+func (c *candidacy) take() (err error) {
+	c.machine, err = c.group.loop.Take(c.name, &c.user)
+	return err
+}
+
+func (c *candidacy) state() *core.Candidate { return c.machine.State() }
+
+// with reports whether the candidate has a key with this token. The caller holds the mutex.
+func (c *candidacy) with(token eldest.Token) bool {
+	return c.machine != nil && c.state().Exists() && c.state().Token == token
+}
+
+// tell receives each step of the machine, with the mutex.
+func (c *candidacy) tell(s loop.Step) {
+	if s.Effects.Ended > 0 {
+		if c.led > 0 && errors.Is(s.Effects.Cause, eldest.ErrDeposed) {
+			c.group.session.fail(s.Effects.Cause)
+		}
+		c.held, c.led, c.over = 0, 0, s.Effects.Ended
+	}
+	if s.Effects.Registered > 0 && s.Place != nil {
+		c.value, c.registered = string(s.Place.Value), c.kv.last()
+	}
+	if !s.After.Exists() && s.After.Want == core.Nothing && (s.Before.Exists() || s.Before.Want != core.Nothing) {
+		c.ends++
+		c.cause = s.After.Cause
+	}
+	c.settle(s.After)
+}
+
+// settle forgets the candidacy if there is nothing to know of it. A session may lock a million
+// names, one after another. The caller holds the mutex.
+func (c *candidacy) settle(s *core.Candidate) {
+	if c.users == 0 && (s.Phase == core.Idle && !s.Owed || s.Phase == core.Lost) {
+		delete(c.group.candidacies, c.name.Key)
+	}
+}
+
+// handle is an election or a mutex. It is called with the mutex.
+type handle interface {
+	// stands is told that the key is there, while a call campaigns, wins that it leads.
+	stands(c *candidacy, token eldest.Token)
+	wins(c *candidacy, token eldest.Token)
+}
+
+// win campaigns until the session's candidate in the election leads. With a value, the key has
+// that then, unless somebody has written to it later. On error the key is left to the others who
+// need it, or deleted. The error is ctx's or etcd's, bare, or wraps errGone or
+// eldest.ErrNotElected.
+func (s *Session) win(ctx context.Context, election string, want core.Want, value *string, h handle) error {
+	if s.lost() != nil {
+		// As etcd says of a lease that is gone, and programs know to make a new session
+		// by. Why it was lost is the cause of its context.
+		return rpctypes.ErrLeaseNotFound
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	c, done := s.candidacy(election, keys.Candidate(election, int64(s.id)))
+	defer done()
+	err := c.win(ctx, want, value, h)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
+		return rpctypes.ErrLeaseNotFound
+	case errors.Is(err, eldest.ErrDeposed), errors.Is(err, eldest.ErrSessionLost), errors.Is(err, eldest.ErrResigned), errors.Is(err, errReleased):
+		return fmt.Errorf("%w: %w", errGone, err)
+	case errors.Is(err, eldest.ErrNotElected):
+		return err
+	}
+	return plain(ctx, s.client, err)
+}
+
+// errGone wraps why a campaign ended: its key is gone, or its session.
+var errGone = errors.New("the key or the session is gone")
+
+// win is Session.win, with the error as it comes.
+func (c *candidacy) win(ctx context.Context, want core.Want, value *string, h handle) error {
+	all := c.group.loop
+	all.Lock()
+	c.calls++
+	all.Unlock()
+	again, err := true, error(nil)
+	for again {
+		again, err = c.campaign(ctx, want, value, h)
+	}
+	all.Lock()
+	c.calls--
+	if err == nil || c.machine == nil || c.calls > 0 || c.held > 0 || c.state().Phase == core.Lost {
+		all.Unlock()
+		return err
+	}
+	patience := farewell
+	if c.state().Phase == core.Entering {
+		patience += requestTimeout // for its answer
+	}
+	wait := c.machine.Leave(&c.user, err)
+	all.Unlock()
+	bounded, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = wait(bounded) // else in the background
+	return err
+}
+
+// campaign is one attempt of win. again says that what has ended it was not meant for this call.
+func (c *candidacy) campaign(ctx context.Context, want core.Want, value *string, h handle) (again bool, err error) {
+	all := c.group.loop
+	all.Lock()
+	defer all.Unlock()
+	if err := c.take(); err != nil {
+		return false, err
+	}
+	ends, began := c.ends, c.state().Want == core.Nothing || c.state().Phase == core.Draining
+	if began {
+		c.user.Entry.Value = nil
+		if value != nil {
+			c.user.Entry.Value = []byte(*value)
+		}
+		c.machine.Watched(c.led > 0)
+		c.machine.Do(core.Event{Kind: core.Campaign, Want: want})
+	}
+	until := func(cond func(core.Phase) bool) error { // gives the mutex back meanwhile
+		machine := c.machine
+		all.Unlock()
+		err := machine.Await(ctx, func() bool { return c.ends != ends || cond(c.state().Phase) })
+		all.Lock()
+		if err == nil && c.ends != ends {
+			err = c.cause
+		}
+		return err
+	}
+	err = until(func(p core.Phase) bool {
+		return p == core.Leading || p == core.Waiting || p == core.Proving && want != core.LeadNow
+	})
+	token := c.state().Token
+	if err == nil && !c.with(token) {
+		return true, nil // another call has begun anew
+	}
+	if err == nil {
+		h.stands(c, token)
+		if !began || value != nil && c.value != *value {
+			all.Unlock()
+			err = c.join(ctx, token, value)
+			all.Lock()
+		}
+	}
+	if err == nil {
+		err = until(func(p core.Phase) bool { return p == core.Leading || p == core.Waiting && want == core.LeadNow })
+	}
+	switch {
+	case errors.Is(err, errStale), ctx.Err() == nil && want != core.LeadNow && errors.Is(err, eldest.ErrNotElected):
+		return true, err // a life that was over before, or the end of another call's attempt to lead at once
+	case err == nil && c.state().Phase == core.Waiting:
+		err = eldest.ErrNotElected
+	case err == nil && c.state().Phase != core.Leading:
+		return true, nil
+	case err == nil:
+		// That it leads is a fact about etcd; that its lease lives is another.
+		if err = c.group.session.lost(); err == nil {
+			h.wins(c, c.state().Token)
+		}
+	}
+	return false, err
+}
+
+// errStale says that a key was gone before its watch has said so.
+var errStale = errors.New("the key is gone")
+
+// join takes part in a candidacy that others began, or with a key that was there: it asks whether
+// the key is there still, and replaces its value.
+func (c *candidacy) join(ctx context.Context, token eldest.Token, value *string) error {
+	s, key := c.group.session, c.name.Key
+	live, end := c.group.during(ctx)
+	defer end()
+	var found *mvccpb.KeyValue
+	var at int64
+	asking := policy(s.client)
+	err := asking.Until(live, func(once context.Context) error {
+		resp, err := s.client.Txn(once).If(clientv3.Compare(clientv3.CreateRevision(key), "=", int64(token))).Then(clientv3.OpGet(key)).Commit()
+		if err == nil {
+			at = resp.Header.Revision
+		}
+		if err == nil && resp.Succeeded {
+			found = resp.Responses[0].GetResponseRange().Kvs[0]
+		}
+		return err
+	})
+	if err == nil && found != nil && value != nil && string(found.Value) != *value {
+		seen := found.ModRevision
+		err = asking.Until(live, func(once context.Context) error {
+			answer, err := put(once, s.client, key, token, s.id, *value, seen)
+			switch {
+			case errors.Is(err, errSuperseded): // by an attempt of this one, or by what may count as later
+				return nil
+			case errors.Is(err, eldest.ErrDeposed):
+				found, at = nil, answer.Revision
+				return nil
+			}
+			return err
+		})
+	}
+	if err != nil || found != nil {
+		return err
+	}
+	c.group.loop.Lock()
+	defer c.group.loop.Unlock()
+	if c.deposed(token, at) {
+		return eldest.ErrDeposed
+	}
+	return errStale
+}
+
+// deposed notes that a key with this token was gone at a revision, and reports whether the
+// session has lost an election with it. The caller holds the mutex.
+func (c *candidacy) deposed(token eldest.Token, revision int64) (lost bool) {
+	if !c.with(token) {
+		return false
+	}
+	lost = c.led > 0
+	c.machine.Do(core.Event{Kind: core.KeyDeleted, Revision: revision})
+	return lost
+}
+
+// hold counts one more that leads with the present life, and watches the key for elections, if
+// the session is renewed here and can be ended. The caller holds the mutex.
+func (c *candidacy) hold(leads bool) {
+	c.held++
+	if leads && !c.group.session.isReleased() {
+		c.led++
+	}
+	c.machine.Watched(c.led > 0)
+}
+
+// resign has the key with this token deleted, for all who need it, and returns etcd's answer; nil
+// if that life of the key is over. leads says that its caller leads on if it fails.
+func (c *candidacy) resign(ctx context.Context, token eldest.Token, leads bool) (*pb.ResponseHeader, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	limited, cancel := context.WithTimeout(ctx, time.Duration(c.group.session.opts.ttl)*time.Second)
+	defer cancel()
+	all := c.group.loop
+	all.Lock()
+	defer all.Unlock()
+	if err := c.take(); err != nil {
+		return nil, err
+	}
+	machine := c.machine
+	all.Unlock()
+	err := machine.Await(limited, func() bool { // until it is known whether there is a key
+		return c.state().Phase != core.Entering && (c.state().Phase != core.Leaving || c.state().Token > 0)
+	})
+	all.Lock()
+	switch {
+	case err != nil:
+		return nil, err
+	case c.state().Phase == core.Idle:
+		if err := c.take(); err != nil {
+			return nil, err
+		}
+		c.machine.Do(core.Event{Kind: core.Leave, Token: token, Err: eldest.ErrResigned})
+	case c.state().Token != token:
+		return nil, nil
+	}
+	led := c.led > 0
+	wait := c.machine.Leave(&c.user, eldest.ErrResigned)
+	all.Unlock()
+	err = wait(limited)
+	all.Lock()
+	if err == nil {
+		return c.kv.last(), nil
+	}
+	if leads {
+		c.machine.Do(core.Event{Kind: core.Keep})
+		if c.with(token) {
+			c.hold(led)
+		}
+	}
+	return nil, err
+}
+
+// proclaim replaces the value of the key with this token, once: an attempt that is given up may
+// arrive late, even after a later proclaim. leads says that its caller leads: the session ends when
+// the key is deleted by others, also of an election that was resumed, whose key has shown only now
+// that it is there.
+func (c *candidacy) proclaim(ctx context.Context, token eldest.Token, value string, leads bool) (*pb.ResponseHeader, error) {
+	s := c.group.session
+	live, end := c.group.during(ctx)
+	defer end()
+	answer, err := put(live, s.client, c.name.Key, token, s.id, value, 0)
+	c.group.loop.Lock()
+	defer c.group.loop.Unlock()
+	switch {
+	case errors.Is(err, eldest.ErrDeposed):
+		c.deposed(token, answer.Revision)
+	case err != nil || !leads || s.isReleased() || token <= c.over || c.take() != nil:
+	default:
+		if c.state().Phase == core.Idle {
+			c.machine.Do(core.Event{Kind: core.Keep, Token: token, Revision: answer.Revision})
+		}
+		if c.with(token) && c.led == 0 && c.state().Phase != core.Waiting {
+			c.hold(true)
+		}
+	}
+	return answer, err
+}

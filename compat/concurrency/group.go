@@ -1,0 +1,127 @@
+package concurrency
+
+import (
+	"context"
+	"time"
+
+	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/loop"
+)
+
+// group is the candidates of a session, by their keys. A session that was released can campaign
+// still, and nothing tells when it does so for the last time. So its group ends when no call needs
+// it, and the next call makes another one: what is led goes on in etcd, and its handles know it.
+type group struct {
+	session *Session
+	loop    *loop.Session
+	ctx     context.Context // ends with it
+	cancel  context.CancelCauseFunc
+	calls   int  // guarded by the session's mu
+	late    bool // made after the end of the session
+	// candidacies is guarded by the mutex of loop, which is taken before the session's mu.
+	candidacies map[string]*candidacy
+}
+
+// candidacy returns the candidacy of a key of the election, for one call; done must be called.
+func (s *Session) candidacy(election, key string) (c *candidacy, done func()) {
+	s.mu.Lock()
+	g := s.group
+	if g == nil {
+		g = &group{session: s, late: s.released || s.failed != nil, candidacies: make(map[string]*candidacy)}
+		g.ctx, g.cancel = context.WithCancelCause(context.Background())
+		g.loop = loop.NewSession(g.ctx, int64(s.id), g.look)
+		s.group = g
+	}
+	g.calls++
+	s.mu.Unlock()
+	g.loop.Lock()
+	defer g.loop.Unlock()
+	c = g.candidacies[key]
+	if c == nil {
+		c = newCandidacy(g, election, key)
+		g.candidacies[key] = c
+	}
+	c.users++
+	return c, func() { g.done(c) }
+}
+
+func (g *group) done(c *candidacy) {
+	g.loop.Lock()
+	if c.users--; c.machine != nil {
+		c.settle(c.state())
+	} else if c.users == 0 {
+		delete(g.candidacies, c.name.Key)
+	}
+	g.loop.Unlock()
+	g.session.mu.Lock()
+	g.calls--
+	over := g.calls == 0 && (g.session.released || g.session.failed != nil)
+	g.session.mu.Unlock()
+	if over {
+		g.quiet()
+	}
+}
+
+// look reads the clock, and ends the group if the session is lost by then.
+func (g *group) look() {
+	if err := g.session.lost(); err != nil && !g.late {
+		g.end(err)
+	}
+}
+
+// during returns ctx, ended with the group as well: with the loss of the session. That a session is
+// released ends nothing: who has taken the lease over keeps the keys.
+func (g *group) during(ctx context.Context) (live context.Context, end func()) {
+	live, cancel := context.WithCancelCause(ctx)
+	detach := context.AfterFunc(g.ctx, func() { cancel(context.Cause(g.ctx)) })
+	return live, func() { detach(); cancel(nil) }
+}
+
+func (g *group) machines() (all []*loop.Candidate) {
+	g.loop.Lock()
+	defer g.loop.Unlock()
+	for _, c := range g.candidacies {
+		if c.machine != nil {
+			all = append(all, c.machine)
+		}
+	}
+	return all
+}
+
+// end ends the group; what its candidates remove is not waited for. It may be called again.
+func (g *group) end(cause error) {
+	g.session.mu.Lock()
+	g.leave()
+	g.session.mu.Unlock()
+	g.cancel(cause)
+	g.loop.End()
+}
+
+// leave has no call join the group any more. The caller holds the session's mu.
+func (g *group) leave() {
+	if g.session.group == g {
+		g.session.group = nil
+	}
+}
+
+// quiet ends the group of a session that has ended, when no call needs it. Keys that are being
+// deleted have a TTL for that. It does not block.
+func (g *group) quiet() {
+	s := g.session
+	s.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(life(s.client), time.Duration(s.opts.ttl)*time.Second)
+		defer cancel()
+		for _, m := range g.machines() {
+			_ = m.Await(ctx, func() bool { return m.State().Phase != core.Leaving && m.State().Phase != core.Entering })
+		}
+		s.mu.Lock()
+		over := g.calls == 0 // else the last of them comes here
+		if over {
+			g.leave()
+		}
+		s.mu.Unlock()
+		if over {
+			g.end(errReleased)
+		}
+	})
+}

@@ -1,0 +1,148 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// The rules of keys that other sessions of the lease may have as well (User.Shared). Such a
+// session may be in another process, and nothing in etcd tells its key from ours.
+//
+//   - A token has no holder. A key that is found keeps its value: its user replaces that.
+//   - Of keys that turn up late only those are deleted that can hardly be of another session: as
+//     many as registrations are missing, with the value that those had, never written to since,
+//     within the time for which a request can be under way.
+//   - A key that is put by hand without a lease is bound to the session's again, or it would
+//     outlive all of them. A key that cannot be watched is held all the same.
+
+// underWay is how long a request may be under way that its sender has given up: longer than a
+// kernel keeps data of a closed connection that was never acknowledged.
+const underWay = 2 * time.Minute
+
+// shared is what a candidate knows of its key beside other sessions. The session's mutex guards
+// it.
+type shared struct {
+	// owed counts, by value, the registrations that may be carried out late; total in all.
+	owed  map[string]int
+	total int
+	// suspect is the life that was taken for one that is owed, and its value.
+	suspect eldest.Token
+	value   string
+	// moved is the life that may be bound to any lease. seen is a revision at which the key was
+	// there and bound as it is now.
+	moved eldest.Token
+	seen  int64
+}
+
+// allowedShared is allowed, for a key that other sessions may have.
+func (c *Candidate) allowedShared(e core.Event, place *txn.Place) core.Event {
+	switch e.Kind {
+	case core.Registered:
+		c.doomed(e.Token)
+		if place != nil && place.Adopted {
+			c.account(string(place.Value))
+		}
+	case core.Unanswered, core.Refused:
+		if c.state.Phase == core.Entering && (e.Kind == core.Unanswered || errors.Is(e.Err, eldest.ErrOutcomeUnknown)) {
+			c.owe(string(c.user.Entry.Value))
+		}
+	case core.Looked, core.KeyAppeared:
+		if c.state.Token == 0 && e.Token > 0 && e.Token == c.shared.suspect {
+			c.account(c.shared.value)
+		}
+	case core.KeyUnsafe:
+		if errors.Is(e.Err, watch.ErrOverwritten) {
+			c.rebind()
+		}
+		if !errors.Is(e.Err, eldest.ErrClosed) {
+			e.Kind = none
+		}
+	default:
+	}
+	return e
+}
+
+// owe notes a registration of unknown outcome.
+func (c *Candidate) owe(value string) {
+	if c.shared.owed == nil {
+		c.shared.owed = make(map[string]int)
+	}
+	c.shared.owed[value]++
+	c.shared.total++
+}
+
+// account notes that a registration that was owed has been found, with this value.
+func (c *Candidate) account(value string) {
+	if c.shared.owed[value] == 0 {
+		return
+	}
+	c.shared.owed[value]--
+	c.shared.total--
+	c.state.Owed = c.shared.total > 0
+}
+
+// late reports whether a key may be a registration that is owed. It is called without the mutex.
+func (c *Candidate) late(kv *mvccpb.KeyValue) bool {
+	c.session.mu.Lock()
+	defer c.session.mu.Unlock()
+	token, value := eldest.Token(kv.CreateRevision), string(kv.Value)
+	if kv.Version != 1 || c.shared.owed[value] == 0 {
+		return false
+	}
+	c.shared.suspect, c.shared.value = token, value
+	return true
+}
+
+// bound is the lease that the key must stay bound to; 0: any.
+func (c *Candidate) bound() int64 {
+	if c.user.Shared && c.shared.moved == c.state.Token {
+		return 0
+	}
+	return c.session.lease
+}
+
+// rebind binds the key to the lease again where it is bound to none, and then watches it again.
+// One that another session has bound to its lease is left as it is.
+func (c *Candidate) rebind() {
+	token, user, key, lease := c.state.Token, c.user, c.name.Key, clientv3.LeaseID(c.session.lease)
+	c.own.end()
+	c.own = watched{token, c.follow(func(ctx context.Context, _ func(core.Event)) {
+		moved, at := false, int64(0)
+		err := user.Policy("bind key").Until(ctx, func(once context.Context) error {
+			resp, err := user.KV.Txn(once).
+				If(clientv3.Compare(clientv3.CreateRevision(key), "=", int64(token)), clientv3.Compare(clientv3.LeaseValue(key), "=", 0)).
+				Then(clientv3.OpPut(key, "", clientv3.WithIgnoreValue(), clientv3.WithLease(lease))).
+				Else(clientv3.OpGet(key)).
+				Commit()
+			if err == nil {
+				at = resp.Header.Revision
+			}
+			if err != nil || resp.Succeeded {
+				return err
+			}
+			for _, found := range resp.Responses[0].GetResponseRange().Kvs {
+				moved = found.Lease != int64(lease)
+			}
+			return nil
+		})
+		c.session.mu.Lock()
+		defer c.session.mu.Unlock()
+		if ctx.Err() == nil && c.own.token == token {
+			if moved || err != nil {
+				c.shared.moved = token
+			}
+			c.shared.seen = at
+			c.own.end()
+			c.watch(c.state.Watches())
+		}
+	})}
+}
