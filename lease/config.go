@@ -8,6 +8,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/absent"
+	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
@@ -37,8 +38,8 @@ type Config struct {
 	// Invariant: 0 <= Margin < TTL.
 	Margin time.Duration
 
-	// Clock is read for every deadline. nil means Boot(). Clock and Renewal are
-	// called under the session's lock: they must not call the session.
+	// Clock is read for every deadline. nil means Boot(). It is read under the session's
+	// lock: it must not call the session.
 	Clock Clock
 
 	// Renewal gives the rhythm for a granted TTL; it is asked again when the
@@ -135,20 +136,15 @@ func (c Config) wanted() (int64, error) {
 }
 
 // rhythm is everything that follows from a granted TTL.
-type rhythm struct {
-	ttl, margin time.Duration
-	renewal     Renewal
-}
-
-func (c Config) rhythm(granted time.Duration) (rhythm, error) {
+func (c Config) rhythm(granted time.Duration) (core.Rhythm, error) {
 	margin, err := marginOf(c.Margin, granted)
 	if err != nil {
-		return rhythm{}, err
+		return core.Rhythm{}, err
 	}
 	r := c.Renewal(granted)
 	if r.Every <= 0 || r.Every >= granted-margin || r.Timeout <= 0 {
-		return rhythm{}, fmt.Errorf("%w: renewing every %v with attempts of %v does not fit a TTL of %v with a margin of %v",
+		return core.Rhythm{}, fmt.Errorf("%w: renewing every %v with attempts of %v does not fit a TTL of %v with a margin of %v",
 			eldest.ErrInvalid, r.Every, r.Timeout, granted, margin)
 	}
-	return rhythm{ttl: granted, margin: margin, renewal: r}, nil
+	return core.Rhythm{TTL: granted, Margin: margin, Every: r.Every, Timeout: r.Timeout}, nil
 }
