@@ -178,3 +178,15 @@ func TestTogether(t *testing.T) {
 		require.Equal(t, tc.renews, effects.Renew, name)
 	}
 }
+
+// A time-out that is longer than what is left of the lease does not have the renewal sent once
+// more after the deadline: it would prolong a lease that the session no longer counts on.
+func TestNothingIsSentAfterTheDeadline(t *testing.T) {
+	c := held()
+	c.Next = 109*s - s/10
+	c, _ = core.StepSession(c, core.SessionEvent{Kind: core.Clock, Now: c.Next})
+	require.Equal(t, core.Renewing, c.Stage)
+	c, effects := core.StepSession(c, core.SessionEvent{Kind: core.Clock, Now: c.Next + s/2})
+	require.False(t, effects.Again, "sent once more")
+	require.Equal(t, core.Ended, c.Stage)
+}
