@@ -11,7 +11,7 @@ func init() {
 	scenario(Scenario{
 		Name:     "sessions",
 		Summary:  "processor time and requests of N sessions on one client, of which nothing is wanted but to live",
-		Defaults: Options{Rounds: 3, Warmup: -1, Sizes: []int{200}, TTLs: []time.Duration{10 * time.Second}},
+		Defaults: Options{Rounds: 3, Sizes: []int{200}, TTLs: []time.Duration{10 * time.Second}},
 		Regimes: []Term{
 			{Name: "rest", Text: "N sessions on one client are kept alive for two TTLs, without candidates"},
 		},

@@ -85,9 +85,18 @@ func Of(lease clientv3.Lease, members Members) *Client {
 	return u.client
 }
 
+// Streamer is a lease other than a client's own that renews on streams, such as one of a test.
+type Streamer interface {
+	// KeepAliveStream opens a stream that ends with ctx.
+	KeepAliveStream(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error)
+}
+
 // plain returns the stream of a client whose Lease is etcd's own, not one that is wrapped, as that
 // of a namespace is.
 func plain(lease clientv3.Lease) *Stream {
+	if s, ok := lease.(Streamer); ok {
+		return newStream(s.KeepAliveStream)
+	}
 	client, ok := lease.(*clientv3.Client)
 	if !ok || reflect.TypeOf(client.Lease) != plainLease || client.ActiveConnection() == nil {
 		return nil
