@@ -69,7 +69,10 @@ func (s *Session) step(e core.SessionEvent) time.Duration {
 	case effects.Pause:
 		s.tasks.Go(func() { s.pause(next.Failures, next.Reason) })
 	}
-	s.timer.Reset(max(effects.Timer-e.Now, leastTimer))
+	if e.Kind != core.Together || effects.Timer != s.wake {
+		s.wake = effects.Timer
+		s.timer.Reset(max(effects.Timer-e.Now, leastTimer))
+	}
 	return e.Now
 }
 

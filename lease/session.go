@@ -64,8 +64,9 @@ type Session struct {
 
 	mu         sync.Mutex
 	state      core.Session
-	attempt    *attempt    // the request under way; nil: none
-	timer      *time.Timer // goes off when the machine is to look at the clock
+	attempt    *attempt      // the request under way; nil: none
+	timer      *time.Timer   // goes off when the machine is to look at the clock
+	wake       time.Duration // the reading for which it was set
 	candidates *loop.Session
 	client     *renewal.Client
 	noRevoke   context.CancelFunc // ends the revocation early; nil: there is none

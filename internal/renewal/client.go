@@ -78,7 +78,12 @@ func Of(lease clientv3.Lease, members Members) *Client {
 	defer clients.Unlock()
 	u := clients.known[w]
 	if u == nil {
-		u = &use{client: &Client{Stream: plain(lease), Majority: newMajority(members), way: w}}
+		c := &Client{Stream: plain(lease), way: w}
+		c.Majority = newMajority(members, c.Stream.busy)
+		if c.Stream != nil {
+			c.Stream.idle = c.Majority.Flush
+		}
+		u = &use{client: c}
 		clients.known[w] = u
 	}
 	u.users++

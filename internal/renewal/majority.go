@@ -18,7 +18,9 @@ type Members interface {
 // Invariant: an answer is reported to those only who asked before the question was sent.
 type Majority struct {
 	members Members
-	tasks   sync.WaitGroup
+	// more reports whether more renewals are about to be answered.
+	more  func() bool
+	tasks sync.WaitGroup
 
 	mu      sync.Mutex
 	waiting map[*Question]struct{}
@@ -41,23 +43,37 @@ type request struct {
 	cancel context.CancelFunc
 }
 
-func newMajority(members Members) *Majority {
-	return &Majority{members: members, waiting: make(map[*Question]struct{})}
+func newMajority(members Members, more func() bool) *Majority {
+	return &Majority{members: members, more: more, waiting: make(map[*Question]struct{})}
 }
 
 // Ask reports in which Raft term a majority answers, or that it does not within the time-out,
-// once, unless the question is stopped before. A request that is under way already is no
-// answer: all who ask meanwhile wait for its end, and are then asked for by one. It does not
-// block; report is called on a goroutine without any mutex.
+// once, unless the question is stopped before. The answer to a request that is under way already
+// is none: all who ask meanwhile wait for its end, and are then asked for by one; so are those
+// whose renewals are answered one after the other, when the last one is. It does not block; report
+// is called on a goroutine without any mutex.
 func (m *Majority) Ask(timeout time.Duration, report func(term uint64, err error)) *Question {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	q := &Question{of: m, timeout: timeout, report: report}
 	m.waiting[q] = struct{}{}
-	if m.sent == 0 {
-		m.send()
-	}
+	m.next()
 	return q
+}
+
+// Flush is called when no more renewals are about to be answered.
+func (m *Majority) Flush() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.next()
+}
+
+// next sends a request if it is time for one. The caller holds the mutex.
+func (m *Majority) next() {
+	if m.sent > 0 || len(m.waiting) == 0 || len(m.waiting) < together && m.more() {
+		return
+	}
+	m.send()
 }
 
 // Again sends a request beside the first, which etcd's client sends to another member; unless two
@@ -137,11 +153,6 @@ func (m *Majority) answered(r *request, err error) (told []*Question) {
 			}
 		}
 	}
-	for q := range m.waiting {
-		if len(q.in) == 0 {
-			m.send()
-			break
-		}
-	}
+	m.next()
 	return told
 }

@@ -12,7 +12,7 @@ import (
 
 // together is how many renewals are sent together at most. etcd handles those of one stream one
 // after the other, and members that follow ask their leader for each.
-const together = 64
+const together = 100
 
 var errOrder = errors.New("an answer on the stream is not that to the oldest renewal")
 
@@ -25,7 +25,9 @@ type Member interface {
 // Stream renews leases on one stream of a client. A stream that has failed to answer is replaced:
 // an answer that comes late must not be taken for that to a later renewal of the lease (G3).
 type Stream struct {
-	open  func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error)
+	open func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error)
+	// idle is called, without the mutex, when the stream is not busy any more.
+	idle  func()
 	tasks sync.WaitGroup
 
 	mu      sync.Mutex
@@ -57,7 +59,7 @@ type Renewal struct {
 }
 
 func newStream(open func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error)) *Stream {
-	return &Stream{open: open, members: make(map[Member]struct{})}
+	return &Stream{open: open, idle: func() {}, members: make(map[Member]struct{})}
 }
 
 // Usable reports whether renewals can be put on the stream. Through a gRPC proxy they cannot: it
@@ -69,6 +71,16 @@ func (s *Stream) Usable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.proxied
+}
+
+// busy reports whether renewals are about to be answered.
+func (s *Stream) busy() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.line != nil && s.line.waiting > 0
 }
 
 // Join makes a session one that is asked to renew together with others; Leave ends it.
@@ -127,17 +139,22 @@ func (s *Stream) Renew(id clientv3.LeaseID, report func(Answer, error)) *Renewal
 // Slow says that the answer takes long: it may come yet, but nothing more is put on that stream.
 func (r *Renewal) Slow() {
 	r.of.mu.Lock()
-	defer r.of.mu.Unlock()
 	r.of.retire(r.on)
+	r.of.mu.Unlock()
+	r.of.idle()
 }
 
 // Stop ends the renewal. A report that has begun goes on.
 func (r *Renewal) Stop() {
 	r.of.mu.Lock()
-	defer r.of.mu.Unlock()
-	if !r.over {
+	waits := !r.over
+	if waits {
 		r.finish()
 		r.of.retire(r.on)
+	}
+	r.of.mu.Unlock()
+	if waits {
+		r.of.idle()
 	}
 }
 
@@ -188,6 +205,7 @@ func (s *Stream) run(l *line) {
 	for _, r := range told {
 		r.report(Answer{}, err)
 	}
+	s.idle()
 }
 
 // answered takes one answer in.
@@ -208,9 +226,13 @@ func (s *Stream) answered(l *line, resp *pb.LeaseKeepAliveResponse) error {
 	if s.proxied || s.line != l {
 		s.retire(l)
 	}
+	last := l.waiting == 0
 	s.mu.Unlock()
 	if told {
 		r.report(answer(term, resp.TTL), nil)
+	}
+	if last {
+		s.idle()
 	}
 	return nil
 }
