@@ -90,7 +90,7 @@ func (t *turn) sessionsRest(ctx context.Context, ttl time.Duration) error {
 	if err != nil {
 		return err
 	}
-	perSecond := func(d time.Duration) time.Duration { return d * time.Second / (ttls * ttl) }
+	perSecond := func(d time.Duration) time.Duration { return time.Duration(float64(d) / (ttls * ttl).Seconds()) }
 	t.took("client-cpu", perSecond(after.client-before.client))
 	if after.known && before.known {
 		t.took("cpu", perSecond(after.client-before.client+after.members-before.members))

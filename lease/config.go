@@ -16,7 +16,8 @@ import (
 // It is copied by Open and Resume; changing it afterwards has no effect.
 type Config struct {
 	// Lease is the RPC surface: a *clientv3.Client, a namespaced or a fake one.
-	// Used are Grant, KeepAliveOnce and Revoke (and see Majority), each with a context that ends.
+	// Used are Grant, KeepAliveOnce and Revoke (and see Majority), each with a context that ends,
+	// and the keep-alive stream of a *clientv3.Client whose Lease nobody has replaced.
 	Lease clientv3.Lease
 
 	// Majority confirms that a renewal was answered by etcd's leader and not by one

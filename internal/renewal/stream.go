@@ -38,7 +38,6 @@ type Stream struct {
 
 // line is one stream of etcd.
 type line struct {
-	ctx context.Context
 	end context.CancelFunc
 
 	// The mutex of Stream guards what follows.
@@ -123,10 +122,10 @@ func (s *Stream) Renew(id clientv3.LeaseID, report func(Answer, error)) *Renewal
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.line == nil {
-		l := new(line)
-		l.ctx, l.end = context.WithCancel(context.Background())
+		ctx, end := context.WithCancel(context.Background())
+		l := &line{end: end}
 		s.line = l
-		s.tasks.Go(func() { s.run(l) })
+		s.tasks.Go(func() { s.run(ctx, l) })
 	}
 	l := s.line
 	r := &Renewal{of: s, on: l, id: id, report: report}
@@ -176,9 +175,9 @@ func (s *Stream) retire(l *line) {
 }
 
 // run opens a stream and takes its answers in, until it ends.
-func (s *Stream) run(l *line) {
+func (s *Stream) run(ctx context.Context, l *line) {
 	defer l.end()
-	stream, err := s.open(l.ctx)
+	stream, err := s.open(ctx)
 	if err == nil {
 		s.mu.Lock()
 		l.stream = stream
