@@ -93,8 +93,8 @@ func newSession(cfg Config, id clientv3.LeaseID, r core.Rhythm, sent time.Durati
 	if opened := cfg.Hooks.Opened; opened != nil {
 		s.hooks.Do(func() { opened(OpenedEvent{Session: s}) })
 	}
-	s.mu.Unlock()
 	s.client.Stream.Join(member{s})
+	s.mu.Unlock()
 	return s
 }
 

@@ -296,7 +296,7 @@ type joiner struct{ renew func() }
 
 func (j *joiner) Together() { j.renew() }
 
-// Those that are nearly due renew together, up to a limit.
+// Those that are nearly due renew together, up to a limit, once the stream has answered.
 func TestTogether(t *testing.T) {
 	streams(t, func(s *Stream, opened *[]*wire) {
 		for id := range 2 * together {
@@ -305,8 +305,13 @@ func TestTogether(t *testing.T) {
 		var a told
 		s.Renew(1, a.report)
 		synctest.Wait()
-		require.Len(t, (*opened)[0].sent, together)
-		require.EqualValues(t, 1, (*opened)[0].sent[0])
+		w := (*opened)[0]
+		require.Len(t, w.sent, 1)
+		w.answer(1, 10, 7)
+		s.Renew(1, a.report)
+		synctest.Wait()
+		require.Len(t, w.sent, 1+together)
+		require.EqualValues(t, 1, w.sent[1])
 	})
 }
 

@@ -46,6 +46,7 @@ type line struct {
 	sent    []*Renewal                    // not answered, in the order of the answers
 	waiting int                           // of both, those that were not stopped
 	sending bool
+	proven  bool // it has answered
 }
 
 // Renewal is one that waits for its answer.
@@ -217,7 +218,7 @@ func (s *Stream) answered(l *line, resp *pb.LeaseKeepAliveResponse) error {
 		return errOrder
 	}
 	r := l.sent[0]
-	l.sent = l.sent[1:]
+	l.sent, l.proven = l.sent[1:], true
 	told := !r.over
 	if told {
 		r.finish()
@@ -248,7 +249,7 @@ func (s *Stream) flush(l *line) {
 // send sends the queue, and what is nearly due with it.
 func (s *Stream) send(l *line) {
 	s.gather(l)
-	for {
+	for { // until the queue is empty
 		s.mu.Lock()
 		queue := slices.DeleteFunc(l.queue, func(r *Renewal) bool { return r.over })
 		l.queue = nil
@@ -266,9 +267,14 @@ func (s *Stream) send(l *line) {
 	}
 }
 
-// gather asks the other sessions to renew now.
+// gather asks the other sessions to renew now, unless the stream has not answered yet: its member may
+// be one that swallows what it gets.
 func (s *Stream) gather(l *line) {
 	s.mu.Lock()
+	if !l.proven {
+		s.mu.Unlock()
+		return
+	}
 	members := make([]Member, 0, len(s.members))
 	for m := range s.members {
 		members = append(members, m)
