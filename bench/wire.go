@@ -19,6 +19,9 @@ type Wire struct {
 	Leases int64 `json:"leases"`
 	// Renewals are those of Leases that renew, which etcd's client does on streams.
 	Renewals int64 `json:"renewals"`
+	// Questions are those to a majority: requests for the list of members. They are counted
+	// nowhere else.
+	Questions int64 `json:"questions,omitempty"`
 	// Answers are those to single requests: to all of the above, but for Renewals.
 	Answers int64 `json:"answers"`
 	// Watches and Unwatches are requests to open and to end a watch, Streams the
@@ -45,7 +48,7 @@ func (w Wire) plus(o Wire, sign int64) Wire {
 	return Wire{
 		Reads: w.Reads + sign*o.Reads, Writes: w.Writes + sign*o.Writes,
 		Leases: w.Leases + sign*o.Leases, Renewals: w.Renewals + sign*o.Renewals,
-		Answers: w.Answers + sign*o.Answers,
+		Questions: w.Questions + sign*o.Questions, Answers: w.Answers + sign*o.Answers,
 		Watches: w.Watches + sign*o.Watches, Unwatches: w.Unwatches + sign*o.Unwatches,
 		Streams: w.Streams + sign*o.Streams, Events: w.Events + sign*o.Events,
 	}
@@ -54,7 +57,7 @@ func (w Wire) plus(o Wire, sign int64) Wire {
 // meter counts for the clients that are made with its options. Its methods may be
 // called from many goroutines.
 type meter struct {
-	reads, writes, leases, renewals, answers, watches, unwatches, streams, events atomic.Int64
+	reads, writes, leases, renewals, questions, answers, watches, unwatches, streams, events atomic.Int64
 }
 
 // options are for the clients to be counted.
@@ -70,8 +73,8 @@ func (m *meter) options() []grpc.DialOption {
 func (m *meter) read() Wire {
 	answers := m.answers.Load()
 	return Wire{
-		Answers: answers,
-		Reads:   m.reads.Load(), Writes: m.writes.Load(), Leases: m.leases.Load(), Renewals: m.renewals.Load(),
+		Answers: answers, Questions: m.questions.Load(),
+		Reads: m.reads.Load(), Writes: m.writes.Load(), Leases: m.leases.Load(), Renewals: m.renewals.Load(),
 		Watches: m.watches.Load(), Unwatches: m.unwatches.Load(), Streams: m.streams.Load(), Events: m.events.Load(),
 	}
 }
@@ -88,6 +91,9 @@ func (m *meter) unary(ctx context.Context, method string, req, reply any, cc *gr
 		}
 	case *etcdserverpb.PutRequest, *etcdserverpb.DeleteRangeRequest:
 		m.writes.Add(1)
+	case *etcdserverpb.MemberListRequest:
+		m.questions.Add(1)
+		return invoke(ctx, method, req, reply, cc, opts...)
 	default:
 		if path.Base(path.Dir(method)) != "etcdserverpb.Lease" {
 			return invoke(ctx, method, req, reply, cc, opts...)

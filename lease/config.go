@@ -8,6 +8,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/absent"
+	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
@@ -15,7 +16,8 @@ import (
 // It is copied by Open and Resume; changing it afterwards has no effect.
 type Config struct {
 	// Lease is the RPC surface: a *clientv3.Client, a namespaced or a fake one.
-	// Used are Grant, KeepAliveOnce and Revoke (and see Majority), each with a context that ends.
+	// Used are Grant, KeepAliveOnce and Revoke (and see Majority), each with a context that ends,
+	// and the keep-alive stream of a *clientv3.Client whose Lease nobody has replaced.
 	Lease clientv3.Lease
 
 	// Majority confirms that a renewal was answered by etcd's leader and not by one
@@ -37,8 +39,8 @@ type Config struct {
 	// Invariant: 0 <= Margin < TTL.
 	Margin time.Duration
 
-	// Clock is read for every deadline. nil means Boot(). Clock and Renewal are
-	// called under the session's lock: they must not call the session.
+	// Clock is read for every deadline. nil means Boot(). It is read under the session's
+	// lock: it must not call the session.
 	Clock Clock
 
 	// Renewal gives the rhythm for a granted TTL; it is asked again when the
@@ -135,20 +137,15 @@ func (c Config) wanted() (int64, error) {
 }
 
 // rhythm is everything that follows from a granted TTL.
-type rhythm struct {
-	ttl, margin time.Duration
-	renewal     Renewal
-}
-
-func (c Config) rhythm(granted time.Duration) (rhythm, error) {
+func (c Config) rhythm(granted time.Duration) (core.Rhythm, error) {
 	margin, err := marginOf(c.Margin, granted)
 	if err != nil {
-		return rhythm{}, err
+		return core.Rhythm{}, err
 	}
 	r := c.Renewal(granted)
 	if r.Every <= 0 || r.Every >= granted-margin || r.Timeout <= 0 {
-		return rhythm{}, fmt.Errorf("%w: renewing every %v with attempts of %v does not fit a TTL of %v with a margin of %v",
+		return core.Rhythm{}, fmt.Errorf("%w: renewing every %v with attempts of %v does not fit a TTL of %v with a margin of %v",
 			eldest.ErrInvalid, r.Every, r.Timeout, granted, margin)
 	}
-	return rhythm{ttl: granted, margin: margin, renewal: r}, nil
+	return core.Rhythm{TTL: granted, Margin: margin, Every: r.Every, Timeout: r.Timeout}, nil
 }

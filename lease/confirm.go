@@ -2,9 +2,6 @@ package lease
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -35,34 +32,4 @@ func (Unconfirmed) MemberList(context.Context, ...clientv3.OpOption) (*clientv3.
 func answers(m Majority) bool {
 	client, ok := m.(*clientv3.Client)
 	return m != nil && (!ok || client != nil && client.Cluster != nil)
-}
-
-// errDeposed is said of a renewal by a member that may not have led etcd any more.
-var errDeposed = errors.New("the member that confirmed the renewal may have been replaced as etcd's leader before")
-
-// confirm asks a majority whether the renewal means what it says.
-//
-// etcd's leader answers renewals by itself. One that was stopped and goes on, or was
-// cut off, does so until it hears of its successor, whose count knows nothing of that:
-// measured, a leader that was stopped for a second confirms three of four renewals that
-// wait for it. So after the answer, whose header bears a Raft term from before it was
-// given, the majority is asked. If it is of no later term, nobody else led etcd when the
-// renewal was confirmed, and every later leader counts from a later moment.
-//
-// It blocks until the answer, ctx ends, or timeout is over.
-func (c Config) confirm(ctx context.Context, renewal *clientv3.LeaseKeepAliveResponse, timeout time.Duration) error {
-	term := renewal.GetRaftTerm()
-	if term == 0 {
-		return nil
-	}
-	resp, err := twice(ctx, timeout, always, func(ctx context.Context) (*clientv3.MemberListResponse, error) {
-		return c.Majority.MemberList(ctx)
-	})
-	if err != nil {
-		return fmt.Errorf("no majority confirmed the renewal: %w", err)
-	}
-	if now := resp.Header.GetRaftTerm(); now > term {
-		return fmt.Errorf("%w: its Raft term is %d, the majority's %d", errDeposed, term, now)
-	}
-	return nil
 }

@@ -84,7 +84,7 @@ func TestRenewalsNeedAMajority(t *testing.T) {
 				s := &members{server: newServer(), term: tc.term, answers: tc.answers}
 				s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
 				cfg := s.config(10 * time.Second)
-				cfg.Lease = s
+				cfg.Lease = way(s)
 				session := open(t, cfg)
 				time.Sleep(8999 * time.Millisecond)
 				synctest.Wait()
@@ -109,7 +109,7 @@ func TestResumeNeedsAMajority(t *testing.T) {
 		s := &members{server: newServer(), term: 7, answers: []majorityAnswer{isTerm(8)}}
 		s.renew, s.revoke = []reply{ok(10)}, []reply{ok(0)}
 		cfg := s.config(10 * time.Second)
-		cfg.Lease = s
+		cfg.Lease = way(s)
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		_, err := lease.Resume(ctx, cfg, leaseID)
@@ -157,7 +157,7 @@ func TestUnconfirmed(t *testing.T) {
 		s := &members{server: newServer(), term: 7}
 		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
 		cfg := s.config(10 * time.Second)
-		cfg.Lease, cfg.Majority = s, lease.Unconfirmed{}
+		cfg.Lease, cfg.Majority = way(s), lease.Unconfirmed{}
 		session := open(t, cfg)
 		time.Sleep(30 * time.Second)
 		synctest.Wait()

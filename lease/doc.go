@@ -20,15 +20,16 @@
 // that is read after the deadline proves nothing and is ignored: the process may
 // have been stopped while it waited in a buffer.
 //
-// The arithmetic is in deadline.go, free of I/O and clocks.
+// The arithmetic, like all that a session decides, is in internal/core, free of I/O and clocks.
 //
 // # The majority
 //
 // etcd's leader answers renewals by itself, even when it was stopped, has been
 // replaced and does not know it yet; its successor then expires the lease earlier than
 // the answer says. So after each answer the session asks for the list of members, which
-// only a majority can give, and counts the renewal if that is of no later Raft term
-// (confirm.go). The answers of a gRPC proxy carry no Raft term and count as they are.
+// only a majority can give, and counts the renewal if that is of no later Raft term.
+// Sessions of one client share the question: one answer confirms all renewals that were
+// answered before it was sent. The answers of a gRPC proxy carry no Raft term and count as they are.
 // Where Config.Lease cannot ask, Config.Majority does, or is Unconfirmed.
 //
 // # The clock
@@ -44,11 +45,15 @@
 //
 // A Session is the client side of one lease. Open grants, Resume adopts a lease
 // that an earlier life of the process left, Close revokes, Abandon leaves the
-// lease to expire. In between one goroutine renews: about every TTL/4, with
+// lease to expire. In between it is renewed about every TTL/4, with
 // jitter, each attempt with a time-out of about TTL/12 of its own, and asked once more
 // when half of that has gone by, so that a member which swallows requests costs half an
-// attempt and not the lease. So Config.Lease and Config.Majority are called by two
-// goroutines at a time.
+// attempt and not the lease. So Config.Lease and Config.Majority are called by several
+// goroutines at a time. A session at rest has none.
+//
+// Sessions with the same *clientv3.Client renew on one stream, and those that are nearly due renew
+// together. A renewal that is not answered there is sent once more as a single request. Other
+// implementations of clientv3.Lease renew by single requests, KeepAliveOnce.
 //
 //	Alive --renewal overdue--> Jeopardy --renewed--> Alive
 //	Alive, Jeopardy --deadline, lease gone, Close, Abandon--> Lost (for good)

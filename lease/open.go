@@ -10,7 +10,9 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/past"
+	"github.com/eldest-io/eldest/internal/renewal"
 	"github.com/eldest-io/eldest/internal/serial"
 )
 
@@ -39,13 +41,13 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	if err != nil {
 		return nil, opening("open session", 0, err)
 	}
-	s, err := acquire(ctx, cfg, "open session", func(ctx context.Context) (clientv3.LeaseID, int64, error) {
+	s, err := acquire(ctx, cfg, "open session", func(ctx context.Context) (clientv3.LeaseID, time.Duration, error) {
 		resp, err := cfg.Lease.Grant(ctx, ttl)
 		if err != nil {
 			return 0, 0, err
 		}
 		past.Forget(int64(resp.ID))
-		return resp.ID, resp.TTL, nil
+		return resp.ID, time.Duration(resp.TTL) * time.Second, nil
 	})
 	if err != nil {
 		return nil, opening("open session", 0, err)
@@ -73,12 +75,9 @@ func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, err
 	if err != nil {
 		return nil, opening("resume session", id, err)
 	}
-	s, err := acquire(ctx, cfg, "resume session", func(ctx context.Context) (clientv3.LeaseID, int64, error) {
-		resp, err := cfg.keepAlive(ctx, id, attemptTimeout, never)
-		if err != nil {
-			return 0, 0, err
-		}
-		return id, resp.TTL, nil
+	s, err := acquire(ctx, cfg, "resume session", func(ctx context.Context) (clientv3.LeaseID, time.Duration, error) {
+		ttl, err := cfg.confirmed(ctx, id)
+		return id, ttl, err
 	})
 	if err != nil {
 		return nil, opening("resume session", id, err)
@@ -102,7 +101,7 @@ var errLate = errors.New("the answer took longer than the lease is certain")
 
 // acquire calls grant, which grants or renews, until it has an answer that still
 // means something when it arrives.
-func acquire(ctx context.Context, cfg Config, op string, grant func(context.Context) (clientv3.LeaseID, int64, error)) (s *Session, err error) {
+func acquire(ctx context.Context, cfg Config, op string, grant func(context.Context) (clientv3.LeaseID, time.Duration, error)) (s *Session, err error) {
 	hooks := new(serial.Queue)
 	policy := cfg.policy(op, attemptTimeout, hooks)
 	err = policy.Until(ctx, func(ctx context.Context) error {
@@ -114,17 +113,53 @@ func acquire(ctx context.Context, cfg Config, op string, grant func(context.Cont
 		case err != nil:
 			return err
 		}
-		r, err := cfg.rhythm(time.Duration(ttl) * time.Second)
+		r, err := cfg.rhythm(ttl)
 		if err != nil {
-			return ask.Final(fmt.Errorf("the server granted %v: %w", time.Duration(ttl)*time.Second, err))
+			return ask.Final(fmt.Errorf("the server granted %v: %w", ttl, err))
 		}
-		if deadlineAfter(sent, r.ttl, r.margin).passed(cfg.Clock.Now()) {
+		if cfg.Clock.Now() >= r.Deadline(sent) {
 			return errLate
 		}
 		s = newSession(cfg, id, r, sent, hooks)
 		return nil
 	})
 	return s, err
+}
+
+// confirmed renews a lease once, and has a majority confirm the answer. It returns the TTL that
+// was granted.
+func (c Config) confirmed(ctx context.Context, id clientv3.LeaseID) (time.Duration, error) {
+	answer, err := renewal.Once(ctx, c.Lease, id)
+	switch {
+	case err != nil:
+		return 0, err
+	case answer.TTL == 0:
+		return 0, errGone
+	case answer.Term == 0:
+		return answer.TTL, nil
+	}
+	type reply struct {
+		term uint64
+		err  error
+	}
+	replies := make(chan reply, 1)
+	client := renewal.Of(c.Lease, c.Majority)
+	defer client.Release()
+	question := client.Majority.Ask(attemptTimeout, func(term uint64, err error) { replies <- reply{term, err} })
+	defer question.Stop()
+	defer time.AfterFunc(attemptTimeout/2, question.Again).Stop()
+	select {
+	case r := <-replies:
+		if err = r.err; err == nil {
+			err = core.Replaced(answer.Term, r.term)
+		}
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("no majority confirmed the renewal: %w", err)
+	}
+	return answer.TTL, nil
 }
 
 // checked validates what the caller passed in, before anything is sent.

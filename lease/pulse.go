@@ -8,7 +8,7 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Pulse is an application's sign of life. A session's goroutine renews for as long as
+// Pulse is an application's sign of life. A session renews for as long as
 // the process runs, even where the work itself hangs: a leader that does nothing and
 // lets nobody else lead. A session with a Pulse renews only while the application beats,
 // so that a stuck leader loses its lease when the last renewal runs out.

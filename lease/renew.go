@@ -6,225 +6,273 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/past"
-	"github.com/eldest-io/eldest/internal/retry"
-	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/internal/renewal"
 )
 
 // errGone is a server's answer that the lease does not exist.
 var errGone = errors.New("the server says the lease is gone")
 
-// run is the session's only goroutine: it renews until the session ends, then
-// revokes, if it is to.
-func (s *Session) run() {
-	defer close(s.done)
-	defer s.noRevoke()
-	for failures := 0; ; {
-		if retry.Sleep(s.ctx, s.pause(failures)) != nil {
-			break
-		}
-		err := s.renew(failures)
-		if s.ctx.Err() != nil {
-			break
-		}
-		if err == nil {
-			failures = 0
-			continue
-		}
-		failures++
-	}
-	s.mu.Lock()
-	cleanup := s.cleanup
-	s.mu.Unlock()
-	if cleanup {
-		s.revoked = s.revoke()
-	}
-}
+// leastTimer is the shortest time for which the timer is set: it may go off a little before its
+// time, by the session's clock, or often where that is stopped.
+const leastTimer = 50 * time.Microsecond
 
-// pause returns how long to wait before the next attempt.
-func (s *Session) pause(failures int) time.Duration {
-	if failures > 0 {
-		return s.cfg.Backoff(failures - 1)
-	}
+// tick is the timer's function.
+func (s *Session) tick() { s.do(core.SessionEvent{Kind: core.Clock}) }
+
+// Together is called when another session of the client renews.
+func (m member) Together() { m.do(core.SessionEvent{Kind: core.Together}) }
+
+// member is a session as its client's stream knows it.
+type member struct{ *Session }
+
+func (s *Session) do(e core.SessionEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	every := s.rhythm.renewal.Every
-	return retry.Spread(every, every/10)
+	s.step(e)
 }
 
-// patience returns the time-outs of a request and of an attempt, which is two of them. That
-// of a request grows after failures, for the replies may not be lost but slow; but no
-// attempt may take more than half of the time that is left, so that there is always another
-// one, and no request more than half of that, so that one that is swallowed does not cost
-// the attempt.
-func (s *Session) patience(failures int) (request, attempt time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	timeout := s.rhythm.renewal.Timeout
-	limit := s.checked() / 2
-	for range failures {
-		if timeout >= limit/2 {
-			break
+// step takes an event in, and has done what follows from it, which never blocks. It returns the
+// reading of the clock. The caller holds mu.
+func (s *Session) step(e core.SessionEvent) time.Duration {
+	// The clock first: a reply may have waited in a buffer while this process was stopped.
+	e.Now, e.Silent = s.cfg.Clock.Now(), s.cfg.Pulse.Err()
+	before := s.state
+	next, effects := core.StepSession(before, e)
+	s.state = next
+	if next.Stage != before.Stage && s.attempt != nil {
+		s.attempt.stop()
+		s.attempt = nil
+	}
+	if next.Stage == core.Ended {
+		if effects.Ended {
+			s.ended(effects.Revoke)
 		}
-		timeout *= 2
+		if effects.Ended && e.Kind == core.Gone {
+			past.Forget(int64(s.id))
+		}
+		return e.Now
 	}
-	request = max(s.rhythm.renewal.Timeout, min(timeout, limit/2))
-	return request, max(2*request, limit)
-}
-
-// renew makes one attempt, after so many failed ones in a row, and takes its
-// result in.
-func (s *Session) renew(failures int) error {
-	// First the clock: a process that wakes up after its deadline must not
-	// prolong a lease that it no longer counts on.
-	if !s.Holds(0) {
-		return nil
-	}
-	sent := s.cfg.Clock.Now()
-	resp, err := s.ask(failures)
-	received := s.cfg.Clock.Now()
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	// A reply may have waited in a buffer while this process was stopped: what
-	// counts is the clock, before anything else is believed.
-	left := s.checked()
-	if s.state == Lost {
-		return nil
-	}
+	s.tell(&before, effects, e.Now)
 	switch {
-	case errors.Is(err, errGone):
-		s.cleanup = false // nothing is left to revoke
-		s.loseLocked(fmt.Errorf("%w: %w", eldest.ErrSessionLost, err))
-		past.Forget(int64(s.id))
-		return nil
-	case err != nil:
-		s.overdue(left, err)
-		if !errors.Is(err, eldest.ErrUnresponsive) {
-			ask.Reconnect(s.cfg.Lease)
-		}
-		return err
+	case effects.Renew:
+		s.attempt = s.renew(effects.Timeout)
+	case effects.Confirm:
+		s.attempt = s.confirm(effects.Timeout)
+	case effects.Again:
+		s.attempt.again(effects.Timeout)
+	case effects.Renewed:
+		return s.step(core.SessionEvent{Kind: core.Rested, Pause: spread(next.Rhythm)})
+	case effects.Pause:
+		s.tasks.Go(func() { s.pause(next.Failures, next.Reason) })
 	}
-	return s.renewed(sent, received, time.Duration(resp.TTL)*time.Second)
+	if e.Kind != core.Together || effects.Timer != s.wake {
+		s.wake = effects.Timer
+		s.timer.Reset(max(effects.Timer-e.Now, leastTimer))
+	}
+	return e.Now
 }
 
-// ask sends the renewal, if the application is alive.
-func (s *Session) ask(failures int) (*clientv3.LeaseKeepAliveResponse, error) {
-	if err := s.cfg.Pulse.Err(); err != nil {
-		return nil, err
-	}
-	request, attempt := s.patience(failures)
-	ctx, cancel := context.WithTimeout(s.ctx, attempt)
-	defer cancel()
-	return s.cfg.keepAlive(ctx, s.id, request, func() bool { return s.Holds(0) && s.cfg.Pulse.Err() == nil })
-}
-
-// renewed takes in a confirmed renewal. The caller holds mu; the session lives.
-func (s *Session) renewed(sent, received, granted time.Duration) error {
-	r := s.rhythm
-	if granted != r.ttl {
-		var err error
-		if r, err = s.cfg.rhythm(granted); err != nil {
-			s.loseLocked(fmt.Errorf("%w: the server now grants %v: %w", eldest.ErrSessionLost, granted, err))
-			return nil
-		}
-	}
-	slack := s.deadline.left(received)
-	next, ok := s.deadline.renewed(sent, received, r.ttl, r.margin)
-	if !ok {
-		err := fmt.Errorf("the reply took %v, too long to prove anything", received-sent)
-		s.overdue(slack, err)
-		return err
-	}
-	s.rhythm, s.deadline = r, next
-	if s.checked(); s.state == Lost { // a lower TTL, and a reply that took longer
-		return nil
-	}
-	s.timer.Reset(next.left(received))
-	event := RenewedEvent{Latency: received - sent, TTL: granted, Slack: slack}
-	if f := s.cfg.Hooks.Renewed; f != nil {
+// tell has the hooks called for a step.
+func (s *Session) tell(before *core.Session, effects core.SessionEffects, now time.Duration) {
+	if f := s.cfg.Hooks.Jeopardy; f != nil && effects.AtRisk {
+		event := JeopardyEvent{Remaining: s.state.Deadline - now, Err: s.state.Reason}
 		s.hooks.Do(func() { f(event) })
 	}
-	if f := s.cfg.Hooks.Recovered; f != nil && s.state == Jeopardy {
+	event := RenewedEvent{Latency: now - before.Sent, TTL: s.state.Rhythm.TTL, Slack: before.Deadline - now}
+	if f := s.cfg.Hooks.Renewed; f != nil && effects.Renewed {
 		s.hooks.Do(func() { f(event) })
 	}
-	s.state = Alive
-	return nil
+	if f := s.cfg.Hooks.Recovered; f != nil && effects.Recovered {
+		s.hooks.Do(func() { f(event) })
+	}
 }
 
-// overdue notes that a renewal failed. The caller holds mu; the session lives.
-func (s *Session) overdue(left time.Duration, err error) {
-	if s.state == Jeopardy {
+// pause asks for the pause after a failed attempt: on a goroutine of its own, for that is code of
+// the user.
+func (s *Session) pause(failures int, reason error) {
+	if !errors.Is(reason, eldest.ErrUnresponsive) {
+		ask.Reconnect(s.cfg.Lease)
+	}
+	s.do(core.SessionEvent{Kind: core.Rested, Pause: s.cfg.Backoff(failures - 1)})
+}
+
+// ended carries the end out, once. The caller holds mu.
+func (s *Session) ended(revoke bool) {
+	s.timer.Stop()
+	if revoke {
+		past.Revoking(int64(s.id)) // before anybody can resume the lease
+	}
+	s.end(s.failed("session", s.state.Cause))
+	s.candidates.End()
+	if lost := s.cfg.Hooks.Lost; lost != nil {
+		event := LostEvent{Cause: context.Cause(s.ctx)}
+		s.hooks.Do(func() { lost(event) })
+	}
+	wanted, end := context.WithCancel(context.Background())
+	s.noRevoke = end
+	rhythm := s.state.Rhythm
+	go func() {
+		defer close(s.done)
+		defer end()
+		s.client.Stream.Leave(member{s})
+		s.tasks.Wait()
+		if revoke {
+			s.revoked = s.revoke(wanted, rhythm)
+		}
+		s.client.Release()
+	}()
+}
+
+// attempt is a request of the session that is under way, once or twice. The session's mutex guards
+// its fields.
+type attempt struct {
+	session *Session
+	// ctx ends with the attempt. requests counts those under way.
+	ctx      context.Context
+	cancel   context.CancelFunc
+	requests int
+	// renewal or question is the request that is shared with other sessions.
+	renewal  *renewal.Renewal
+	question *renewal.Question
+}
+
+// renew sends a renewal: on the client's stream, or else by a request. The caller holds mu.
+func (s *Session) renew(timeout time.Duration) *attempt {
+	a := &attempt{session: s}
+	if s.client.Stream.Usable() {
+		a.requests++
+		a.renewal = s.client.Stream.Renew(s.id, a.streamed)
+	} else {
+		a.single(timeout)
+	}
+	return a
+}
+
+// confirm has a majority asked. The caller holds mu.
+func (s *Session) confirm(timeout time.Duration) *attempt {
+	a := &attempt{session: s}
+	a.question = s.client.Majority.Ask(timeout, func(term uint64, err error) {
+		kind := core.Confirmed
+		if err != nil {
+			kind = core.Failed
+		}
+		a.learn(core.SessionEvent{Kind: kind, Term: term, Err: err})
+	})
+	return a
+}
+
+// again sends the request once more beside the first. The caller holds the session's mutex.
+func (a *attempt) again(timeout time.Duration) {
+	if a.question != nil {
+		a.question.Again()
 		return
 	}
-	s.state = Jeopardy
-	if f := s.cfg.Hooks.Jeopardy; f != nil {
-		s.hooks.Do(func() { f(JeopardyEvent{Remaining: left, Err: err}) })
+	if a.renewal != nil {
+		a.renewal.Slow()
+	}
+	a.single(timeout)
+}
+
+// single renews by a request of its own. The caller holds the session's mutex.
+func (a *attempt) single(timeout time.Duration) {
+	s := a.session
+	if a.ctx == nil {
+		a.ctx, a.cancel = context.WithCancel(s.ctx)
+	}
+	a.requests++
+	s.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(a.ctx, timeout)
+		defer cancel()
+		a.answered(renewal.Once(ctx, s.cfg.Lease, s.id))
+	})
+}
+
+// stop ends what is under way. The caller holds the session's mutex.
+func (a *attempt) stop() {
+	if a.cancel != nil {
+		a.cancel()
+	}
+	if a.renewal != nil {
+		a.renewal.Stop()
+	}
+	if a.question != nil {
+		a.question.Stop()
 	}
 }
 
-// keepAlive renews once, and has the answer confirmed; each of the two takes timeout at
-// most, and is asked for twice if half of that has gone by, the renewal only if again
-// still says yes. It returns errGone when the server says that the lease does not exist:
-// as an error, or, as other clients report it, as a TTL of 0.
-func (c Config) keepAlive(ctx context.Context, id clientv3.LeaseID, timeout time.Duration, again func() bool) (*clientv3.LeaseKeepAliveResponse, error) {
-	resp, err := twice(ctx, timeout, again, func(ctx context.Context) (*clientv3.LeaseKeepAliveResponse, error) {
-		resp, err := c.Lease.KeepAliveOnce(ctx, id)
-		if rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
-			return nil, nil //nolint:nilnil // an answer, and as certain as any: no lease
-		}
-		return resp, err
-	})
+// learn gives the session an event of the attempt, if that is still under way.
+func (a *attempt) learn(e core.SessionEvent) {
+	a.session.mu.Lock()
+	defer a.session.mu.Unlock()
+	if a.session.attempt == a {
+		a.session.step(e)
+	}
+}
+
+// streamed takes in what came of a renewal on the stream, on a goroutine of that.
+func (a *attempt) streamed(answer renewal.Answer, err error) {
+	s := a.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.attempt != a:
+	case err != nil:
+		s.interrupted(a)
+	case answer.TTL == s.state.Rhythm.TTL:
+		s.step(core.SessionEvent{Kind: core.Renewed, Term: s.term(answer), Rhythm: s.state.Rhythm})
+	default: // off the stream's goroutine: code of the user follows
+		s.tasks.Go(func() { a.answered(answer, nil) })
+	}
+}
+
+// interrupted goes on without the stream that the attempt was on: by a request, unless there is
+// one, or the time for it is over. The caller holds mu.
+func (s *Session) interrupted(a *attempt) {
+	a.requests--
+	now := s.step(core.SessionEvent{Kind: core.Clock})
+	if left := s.state.Asked + s.state.Timeout - now; s.attempt == a && a.requests == 0 && s.cfg.Pulse.Err() == nil {
+		a.single(left)
+	}
+}
+
+// answered takes in what came of a renewal.
+func (a *attempt) answered(answer renewal.Answer, err error) {
+	s := a.session
+	s.mu.Lock()
+	if s.attempt != a {
+		s.mu.Unlock()
+		return
+	}
+	a.requests--
+	if err != nil && a.requests > 0 { // the other may succeed
+		s.mu.Unlock()
+		return
+	}
+	rhythm := s.state.Rhythm
+	s.mu.Unlock()
+
+	e := core.SessionEvent{Kind: core.Renewed, Term: s.term(answer), Rhythm: rhythm}
 	switch {
 	case err != nil:
-		return nil, err
-	case resp == nil || resp.TTL <= 0:
-		return nil, errGone
+		e = core.SessionEvent{Kind: core.Failed, Err: err}
+	case answer.TTL == 0:
+		e = core.SessionEvent{Kind: core.Gone, Err: errGone}
+	case answer.TTL != rhythm.TTL:
+		if e.Rhythm, err = s.cfg.rhythm(answer.TTL); err != nil {
+			e = core.SessionEvent{Kind: core.Forfeited, Err: fmt.Errorf("the server now grants %v: %w", answer.TTL, err)}
+		}
 	}
-	if err := c.confirm(ctx, resp, timeout); err != nil {
-		return nil, err
-	}
-	return resp, nil
+	a.learn(e)
 }
 
-// revoke removes the lease and with it its keys. It tries until the server
-// answers, or until the lease has expired by itself: one TTL after the last
-// renewal could have reached the server, that is one TTL from now.
-func (s *Session) revoke() error {
-	s.mu.Lock()
-	ttl, timeout := s.rhythm.ttl, s.rhythm.renewal.Timeout
-	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(s.revoking, ttl)
-	defer cancel()
-	refused := true // each attempt, or none was made
-	policy := s.cfg.policy("revoke", max(timeout, time.Second), s.hooks)
-	err := policy.Until(ctx, func(ctx context.Context) error {
-		_, err := s.cfg.Lease.Revoke(ctx, s.id)
-		if rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
-			return nil
-		}
-		refused = refused && rpcerr.Definite(err)
-		return err
-	})
-	if err != nil && refused {
-		past.Refused(int64(s.id))
+// term is the Raft term that is to be confirmed; 0: none.
+func (s *Session) term(answer renewal.Answer) uint64 {
+	if _, counts := s.cfg.Majority.(Unconfirmed); counts {
+		return 0
 	}
-	switch {
-	case err == nil:
-		past.Forget(int64(s.id))
-		return nil
-	case s.revoking.Err() != nil:
-		return nil // given up by Abandon: the lease is to live on
-	case ctx.Err() != nil:
-		// The context is our own: its error would tell the caller of an end that was
-		// none of theirs.
-		return fmt.Errorf("revoke: %w: no answer within the TTL of %v; the lease has expired by itself (%s)", eldest.ErrSilent, ttl, err.Error())
-	default:
-		return fmt.Errorf("revoke: %w; the lease expires by itself within %v", err, ttl)
-	}
+	return answer.Term
 }

@@ -131,7 +131,7 @@ func late(d time.Duration, then reply) reply {
 // config is one for that server whose pauses after failures are exact.
 func (s *server) config(ttl time.Duration) lease.Config {
 	return lease.Config{
-		Lease: s, TTL: ttl, Clock: lease.Monotonic(),
+		Lease: way(s), TTL: ttl, Clock: lease.Monotonic(),
 		Backoff: func(int) time.Duration { return 100 * time.Millisecond },
 	}
 }

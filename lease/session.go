@@ -9,8 +9,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/loop"
-	"github.com/eldest-io/eldest/internal/past"
+	"github.com/eldest-io/eldest/internal/renewal"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/serial"
 )
@@ -62,44 +63,43 @@ type Session struct {
 	end context.CancelCauseFunc
 
 	mu         sync.Mutex
-	rhythm     rhythm
-	deadline   deadline
-	state      State
-	timer      *time.Timer // fires at the deadline, or just before and is set again
-	cleanup    bool        // whether the lease is to be revoked when the session ends
+	state      core.Session
+	attempt    *attempt      // the request under way; nil: none
+	timer      *time.Timer   // goes off when the machine is to look at the clock
+	wake       time.Duration // the reading for which it was set
 	candidates *loop.Session
+	client     *renewal.Client
+	noRevoke   context.CancelFunc // ends the revocation early; nil: there is none
 
-	hooks *serial.Queue
-	done  chan struct{} // closed when the renewing goroutine has ended
-	// revoking bounds the clean-up; noRevoke ends it early.
-	revoking context.Context
-	noRevoke context.CancelFunc
-	revoked  error // result of the clean-up; valid once done is closed
+	hooks   *serial.Queue
+	tasks   sync.WaitGroup // requests; none begins after the end
+	done    chan struct{}  // closed when the session has ended and nothing runs any more
+	revoked error          // result of the revocation; valid once done is closed
 }
 
 // newSession starts the session of a lease that was granted or renewed by a
 // request sent at the reading sent.
-func newSession(cfg Config, id clientv3.LeaseID, r rhythm, sent time.Duration, hooks *serial.Queue) *Session {
+func newSession(cfg Config, id clientv3.LeaseID, r core.Rhythm, sent time.Duration, hooks *serial.Queue) *Session {
 	ctx, end := context.WithCancelCause(context.Background())
-	s := &Session{
-		cfg: cfg, id: id, ctx: ctx, end: end,
-		rhythm: r, deadline: deadlineAfter(sent, r.ttl, r.margin),
-		cleanup: !cfg.Shared,
-		hooks:   hooks, done: make(chan struct{}),
-	}
+	s := &Session{cfg: cfg, id: id, ctx: ctx, end: end, hooks: hooks, done: make(chan struct{})}
 	s.candidates = loop.NewSession(ctx, int64(id), func() { _ = s.Holds(0) })
-	s.revoking, s.noRevoke = context.WithCancel(context.Background())
+	s.client = renewal.Of(cfg.Lease, cfg.Majority)
 	s.mu.Lock()
-	s.timer = time.AfterFunc(s.deadline.left(cfg.Clock.Now()), s.checkDeadline)
+	now := cfg.Clock.Now()
+	s.state = core.Opened(r, sent, now, spread(r), cfg.Shared)
+	s.timer = time.AfterFunc(min(s.state.Next, s.state.Deadline)-now, s.tick)
 	// Only now: the hook is given the session and may use it at once. And before the
 	// mutex is free, so that a deadline that passes at once is not told first.
 	if opened := cfg.Hooks.Opened; opened != nil {
 		s.hooks.Do(func() { opened(OpenedEvent{Session: s}) })
 	}
+	s.client.Stream.Join(member{s})
 	s.mu.Unlock()
-	go s.run()
 	return s
 }
+
+// spread is the pause after a renewal: jitter keeps clients from renewing all at once.
+func spread(r core.Rhythm) time.Duration { return retry.Spread(r.Every, r.Every/10) }
 
 // ID returns the lease's ID.
 func (s *Session) ID() clientv3.LeaseID { return s.id }
@@ -111,7 +111,7 @@ func (s *Session) Candidates() *loop.Session { return s.candidates }
 func (s *Session) TTL() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.rhythm.ttl
+	return s.state.Rhythm.TTL
 }
 
 // Context returns a context that ends with the session; context.Cause says why:
@@ -126,7 +126,7 @@ func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.looked()
+	s.step(core.SessionEvent{Kind: core.Clock})
 	return context.Cause(s.ctx)
 }
 
@@ -134,8 +134,15 @@ func (s *Session) Err() error {
 func (s *Session) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := s.looked()
-	return Status{State: s.state, Remaining: left, Cause: context.Cause(s.ctx)}
+	now := s.step(core.SessionEvent{Kind: core.Clock})
+	switch {
+	case s.state.Stage == core.Ended:
+		return Status{State: Lost, Cause: context.Cause(s.ctx)}
+	case s.state.Failures > 0:
+		return Status{State: Jeopardy, Remaining: s.state.Deadline - now}
+	default:
+		return Status{State: Alive, Remaining: s.state.Deadline - now}
+	}
 }
 
 // Holds reports whether the lease certainly lives for another d: whether, unless
@@ -146,7 +153,15 @@ func (s *Session) Status() Status {
 func (s *Session) Holds(d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.checked() > d && s.state != Lost
+	if s.state.Stage == core.Ended {
+		return false
+	}
+	now := s.cfg.Clock.Now()
+	if now >= s.state.Deadline {
+		s.step(core.SessionEvent{Kind: core.Clock})
+		return false
+	}
+	return s.state.Deadline-now > d
 }
 
 // Dropped returns how many calls of Config.Hooks were dropped so far, because a
@@ -168,7 +183,7 @@ func (s *Session) Close(ctx context.Context) error {
 	if ctx == nil {
 		return s.failed("close session", fmt.Errorf("%w: the context is nil", eldest.ErrInvalid))
 	}
-	s.lose(fmt.Errorf("%w: the session was closed", eldest.ErrClosed), true)
+	s.do(core.SessionEvent{Kind: core.Closed})
 	if err := retry.Wait(ctx, s.done); err != nil {
 		return s.failed("close session", err)
 	}
@@ -193,8 +208,12 @@ func (s *Session) Close(ctx context.Context) error {
 // waits for the session's goroutines, which end at once, but not for hooks. Closing an
 // abandoned session is harmless and sends nothing.
 func (s *Session) Abandon() {
-	s.lose(fmt.Errorf("%w: the session was abandoned", eldest.ErrClosed), false)
-	s.noRevoke()
+	s.do(core.SessionEvent{Kind: core.Abandoned})
+	s.mu.Lock()
+	if s.noRevoke != nil {
+		s.noRevoke()
+	}
+	s.mu.Unlock()
 	<-s.done
 	_ = s.candidates.Wait(context.Background())
 }
@@ -204,80 +223,7 @@ func (s *Session) Abandon() {
 // eldest.ErrSessionLost and reason; all that follows is what follows a loss, the
 // revocation in the background included. It does not block, and a session that has ended
 // already keeps its cause. A nil reason says nothing more.
-func (s *Session) Forfeit(reason error) {
-	cause := eldest.ErrSessionLost
-	if reason != nil {
-		cause = fmt.Errorf("%w: %w", cause, reason)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state != Lost {
-		s.loseLocked(cause)
-	}
-}
-
-// checkDeadline is the timer's function.
-func (s *Session) checkDeadline() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if left := s.checked(); s.state != Lost {
-		s.timer.Reset(left)
-	}
-}
-
-// checked compares the clock with the deadline, ends the session if it has
-// passed, and returns the certain time left. The caller holds mu.
-func (s *Session) checked() time.Duration {
-	if s.state == Lost {
-		return 0
-	}
-	now := s.cfg.Clock.Now()
-	if s.deadline.passed(now) {
-		cause := fmt.Errorf("%w: no renewal was confirmed before the deadline", eldest.ErrSessionLost)
-		if err := s.cfg.Pulse.Err(); err != nil {
-			cause = fmt.Errorf("%w: %w", cause, err)
-		}
-		s.loseLocked(cause)
-		return 0
-	}
-	return s.deadline.left(now)
-}
-
-// looked is checked, and sets the timer right: one that was set before the machine slept,
-// or that fired while the process was stopped, goes off late by that time. The caller
-// holds mu.
-func (s *Session) looked() time.Duration {
-	left := s.checked()
-	if s.state != Lost {
-		s.timer.Reset(left)
-	}
-	return left
-}
-
-// lose ends the session, once. Whether the lease is revoked is for the first
-// caller to say: it cannot be taken back.
-func (s *Session) lose(cause error, cleanup bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.state != Lost {
-		s.cleanup = cleanup
-		s.loseLocked(cause)
-	}
-}
-
-func (s *Session) loseLocked(cause error) {
-	s.state = Lost
-	s.timer.Stop()
-	if s.cleanup {
-		past.Revoking(int64(s.id)) // before anybody can resume the lease
-	}
-	s.end(s.failed("session", cause))
-	s.candidates.End()
-	if lost := s.cfg.Hooks.Lost; lost != nil {
-		event := LostEvent{Cause: context.Cause(s.ctx)}
-		s.hooks.Do(func() { lost(event) })
-	}
-}
+func (s *Session) Forfeit(reason error) { s.do(core.SessionEvent{Kind: core.Forfeited, Err: reason}) }
 
 func (s *Session) failed(op string, err error) error {
 	return &eldest.OpError{Op: op, Lease: int64(s.id), Err: err}

@@ -58,7 +58,7 @@ func TestOneMemberOfThreeThatSwallows(t *testing.T) {
 			s := &threeMembers{server: newServer(), draw: rand.New(rand.NewPCG(seed, 0))}
 			s.grant, s.revoke = []reply{ok(10)}, []reply{ok(0)}
 			cfg := s.config(10 * time.Second)
-			cfg.Lease = s
+			cfg.Lease = way(s)
 			sessions = append(sessions, open(t, cfg))
 		}
 		time.Sleep(5 * time.Minute)

@@ -97,9 +97,10 @@ func outcomes(p core.Phase, k core.Kind) (all []core.Phase) {
 
 func render(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString(`# The states of a candidate
+	b.WriteString(`# The states of a candidate, and of a session
 
-This page is generated from the table in [internal/core](../internal/core/table.go) by its test: the code and the page cannot
+This page is generated from the tables in internal/core ([candidates](../internal/core/table.go),
+[sessions](../internal/core/sessiontable.go)) by its test: the code and the page cannot
 differ. Each phase has a rule for each event. A candidate has one key, bound to the lease of its session.
 
 `)
@@ -128,5 +129,62 @@ differ. Each phase has a rule for each event. A candidate has one key, bound to 
 		b.WriteString(row + last)
 		b.WriteString("\n")
 	}
+	sessions(t, &b)
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// sessions writes the table of sessions.
+func sessions(t *testing.T, b *strings.Builder) {
+	b.WriteString(`## Sessions
+
+A session is the client's side of one lease. It is at risk while its last renewal has failed. Before any rule applies, each
+event but Closed, Abandoned and Forfeited ends the session as lost if its deadline has passed: the clock is read before an answer is believed (G3).
+
+`)
+	for stage := range core.Stages() {
+		fmt.Fprintf(b, "### %s\n\n| event | what happens | next stage |\n|---|---|---|\n", stage)
+		row, last := "", ""
+		for k := range core.SessionKinds() {
+			rule := core.SessionTable[stage][k]
+			require.NotEmpty(t, rule.Text, "%s at %s", k, stage)
+			require.NotNil(t, rule.Do, "%s at %s", k, stage)
+			rest := fmt.Sprintf(" | %s | %s |\n", rule.Text, strings.Join(sessionOutcomes(stage, k), ", "))
+			switch {
+			case rest == last:
+				row += ", " + k.String()
+			case last != "":
+				b.WriteString(row + last)
+				fallthrough
+			default:
+				row, last = "| "+k.String(), rest
+			}
+		}
+		b.WriteString(row + last)
+		b.WriteString("\n")
+	}
+}
+
+// sessionOutcomes are the stages in which a rule can end, before the deadline.
+func sessionOutcomes(stage core.Stage, k core.SessionKind) (names []string) {
+	var all []core.Stage
+	for _, c := range []core.Session{
+		{Stage: stage, Next: 50 * s, Asked: 50 * s, Timeout: s},
+		{Stage: stage, Next: 70 * s, Asked: 60*s - s/2, Timeout: s, Term: 9},
+		{Stage: stage, Next: 70 * s, Asked: 60 * s, Timeout: s, Hedged: true, Failures: 1},
+	} {
+		c.Rhythm = core.Rhythm{TTL: 50 * s, Margin: s, Every: 20 * s, Timeout: s}
+		c.Granted, c.Sent, c.Deadline = c.Rhythm, c.Asked, 100*s
+		for _, term := range []uint64{0, 5} {
+			for _, silent := range []error{nil, eldest.ErrUnresponsive} {
+				e := core.SessionEvent{Kind: k, Now: 60 * s, Rhythm: c.Rhythm, Term: term, Silent: silent, Pause: s, Err: eldest.ErrSilent}
+				next, _ := core.StepSession(c, e)
+				all = append(all, next.Stage)
+			}
+		}
+	}
+	slices.Sort(all)
+	for _, o := range slices.Compact(all) {
+		names = append(names, o.String())
+	}
+	return names
 }

@@ -46,7 +46,7 @@ func (c *Candidate) watch(w core.Watch) {
 		case w.Key == late:
 			c.own = watched{late, c.follow(func(ctx context.Context, take func(core.Event)) { c.appeared(ctx, user, take) })}
 		case w.Key > 0:
-			c.own = c.until(watch.Life{Key: c.name.Key, Token: w.Key, Lease: c.bound(), Known: max(c.state.Position.Revision, c.shared.seen)}, func(revision int64, err error) core.Event {
+			c.own = c.until(watch.Life{Key: c.name.Key, Token: w.Key, Lease: c.bound(), Known: max(c.state.Position.Revision, int64(w.Key), c.shared.seen)}, func(revision int64, err error) core.Event {
 				return ownGone(user, revision, err)
 			})
 		}

@@ -26,7 +26,7 @@ contenders take turns, round by round, so that a machine that drifts drifts for 
 them. What counts is the ratios, not the times.
 
 Failover, when a leader dies or loses its network: crash and cut. Graceful change, when it
-resigns: handover; through a whole queue: drain; until observers know: fanout.
+resigns: handover; through a whole queue: drain; until observers know: fanout. What is used at rest: footprint and sessions.
 
 Contenders:
   eldest       this project

@@ -60,7 +60,7 @@ func Sessions(l Lease, step SessionStepper) (Result, error) {
 const tick = time.Second
 
 func (w *tenancy) rhythm() core.Rhythm {
-	return core.Rhythm{TTL: time.Duration(w.left.TTL) * tick, Margin: time.Duration(w.left.Margin) * tick, Timeout: tick}
+	return core.Rhythm{TTL: time.Duration(w.left.TTL) * tick, Margin: time.Duration(w.left.Margin) * tick, Every: 10 * tick, Timeout: 2 * tick}
 }
 
 func (w *tenancy) now() time.Duration { return time.Duration(w.clock) * tick }
@@ -72,13 +72,13 @@ type sessions struct {
 }
 
 func (s *sessions) visit(w tenancy, way *trail) error {
-	w.session.Cause = nil // errors are made anew each time
+	w.session.Cause, w.session.Reason = nil, nil // errors are made anew each time
 	if _, ok := s.seen[w]; ok {
 		return nil
 	}
 	s.seen[w] = struct{}{}
 	s.Worlds++
-	counts := w.session.Health != core.Ended && w.now() < w.session.Deadline
+	counts := w.session.Stage != core.Ended && w.now() < w.session.Deadline
 	if counts {
 		s.Wins++
 	}
@@ -123,7 +123,8 @@ func (w *tenancy) moves() (all []leaseMove) {
 	add(w.left.Ticks > 0, "tick", func(w *tenancy, _ SessionStepper) { w.pass(); w.clock++; w.steady++ })
 	mayMiss := w.left.Drift && w.steady >= (w.left.TTL+w.left.Margin-1)/w.left.Margin
 	add(w.left.Ticks > 0 && mayMiss, "tick that the session's clock misses", func(w *tenancy, _ SessionStepper) { w.pass(); w.steady = 0 })
-	event(w.session.Health != core.Ended, "clock", core.SessionEvent{Kind: core.Clock})
+	event(w.session.Stage != core.Ended, "clock", core.SessionEvent{Kind: core.Clock})
+	event(w.session.Stage == core.Resting, "others renew", core.SessionEvent{Kind: core.Together})
 	add(w.left.Leaders > 0 && w.term < 3, "etcd elects another leader", func(w *tenancy, _ SessionStepper) {
 		w.left.Leaders--
 		w.term++
@@ -143,14 +144,14 @@ func (w *tenancy) moves() (all []leaseMove) {
 		w.under.arrived, w.under.term = true, w.term
 	})
 	add(w.late, "renewal arrives late", func(w *tenancy, _ SessionStepper) { w.late = false; w.renew() })
-	answer := core.SessionEvent{Kind: u.kind, Term: u.term, Rhythm: w.rhythm(), Pause: tick}
+	answer := core.SessionEvent{Kind: u.kind, Term: u.term, Rhythm: w.rhythm()}
 	if u.gone {
 		answer = core.SessionEvent{Kind: core.Gone, Err: errGone}
 	}
 	event(u.arrived, "answer", answer)
 	add(u.kind != core.Clock, "no answer", func(w *tenancy, step SessionStepper) {
 		w.late = w.late || w.under.kind == core.Renewed && !w.under.arrived
-		w.feed(core.SessionEvent{Kind: core.Failed, Pause: tick, Err: errGone}, step)
+		w.feed(core.SessionEvent{Kind: core.Failed, Err: errGone}, step)
 	})
 	return all
 }
@@ -173,18 +174,31 @@ func (w *tenancy) renew() (ok bool) {
 
 func (w *tenancy) feed(e core.SessionEvent, step SessionStepper) {
 	e.Now = w.now()
-	if e.Kind != core.Clock {
+	if e.Kind != core.Clock && e.Kind != core.Together {
 		w.under = tenancy{}.under
 	}
 	next, effects := step(w.session, e)
 	w.session = next
+	if effects.Pause { // an attempt is over
+		w.forget()
+		w.session, _ = step(next, core.SessionEvent{Kind: core.Rested, Now: e.Now, Pause: tick})
+	}
 	switch {
 	case effects.Renew:
 		w.under.kind = core.Renewed
 	case effects.Confirm:
 		w.under.kind = core.Confirmed
+	case effects.Again: // only the second is answered; the first may arrive yet
+		kind := w.under.kind
+		w.forget()
+		w.under.kind = kind
 	case effects.Ended:
-		w.late = w.late || w.under.kind == core.Renewed && !w.under.arrived
-		w.under = tenancy{}.under
+		w.forget()
 	}
+}
+
+// forget drops the request under way.
+func (w *tenancy) forget() {
+	w.late = w.late || w.under.kind == core.Renewed && !w.under.arrived
+	w.under = tenancy{}.under
 }

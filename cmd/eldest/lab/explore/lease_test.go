@@ -52,7 +52,7 @@ func TestBrokenSessions(t *testing.T) {
 		},
 		"failures prolong": func(s core.Session, e core.SessionEvent) (core.Session, core.SessionEffects) {
 			next, effects := core.StepSession(s, e)
-			if e.Kind == core.Failed && next.Health != core.Ended {
+			if e.Kind == core.Failed && next.Stage != core.Ended {
 				next.Deadline += time.Second
 			}
 			return next, effects

@@ -48,35 +48,3 @@ func marginOf(wanted, granted time.Duration) (time.Duration, error) {
 	}
 	return margin, nil
 }
-
-// deadline is a reading of the session's clock: the first instant at which the
-// lease is no longer certain.
-//
-// Invariant: deadline <= the instant at which the server may expire the lease,
-// as long as the two clocks' rates differ by less than margin / TTL.
-type deadline time.Duration
-
-// deadlineAfter gives the deadline that a grant or renewal earns which was sent
-// at the reading sent and answered with the TTL granted.
-func deadlineAfter(sent, granted, margin time.Duration) deadline {
-	return deadline(sent + granted - margin)
-}
-
-// passed reports whether the lease is no longer certain at the reading now.
-func (d deadline) passed(now time.Duration) bool { return now >= time.Duration(d) }
-
-// left returns how much certain time is left at the reading now; never negative.
-func (d deadline) left(now time.Duration) time.Duration { return max(0, time.Duration(d)-now) }
-
-// renewed returns the deadline after a successful renewal, sent and received at
-// the given readings. ok is false when the reply came too late to prove anything:
-// read at or after the old deadline.
-func (d deadline) renewed(sent, received, granted, margin time.Duration) (next deadline, ok bool) {
-	if d.passed(received) {
-		return d, false
-	}
-	// The newest answer counts even where it is the shorter one, and even where
-	// it has passed already: a server that lowered the TTL expires the lease by
-	// the lower one.
-	return deadlineAfter(sent, granted, margin), true
-}

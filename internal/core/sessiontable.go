@@ -1,0 +1,195 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/eldest-io/eldest"
+)
+
+// SessionRule is what happens at an event in a stage.
+type SessionRule struct {
+	// Text says so, for the documentation.
+	Text string
+	// Do changes the state. It must not keep or change anything else.
+	Do func(s *Session, e SessionEvent)
+}
+
+// SessionTable has the rule for each stage and each event of a session. Before any of them
+// applies, each event but those with which a user ends the session ends it as lost where the
+// deadline has passed.
+var SessionTable = [stages][sessionKinds]SessionRule{
+	Resting: {
+		Clock:    {"renews if that is due; a silent application is a failed attempt, and nothing is sent", due},
+		Together: {"renews if that is due within a tenth of the interval, and the last attempt succeeded", early},
+		Renewed:  unasked, Confirmed: unasked, Failed: unasked, Gone: unasked, Rested: unpaused,
+		Closed: closeSession, Abandoned: abandonSession, Forfeited: forfeit,
+	},
+	Renewing: {
+		Clock:     {"sends the renewal once more when half of its time is over, unless the application is silent; fails when all of it is", (*Session).wait},
+		Together:  underWay,
+		Renewed:   {"asks a majority; without a Raft term the renewal counts", answered},
+		Confirmed: unasked, Failed: fails, Rested: unpaused,
+		Gone:   {"ends: lost; nothing is left to revoke", func(s *Session, e SessionEvent) { s.lose(e.Err, false) }},
+		Closed: closeSession, Abandoned: abandonSession, Forfeited: forfeit,
+	},
+	Confirming: {
+		Clock:    {"asks once more when half of its time is over; fails when all of it is", (*Session).wait},
+		Together: underWay, Renewed: unasked, Gone: unasked, Rested: unpaused,
+		Confirmed: {"the renewal counts, from when it was sent, unless the majority is of a later Raft term: then it failed", confirmed},
+		Failed:    fails,
+		Closed:    closeSession, Abandoned: abandonSession, Forfeited: forfeit,
+	},
+	Pausing: {
+		Clock: {"goes on", unchanged}, Together: {"goes on", unchanged},
+		Renewed: unasked, Confirmed: unasked, Failed: unasked, Gone: unasked,
+		Rested: {"rests", func(s *Session, e SessionEvent) { s.Stage, s.Next = Resting, e.Now+e.Pause }},
+		Closed: closeSession, Abandoned: abandonSession, Forfeited: forfeit,
+	},
+	Ended: {
+		Clock: ended, Together: ended, Renewed: ended, Confirmed: ended, Failed: ended, Gone: ended, Rested: ended,
+		Closed: ended, Abandoned: ended, Forfeited: ended,
+	},
+}
+
+// Rules that change nothing, with the reason.
+var (
+	unasked  = SessionRule{"late, ignored: no such request is under way", unchanged}
+	underWay = SessionRule{"goes on: a request is under way", unchanged}
+	unpaused = SessionRule{"cannot happen: the pause is known", unchanged}
+	ended    = SessionRule{"ignored: the session has ended", unchanged}
+)
+
+func unchanged(*Session, SessionEvent) {}
+
+// Rules of several stages.
+var (
+	fails        = SessionRule{"fails: at risk", func(s *Session, e SessionEvent) { s.fail(e.Err) }}
+	closeSession = SessionRule{"ends: closed; the lease is revoked", func(s *Session, _ SessionEvent) {
+		s.end(fmt.Errorf("%w: the session was closed", eldest.ErrClosed), true)
+	}}
+	abandonSession = SessionRule{"ends: closed; the lease is left alone", func(s *Session, _ SessionEvent) {
+		s.end(fmt.Errorf("%w: the session was abandoned", eldest.ErrClosed), false)
+	}}
+	forfeit = SessionRule{"ends: lost; the lease is revoked unless it is shared", func(s *Session, e SessionEvent) { s.lose(e.Err, !s.Shared) }}
+)
+
+func due(s *Session, e SessionEvent) {
+	if e.Now >= s.Next {
+		s.renew(e)
+	}
+}
+
+// early joins a renewal that another session of the client sends, so that both are confirmed by
+// one question.
+func early(s *Session, e SessionEvent) {
+	if s.Failures == 0 && e.Now >= s.Next-s.Rhythm.Every/10 {
+		s.renew(e)
+	}
+}
+
+func (s *Session) renew(e SessionEvent) {
+	if e.Silent != nil {
+		s.fail(e.Silent)
+		return
+	}
+	s.Sent = e.Now
+	s.ask(Renewing, e.Now)
+}
+
+// ask has the request of a stage sent.
+func (s *Session) ask(stage Stage, now time.Duration) {
+	s.Stage, s.Asked, s.Timeout, s.Hedged = stage, now, s.timeout(s.Deadline-now), false
+}
+
+// wait is the time-out of a request. Half-way it is sent once more, to another member: one of
+// three that swallows what it gets must cost half an attempt and not the lease (decision 0020).
+func (s *Session) wait(e SessionEvent) {
+	switch {
+	case e.Now >= s.Asked+s.Timeout:
+		s.fail(fmt.Errorf("%w within %v", eldest.ErrSilent, s.Timeout))
+	case s.Hedged || e.Now < s.Asked+s.Timeout/2:
+	case s.Stage == Renewing && e.Silent != nil:
+		s.fail(e.Silent)
+	default:
+		s.Hedged = true
+	}
+}
+
+func answered(s *Session, e SessionEvent) {
+	s.Granted, s.Term = e.Rhythm, e.Term
+	if e.Term == 0 {
+		s.count(e)
+		return
+	}
+	s.ask(Confirming, e.Now)
+}
+
+func confirmed(s *Session, e SessionEvent) {
+	if err := Replaced(s.Term, e.Term); err != nil {
+		s.fail(err)
+		return
+	}
+	s.count(e)
+}
+
+// count counts the renewal from when it was sent, not from its answer. The newest answer
+// counts even where it is the shorter one: a server that lowered the TTL expires the lease
+// by the lower one.
+func (s *Session) count(e SessionEvent) {
+	s.Rhythm, s.Deadline = s.Granted, s.Granted.Deadline(s.Sent)
+	s.Failures, s.Reason = 0, nil
+	s.pause()
+	if e.Now >= s.Deadline {
+		s.expire(e)
+	}
+}
+
+func (s *Session) fail(err error) {
+	if s.Stage == Confirming {
+		err = fmt.Errorf("no majority confirmed the renewal: %w", err)
+	}
+	s.Failures, s.Reason = s.Failures+1, err
+	s.pause()
+}
+
+// pause ends an attempt.
+func (s *Session) pause() {
+	s.Stage, s.Sent, s.Asked, s.Timeout, s.Hedged, s.Granted, s.Term = Pausing, 0, 0, 0, false, Rhythm{}, 0
+}
+
+// expire ends a session whose deadline has passed.
+func (s *Session) expire(e SessionEvent) {
+	err := errNoRenewal
+	if e.Silent != nil {
+		err = fmt.Errorf("%w: %w", err, e.Silent)
+	}
+	s.lose(err, !s.Shared)
+}
+
+func (s *Session) lose(why error, revoke bool) {
+	cause := eldest.ErrSessionLost
+	if why != nil {
+		cause = fmt.Errorf("%w: %w", cause, why)
+	}
+	s.end(cause, revoke)
+}
+
+func (s *Session) end(cause error, revoke bool) {
+	s.pause()
+	s.Stage, s.Cause, s.Revoke = Ended, cause, revoke
+}
+
+// timeout is that of a request: it grows after failures, for the replies may not be lost
+// but slow; but no attempt, which is two requests, takes more than half of the time that is
+// left, so that another one always fits.
+func (s *Session) timeout(left time.Duration) time.Duration {
+	timeout := s.Rhythm.Timeout
+	for range s.Failures {
+		if timeout >= left/4 {
+			break
+		}
+		timeout *= 2
+	}
+	return max(s.Rhythm.Timeout, min(timeout, left/4))
+}

@@ -1,0 +1,292 @@
+package renewal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// together is how many renewals are sent together at most. etcd handles those of one stream one
+// after the other, and members that follow ask their leader for each.
+const together = 100
+
+var errOrder = errors.New("an answer on the stream is not that to the oldest renewal")
+
+// Member is a session that renews on a stream.
+type Member interface {
+	// Together says that another one renews now. It may call Renew.
+	Together()
+}
+
+// Stream renews leases on one stream of a client. A stream that has failed to answer is replaced:
+// an answer that comes late must not be taken for that to a later renewal of the lease (G3).
+type Stream struct {
+	open func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error)
+	// idle is called, without the mutex, when the stream is not busy any more.
+	idle  func()
+	tasks sync.WaitGroup
+
+	mu      sync.Mutex
+	members map[Member]struct{}
+	line    *line // on which renewals are put; nil: on a new one
+	proxied bool
+}
+
+// line is one stream of etcd.
+type line struct {
+	end context.CancelFunc
+
+	// The mutex of Stream guards what follows.
+	stream  pb.Lease_LeaseKeepAliveClient // nil until it is open
+	queue   []*Renewal                    // to be sent
+	sent    []*Renewal                    // not answered, in the order of the answers
+	waiting int                           // of both, those that were not stopped
+	sending bool
+	proven  bool // it has answered
+}
+
+// Renewal is one that waits for its answer.
+type Renewal struct {
+	of     *Stream
+	on     *line
+	id     clientv3.LeaseID
+	report func(Answer, error)
+	over   bool
+}
+
+func newStream(open func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error)) *Stream {
+	return &Stream{open: open, idle: func() {}, members: make(map[Member]struct{})}
+}
+
+// Usable reports whether renewals can be put on the stream. Through a gRPC proxy they cannot: it
+// answers when it renews by itself.
+func (s *Stream) Usable() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.proxied
+}
+
+// busy reports whether renewals are about to be answered.
+func (s *Stream) busy() bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.line != nil && s.line.waiting > 0
+}
+
+// Join makes a session one that is asked to renew together with others; Leave ends it.
+func (s *Stream) Join(m Member) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.members[m] = struct{}{}
+}
+
+// Leave ends what Join began.
+func (s *Stream) Leave(m Member) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.members, m)
+}
+
+// close ends the stream, when nothing waits any more, and blocks until no goroutine is left.
+func (s *Stream) close() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	if s.line != nil {
+		s.line.end()
+	}
+	s.mu.Unlock()
+	s.tasks.Wait()
+}
+
+// Renew renews a lease and reports the answer, or the end of the stream, once, unless the renewal
+// is stopped before. It does not block; report is called on a goroutine of the stream, without any
+// mutex, and must not block.
+func (s *Stream) Renew(id clientv3.LeaseID, report func(Answer, error)) *Renewal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.line == nil {
+		ctx, end := context.WithCancel(context.Background())
+		l := &line{end: end}
+		s.line = l
+		s.tasks.Go(func() { s.run(ctx, l) })
+	}
+	l := s.line
+	r := &Renewal{of: s, on: l, id: id, report: report}
+	l.queue = append(l.queue, r)
+	l.waiting++
+	s.flush(l)
+	return r
+}
+
+// Slow says that the answer takes long: it may come yet, but nothing more is put on that stream.
+func (r *Renewal) Slow() {
+	r.of.mu.Lock()
+	r.of.retire(r.on)
+	r.of.mu.Unlock()
+	r.of.idle()
+}
+
+// Stop ends the renewal. A report that has begun goes on.
+func (r *Renewal) Stop() {
+	r.of.mu.Lock()
+	waits := !r.over
+	if waits {
+		r.finish()
+		r.of.retire(r.on)
+	}
+	r.of.mu.Unlock()
+	if waits {
+		r.of.idle()
+	}
+}
+
+// finish notes that nobody waits for the answer. The caller holds the mutex.
+func (r *Renewal) finish() {
+	r.over = true
+	r.on.waiting--
+}
+
+// retire has nothing more put on a stream, and ends it if nobody waits for it. The caller holds
+// the mutex.
+func (s *Stream) retire(l *line) {
+	if s.line == l {
+		s.line = nil
+	}
+	if l.waiting == 0 {
+		l.end()
+	}
+}
+
+// run opens a stream and takes its answers in, until it ends.
+func (s *Stream) run(ctx context.Context, l *line) {
+	defer l.end()
+	stream, err := s.open(ctx)
+	if err == nil {
+		s.mu.Lock()
+		l.stream = stream
+		s.flush(l)
+		s.mu.Unlock()
+	}
+	for err == nil {
+		var resp *pb.LeaseKeepAliveResponse
+		if resp, err = stream.Recv(); err == nil {
+			err = s.answered(l, resp)
+		}
+	}
+	s.mu.Lock()
+	s.retire(l)
+	var told []*Renewal
+	for _, r := range append(l.sent, l.queue...) {
+		if !r.over {
+			r.finish()
+			told = append(told, r)
+		}
+	}
+	l.sent, l.queue = nil, nil
+	s.mu.Unlock()
+	for _, r := range told {
+		r.report(Answer{}, err)
+	}
+	s.idle()
+}
+
+// answered takes one answer in.
+func (s *Stream) answered(l *line, resp *pb.LeaseKeepAliveResponse) error {
+	s.mu.Lock()
+	term := resp.Header.GetRaftTerm()
+	s.proxied = s.proxied || term == 0
+	if len(l.sent) == 0 || int64(l.sent[0].id) != resp.ID {
+		s.mu.Unlock()
+		return errOrder
+	}
+	r := l.sent[0]
+	l.sent, l.proven = l.sent[1:], true
+	told := !r.over
+	if told {
+		r.finish()
+	}
+	if s.proxied || s.line != l {
+		s.retire(l)
+	}
+	last := l.waiting == 0
+	s.mu.Unlock()
+	if told {
+		r.report(answer(term, resp.TTL), nil)
+	}
+	if last {
+		s.idle()
+	}
+	return nil
+}
+
+// flush has the queue sent. The caller holds the mutex.
+func (s *Stream) flush(l *line) {
+	if l.stream == nil || l.sending || len(l.queue) == 0 {
+		return
+	}
+	l.sending = true
+	s.tasks.Go(func() { s.send(l) })
+}
+
+// send sends the queue, and what is nearly due with it.
+func (s *Stream) send(l *line) {
+	s.gather(l)
+	for { // until the queue is empty
+		s.mu.Lock()
+		queue := slices.DeleteFunc(l.queue, func(r *Renewal) bool { return r.over })
+		l.queue = nil
+		l.sent = append(l.sent, queue...)
+		l.sending = len(queue) > 0
+		s.mu.Unlock()
+		if len(queue) == 0 {
+			return
+		}
+		for _, r := range queue {
+			if l.stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(r.id)}) != nil {
+				break // Recv returns the reason
+			}
+		}
+	}
+}
+
+// gather asks the other sessions to renew now, unless the stream has not answered yet: its member may
+// be one that swallows what it gets.
+func (s *Stream) gather(l *line) {
+	s.mu.Lock()
+	if !l.proven {
+		s.mu.Unlock()
+		return
+	}
+	members := make([]Member, 0, len(s.members))
+	for m := range s.members {
+		members = append(members, m)
+	}
+	s.mu.Unlock()
+	for _, m := range members {
+		s.mu.Lock()
+		full := s.line != l || len(l.queue) >= together
+		s.mu.Unlock()
+		if full {
+			return
+		}
+		m.Together()
+	}
+}

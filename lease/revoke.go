@@ -1,0 +1,49 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/past"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+)
+
+// revoke removes the lease and with it its keys. It tries until the server
+// answers, or until the lease has expired by itself: one TTL after the last
+// renewal could have reached the server, that is one TTL from now.
+// The end of wanted ends it.
+func (s *Session) revoke(wanted context.Context, r core.Rhythm) error {
+	ctx, cancel := context.WithTimeout(wanted, r.TTL)
+	defer cancel()
+	refused := true // each attempt, or none was made
+	policy := s.cfg.policy("revoke", max(r.Timeout, time.Second), s.hooks)
+	err := policy.Until(ctx, func(ctx context.Context) error {
+		_, err := s.cfg.Lease.Revoke(ctx, s.id)
+		if rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
+			return nil
+		}
+		refused = refused && rpcerr.Definite(err)
+		return err
+	})
+	if err != nil && refused {
+		past.Refused(int64(s.id))
+	}
+	switch {
+	case err == nil:
+		past.Forget(int64(s.id))
+		return nil
+	case wanted.Err() != nil:
+		return nil // given up by Abandon: the lease is to live on
+	case ctx.Err() != nil:
+		// The context is our own: its error would tell the caller of an end that was
+		// none of theirs.
+		return fmt.Errorf("revoke: %w: no answer within the TTL of %v; the lease has expired by itself (%s)", eldest.ErrSilent, r.TTL, err.Error())
+	default:
+		return fmt.Errorf("revoke: %w; the lease expires by itself within %v", err, r.TTL)
+	}
+}

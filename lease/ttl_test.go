@@ -1,0 +1,81 @@
+package lease
+
+import (
+	"math"
+	"testing"
+	"testing/quick"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+)
+
+func TestSecondsRoundUp(t *testing.T) {
+	for _, tc := range []struct {
+		ttl  time.Duration
+		want int64
+	}{
+		{0, 10},
+		{1, 1},
+		{time.Millisecond, 1},
+		{900 * time.Millisecond, 1},
+		{time.Second, 1},
+		{time.Second + 1, 2},
+		{1900 * time.Millisecond, 2},
+		{10 * time.Second, 10},
+		{MaxTTL - time.Second + 1, 86400},
+		{MaxTTL, 86400},
+	} {
+		got, err := seconds(tc.ttl)
+		require.NoError(t, err, tc.ttl)
+		assert.Equal(t, tc.want, got, tc.ttl)
+	}
+	for ttl, text := range map[time.Duration]string{
+		-1:                     "the TTL -1ns is negative",
+		-10 * time.Second:      "the TTL -10s is negative",
+		math.MinInt64:          "is negative",
+		MaxTTL + 1:             "over the longest one allowed, 24h0m0s",
+		365 * 24 * time.Hour:   "the TTL 8760h0m0s is over",
+		math.MaxInt64:          "is over",
+		10 * time.Second * 1e6: "is over", // seconds in a unit too small by a thousand, twice
+	} {
+		_, err := seconds(ttl)
+		require.ErrorIs(t, err, eldest.ErrInvalid)
+		require.ErrorContains(t, err, text)
+	}
+}
+
+func TestSecondsNeverAskForLess(t *testing.T) {
+	require.NoError(t, quick.Check(func(n uint64) bool {
+		ttl := time.Duration(n%uint64(MaxTTL)) + 1
+		got, err := seconds(ttl)
+		granted := time.Duration(got) * time.Second
+		return err == nil && granted >= ttl && granted-ttl < time.Second
+	}, nil))
+}
+
+func TestMargin(t *testing.T) {
+	for _, tc := range []struct{ wanted, granted, want time.Duration }{
+		{0, time.Second, MinMargin},
+		{0, 2 * time.Second, MinMargin},
+		{0, 3 * time.Second, 300 * time.Millisecond},
+		{0, 10 * time.Second, time.Second},
+		{0, MaxTTL, MaxTTL / 10},
+		{1, time.Second, 1},
+		{3 * time.Second, 4 * time.Second, 3 * time.Second},
+		{time.Second - 1, time.Second, time.Second - 1},
+	} {
+		got, err := marginOf(tc.wanted, tc.granted)
+		require.NoError(t, err)
+		assert.Equal(t, tc.want, got, "%v of %v", tc.wanted, tc.granted)
+	}
+	for _, tc := range []struct{ wanted, granted time.Duration }{
+		{-1, time.Second}, {time.Second, time.Second}, {time.Minute, time.Second},
+		{0, MinMargin}, {0, 0}, {0, -time.Second},
+	} {
+		_, err := marginOf(tc.wanted, tc.granted)
+		require.ErrorIs(t, err, eldest.ErrInvalid, "%v of %v", tc.wanted, tc.granted)
+	}
+}
