@@ -16,6 +16,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/mailbox"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/transfer"
@@ -315,7 +316,7 @@ func TestTransferFromALeaderThatIsStopped(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	stopped := byHand(t, cli, name)
-	_, err := txn.Post(etcdtest.Context(t), cli, txn.Entry{
+	_, err := mailbox.Post(etcdtest.Context(t), cli, txn.Entry{
 		Election: name, Lease: stopped.Lease, Value: []byte(`{"v":1,"token":` + strconv.FormatInt(int64(stopped.Token), 10) + `}`),
 	}, stopped.Token)
 	require.NoError(t, err)

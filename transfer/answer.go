@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/mailbox"
 	"github.com/eldest-io/eldest/keys"
-	"github.com/eldest-io/eldest/txn"
 )
 
 // received acts on what somebody has written into the mailbox. An error ends Serve.
@@ -90,7 +90,7 @@ func (s *serving) answer(ctx context.Context, q question, r Request) error {
 // take marks a request as taken, if it is still there and those whom it names stand; else
 // it returns why not. For a retirement it returns who is older than the target.
 func (s *serving) take(ctx context.Context, q question, r Request) (older []eldest.Candidate, why Reason, err error) {
-	swap := txn.Swap{
+	swap := mailbox.Swap{
 		Election: s.entry.Election, Lease: s.entry.Lease, Mod: s.box.Mod,
 		Value: letter{Token: s.token, Request: &q, Taken: true}.encode(),
 		While: []eldest.Candidate{r.Asked, r.Leader, r.Target},
@@ -124,7 +124,7 @@ func (s *serving) take(ctx context.Context, q question, r Request) (older []elde
 // reply writes an answer into the mailbox, if nobody else has written since.
 func (s *serving) reply(ctx context.Context, r Request, a answer) error {
 	s.answered(r, a)
-	_, err := s.swap(ctx, txn.Swap{
+	_, err := s.swap(ctx, mailbox.Swap{
 		Election: s.entry.Election, Lease: s.entry.Lease, Mod: s.box.Mod,
 		Value: letter{Token: s.token, Answer: &a}.encode(),
 	})
@@ -132,7 +132,7 @@ func (s *serving) reply(ctx context.Context, r Request, a answer) error {
 }
 
 // swap changes the mailbox and notes what it is after that.
-func (s *serving) swap(ctx context.Context, swap txn.Swap) (done txn.Swapped, err error) {
+func (s *serving) swap(ctx context.Context, swap mailbox.Swap) (done mailbox.Swapped, err error) {
 	err = s.policy.Until(ctx, func(once context.Context) (err error) {
 		done, err = swap.Do(once, s.cfg.KV)
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/mailbox"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/transfer"
 	"github.com/eldest-io/eldest/txn"
@@ -114,7 +115,7 @@ func (n *node) leads() *election.Leadership {
 // silent gives the node a mailbox that nobody reads, as a process that is stopped has.
 func (n *node) silent() {
 	n.s.t.Helper()
-	_, err := txn.Post(n.s.ctx, n.s.cli, txn.Entry{
+	_, err := mailbox.Post(n.s.ctx, n.s.cli, txn.Entry{
 		Election: n.s.election, Lease: int64(n.session.ID()), Value: fmt.Appendf(nil, `{"v":1,"token":%d}`, n.place.Token),
 	}, n.place.Token)
 	require.NoError(n.s.t, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/mailbox"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -166,14 +167,14 @@ func TestRefusals(t *testing.T) {
 
 // Only a mailbox of the present life, bound to the candidate's own lease, counts.
 func TestMailboxesOfAQueue(t *testing.T) {
-	box := func(lease int64, value string) txn.Box {
-		return txn.Box{Value: []byte(value), Mod: 50 + lease, Created: 1, Lease: lease}
+	box := func(lease int64, value string) mailbox.Box {
+		return mailbox.Box{Value: []byte(value), Mod: 50 + lease, Created: 1, Lease: lease}
 	}
 	var line txn.Line
 	for lease := int64(1); lease <= 7; lease++ {
 		line.Queue = append(line.Queue, eldest.Candidate{Key: keys.Candidate("e", lease), Lease: lease, Token: eldest.Token(10 + lease)})
 	}
-	line.Boxes = map[int64]txn.Box{
+	boxes := map[int64]mailbox.Box{
 		1: box(1, `{"v":1,"token":11}`),
 		2: box(2, `{"v":1,"token":5}`),                    // an earlier life's
 		3: box(3, `{"v":2,"token":13}`),                   // another version's
@@ -181,11 +182,11 @@ func TestMailboxesOfAQueue(t *testing.T) {
 		5: {Value: []byte(`{"v":1,"token":15}`), Mod: 55}, // bound to no lease
 		6: box(6, `{"v":1,"token":16,"request":{"id":"x","do":"retire"},"news":true}`),
 	}
-	q := queueOf("e", line)
+	q := queueOf("e", line, boxes)
 	for i, want := range []struct{ asks, pending bool }{{true, false}, {}, {}, {}, {}, {true, true}, {}} {
 		require.Equal(t, want.asks, q.Members[i].Asks, i)
 		require.Equal(t, want.pending, q.Members[i].Pending, i)
-		require.Equal(t, line.Boxes[int64(i+1)].Mod, q.Members[i].mod)
+		require.Equal(t, boxes[int64(i+1)].Mod, q.Members[i].mod)
 	}
 	require.Equal(t, []string{keys.Mailbox("e", 3), keys.Mailbox("e", 4)}, q.Unread)
 }

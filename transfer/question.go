@@ -10,9 +10,9 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/mailbox"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/keys"
-	"github.com/eldest-io/eldest/txn"
 )
 
 // ask puts one request into a candidate's mailbox and waits for the answer. If that does
@@ -63,15 +63,15 @@ func (h *handover) refuse(reason Reason, m Member) *Refusal {
 // put writes the request, if the mailbox is as it was seen and all whom it names stand.
 // With an error and a mailbox it may be there, or come late: as long as the mailbox is as it
 // was seen.
-func (h *handover) put(ctx context.Context, m Member, q question) (txn.Box, error) {
+func (h *handover) put(ctx context.Context, m Member, q question) (mailbox.Box, error) {
 	r := Request{What: q.What, Leader: h.plan.Leader, Target: h.plan.Target}
-	swap := txn.Swap{
+	swap := mailbox.Swap{
 		Election: h.plan.Election, Lease: m.Lease, Mod: m.mod,
 		Value: letter{Token: m.Token, Request: &q}.encode(),
 		While: []eldest.Candidate{m.Candidate, h.plan.Leader, h.plan.Target},
 		Boxes: q.boxes(r),
 	}
-	var done txn.Swapped
+	var done mailbox.Swapped
 	unsure := false
 	err := policy(h.clients.KV).Until(ctx, func(once context.Context) (err error) {
 		done, err = swap.Do(once, h.clients.KV)
@@ -80,25 +80,25 @@ func (h *handover) put(ctx context.Context, m Member, q question) (txn.Box, erro
 	})
 	switch {
 	case err != nil && unsure:
-		return txn.Box{Mod: m.mod}, cmp.Or(context.Cause(ctx), err) // what came of it is found out
+		return mailbox.Box{Mod: m.mod}, cmp.Or(context.Cause(ctx), err) // what came of it is found out
 	case err != nil:
-		return txn.Box{}, err
+		return mailbox.Box{}, err
 	case done.Done:
 		return done.Box, nil
 	case mentions(done.Box, q.ID):
 		// The reply of the first attempt was lost. What the mailbox is now is no more to be
 		// taken back than without that: the request may have been taken since.
-		return txn.Box{Mod: m.mod}, nil
+		return mailbox.Box{Mod: m.mod}, nil
 	case done.Gone.Key != "":
-		return txn.Box{}, &Refusal{Reason: Changed, Who: []eldest.Candidate{done.Gone}}
+		return mailbox.Box{}, &Refusal{Reason: Changed, Who: []eldest.Candidate{done.Gone}}
 	case done.Box.Mod == 0:
-		return txn.Box{}, h.refuse(Changed, m) // it does not take part any more
+		return mailbox.Box{}, h.refuse(Changed, m) // it does not take part any more
 	}
-	return txn.Box{}, h.refuse(Busy, m)
+	return mailbox.Box{}, h.refuse(Busy, m)
 }
 
 // mentions reports whether a mailbox holds the request or the answer to it.
-func mentions(box txn.Box, id string) bool {
+func mentions(box mailbox.Box, id string) bool {
 	l, err := decode(box.Value)
 	return err == nil && (l.Request != nil && l.Request.ID == id || l.Answer != nil && l.Answer.ID == id)
 }
@@ -137,7 +137,7 @@ func (h *handover) listen(ctx context.Context, m Member, id string) (letter, err
 		Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) {
 			return clientv3.OpGet(keys.Mailbox(h.plan.Election, m.Lease)), func(answer clientv3.OpResponse) bool {
 				kvs := answer.Get().Kvs
-				return len(kvs) > 0 && mentions(txn.BoxOf(kvs[0]), id)
+				return len(kvs) > 0 && mentions(mailbox.BoxOf(kvs[0]), id)
 			}
 		},
 	})
@@ -146,13 +146,13 @@ func (h *handover) listen(ctx context.Context, m Member, id string) (letter, err
 
 // takeBack removes a request that was not answered because of why, and returns that as
 // the error to report; or, if it cannot be taken back, what the mailbox holds instead.
-func (h *handover) takeBack(ctx context.Context, m Member, id string, asked txn.Box, why error) (letter, error) {
+func (h *handover) takeBack(ctx context.Context, m Member, id string, asked mailbox.Box, why error) (letter, error) {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), election.DefaultTimeout)
 	defer cancel()
-	swap := txn.Swap{
+	swap := mailbox.Swap{
 		Election: h.plan.Election, Lease: m.Lease, Mod: asked.Mod, Value: letter{Token: m.Token}.encode(),
 	}
-	var done txn.Swapped
+	var done mailbox.Swapped
 	err := policy(h.clients.KV).Until(late, func(once context.Context) (err error) {
 		done, err = swap.Do(once, h.clients.KV)
 		if l, derr := decode(done.Box.Value); err == nil && !done.Done && derr == nil &&

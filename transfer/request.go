@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/txn"
+	"github.com/eldest-io/eldest/internal/mailbox"
 )
 
 // What is what a candidate is asked to do.
@@ -34,12 +34,12 @@ type Request struct {
 // boxes are the mailboxes that must be as whoever asked has seen them: those of the
 // leader and of the target, but for the one that is asked itself. So nobody moves one of
 // them for another transfer at the same time.
-func (q question) boxes(r Request) []txn.BoxAt {
-	var boxes []txn.BoxAt
+func (q question) boxes(r Request) []mailbox.BoxAt {
+	var boxes []mailbox.BoxAt
 	if r.What != Retire {
-		boxes = append(boxes, txn.BoxAt{Lease: r.Leader.Lease, Mod: q.Leader.Box})
+		boxes = append(boxes, mailbox.BoxAt{Lease: r.Leader.Lease, Mod: q.Leader.Box})
 	}
-	return append(boxes, txn.BoxAt{Lease: r.Target.Lease, Mod: q.Target.Box})
+	return append(boxes, mailbox.BoxAt{Lease: r.Target.Lease, Mod: q.Target.Box})
 }
 
 // request reads what is asked of the candidate whose mailbox holds the letter.

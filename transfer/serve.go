@@ -14,6 +14,7 @@ import (
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/absent"
 	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/mailbox"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/serial"
 	"github.com/eldest-io/eldest/internal/watch"
@@ -127,7 +128,7 @@ type serving struct {
 	policy ask.Policy
 	hooks  serial.Queue
 	// box is the mailbox as this side knows it; the zero Box while there is none.
-	box txn.Box
+	box mailbox.Box
 	// token is the life that the mailbox is for; 0 while there is none.
 	token eldest.Token
 }
@@ -189,9 +190,9 @@ func (s *serving) open(ctx context.Context, token eldest.Token, l letter) error 
 	l.Token = token
 	entry := s.entry
 	entry.Value = l.encode()
-	var box txn.Box
+	var box mailbox.Box
 	err := s.policy.Until(ctx, func(once context.Context) (err error) {
-		box, err = txn.Post(once, s.cfg.KV, entry, token)
+		box, err = mailbox.Post(once, s.cfg.KV, entry, token)
 		if errors.Is(err, eldest.ErrDeposed) {
 			return ask.Final(err)
 		}
@@ -218,19 +219,19 @@ func (s *serving) open(ctx context.Context, token eldest.Token, l letter) error 
 // because the caller's has often ended. What is not deleted goes with the lease.
 func (s *serving) close(ctx context.Context) {
 	box := s.box
-	s.box, s.token = txn.Box{}, 0
+	s.box, s.token = mailbox.Box{}, 0
 	if box.Mod == 0 || s.cfg.Session.Err() != nil {
 		return
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Timeout)
 	defer cancel()
 	defer context.AfterFunc(s.cfg.Session.Context(), cancel)()
-	_ = txn.Unpost(late, s.cfg.KV, s.entry.Election, s.entry.Lease, box.Created)
+	_ = mailbox.Unpost(late, s.cfg.KV, s.entry.Election, s.entry.Lease, box.Created)
 }
 
 // news is a mailbox as it was seen at an etcd revision.
 type news struct {
-	box txn.Box
+	box mailbox.Box
 	at  int64
 	// back says that etcd's history went back, to this or to something before it that was
 	// not taken: it was restored from a backup.
@@ -247,7 +248,7 @@ func (s *serving) watch(ctx context.Context, boxes chan news) error {
 	var newest int64 // mod revision of what was delivered last; 0: none was there
 	var known int64  // revision at which that was seen
 	deliver := func(kv *mvccpb.KeyValue, at int64) {
-		n := news{box: txn.BoxOf(kv), at: at, back: at < known}
+		n := news{box: mailbox.BoxOf(kv), at: at, back: at < known}
 		newest, known = n.box.Mod, at
 		select {
 		case older := <-boxes:

@@ -10,6 +10,7 @@ import (
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/absent"
 	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/mailbox"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
@@ -68,26 +69,27 @@ func check(ctx context.Context, kv clientv3.KV, name string) error {
 
 func survey(ctx context.Context, kv clientv3.KV, name string) (Queue, error) {
 	var line txn.Line
+	var boxes map[int64]mailbox.Box
 	err := policy(kv).Until(ctx, func(once context.Context) (err error) {
-		line, err = txn.Survey(once, kv, name)
+		line, boxes, err = mailbox.Survey(once, kv, name)
 		return err
 	})
 	if err != nil {
 		return Queue{}, err
 	}
-	return queueOf(name, line), nil
+	return queueOf(name, line, boxes), nil
 }
 
 func policy(kv clientv3.KV) ask.Policy {
 	return ask.Policy{Client: kv, Timeout: election.DefaultTimeout, Backoff: retry.Default()}
 }
 
-// queueOf reads the mailboxes of a line.
-func queueOf(name string, line txn.Line) Queue {
+// queueOf reads the letters in the mailboxes of a line.
+func queueOf(name string, line txn.Line, boxes map[int64]mailbox.Box) Queue {
 	q := Queue{Election: name, Revision: line.Revision, Foreign: line.Foreign}
 	for _, c := range line.Queue {
 		m := Member{Candidate: c}
-		if box, ok := line.Boxes[c.Lease]; ok {
+		if box, ok := boxes[c.Lease]; ok {
 			m.mod = box.Mod
 			l, err := decode(box.Value)
 			switch {

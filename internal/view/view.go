@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -127,4 +128,20 @@ func Candidate(election string, kv *mvccpb.KeyValue) bool {
 // older orders a queue.
 func older(a, b *mvccpb.KeyValue) int {
 	return cmp.Or(cmp.Compare(a.CreateRevision, b.CreateRevision), bytes.Compare(a.Key, b.Key))
+}
+
+// Queue returns the candidates among an election's keys, in the same order, and the other keys.
+func Queue(election string, kvs []*mvccpb.KeyValue) (queue []eldest.Candidate, foreign []string) {
+	for _, kv := range kvs {
+		key := string(kv.Key)
+		lease, err := keys.Parse(election, key)
+		if err != nil {
+			foreign = append(foreign, key)
+			continue
+		}
+		queue = append(queue, eldest.Candidate{
+			Key: key, Lease: lease, Token: eldest.Token(kv.CreateRevision), ModRevision: kv.ModRevision, Value: kv.Value,
+		})
+	}
+	return queue, foreign
 }

@@ -1,21 +1,92 @@
-package txn_test
+package mailbox_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/mailbox"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
 )
 
+func TestMain(m *testing.M) { etcdtest.Main(m) }
+
+// stage is an election on the shared etcd, a client that is recorded, and one that is not.
+type stage struct {
+	t         *testing.T
+	ctx       context.Context
+	election  string
+	rec       *etcdtest.Recorder
+	kv, admin *clientv3.Client
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	c, rec := etcdtest.Shared(t), &etcdtest.Recorder{}
+	return &stage{
+		t: t, ctx: etcdtest.ContextFor(t, 2*time.Minute), election: etcdtest.Election(t), rec: rec,
+		kv: c.Client(t, rec.Attach), admin: c.Client(t),
+	}
+}
+
+// enter puts a candidate into the queue, with a lease of its own.
+func (s *stage) enter(value string) (txn.Entry, txn.Place) {
+	s.t.Helper()
+	grant, err := s.admin.Grant(s.ctx, 600)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() {
+		_, err := s.admin.Revoke(context.Background(), grant.ID)
+		require.NoError(s.t, err)
+	})
+	e := txn.Entry{Election: s.election, Lease: int64(grant.ID), Value: []byte(value)}
+	p, err := txn.ByCreateRevision{}.Enter(s.ctx, s.kv, e)
+	require.NoError(s.t, err)
+	return e, p
+}
+
+// put and remove change a key by hand.
+func (s *stage) put(key, value string) {
+	s.t.Helper()
+	_, err := s.admin.Put(s.ctx, key, value)
+	require.NoError(s.t, err)
+}
+
+func (s *stage) remove(key string) {
+	s.t.Helper()
+	resp, err := s.admin.Delete(s.ctx, key)
+	require.NoError(s.t, err)
+	require.Equal(s.t, int64(1), resp.Deleted)
+}
+
+// value reads a key; absent reports that there is none.
+func (s *stage) value(key string) (value string, absent bool) {
+	s.t.Helper()
+	resp, err := s.admin.Get(s.ctx, key)
+	require.NoError(s.t, err)
+	if len(resp.Kvs) == 0 {
+		return "", true
+	}
+	return string(resp.Kvs[0].Value), false
+}
+
+// methods returns what the recorded client has sent since the last call.
+func (s *stage) methods() []string {
+	defer s.rec.Reset()
+	return s.rec.Methods()
+}
+
 // posted is a candidate with a mailbox.
-func (s *stage) posted(value string) (txn.Entry, eldest.Candidate, txn.Box) {
+func (s *stage) posted(value string) (txn.Entry, eldest.Candidate, mailbox.Box) {
 	s.t.Helper()
 	e, p := s.enter("candidate")
 	e.Value = []byte(value)
-	box, err := txn.Post(s.ctx, s.kv, e, p.Token)
+	box, err := mailbox.Post(s.ctx, s.kv, e, p.Token)
 	require.NoError(s.t, err)
 	return e, eldest.Candidate{Key: e.Key(), Lease: e.Lease, Token: p.Token}, box
 }
@@ -23,21 +94,21 @@ func (s *stage) posted(value string) (txn.Entry, eldest.Candidate, txn.Box) {
 func TestPost(t *testing.T) {
 	s := newStage(t)
 	e, c, box := s.posted("first")
-	require.Equal(t, txn.Box{Value: []byte("first"), Mod: box.Mod, Created: box.Mod, Lease: e.Lease}, box)
+	require.Equal(t, mailbox.Box{Value: []byte("first"), Mod: box.Mod, Created: box.Mod, Lease: e.Lease}, box)
 	value, _ := s.value(e.Key())
 	require.Equal(t, "candidate", value, "the candidate's own key is not touched")
 	e.Value = []byte("second")
 	s.rec.Reset()
-	again, err := txn.Post(s.ctx, s.kv, e, c.Token)
+	again, err := mailbox.Post(s.ctx, s.kv, e, c.Token)
 	require.NoError(t, err)
 	require.Equal(t, []string{"Txn"}, s.methods(), "one request")
 	require.Greater(t, again.Mod, box.Mod)
 	require.Equal(t, box.Created, again.Created)
 
-	_, err = txn.Post(s.ctx, s.kv, e, c.Token+1)
+	_, err = mailbox.Post(s.ctx, s.kv, e, c.Token+1)
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 	s.remove(e.Key())
-	_, err = txn.Post(s.ctx, s.kv, e, c.Token)
+	_, err = mailbox.Post(s.ctx, s.kv, e, c.Token)
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 }
 
@@ -45,9 +116,9 @@ func TestSwap(t *testing.T) {
 	s := newStage(t)
 	l, leader, leaders := s.posted("leader's")
 	_, target, targets := s.posted("target's")
-	swap := txn.Swap{
+	swap := mailbox.Swap{
 		Election: s.election, Lease: l.Lease, Mod: leaders.Mod, Value: []byte("new"),
-		While: []eldest.Candidate{leader, target}, Boxes: []txn.BoxAt{{Lease: target.Lease, Mod: targets.Mod}}, Before: target.Token,
+		While: []eldest.Candidate{leader, target}, Boxes: []mailbox.BoxAt{{Lease: target.Lease, Mod: targets.Mod}}, Before: target.Token,
 	}
 	s.rec.Reset()
 	done, err := swap.Do(s.ctx, s.kv)
@@ -69,7 +140,7 @@ func TestSwap(t *testing.T) {
 
 	next := swap
 	next.Mod = done.Box.Mod
-	next.Boxes = []txn.BoxAt{{Lease: target.Lease, Mod: targets.Mod - 1}}
+	next.Boxes = []mailbox.BoxAt{{Lease: target.Lease, Mod: targets.Mod - 1}}
 	got, err := next.Do(s.ctx, s.kv)
 	require.NoError(t, err)
 	require.False(t, got.Done, "somebody has written the target's mailbox")
@@ -94,11 +165,11 @@ func TestSwap(t *testing.T) {
 func TestUnpost(t *testing.T) {
 	s := newStage(t)
 	e, _, box := s.posted("v")
-	require.NoError(t, txn.Unpost(s.ctx, s.kv, s.election, e.Lease, box.Created-1))
+	require.NoError(t, mailbox.Unpost(s.ctx, s.kv, s.election, e.Lease, box.Created-1))
 	_, absent := s.value(keys.Mailbox(s.election, e.Lease))
 	require.False(t, absent, "another life's is left alone")
 	for range 2 {
-		require.NoError(t, txn.Unpost(s.ctx, s.kv, s.election, e.Lease, box.Created))
+		require.NoError(t, mailbox.Unpost(s.ctx, s.kv, s.election, e.Lease, box.Created))
 		_, absent = s.value(keys.Mailbox(s.election, e.Lease))
 		require.True(t, absent)
 	}
@@ -113,17 +184,16 @@ func TestSurvey(t *testing.T) {
 	s.put(keys.Mailbox(s.election, e.Lease)+"/none", "")
 	s.put(keys.Mailbox(s.election+"2", e.Lease), "another election's")
 	s.rec.Reset()
-	line, err := txn.Survey(s.ctx, s.kv, s.election)
+	line, boxes, err := mailbox.Survey(s.ctx, s.kv, s.election)
 	require.NoError(t, err)
 	require.Equal(t, []string{"Txn"}, s.methods())
-	require.Equal(t, []eldest.Token{first.Token, p.Token}, tokens(line.Queue))
+	require.Equal(t, []eldest.Token{first.Token, p.Token}, []eldest.Token{line.Queue[0].Token, line.Queue[1].Token})
 	require.Equal(t, "candidate", string(line.Queue[0].Value))
 	require.Equal(t, []string{s.election + "/no candidate"}, line.Foreign)
-	require.Equal(t, map[int64]txn.Box{e.Lease: box}, line.Boxes)
+	require.Equal(t, map[int64]mailbox.Box{e.Lease: box}, boxes)
 
 	queue, err := txn.ReadLine(s.ctx, s.kv, s.election)
 	require.NoError(t, err)
 	require.Equal(t, []string{"Range"}, s.methods())
-	line.Boxes = nil
 	require.Equal(t, line, queue)
 }

@@ -1,4 +1,8 @@
-package txn
+// Package mailbox changes the mailboxes of candidates, through which a candidate is asked to give
+// its leadership to another one: one key for each, beside the election's range and bound to the
+// candidate's lease. Each change is one transaction; what is in a mailbox is package transfer's
+// business.
+package mailbox
 
 import (
 	"context"
@@ -8,22 +12,64 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/view"
 	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/txn"
 )
+
+// Box is a mailbox as one reply showed it; the zero value is one that is not there.
+//
+// Invariant: Mod is 0 if and only if there is none; it grows with each write.
+type Box struct {
+	// Value is what it holds.
+	Value []byte
+	// Mod and Created are the key's mod and create revisions.
+	Mod, Created int64
+	// Lease is what it is bound to.
+	Lease int64
+}
+
+// BoxOf returns what a reply or an event shows of a mailbox; nil is one that is not there.
+func BoxOf(kv *mvccpb.KeyValue) Box {
+	if kv == nil {
+		return Box{}
+	}
+	return Box{Value: kv.Value, Mod: kv.ModRevision, Created: kv.CreateRevision, Lease: kv.Lease}
+}
+
+// Survey reads an election's queue and its mailboxes, by lease, at one revision, in one request.
+func Survey(ctx context.Context, kv clientv3.KV, election string) (txn.Line, map[int64]Box, error) {
+	begin, end := keys.Range(election)
+	first, last := keys.MailboxRange(election)
+	resp, err := kv.Txn(ctx).Then(
+		clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)),
+		clientv3.OpGet(first, clientv3.WithRange(last))).Commit()
+	if err != nil {
+		return txn.Line{}, nil, err
+	}
+	line, boxes := txn.Line{Revision: resp.Header.Revision}, make(map[int64]Box)
+	line.Queue, line.Foreign = view.Queue(election, resp.Responses[0].GetResponseRange().Kvs)
+	for _, kv := range resp.Responses[1].GetResponseRange().Kvs {
+		if lease, err := keys.ParseMailbox(election, string(kv.Key)); err == nil {
+			boxes[lease] = BoxOf(kv)
+		}
+	}
+	return line, boxes, nil
+}
 
 // Post writes the mailbox of a candidate, bound to its lease, if the candidate's key is
 // in the life that token names; else the error wraps eldest.ErrDeposed and nothing is
 // written. What the mailbox held is overwritten: it is of an earlier life. Value is the
 // mailbox's, not the candidate's. It returns the mailbox as it is now.
-func Post(ctx context.Context, kv clientv3.KV, e Entry, token eldest.Token) (Box, error) {
+func Post(ctx context.Context, kv clientv3.KV, e txn.Entry, token eldest.Token) (Box, error) {
 	box := keys.Mailbox(e.Election, e.Lease)
 	resp, err := kv.Txn(ctx).
-		If(inLife(e.Key(), token)).
+		If(txn.Guard{Key: e.Key(), Token: token}.Compare()).
 		Then(clientv3.OpPut(box, string(e.Value), clientv3.WithLease(clientv3.LeaseID(e.Lease))), clientv3.OpGet(box)).
 		Commit()
 	switch {
 	case err != nil:
-		return Box{}, outcome(err)
+		return Box{}, txn.Outcome(err)
 	case !resp.Succeeded:
 		return Box{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, resp.Header.Revision)
 	}
@@ -77,7 +123,7 @@ func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
 	compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(box), "=", s.Mod)}
 	reads := []clientv3.Op{clientv3.OpGet(box)}
 	for _, c := range s.While {
-		compares = append(compares, inLife(c.Key, c.Token))
+		compares = append(compares, txn.Guard{Key: c.Key, Token: c.Token}.Compare())
 		reads = append(reads, clientv3.OpGet(c.Key, clientv3.WithKeysOnly()))
 	}
 	for _, b := range s.Boxes {
@@ -93,14 +139,14 @@ func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
 	}
 	resp, err := kv.Txn(ctx).If(compares...).Then(writes...).Else(reads...).Commit()
 	if err != nil {
-		return Swapped{}, outcome(err)
+		return Swapped{}, txn.Outcome(err)
 	}
 	done := Swapped{Done: resp.Succeeded, Revision: resp.Header.Revision}
 	answers := resp.Responses
 	if done.Done {
 		done.Box = BoxOf(first(answers[1].GetResponseRange().Kvs))
 		if s.Before > 0 {
-			done.Older = lineOf(s.Election, answers[2].GetResponseRange().Kvs, done.Revision).Queue
+			done.Older, _ = view.Queue(s.Election, answers[2].GetResponseRange().Kvs)
 		}
 		return done, nil
 	}
@@ -119,7 +165,7 @@ func (s Swap) Do(ctx context.Context, kv clientv3.KV) (Swapped, error) {
 func Unpost(ctx context.Context, kv clientv3.KV, election string, lease, created int64) error {
 	box := keys.Mailbox(election, lease)
 	_, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(box), "=", created)).Then(clientv3.OpDelete(box)).Commit()
-	return outcome(err)
+	return txn.Outcome(err)
 }
 
 func first(kvs []*mvccpb.KeyValue) *mvccpb.KeyValue {
