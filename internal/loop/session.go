@@ -30,7 +30,7 @@ type Session struct {
 	// after the mutex of lease.Session, and before those of what hooks wait in.
 	mu         sync.Mutex
 	candidates map[Name]*Candidate
-	streams    map[way]*stream.Shared
+	streams    []watching
 	ended      bool
 }
 
@@ -54,7 +54,7 @@ func Comparable(client any) any {
 // called then. look reads the clock and ends a session that is over; it is called without
 // the mutex, and before each answer of etcd is taken in, for that may be a win.
 func NewSession(ctx context.Context, lease int64, look func()) *Session {
-	s := &Session{lease: lease, past: past.Of(lease), look: look, ctx: ctx, candidates: make(map[Name]*Candidate), streams: make(map[way]*stream.Shared), tasks: newTasks()}
+	s := &Session{lease: lease, past: past.Of(lease), look: look, ctx: ctx, candidates: make(map[Name]*Candidate), tasks: newTasks()}
 	s.sending, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -102,18 +102,19 @@ func (s *Session) End() {
 	}
 	s.ended = true
 	s.past.Done()
-	for _, on := range s.streams {
-		if on != nil {
-			s.tasks.run(on.Release)
+	for _, w := range s.streams {
+		if w.on != nil {
+			s.tasks.run(w.on.Release)
 		}
 	}
 	s.tasks.last()
 }
 
-// way is how a Source watches.
-type way struct {
+// watching is how a Source watches.
+type watching struct {
 	watcher         any
 	check, patience time.Duration
+	on              *stream.Shared // nil: by itself
 }
 
 // stream returns the stream on which a source watches; nil: it has to watch by itself. The caller
@@ -122,12 +123,13 @@ func (s *Session) stream(source *watch.Source) *stream.Shared {
 	if !reflect.ValueOf(source.Watcher).Comparable() {
 		return nil
 	}
-	w := way{source.Watcher, source.Recheck, source.Timeout}
-	on, known := s.streams[w]
-	if !known {
-		on = stream.Of(source.Watcher, source.Recheck, source.Timeout)
-		s.streams[w] = on
+	for _, w := range s.streams { // one, nearly always
+		if w.watcher == source.Watcher && w.check == source.Recheck && w.patience == source.Timeout {
+			return w.on
+		}
 	}
+	on := stream.Of(source.Watcher, source.Recheck, source.Timeout)
+	s.streams = append(s.streams, watching{source.Watcher, source.Recheck, source.Timeout, on})
 	return on
 }
 

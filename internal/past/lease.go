@@ -49,10 +49,7 @@ func of(id int64) *Lease {
 	l := leases.known[id]
 	if l == nil {
 		prune()
-		l = &Lease{
-			id: id, left: time.Now(), holders: make(map[eldest.Token]any),
-			doomed: make(map[eldest.Token]struct{}), owed: make(map[string]struct{}),
-		}
+		l = &Lease{id: id, left: time.Now(), holders: make(map[eldest.Token]any)}
 		leases.known[id] = l
 	}
 	return l
@@ -118,6 +115,9 @@ func (l *Lease) Release(token eldest.Token) {
 func (l *Lease) Doom(token eldest.Token) {
 	leases.Lock()
 	defer leases.Unlock()
+	if l.doomed == nil { // most leases need none
+		l.doomed = make(map[eldest.Token]struct{})
+	}
 	l.doomed[token] = struct{}{}
 	if leases.known[l.id] == nil {
 		l.left = time.Now()
@@ -170,6 +170,9 @@ func (l *Lease) Entered() {
 func (l *Lease) Owe(key string) {
 	leases.Lock()
 	defer leases.Unlock()
+	if l.owed == nil {
+		l.owed = make(map[string]struct{})
+	}
 	l.owed[key] = struct{}{}
 }
 
