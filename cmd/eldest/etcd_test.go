@@ -241,10 +241,10 @@ func (e *etcd) keys() []string {
 	return keys
 }
 
-// standing is keys without mailboxes.
+// standing is keys without mailboxes and pointers.
 func (e *etcd) standing() []string {
 	e.t.Helper()
-	return slices.DeleteFunc(e.keys(), func(key string) bool { return strings.Contains(key, "/eldest/ask/") })
+	return slices.DeleteFunc(e.keys(), func(key string) bool { return strings.Contains(key, "/eldest/") })
 }
 
 func (e *etcd) leases() int {

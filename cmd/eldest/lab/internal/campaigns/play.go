@@ -93,7 +93,7 @@ func (s *scene) enter(ctx, waiting context.Context) error {
 			}
 		}()
 		if i > 0 {
-			// Its predecessor's, and the look whether that is still there.
+			// Its predecessor's.
 			if err := s.settled(ctx, m.lane, s.watchesAtFirst()+1, s.looks()); err != nil {
 				return err
 			}

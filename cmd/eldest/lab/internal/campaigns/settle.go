@@ -22,9 +22,15 @@ func (s *scene) watchesAtFirst() int {
 	return 0
 }
 
-// looks is how often a candidate reads keys, beside its transactions, when it begins to
-// wait: ours looks whether its predecessor is still there, etcd's asks who that is.
-func (s *scene) looks() int { return 1 }
+// looks is how often a candidate reads keys at least, beside its transactions, when it begins to
+// wait: etcd's asks who its predecessor is; ours looks whether that is still there only if anything
+// else has changed meanwhile.
+func (s *scene) looks() int {
+	if s.Contender == contender.Eldest {
+		return 0
+	}
+	return 1
+}
 
 // settled waits until a lane has that many watches in place, has been answered that many
 // reads, and is owed no answer.

@@ -37,8 +37,8 @@ func exhibit(facts []Fact, attempts []Attempt, changes []Change) *exhibits {
 			x.record(space, c)
 		case strings.HasPrefix(c.Key, Election+"/"):
 			x.candidates = append(x.candidates, c)
-		case strings.HasPrefix(c.Key, mailboxes):
-			// A node that stands can be asked to step back or to retire: no data.
+		case strings.HasPrefix(c.Key, mailboxes), c.Key == keys.Newest(Election):
+			// A node that stands can be asked to step back or to retire, and says so; no data.
 		default:
 			x.odd = append(x.odd, "somebody wrote "+c.Key)
 		}
