@@ -34,6 +34,8 @@ type Group struct {
 
 	mu      sync.Mutex
 	running map[string]struct{}
+	// closing says that a Run closes the session, if none is in an election once it has opening.
+	closing bool
 
 	// opening is held by the Run that opens or closes the session; it guards the next two.
 	opening chan struct{}
@@ -123,18 +125,24 @@ func (g *Group) enter(ctx context.Context, name string, lead func(context.Contex
 func (g *Group) leave(name string) {
 	g.mu.Lock()
 	delete(g.running, name)
-	last := len(g.running) == 0
-	if last {
-		g.opening <- struct{}{} // free: only a Run that is in an election has it
-	}
+	last := len(g.running) == 0 && !g.closing
+	g.closing = g.closing || last
 	g.mu.Unlock()
 	if !last {
 		return
 	}
-	if g.joint != nil {
+	g.opening <- struct{}{}
+	g.mu.Lock()
+	last = len(g.running) == 0
+	g.closing = last // else the last one of those closes it
+	g.mu.Unlock()
+	if last && g.joint != nil { // whoever comes meanwhile waits for opening
 		g.end(g.joint)
 		g.joint = nil
 	}
+	g.mu.Lock()
+	g.closing = false
+	g.mu.Unlock()
 	<-g.opening
 	late, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -176,9 +184,9 @@ func (g *Group) round(ctx context.Context, name string, j *joint, lead func(cont
 		return err
 	}
 	leave := sync.OnceFunc(func() {
+		g.slots <- struct{}{} // its time begins when it has one
 		late, cancel := g.late(ctx)
 		defer cancel()
-		g.slots <- struct{}{}
 		_ = c.Withdraw(late) // what is left is deleted in the background
 		<-g.slots
 		_ = c.Close(late)

@@ -205,7 +205,8 @@ func (s *Session) Close(ctx context.Context) error {
 // candidate or leader has left; requests that were sent may still arrive. So in this
 // process Resume refuses a lease whose revocation was sent, and a candidate of a resumed
 // session does not take over a key whose removal was: it enters the queue anew. Abandon
-// waits for the session's goroutines, which end at once, but not for hooks. Closing an
+// waits for the session's goroutines, which end at once (where a Backoff, or a candidate's GiveWay
+// or Queue, that the user gave returns at once), but not for hooks. Closing an
 // abandoned session is harmless and sends nothing.
 func (s *Session) Abandon() {
 	s.do(core.SessionEvent{Kind: core.Abandoned})

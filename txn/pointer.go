@@ -34,8 +34,8 @@ import (
 // queue: whoever registers next watches the one before them, is woken beside the first of
 // them when that one leaves, asks etcd who is older, and waits on.
 //
-// Where etcd does not permit to use the pointer it registers as ByCreateRevision does. The zero
-// value is ready.
+// Where etcd does not permit to use the pointer, or so many operations in a transaction, it
+// registers as ByCreateRevision does. The zero value is ready.
 type ByPointer struct{ ByCreateRevision }
 
 // Enter implements Queue.
@@ -54,7 +54,7 @@ func (q ByPointer) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Place, e
 		Else(clientv3.OpGet(own)).
 		Commit()
 	switch {
-	case rpcerr.Is(err, rpctypes.ErrPermissionDenied):
+	case rpcerr.Is(err, rpctypes.ErrPermissionDenied), rpcerr.Is(err, rpctypes.ErrTooManyOps):
 		return q.ByCreateRevision.Enter(ctx, kv, e)
 	case err != nil:
 		return Place{}, outcome(err)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -161,8 +162,8 @@ func (s *Session) pause() {
 // expire ends a session whose deadline has passed.
 func (s *Session) expire(e SessionEvent) {
 	err := errNoRenewal
-	if e.Silent != nil {
-		err = fmt.Errorf("%w: %w", err, e.Silent)
+	if why := cmp.Or(e.Silent, s.Reason); why != nil {
+		err = fmt.Errorf("%w: %w", err, why)
 	}
 	s.lose(err, !s.Shared)
 }

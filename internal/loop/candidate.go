@@ -113,6 +113,9 @@ func (c *Candidate) take(e core.Event, place *txn.Place) {
 		}
 		c.send(effects.Send)
 	}
+	if e.Kind == core.ElderDeleted {
+		c.elder.token = reported
+	}
 	c.watch(next.Watches())
 	if c.changed != nil {
 		close(c.changed)

@@ -45,6 +45,7 @@ func (c *Candidate) send(a core.Ask) {
 	if a.Request == core.Register || a.Request == core.RegisterAlone {
 		c.session.past.Enter()
 		entered = c.session.past.Entered
+		c.shared.sent = string(r.entry.Value)
 	}
 	c.session.tasks.run(func() {
 		defer entered()
@@ -58,11 +59,12 @@ func (c *Candidate) send(a core.Ask) {
 			e = failed(a, err, again)
 		}
 		pause := r.wait
-		if err != nil {
+		if err != nil || r.place != nil && r.place.Unknown() {
 			pause = attempts.Pause(policy)
 		}
+		told := *attempts // the next attempt may begin before this one is told of
 		if c.answered(ctx, serial, answer{e, r.place, err, pause}) && err != nil {
-			attempts.Tell(ctx, policy, err, pause)
+			told.Tell(ctx, policy, err, pause)
 		}
 	})
 }
@@ -137,7 +139,9 @@ func (r *request) register(ctx context.Context) (core.Event, error) {
 		p, err = r.Queue.EnterAlone(ctx, r.KV, r.entry)
 	}
 	if errors.Is(err, eldest.ErrForeignKey) { // it has to stand for a moment to find out
-		p, err = r.Queue.Enter(ctx, r.KV, r.entry)
+		if p, err = r.Queue.Enter(ctx, r.KV, r.entry); p.Revision == 0 && !p.Complete && r.Request == core.RegisterAlone {
+			p.Ahead = nil // a hint: who is named may have left, which is no reason not to lead
+		}
 	}
 	switch {
 	case rpcerr.Is(err, rpctypes.ErrLeaseNotFound):

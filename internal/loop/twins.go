@@ -34,13 +34,16 @@ type shared struct {
 	// owed counts, by value, the registrations that may be carried out late; total in all.
 	owed  map[string]int
 	total int
+	// sent is the value of the registration under way, and since is when the last one was owed.
+	sent  string
+	since time.Time
 	// suspect is the life that was taken for one that is owed, and its value.
 	suspect eldest.Token
 	value   string
-	// moved is the life that may be bound to any lease. seen is a revision at which the key was
-	// there and bound as it is now.
-	moved eldest.Token
-	seen  int64
+	// moved is the life that may be bound to any lease. At the revision seen the life rebound was
+	// there, and bound as it is now.
+	moved, rebound eldest.Token
+	seen           int64
 }
 
 // allowedShared is allowed, for a key that other sessions may have.
@@ -53,7 +56,7 @@ func (c *Candidate) allowedShared(e core.Event, place *txn.Place) core.Event {
 		}
 	case core.Unanswered, core.Refused:
 		if c.state.Phase == core.Entering && (e.Kind == core.Unanswered || errors.Is(e.Err, eldest.ErrOutcomeUnknown)) {
-			c.owe(string(c.user.Entry.Value))
+			c.owe(c.shared.sent)
 		}
 	case core.Looked, core.KeyAppeared:
 		if c.state.Token == 0 && e.Token > 0 && e.Token == c.shared.suspect {
@@ -78,6 +81,7 @@ func (c *Candidate) owe(value string) {
 	}
 	c.shared.owed[value]++
 	c.shared.total++
+	c.shared.since = time.Now()
 }
 
 // account notes that a registration that was owed has been found, with this value.
@@ -95,6 +99,9 @@ func (c *Candidate) late(kv *mvccpb.KeyValue) bool {
 	c.session.mu.Lock()
 	defer c.session.mu.Unlock()
 	token, value := eldest.Token(kv.CreateRevision), string(kv.Value)
+	if time.Since(c.shared.since) > underWay {
+		return false
+	}
 	if kv.Version != 1 || c.shared.owed[value] == 0 {
 		return false
 	}
@@ -110,13 +117,22 @@ func (c *Candidate) bound() int64 {
 	return c.session.lease
 }
 
+// known is a revision at which the key was there, in the life with this token, and bound as it is.
+func (c *Candidate) known(token eldest.Token) int64 {
+	known := max(c.state.Position.Revision, int64(token))
+	if c.shared.rebound == token {
+		known = max(known, c.shared.seen)
+	}
+	return known
+}
+
 // rebind binds the key to the lease again where it is bound to none, and then watches it again.
 // One that another session has bound to its lease is left as it is.
 func (c *Candidate) rebind() {
 	token, user, key, lease := c.state.Token, c.user, c.name.Key, clientv3.LeaseID(c.session.lease)
 	c.own.end()
 	c.own = watched{token, c.follow(func(ctx context.Context, _ func(core.Event)) {
-		moved, at := false, int64(0)
+		moved, gone, at := false, false, int64(0)
 		err := user.Policy("bind key").Until(ctx, func(once context.Context) error {
 			resp, err := user.KV.Txn(once).
 				If(clientv3.Compare(clientv3.CreateRevision(key), "=", int64(token)), clientv3.Compare(clientv3.LeaseValue(key), "=", 0)).
@@ -129,18 +145,22 @@ func (c *Candidate) rebind() {
 			if err != nil || resp.Succeeded {
 				return err
 			}
-			for _, found := range resp.Responses[0].GetResponseRange().Kvs {
-				moved = found.Lease != int64(lease)
-			}
+			found := resp.Responses[0].GetResponseRange().Kvs
+			gone = len(found) == 0 || found[0].CreateRevision != int64(token)
+			moved = !gone && found[0].Lease != int64(lease)
 			return nil
 		})
 		c.session.mu.Lock()
 		defer c.session.mu.Unlock()
-		if ctx.Err() == nil && c.own.token == token {
+		switch {
+		case ctx.Err() != nil || c.own.token != token:
+		case gone: // a watch from this revision on would not show it
+			c.Do(core.Event{Kind: core.KeyDeleted, Revision: at})
+		default:
 			if moved || err != nil {
 				c.shared.moved = token
 			}
-			c.shared.seen = at
+			c.shared.rebound, c.shared.seen = token, at
 			c.own.end()
 			c.watch(c.state.Watches())
 		}

@@ -18,6 +18,10 @@ import (
 // late is the token of a watch of the candidate's key although there is none.
 const late eldest.Token = -1
 
+// reported is the token of an elder's watch that has told of the end. The same elder may be there
+// again when etcd is asked who is older: etcd may have been restored from a backup.
+const reported eldest.Token = -2
+
 // none is no kind of event.
 const none core.Kind = 255
 
@@ -46,7 +50,7 @@ func (c *Candidate) watch(w core.Watch) {
 		case w.Key == late:
 			c.own = watched{late, c.follow(func(ctx context.Context, take func(core.Event)) { c.appeared(ctx, user, take) })}
 		case w.Key > 0:
-			c.own = c.until(watch.Life{Key: c.name.Key, Token: w.Key, Lease: c.bound(), Known: max(c.state.Position.Revision, int64(w.Key), c.shared.seen)}, func(revision int64, err error) core.Event {
+			c.own = c.until(watch.Life{Key: c.name.Key, Token: w.Key, Lease: c.bound(), Known: c.known(w.Key)}, func(revision int64, err error) core.Event {
 				return ownGone(user, revision, err)
 			})
 		}

@@ -3,9 +3,6 @@ package stream
 import (
 	"context"
 	"errors"
-	"time"
-
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/eldest-io/eldest/internal/retry"
 )
@@ -18,77 +15,61 @@ var (
 	errBack = errors.New("the history of etcd went back: restored from a backup?")
 )
 
-// check finds a stream that is silent although it should not be: its member is behind, or
-// something on the way swallows what it sends. A majority is asked for the present revision,
-// and then the stream for its progress until it has reached that revision, which it says
-// only when all of its watches are served up to it. Where the majority does not answer
-// either, the stream is not at fault.
-type check struct {
-	stream *Stream
-	// progress has the newest revision that the stream has reached.
-	progress chan int64
-}
-
-// heard notes progress. It does not block.
-func (c *check) heard(resp *pb.WatchResponse) {
-	if resp.WatchId != -1 || resp.Created {
-		return
-	}
-	select {
-	case <-c.progress:
-	default:
-	}
-	c.progress <- resp.Header.GetRevision()
-}
-
-// run checks until ctx ends or a check fails.
-func (c *check) run(ctx context.Context, out *sender) error {
-	cfg := &c.stream.cfg
-	if cfg.Revision == nil || cfg.Check <= 0 {
+// check finds out, now and then, that the stream is silent although it should not be: its member is
+// behind, or something on the way swallows what it sends. It returns why, or the cause of ctx.
+//
+// A majority is asked for the present revision, and then the stream for one more watch, which begins
+// at the revision that its member has reached. Where the majority does not answer either, the
+// stream is not at fault. (A progress request would ask whether each single watch is in step.
+// etcd does not answer it while one of them waits for a revision that is not there yet, as that
+// of a key that was just written does; and its proxy never does.)
+func (s *Stream) check(ctx context.Context) error {
+	if s.cfg.Revision == nil || s.cfg.Check <= 0 {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	for retry.Sleep(ctx, retry.Spread(cfg.Check, cfg.Check/10)) == nil {
-		key, newest := c.stream.state()
+	for retry.Sleep(ctx, retry.Spread(s.cfg.Check, s.cfg.Check/10)) == nil {
+		key, newest := s.state()
 		if key == "" {
 			continue
 		}
-		once, cancel := context.WithTimeout(ctx, cfg.Patience)
-		at, err := cfg.Revision(once, key)
+		once, cancel := context.WithTimeout(ctx, s.cfg.Patience)
+		at, err := s.cfg.Revision(once, key)
 		cancel()
 		switch {
 		case err != nil:
 		case at < newest:
 			return errBack
-		case !c.reaches(ctx, out, at):
+		case !s.reaches(ctx, key, at):
 			return errSilent
 		}
 	}
 	return context.Cause(ctx)
 }
 
-// reaches asks for the progress of the stream until it has reached a revision.
-func (c *check) reaches(ctx context.Context, out *sender, at int64) bool {
-	patience := time.NewTimer(c.stream.cfg.Patience)
-	defer patience.Stop()
-	again := time.NewTicker(max(c.stream.cfg.Patience/10, time.Millisecond))
-	defer again.Stop()
+// reaches reports whether the stream's member reaches a revision in time.
+func (s *Stream) reaches(ctx context.Context, key string, at int64) bool {
+	patience, cancel := context.WithTimeout(ctx, s.cfg.Patience)
+	defer cancel()
 	for {
-		out.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
-		select {
-		case revision := <-c.progress:
-			if revision >= at {
-				return true
+		told := make(chan Change, 1)
+		w := s.Watch(key, false, 0, func(c Change) {
+			select {
+			case told <- c:
+			default: // what has happened to the key is no news here
 			}
-		case <-patience.C:
-			return false
-		case <-ctx.Done():
-			return true
-		}
+		})
+		var c Change
 		select {
-		case <-again.C:
-		case <-ctx.Done():
+		case c = <-told:
+		case <-patience.Done():
+		}
+		w.Stop()
+		switch {
+		case ctx.Err() != nil, c.Began >= at, c.Err != nil: // one that is refused shows that etcd answers
 			return true
+		case retry.Sleep(patience, s.cfg.Patience/10) != nil:
+			return ctx.Err() != nil
 		}
 	}
 }

@@ -65,21 +65,22 @@ type Stream struct {
 	done sync.WaitGroup
 
 	mu      sync.Mutex
-	watches map[int64]*Watch
-	last    int64 // the newest watch's ID
+	watches map[*Watch]struct{}
 	newest  int64 // the newest revision that the stream has shown
 	started bool
 	out     *sender
 	// asked are the watches that etcd was asked for and has not answered yet, in the order of its
-	// answers; slow ends the stream where one takes too long.
-	asked []int64
-	slow  *time.Timer
+	// answers; slow ends the stream where one takes too long. placed are those that are in place, by
+	// the IDs that etcd, or a proxy of it, has given them.
+	asked  []*Watch
+	slow   *time.Timer
+	placed map[int64]*Watch
 }
 
 // Watch is one key that is watched.
 type Watch struct {
 	stream *Stream
-	id     int64
+	id     int64 // if it is placed
 	key    string
 	puts   bool
 	from   int64
@@ -88,12 +89,12 @@ type Watch struct {
 
 // New makes a stream. Nothing is opened before the first watch.
 func New(cfg Config) *Stream {
-	s := &Stream{cfg: cfg, watches: make(map[int64]*Watch)}
+	s := &Stream{cfg: cfg, watches: make(map[*Watch]struct{})}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
 }
 
-// Close ends all watches, and blocks until no report is running.
+// Close ends all watches without telling them, and blocks until no report is running.
 func (s *Stream) Close() {
 	s.end()
 	s.done.Wait()
@@ -106,9 +107,8 @@ func (s *Stream) Close() {
 func (s *Stream) Watch(key string, puts bool, from int64, report func(Change)) *Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last++
-	w := &Watch{stream: s, id: s.last, key: key, puts: puts, from: from, report: report}
-	s.watches[w.id] = w
+	w := &Watch{stream: s, key: key, puts: puts, from: from, report: report}
+	s.watches[w] = struct{}{}
 	if !s.started {
 		s.started = true
 		s.done.Go(s.run)
@@ -117,16 +117,21 @@ func (s *Stream) Watch(key string, puts bool, from int64, report func(Change)) *
 	return w
 }
 
-// Stop ends the watch. A report that is running goes on; no other begins.
+// Stop ends the watch. A report that is under way goes on, and may begin just now.
 func (w *Watch) Stop() {
 	s := w.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.watches[w.id] != w {
-		return
+	delete(s.watches, w)
+	if s.placed[w.id] == w {
+		s.cancel(w.id) // else when it is placed
 	}
-	delete(s.watches, w.id)
-	s.out.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: w.id}}})
+}
+
+// cancel has etcd end a watch. The caller holds the mutex.
+func (s *Stream) cancel(id int64) {
+	delete(s.placed, id)
+	s.out.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: id}}})
 }
 
 // ask asks etcd for a watch, if a stream is open; else the next one begins with it. The caller
@@ -135,12 +140,12 @@ func (s *Stream) ask(w *Watch) {
 	if s.out == nil {
 		return
 	}
-	r := &pb.WatchCreateRequest{Key: []byte(w.key), StartRevision: w.from, WatchId: w.id}
+	r := &pb.WatchCreateRequest{Key: []byte(w.key), StartRevision: w.from}
 	if !w.puts {
 		r.Filters = []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NOPUT}
 	}
 	s.out.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: r}})
-	if s.asked = append(s.asked, w.id); len(s.asked) == 1 {
+	if s.asked = append(s.asked, w); len(s.asked) == 1 {
 		s.slow.Reset(s.cfg.Patience)
 	}
 }
@@ -170,11 +175,11 @@ const steady = time.Second
 // interrupted ends all watches. Those that begin from now on wait for the next stream.
 func (s *Stream) interrupted(reason error) {
 	s.mu.Lock()
-	s.out, s.asked, s.newest = nil, nil, 0
+	s.out, s.asked, s.placed, s.newest = nil, nil, nil, 0
 	ended := s.watches
-	s.watches = make(map[int64]*Watch)
+	s.watches = make(map[*Watch]struct{})
 	s.mu.Unlock()
-	for _, w := range ended {
+	for w := range ended {
 		w.report(Change{Err: reason})
 	}
 }
@@ -194,19 +199,17 @@ func (s *Stream) once() error {
 	defer cancel(nil)
 	s.mu.Lock()
 	out := newSender()
-	s.out, s.slow = out, slow
+	s.out, s.slow, s.placed = out, slow, make(map[int64]*Watch)
 	slow.Stop()
-	for _, w := range s.watches {
+	for w := range s.watches {
 		s.ask(w)
 	}
 	s.mu.Unlock()
-	check := check{stream: s, progress: make(chan int64, 1)}
 	parts.Go(func() { cancel(out.run(ctx, opened)) })
-	parts.Go(func() { cancel(check.run(ctx, out)) })
+	parts.Go(func() { cancel(s.check(ctx)) })
 	for {
 		resp, err := opened.Recv()
 		if err == nil {
-			check.heard(resp)
 			err = s.received(resp)
 		}
 		if err != nil {
@@ -233,7 +236,7 @@ func (s *Stream) received(resp *pb.WatchResponse) error {
 			return fmt.Errorf("a new stream is needed: %w", err)
 		}
 		if w != nil {
-			s.drop(w)
+			w.Stop()
 			w.report(Change{Err: &RefusedError{err}})
 		}
 		return nil
@@ -258,12 +261,6 @@ func (s *Stream) received(resp *pb.WatchResponse) error {
 	return nil
 }
 
-func (s *Stream) drop(w *Watch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.watches, w.id)
-}
-
 // refusal is the error that etcd gave as the reason for which it ended a watch.
 func refusal(resp *pb.WatchResponse) error {
 	if resp.CompactRevision > 0 {
@@ -282,21 +279,34 @@ func (s *Stream) addressee(resp *pb.WatchResponse) *Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.newest = max(s.newest, resp.Header.GetRevision())
-	id := resp.WatchId
-	if resp.Created && len(s.asked) > 0 {
-		id, s.asked = s.asked[0], s.asked[1:] // one that is refused has no ID
-		if s.slow.Stop(); len(s.asked) > 0 {
-			s.slow.Reset(s.cfg.Patience)
-		}
+	if !resp.Created || len(s.asked) == 0 {
+		return s.placed[resp.WatchId]
 	}
-	return s.watches[id]
+	w := s.asked[0]
+	s.asked = s.asked[1:]
+	if s.slow.Stop(); len(s.asked) > 0 {
+		s.slow.Reset(s.cfg.Patience)
+	}
+	_, wanted := s.watches[w]
+	switch {
+	case resp.Canceled: // one that is refused has no ID
+	case wanted:
+		w.id = resp.WatchId
+		s.placed[w.id] = w
+	default:
+		s.cancel(resp.WatchId)
+	}
+	if !wanted {
+		return nil
+	}
+	return w
 }
 
 // state returns a key that is watched, if any is, and the newest revision that the stream has shown.
 func (s *Stream) state() (key string, newest int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, w := range s.watches {
+	for w := range s.watches {
 		return w.key, s.newest
 	}
 	return "", s.newest

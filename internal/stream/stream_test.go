@@ -154,6 +154,72 @@ func TestSilentStream(t *testing.T) {
 	}
 }
 
+// A watch from a revision that is not there yet, that of the next write, is no reason to take the
+// stream for silent.
+func TestQuietEtcdIsNotSilent(t *testing.T) {
+	cli := etcdtest.Start(t, etcdtest.Config{}).Client(t)
+	s := of(t, cli, func(cfg *stream.Config) { cfg.Patience = 500 * time.Millisecond })
+	resp, err := cli.Put(t.Context(), t.Name(), "v")
+	require.NoError(t, err)
+	changes := make(chan stream.Change, 10)
+	s.Watch(t.Name(), true, resp.Header.Revision+1, func(c stream.Change) { changes <- c })
+	require.Positive(t, take(t, changes).Began)
+	select {
+	case c := <-changes:
+		t.Fatalf("it ended: %v", c.Err)
+	case <-time.After(2 * time.Second):
+	}
+}
+
+// proxied is a stream through etcd's gRPC proxy, which gives watches IDs of its own choice.
+type proxied struct{ pb.Watch_WatchClient }
+
+func (p proxied) Send(r *pb.WatchRequest) error {
+	if c := r.GetCancelRequest(); c != nil {
+		c.WatchId -= 7
+	}
+	return p.Watch_WatchClient.Send(r)
+}
+
+func (p proxied) Recv() (*pb.WatchResponse, error) {
+	resp, err := p.Watch_WatchClient.Recv()
+	if err == nil && resp.WatchId >= 0 {
+		resp.WatchId += 7
+	}
+	return resp, err
+}
+
+// What happens to a key is told to those who watch it, whatever IDs watches have; one that is stopped
+// before it is in place is cancelled then.
+func TestIDsOfAProxy(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	s := of(t, cli, func(cfg *stream.Config) {
+		open := cfg.Open
+		cfg.Open = func(ctx context.Context) (pb.Watch_WatchClient, error) {
+			w, err := open(ctx)
+			return proxied{w}, err
+		}
+	})
+	changes := make([]chan stream.Change, 3)
+	watches := make([]*stream.Watch, len(changes))
+	for i := range changes {
+		changes[i] = make(chan stream.Change, 10)
+		watches[i] = s.Watch(fmt.Sprint(t.Name(), i), true, 0, func(c stream.Change) { changes[i] <- c })
+		if i == 0 {
+			watches[i].Stop()
+			continue
+		}
+		require.Positive(t, take(t, changes[i]).Began)
+	}
+	watches[1].Stop()
+	for _, i := range []int{0, 1, 2} {
+		_, err := cli.Put(t.Context(), fmt.Sprint(t.Name(), i), "v")
+		require.NoError(t, err)
+	}
+	require.Equal(t, fmt.Sprint(t.Name(), 2), string(take(t, changes[2]).Put.Key))
+	require.Empty(t, changes[1])
+}
+
 // later is a stream of which nothing arrives after the first message.
 type later struct {
 	pb.Watch_WatchClient

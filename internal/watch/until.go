@@ -28,7 +28,7 @@ func (s *Source) Until(ctx context.Context, on *stream.Stream, run func(func()),
 // until is one life that is watched on a stream.
 //
 // Invariant: the life is known to go on at revision known. Each later end is shown by the watch,
-// if that began at known or before; else a read of the key is under way, or due.
+// if that began at known; else a read of the key is under way, or due.
 type until struct {
 	source *Source
 	ctx    context.Context // of the reads
@@ -88,7 +88,7 @@ func (u *until) changed(c stream.Change) {
 		return
 	case c.Began > 0:
 		u.began, u.failures, u.refused = c.Began, 0, time.Time{}
-		if u.known < u.began {
+		if u.known != u.began { // or began earlier, and etcd was restored from a backup since
 			u.read()
 		}
 	case c.Revision < int64(u.life.Token), c.Revision <= u.known && c.Put != nil && c.Put.CreateRevision == int64(u.life.Token):
@@ -128,7 +128,7 @@ func (u *until) interrupted(reason error) {
 		if !inPlace {
 			u.read()
 		}
-	case !u.refused.IsZero() && time.Since(u.refused) > ask.Insistent:
+	case rpcerr.Refused(reason) && !u.refused.IsZero() && time.Since(u.refused) > ask.Insistent:
 		u.ended(0, refused)
 		return
 	default:
