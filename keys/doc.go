@@ -15,8 +15,8 @@
 //
 //	/eldest/ask/<election>/<lease id, as above>
 //
-// outside the range, because every key inside it is a candidate to somebody. Nothing of
-// an election needs it: whoever may not write there stands as everybody else does. The same
+// outside the range, because every key inside it is a candidate to somebody. An election goes
+// on without it: whoever may not write there stands as everybody else does. The same
 // is true of the pointer to the candidate that registered last (txn.ByPointer):
 //
 //	/eldest/newest/<election>

@@ -59,9 +59,10 @@ func permissionSection(t *testing.T) section {
 	denied := func(tried, op, election, key string, sent int, try func() error) {
 		s.rows = append(s.rows, row{tried: tried, op: op, election: election, key: key, sent: sent, want: []error{rpctypes.ErrPermissionDenied}, try: try})
 	}
-	// A registration whose outcome could be unknown is looked after; a refusal is no such.
-	denied("`Campaign` in another election", "campaign", "invoices", c1.Key(), 1, func() error { return second(c1.Campaign(st.ctx)) })
-	denied("`Register` in another election", "register", "invoices", c2.Key(), 1, func() error { return second(c2.Register(st.ctx)) })
+	// A registration whose outcome could be unknown is looked after; a refusal is no such. The
+	// pointer is refused first, and then the key.
+	denied("`Campaign` in another election", "campaign", "invoices", c1.Key(), 2, func() error { return second(c1.Campaign(st.ctx)) })
+	denied("`Register` in another election", "register", "invoices", c2.Key(), 2, func() error { return second(c2.Register(st.ctx)) })
 	denied("`Try` in another election", "try", "invoices", c3.Key(), 1, func() error { return second(c3.Try(st.ctx)) })
 	denied("`LeaderOf` of another election", "leader", "invoices", "", 1, func() error { return second(observe.LeaderOf(st.ctx, st.cli, "invoices")) })
 	denied("`Queue` of another election", "queue", "invoices", "", 1, func() error { return second(observe.Queue(st.ctx, st.cli, nil, "invoices")) })

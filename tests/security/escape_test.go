@@ -59,8 +59,10 @@ func TestNamesStayInTheirRange(t *testing.T) {
 		l, err := c.Campaign(etcdtest.Context(t))
 		require.NoError(t, err, "%q", name)
 		during := all()
-		require.Len(t, during, len(before)+1, "%q", name)
-		require.Equal(t, name, during[keys.Candidate(name, int64(session.ID()))])
+		own := keys.Candidate(name, int64(session.ID()))
+		require.Len(t, during, len(before)+2, "%q", name)
+		require.Equal(t, name, during[own])
+		require.Equal(t, own, during[keys.Newest(name)])
 		for _, other := range names {
 			queue, err := observe.Queue(etcdtest.Context(t), cli, nil, other)
 			require.NoError(t, err)
