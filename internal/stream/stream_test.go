@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -169,6 +170,45 @@ func TestQuietEtcdIsNotSilent(t *testing.T) {
 		t.Fatalf("it ended: %v", c.Err)
 	case <-time.After(2 * time.Second):
 	}
+}
+
+// expired is a stream whose token has expired: etcd refuses what is added to it.
+type expired struct{ pb.Watch_WatchClient }
+
+func (e expired) Recv() (*pb.WatchResponse, error) {
+	resp, err := e.Watch_WatchClient.Recv()
+	if err == nil && resp.Created {
+		resp.WatchId, resp.Canceled, resp.CancelReason = -1, true, rpctypes.ErrGRPCInvalidAuthToken.Error()
+	}
+	return resp, err
+}
+
+// A stream keeps the token with which it was opened. Once that has expired, all watches are told to go
+// on on a new one.
+func TestExpiredToken(t *testing.T) {
+	cli := etcdtest.Shared(t).Client(t)
+	var opened atomic.Int32
+	s := of(t, cli, func(cfg *stream.Config) {
+		open := cfg.Open
+		cfg.Open = func(ctx context.Context) (pb.Watch_WatchClient, error) {
+			w, err := open(ctx)
+			if err == nil && opened.Add(1) == 1 {
+				w = expired{w}
+			}
+			return w, err
+		}
+	})
+	first, second := make(chan stream.Change, 10), make(chan stream.Change, 10)
+	s.Watch("k", true, 0, func(c stream.Change) { first <- c })
+	s.Watch("k2", true, 0, func(c stream.Change) { second <- c })
+	var refused *stream.RefusedError
+	for _, told := range []chan stream.Change{first, second} {
+		err := take(t, told).Err
+		require.ErrorIs(t, err, rpctypes.ErrInvalidAuthToken)
+		require.NotErrorAs(t, err, &refused, "it is the stream that is refused")
+	}
+	s.Watch("k", true, 0, func(c stream.Change) { first <- c })
+	require.Positive(t, take(t, first).Began)
 }
 
 // proxied is a stream through etcd's gRPC proxy, which gives watches IDs of its own choice.
