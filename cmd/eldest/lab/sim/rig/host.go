@@ -37,6 +37,7 @@ type Host struct {
 	traps   []*Trap
 	hunger  time.Duration // longest wait for a processor; 0: there is no want of it
 	dice    *rand.Rand    // for hunger
+	fed     chan struct{} // closed when it starves no more
 	luck    *rand.Rand    // for losses of packets
 	frozen  bool
 	killed  bool

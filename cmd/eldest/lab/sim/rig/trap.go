@@ -61,11 +61,15 @@ func (h *Host) trapFor(method string, req any, after bool) *Trap {
 
 // Starve makes the process on the host wait for a processor: before each request and
 // after each reply its goroutine stands still for up to most, drawn from rng, and no
-// context ends that. Timers go on. 0 ends it, but for those who stand still already.
+// context ends that. Timers go on. 0 ends it, for those who stand still as well.
 func (h *Host) Starve(most time.Duration, rng *rand.Rand) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hunger, h.dice = most, rng
+	if h.fed != nil {
+		close(h.fed)
+	}
+	h.fed = make(chan struct{})
 }
 
 // starved stands still, if the host has no processor to spare.
@@ -75,10 +79,13 @@ func (h *Host) starved() {
 		h.mu.Unlock()
 		return
 	}
-	d := time.Duration(h.dice.Int64N(int64(h.hunger)))
+	d, fed := time.Duration(h.dice.Int64N(int64(h.hunger))), h.fed
 	h.mu.Unlock()
 	h.waits.Add(1)
-	time.Sleep(d)
+	select {
+	case <-time.After(d):
+	case <-fed:
+	}
 }
 
 // steps puts [Host.step] around every request of the host's client.
