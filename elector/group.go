@@ -136,13 +136,15 @@ func (g *Group) leave(name string) {
 	last = len(g.running) == 0
 	g.closing = last // else the last one of those closes it
 	g.mu.Unlock()
-	if last && g.joint != nil { // whoever comes meanwhile waits for opening
-		g.end(g.joint)
-		g.joint = nil
+	if last {
+		if g.joint != nil { // who comes meanwhile waits for opening
+			g.end(g.joint)
+			g.joint = nil
+		}
+		g.mu.Lock()
+		g.closing = false
+		g.mu.Unlock()
 	}
-	g.mu.Lock()
-	g.closing = false
-	g.mu.Unlock()
 	<-g.opening
 	late, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

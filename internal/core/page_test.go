@@ -95,6 +95,24 @@ func outcomes(p core.Phase, k core.Kind) (all []core.Phase) {
 	return all
 }
 
+// rows writes those of one table, one for all neighbours that have the same rule.
+type rows struct {
+	b         *strings.Builder
+	row, last string
+}
+
+func (r *rows) add(event fmt.Stringer, rule string, next []string) {
+	rest := fmt.Sprintf(" | %s | %s |\n", rule, strings.Join(next, ", "))
+	if rest == r.last {
+		r.row += ", " + event.String()
+		return
+	}
+	r.b.WriteString(r.row + r.last)
+	r.row, r.last = "| "+event.String(), rest
+}
+
+func (r *rows) end() { r.b.WriteString(r.row + r.last + "\n") }
+
 func render(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(`# The states of a candidate, and of a session
@@ -106,7 +124,7 @@ differ. Each phase has a rule for each event. A candidate has one key, bound to 
 `)
 	for p := range core.Phases() {
 		fmt.Fprintf(&b, "## %s\n\n| event | what happens | next phase |\n|---|---|---|\n", p)
-		row, last := "", ""
+		rows := rows{b: &b}
 		for k := range core.Kinds() {
 			rule := core.Table[p][k]
 			require.NotEmpty(t, rule.Text, "%s at %s", k, p)
@@ -115,19 +133,9 @@ differ. Each phase has a rule for each event. A candidate has one key, bound to 
 			for _, o := range outcomes(p, k) {
 				next = append(next, o.String())
 			}
-			rest := fmt.Sprintf(" | %s | %s |\n", rule.Text, strings.Join(next, ", "))
-			switch {
-			case rest == last: // one row for events with the same rule
-				row += ", " + k.String()
-			case last != "":
-				b.WriteString(row + last)
-				fallthrough
-			default:
-				row, last = "| "+k.String(), rest
-			}
+			rows.add(k, rule.Text, next)
 		}
-		b.WriteString(row + last)
-		b.WriteString("\n")
+		rows.end()
 	}
 	sessions(t, &b)
 	return strings.TrimSuffix(b.String(), "\n")
@@ -143,24 +151,14 @@ event but Closed, Abandoned and Forfeited ends the session as lost if its deadli
 `)
 	for stage := range core.Stages() {
 		fmt.Fprintf(b, "### %s\n\n| event | what happens | next stage |\n|---|---|---|\n", stage)
-		row, last := "", ""
+		rows := rows{b: b}
 		for k := range core.SessionKinds() {
 			rule := core.SessionTable[stage][k]
 			require.NotEmpty(t, rule.Text, "%s at %s", k, stage)
 			require.NotNil(t, rule.Do, "%s at %s", k, stage)
-			rest := fmt.Sprintf(" | %s | %s |\n", rule.Text, strings.Join(sessionOutcomes(stage, k), ", "))
-			switch {
-			case rest == last:
-				row += ", " + k.String()
-			case last != "":
-				b.WriteString(row + last)
-				fallthrough
-			default:
-				row, last = "| "+k.String(), rest
-			}
+			rows.add(k, rule.Text, sessionOutcomes(stage, k))
 		}
-		b.WriteString(row + last)
-		b.WriteString("\n")
+		rows.end()
 	}
 }
 

@@ -159,6 +159,6 @@ func TestTheSameElderAgain(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // the watch is in place
 	_, err = s.cli.Delete(t.Context(), elder)
 	require.NoError(t, err)
-	// The answer says that the elder is there; by now it is not. Whoever watches it finds out.
+	// The answer says that the elder is there; by now it is not. Who watches it finds out.
 	s.until(core.Leading)
 }

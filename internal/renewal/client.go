@@ -3,13 +3,13 @@ package renewal
 import (
 	"context"
 	"reflect"
-	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest/internal/lent"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
@@ -53,41 +53,26 @@ type Client struct {
 // way is what the sessions that share have in common.
 type way struct{ lease, majority any }
 
-var clients = struct {
-	sync.Mutex
-	known map[way]*use
-}{known: make(map[way]*use)}
-
-// use is a client and how many sessions have it.
-type use struct {
-	client *Client
-	users  int
-}
+var clients lent.Things[way, *Client]
 
 // plainLease is the type of a client's own Lease, which nobody has wrapped.
 var plainLease = reflect.TypeOf(clientv3.NewLeaseFromLeaseClient(nil, nil, 0))
 
 // Of returns what the sessions share that renew through a lease and are confirmed by a majority.
-// Whoever has it must Release it.
+// Each Of is followed by one Release.
 func Of(lease clientv3.Lease, members Members) *Client {
 	w := way{lease, members}
 	if !reflect.ValueOf(lease).Comparable() || !reflect.ValueOf(members).Comparable() {
 		w = way{new(int), nil} // shared with nobody
 	}
-	clients.Lock()
-	defer clients.Unlock()
-	u := clients.known[w]
-	if u == nil {
+	return clients.Take(w, func() *Client {
 		c := &Client{Stream: plain(lease), way: w}
 		c.Majority = newMajority(members, c.Stream.busy)
 		if c.Stream != nil {
 			c.Stream.idle = c.Majority.Flush
 		}
-		u = &use{client: c}
-		clients.known[w] = u
-	}
-	u.users++
-	return u.client
+		return c
+	})
 }
 
 // Streamer is a lease other than a client's own that renews on streams, such as one of a test.
@@ -114,15 +99,7 @@ func plain(lease clientv3.Lease) *Stream {
 // Release gives it back, once nothing of the session is under way. The last one ends the stream,
 // and blocks until no goroutine is left.
 func (c *Client) Release() {
-	clients.Lock()
-	u := clients.known[c.way]
-	u.users--
-	last := u.users == 0
-	if last {
-		delete(clients.known, c.way)
-	}
-	clients.Unlock()
-	if last {
+	if clients.Return(c.way) {
 		c.Stream.close()
 		c.Majority.tasks.Wait()
 	}

@@ -342,5 +342,7 @@ func TestShared(t *testing.T) {
 	require.Positive(t, got.Term)
 	one.Release()
 	two.Release()
-	require.NotContains(t, clients.known, way{cli, cli})
+	anew := Of(cli, cli)
+	defer anew.Release()
+	require.NotSame(t, one, anew, "nobody had it any more")
 }

@@ -3,12 +3,12 @@ package stream
 import (
 	"context"
 	"reflect"
-	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest/internal/lent"
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
@@ -25,51 +25,26 @@ type way struct {
 	check, patience time.Duration
 }
 
-var clients = struct {
-	sync.Mutex
-	streams map[way]*use
-}{streams: make(map[way]*use)}
-
-// use is a stream and how many have it.
-type use struct {
-	stream *Stream
-	users  int
-}
+var streams lent.Things[way, *Stream]
 
 // plainWatcher is the type of a client's own Watcher, which nobody has wrapped.
 var plainWatcher = reflect.TypeOf(clientv3.NewWatchFromWatchClient(nil, nil))
 
 // Of returns the stream of a client, or nil if it is not plain: its Watcher is another one than
 // etcd's, as that of a namespace is, or it has no connection, as one inside an etcd server has
-// none. Whoever has it must Release it.
+// none. Each Of is followed by one Release.
 func Of(watcher clientv3.Watcher, check, patience time.Duration) *Shared {
 	client, ok := watcher.(*clientv3.Client)
 	if !ok || reflect.TypeOf(client.Watcher) != plainWatcher || client.ActiveConnection() == nil {
 		return nil
 	}
 	w := way{client, check, patience}
-	clients.Lock()
-	defer clients.Unlock()
-	u := clients.streams[w]
-	if u == nil {
-		u = &use{stream: New(w.config())}
-		clients.streams[w] = u
-	}
-	u.users++
-	return &Shared{u.stream, w}
+	return &Shared{streams.Take(w, func() *Stream { return New(w.config()) }), w}
 }
 
 // Release gives the stream back. The last one closes it, and blocks until no report is running.
 func (s *Shared) Release() {
-	clients.Lock()
-	u := clients.streams[s.way]
-	u.users--
-	last := u.users == 0
-	if last {
-		delete(clients.streams, s.way)
-	}
-	clients.Unlock()
-	if last {
+	if streams.Return(s.way) {
 		s.Close()
 	}
 }

@@ -1,0 +1,25 @@
+package lent_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/internal/lent"
+)
+
+// One thing for each key while anybody has it; the last to return it is told, and a new one is
+// made for whom comes after.
+func TestThings(t *testing.T) {
+	var things lent.Things[string, int]
+	made := 0
+	build := func() int { made++; return made }
+	require.Equal(t, 1, things.Take("a", build))
+	require.Equal(t, 1, things.Take("a", build))
+	require.Equal(t, 2, things.Take("b", build))
+	require.False(t, things.Return("a"))
+	require.True(t, things.Return("a"))
+	require.Equal(t, 3, things.Take("a", build))
+	require.True(t, things.Return("a"))
+	require.True(t, things.Return("b"))
+}
