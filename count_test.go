@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -24,35 +26,42 @@ func TestColdStartIsTwoRequests(t *testing.T) {
 	name := etcdtest.Election(t)
 	for i := range 3 {
 		var rec etcdtest.Recorder
-		p := join(t, c.Client(t, rec.Attach), name, still)
+		p := electiontest.Join(t, c.Client(t, rec.Attach), name, still)
 		require.Equal(t, []string{"LeaseGrant"}, requests(&rec))
-		place, err := p.candidate.Register(etcdtest.Context(t))
+		place, err := p.Candidate.Register(etcdtest.Context(t))
 		require.NoError(t, err)
 		require.Equal(t, []string{"LeaseGrant", "Txn"}, requests(&rec), "candidate %d", i)
 		require.EqualValues(t, i+1, place.Queue)
 		require.Equal(t, i == 0, place.Predecessor == "")
-		awaitWatch(t, &rec, p.candidate.Key())
+		awaitWatch(t, &rec, p.Candidate.Key())
 		if i == 0 {
-			_, err := p.candidate.Await(etcdtest.Context(t))
+			_, err := p.Candidate.Await(etcdtest.Context(t))
 			require.NoError(t, err)
 		}
 		require.Equal(t, []string{"LeaseGrant", "Txn"}, requests(&rec), "candidate %d", i)
 	}
 }
 
-// Campaign and Try of somebody who is alone: one request and it leads.
+// Campaign and Try of somebody who is alone: one request and it leads. A Try where somebody
+// leads is one request as well.
 func TestWinningAloneIsOneRequest(t *testing.T) {
 	t.Parallel()
 	var rec etcdtest.Recorder
-	p := join(t, etcdtest.Shared(t).Client(t, rec.Attach), etcdtest.Election(t), still)
+	c, name := etcdtest.Shared(t), etcdtest.Election(t)
+	p := electiontest.Join(t, c.Client(t, rec.Attach), name, still)
 	for _, win := range []func() error{
-		func() error { l, err := p.candidate.Campaign(etcdtest.Context(t)); return resigned(t, l, err) },
-		func() error { l, err := p.candidate.Try(etcdtest.Context(t)); return resigned(t, l, err) },
+		func() error { l, err := p.Candidate.Campaign(etcdtest.Context(t)); return resigned(t, l, err) },
+		func() error { l, err := p.Candidate.Try(etcdtest.Context(t)); return resigned(t, l, err) },
 	} {
 		rec.Reset()
 		require.NoError(t, win())
 		require.Equal(t, []string{"Txn", "Txn"}, requests(&rec), "registration and resignation")
 	}
+	electiontest.Join(t, c.Client(t), name).Lead(t)
+	rec.Reset()
+	_, err := p.Candidate.Try(etcdtest.Context(t))
+	require.ErrorIs(t, err, eldest.ErrNotElected)
+	require.Equal(t, []string{"Txn"}, requests(&rec))
 }
 
 // A graceful hand-over costs the waiter one read after the event: of its own key, at
@@ -63,9 +72,9 @@ func TestHandoverIsOnePointRead(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{}) // so nothing else changes, and nothing has to be read
 	name := etcdtest.Election(t)
 	var rec etcdtest.Recorder
-	first, second := join(t, c.Client(t), name), join(t, c.Client(t, rec.Attach), name, still)
-	tenure := first.lead(t)
-	result := second.queue(t, etcdtest.Context(t))
+	first, second := electiontest.Join(t, c.Client(t), name), electiontest.Join(t, c.Client(t, rec.Attach), name, still)
+	tenure := first.Lead(t)
+	result := second.Queue(t)
 	awaitWatch(t, &rec, tenure.Key())
 	require.Zero(t, rec.Count("Range"))
 	watched := watchesOf(&rec, tenure.Key())
@@ -73,13 +82,13 @@ func TestHandoverIsOnePointRead(t *testing.T) {
 	require.Zero(t, watched[0].StartRevision, "a start revision costs up to 100 ms")
 	rec.Reset()
 	require.NoError(t, tenure.Resign(etcdtest.Context(t)))
-	wins(t, result)
+	electiontest.Wins(t, result)
 	events := rec.Events()
 	require.Len(t, events, 1)
 	require.Len(t, etcdtest.Questions(rec.Calls("Range", "Txn")), 1)
 	require.NotContains(t, requests(&rec), "Txn")
 	read := rec.Calls("Range")[0].Request.(*etcdserverpb.RangeRequest)
-	require.Equal(t, second.candidate.Key(), string(read.Key))
+	require.Equal(t, second.Candidate.Key(), string(read.Key))
 	require.Empty(t, read.RangeEnd)
 	require.Equal(t, events[0].Kv.ModRevision, read.Revision)
 	require.True(t, read.Serializable)

@@ -50,18 +50,21 @@
 //	G1 At any etcd revision at most one candidate is the leader, and a Leadership
 //	   exists only after proof, at one revision, that the own key is alive and
 //	   that no older candidate is.
-//	G2 Tokens of one election strictly increase from tenure to tenure.
+//	G2 Tokens of one election strictly increase from tenure to tenure. A tenure that was
+//	   suspended (heartbeats) leads on with its token.
 //	G3 In a running process the leading context ends before the server can expire
 //	   the lease. This assumes that the rates of the two clocks differ by less
 //	   than margin / TTL, and never that clocks agree. After SIGSTOP and, on
 //	   Linux, a suspend of the system it holds at the next use (Holds); after a
 //	   pause of the virtual machine only where its clock goes on meanwhile, which
 //	   many hypervisors prevent: there only the guard and the token help.
+//	   With heartbeats the same holds before a successor can evict the leader, if
+//	   the rates of the candidates' clocks differ by less than margin / timeout.
 //	G4 A guarded operation commits only inside its tenure. If it does not commit,
 //	   the caller can tell lost leadership, its own compare failing, and an
 //	   unknown outcome apart.
-//	G5 Candidates win in create-revision order. Each waits on exactly one key; one
-//	   departure wakes exactly one waiter.
+//	G5 Candidates win in create-revision order. Each waits on exactly one key,
+//	   and with heartbeats on that one's beat; one departure wakes exactly one waiter.
 //	G6 An observer never reports a token lower than one it has reported. It may
 //	   skip tenures. It does report "nobody" and "I do not know".
 //	G7 The user's lead function never overlaps itself in one process: functions

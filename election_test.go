@@ -14,6 +14,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
@@ -42,19 +43,19 @@ func churn(t *testing.T, c *etcdtest.Cluster, name string, contenders, times int
 	admin := c.Client(t)
 	for i := range contenders {
 		cli := c.Client(t)
-		p := join(t, cli, name)
+		p := electiontest.Join(t, cli, name)
 		running.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 3*etcdtest.Patience)
 			defer cancel()
 			for round := range times {
-				l, err := p.candidate.Campaign(ctx)
+				l, err := p.Candidate.Campaign(ctx)
 				if !assert.NoError(t, err) {
 					return
 				}
 				// The hook's event, which carries the revision of the proof.
 				var won election.WonEvent
 				select {
-				case won = <-p.won:
+				case won = <-p.Won:
 				case <-ctx.Done():
 				}
 				assert.Equal(t, l.Token(), won.Token)
@@ -105,15 +106,15 @@ func TestG1OwnKeyGoneWithThePredecessors(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := etcdtest.Election(t)
 	for range 10 {
-		leader, waiter := join(t, c.Client(t), name), join(t, c.Client(t), name)
-		tenure := leader.lead(t)
-		waits := waiter.queue(t, etcdtest.Context(t))
+		leader, waiter := electiontest.Join(t, c.Client(t), name), electiontest.Join(t, c.Client(t), name)
+		tenure := leader.Lead(t)
+		waits := waiter.Queue(t)
 		_, err := c.Client(t).Txn(etcdtest.Context(t)).
-			Then(clientv3.OpDelete(tenure.Key()), clientv3.OpDelete(waiter.candidate.Key())).Commit()
+			Then(clientv3.OpDelete(tenure.Key()), clientv3.OpDelete(waiter.Candidate.Key())).Commit()
 		require.NoError(t, err)
-		fails(t, waits, eldest.ErrDeposed)
+		electiontest.Fails(t, waits, eldest.ErrDeposed)
 		ended(t, tenure, eldest.ErrDeposed)
-		require.Empty(t, waiter.won)
+		require.Empty(t, waiter.Won)
 	}
 }
 
@@ -143,7 +144,7 @@ func TestG3EndsBeforeTheLease(t *testing.T) {
 			host := c.Host(t)
 			defer host.Mend()
 			renewed := make(chan lease.RenewedEvent, 64)
-			p := join(t, host.Client(t), name, func(l *lease.Config, _ *election.Config) {
+			p := electiontest.Join(t, host.Client(t), name, func(l *lease.Config, _ *election.Config) {
 				l.TTL, l.Margin = ttl, margin
 				l.Renewal = func(time.Duration) lease.Renewal {
 					return lease.Renewal{Every: 500 * time.Millisecond, Timeout: 2 * time.Second}
@@ -154,7 +155,7 @@ func TestG3EndsBeforeTheLease(t *testing.T) {
 					}
 				}
 			})
-			tenure := p.lead(t)
+			tenure := p.Lead(t)
 			var rec etcdtest.Recorder
 			expiry := c.Client(t, rec.Attach).Watch(etcdtest.Context(t), tenure.Key())
 			host.Delay(0, late)
@@ -165,7 +166,7 @@ func TestG3EndsBeforeTheLease(t *testing.T) {
 			host.Drop(etcdtest.Inbound)
 			end := make(chan struct{})
 			context.AfterFunc(tenure.Context(), func() { close(end) })
-			deadline := lastDeadline(p.session)
+			deadline := lastDeadline(p.Session)
 			etcdtest.Take(t, end, "the end of the leading context, though nobody asks it")
 			ev := etcdtest.Take(t, expiry, "the end of the lease")
 			require.Equal(t, clientv3.EventTypeDelete, ev.Events[0].Type)
@@ -205,8 +206,8 @@ func TestG4GuardedWrites(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := etcdtest.Election(t)
 	host := c.Host(t)
-	p := join(t, host.Client(t), name)
-	tenure := p.lead(t)
+	p := electiontest.Join(t, host.Client(t), name)
+	tenure := p.Lead(t)
 	key := "data/" + name
 	admin := c.Client(t)
 	read := func() string {
@@ -245,12 +246,12 @@ func TestG4GuardedWrites(t *testing.T) {
 	guard := tenure.Guard()
 	guard.Alive = nil
 	require.NoError(t, tenure.Resign(etcdtest.Context(t)))
-	again := p.lead(t) // the same key, the same lease, the same value
+	again := p.Lead(t) // the same key, the same lease, the same value
 	require.Equal(t, tenure.Key(), again.Key())
-	_, err = guard.Txn(etcdtest.Context(t), p.client).Then(put("late")).Else(put("late")).Commit()
+	_, err = guard.Txn(etcdtest.Context(t), p.Client).Then(put("late")).Else(put("late")).Commit()
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 	require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
-	_, err = guard.KV(p.client).Put(etcdtest.Context(t), key, "late")
+	_, err = guard.KV(p.Client).Put(etcdtest.Context(t), key, "late")
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 	require.Equal(t, "unknown", read(), "a write of a former tenure was applied")
 	_, err = tenure.Txn(etcdtest.Context(t)).Then(put("late")).Commit()

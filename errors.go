@@ -37,6 +37,10 @@ var (
 	// ErrRetired is the end of a tenure that was given up while the key still stands, so
 	// that nobody leads until the key goes.
 	ErrRetired = errors.New("retired: leadership was given up, the key still stands")
+	// ErrSuspended is the end of a tenure whose session has heartbeats, none of which etcd
+	// acknowledged in time. The key stands, unless a successor has deleted it: campaign again,
+	// and the candidate leads on with the same token, or learns that it was deposed.
+	ErrSuspended = errors.New("suspended: no heartbeat was acknowledged in time")
 	// ErrTransferRefused is returned for a transfer that cannot be had as it was asked
 	// for; *transfer.Refusal says why. Whoever led leads on.
 	ErrTransferRefused = errors.New("transfer refused")

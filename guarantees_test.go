@@ -9,16 +9,15 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -35,31 +34,31 @@ func TestG5OneKeyOneWaiter(t *testing.T) {
 	var results [n]<-chan outcome
 	var recs [n]etcdtest.Recorder
 	for i := range people {
-		people[i] = join(t, c.Client(t, recs[i].Attach), name, still)
-		results[i] = people[i].queue(t, etcdtest.Context(t))
+		people[i] = electiontest.Join(t, c.Client(t, recs[i].Attach), name, still)
+		results[i] = people[i].Queue(t)
 		if i > 0 {
-			ev := etcdtest.Take(t, people[i].waiting, "whom it waits for")
-			require.Equal(t, people[i-1].candidate.Key(), ev.Predecessor.Key)
-			awaitWatch(t, &recs[i], people[i-1].candidate.Key())
+			ev := etcdtest.Take(t, people[i].Waiting, "whom it waits for")
+			require.Equal(t, people[i-1].Candidate.Key(), ev.Predecessor.Key)
+			awaitWatch(t, &recs[i], people[i-1].Candidate.Key())
 		}
 	}
-	leader := wins(t, results[0])
+	leader := electiontest.Wins(t, results[0])
 	for i := 1; i < n; i++ {
-		require.Empty(t, people[i].waiting, "somebody waits for a second key")
+		require.Empty(t, people[i].Waiting, "somebody waits for a second key")
 	}
 
 	// A waiter in the middle leaves: the one behind it moves up, nobody else
 	// hears of it.
-	require.NoError(t, people[2].candidate.Withdraw(etcdtest.Context(t)))
-	fails(t, results[2], eldest.ErrWithdrawn)
-	ev := etcdtest.Take(t, people[3].waiting, "its new predecessor")
-	require.Equal(t, people[1].candidate.Key(), ev.Predecessor.Key)
-	awaitWatch(t, &recs[3], people[1].candidate.Key())
+	require.NoError(t, people[2].Candidate.Withdraw(etcdtest.Context(t)))
+	electiontest.Fails(t, results[2], eldest.ErrWithdrawn)
+	ev := etcdtest.Take(t, people[3].Waiting, "its new predecessor")
+	require.Equal(t, people[1].Candidate.Key(), ev.Predecessor.Key)
+	awaitWatch(t, &recs[3], people[1].Candidate.Key())
 
 	// Then the leaders resign, one after another: the order is kept.
 	for _, i := range []int{1, 3, 4, 5} {
 		require.NoError(t, leader.Resign(etcdtest.Context(t)))
-		next := wins(t, results[i])
+		next := electiontest.Wins(t, results[i])
 		require.Greater(t, next.Token(), leader.Token())
 		leader = next
 	}
@@ -71,7 +70,7 @@ func TestG5OneKeyOneWaiter(t *testing.T) {
 		}
 		foreign := 0
 		for _, ev := range recs[i].Events() {
-			if string(ev.Kv.Key) != people[i].candidate.Key() {
+			if string(ev.Kv.Key) != people[i].Candidate.Key() {
 				foreign++
 			}
 		}
@@ -115,20 +114,20 @@ func TestG6Observer(t *testing.T) {
 		}
 	}
 	next(nobody)
-	a, b := join(t, c.Client(t), name), join(t, c.Client(t), name)
-	first := a.lead(t)
+	a, b := electiontest.Join(t, c.Client(t), name), electiontest.Join(t, c.Client(t), name)
+	first := a.Lead(t)
 	next(leads(first.Token(), ""))
 	require.NoError(t, first.Proclaim(etcdtest.Context(t), []byte("value\x00\xff")))
 	next(leads(first.Token(), "value\x00\xff"))
 
-	waits := b.queue(t, etcdtest.Context(t))
+	waits := b.Queue(t)
 	host.Cut()
 	require.ErrorIs(t, next(unknown).Reason, eldest.ErrSilent)
 	var state eldest.State
 	etcdtest.Eventually(t, func() bool { state = o.State(); return unknown(state) }, "it goes on not knowing")
 	require.Zero(t, state.Leader, "a leader in an unknown state")
 	require.NoError(t, first.Resign(etcdtest.Context(t)))
-	second := wins(t, waits)
+	second := electiontest.Wins(t, waits)
 	host.Mend()
 	next(leads(second.Token(), ""))
 	require.NoError(t, second.Resign(etcdtest.Context(t)))
@@ -136,12 +135,13 @@ func TestG6Observer(t *testing.T) {
 }
 
 // G7: the user's lead function never overlaps itself in one process, even when it
-// ignores its context and the same candidate wins again. Fails when Lead runs the
-// function of a new tenure beside that of the old one.
+// ignores its context and the same candidate wins again; a tenure that waits for it can
+// end meanwhile. Fails when Lead runs the function of a new tenure beside that of the old
+// one.
 func TestG7LeadNeverOverlaps(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
-	p := join(t, c.Client(t), etcdtest.Election(t))
+	p := electiontest.Join(t, c.Client(t), etcdtest.Election(t))
 	var running, calls, overlaps atomic.Int32
 	enter := func() {
 		calls.Add(1)
@@ -150,7 +150,7 @@ func TestG7LeadNeverOverlaps(t *testing.T) {
 		}
 	}
 	started, stubborn := make(chan struct{}), make(chan struct{})
-	first := p.lead(t)
+	first := p.Lead(t)
 	done := make(chan error, 2)
 	go func() {
 		done <- first.Lead(etcdtest.Context(t), func(ctx context.Context) error {
@@ -166,7 +166,13 @@ func TestG7LeadNeverOverlaps(t *testing.T) {
 	_, err := c.Client(t).Delete(etcdtest.Context(t), first.Key())
 	require.NoError(t, err)
 	ended(t, first, eldest.ErrDeposed)
-	second := p.lead(t)
+	between, gone := p.Lead(t), make(chan error, 1)
+	go func() {
+		gone <- between.Lead(etcdtest.Context(t), func(context.Context) error { enter(); return nil })
+	}()
+	require.NoError(t, between.Resign(etcdtest.Context(t)))
+	require.ErrorIs(t, etcdtest.Take(t, gone, "the end of the tenure that waits"), eldest.ErrResigned)
+	second := p.Lead(t)
 	require.Greater(t, second.Token(), first.Token())
 	asked := make(chan struct{})
 	go func() {
@@ -200,41 +206,33 @@ func TestG8NothingIsLeft(t *testing.T) {
 	ways := map[string]func(t *testing.T, p *participant, h *etcdtest.Host, cancel context.CancelCauseFunc, result <-chan outcome){
 		"context": func(t *testing.T, _ *participant, _ *etcdtest.Host, cancel context.CancelCauseFunc, result <-chan outcome) {
 			cancel(errMine)
-			fails(t, result, errMine)
-		},
-		"context while cut off": func(t *testing.T, _ *participant, h *etcdtest.Host, cancel context.CancelCauseFunc, result <-chan outcome) {
-			h.Cut()
-			begin := time.Now()
-			cancel(errMine)
-			fails(t, result, errMine)
-			require.Less(t, time.Since(begin), 15*time.Second, "it waited for etcd")
-			h.Mend()
+			electiontest.Fails(t, result, errMine)
 		},
 		"withdraw": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
-			require.NoError(t, p.candidate.Withdraw(etcdtest.Context(t)))
-			fails(t, result, eldest.ErrWithdrawn)
+			require.NoError(t, p.Candidate.Withdraw(etcdtest.Context(t)))
+			electiontest.Fails(t, result, eldest.ErrWithdrawn)
 		},
 		"withdraw, its reply lost": func(t *testing.T, p *participant, h *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
-			lost := h.SwallowNextReply(etcdtest.Containing(p.candidate.Key()))
-			require.NoError(t, p.candidate.Withdraw(etcdtest.Context(t)))
+			lost := h.SwallowNextReply(etcdtest.Containing(p.Candidate.Key()))
+			require.NoError(t, p.Candidate.Withdraw(etcdtest.Context(t)))
 			require.NoError(t, lost.Wait(etcdtest.Context(t)))
-			fails(t, result, eldest.ErrWithdrawn)
+			electiontest.Fails(t, result, eldest.ErrWithdrawn)
 		},
 		"close": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
-			require.NoError(t, p.candidate.Close(etcdtest.Context(t)))
-			fails(t, result, eldest.ErrClosed)
+			require.NoError(t, p.Candidate.Close(etcdtest.Context(t)))
+			electiontest.Fails(t, result, eldest.ErrClosed)
 		},
 		"close of the session": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
-			require.NoError(t, p.session.Close(etcdtest.Context(t)))
-			fails(t, result, eldest.ErrClosed)
+			require.NoError(t, p.Session.Close(etcdtest.Context(t)))
+			electiontest.Fails(t, result, eldest.ErrClosed)
 		},
 		"abandoned session": func(t *testing.T, p *participant, _ *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
-			p.session.Abandon()
-			fails(t, result, eldest.ErrClosed)
+			p.Session.Abandon()
+			electiontest.Fails(t, result, eldest.ErrClosed)
 		},
 		"cut off until the lease is over": func(t *testing.T, p *participant, h *etcdtest.Host, _ context.CancelCauseFunc, result <-chan outcome) {
 			h.Cut()
-			fails(t, result, eldest.ErrSessionLost)
+			electiontest.Fails(t, result, eldest.ErrSessionLost)
 			h.Mend()
 		},
 	}
@@ -244,98 +242,25 @@ func TestG8NothingIsLeft(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			name := etcdtest.Election(t)
-			first := join(t, c.Client(t), name)
-			tenure := first.lead(t)
+			first := electiontest.Join(t, c.Client(t), name)
+			tenure := first.Lead(t)
 			host := c.Host(t)
-			p := join(t, host.Client(t), name, func(l *lease.Config, e *election.Config) {
-				l.TTL, e.Timeout = cmp.Or(ttls[way], quiet), 20*time.Second
+			p := electiontest.Join(t, host.Client(t), name, func(l *lease.Config, e *election.Config) {
+				l.TTL, e.Timeout = cmp.Or(ttls[way], electiontest.Quiet), 20*time.Second
 			})
 			ctx, cancel := context.WithCancelCause(context.Background())
 			defer cancel(nil)
-			result := p.queue(t, ctx)
-			etcdtest.Take(t, p.waiting, "its wait")
-			last := join(t, c.Client(t), name)
-			behind := last.queue(t, etcdtest.Context(t))
+			result := p.QueueUnder(ctx, t)
+			etcdtest.Take(t, p.Waiting, "its wait")
+			last := electiontest.Join(t, c.Client(t), name)
+			behind := last.Queue(t)
 			leave(t, p, host, cancel, result)
 			reader := c.Client(t)
-			etcdtest.Eventually(t, func() bool { return len(queueOf(t, reader, name)) == 2 }, "the key is gone")
+			etcdtest.Eventually(t, func() bool { return len(electiontest.Keys(t, reader, name)) == 2 }, "the key is gone")
 			require.NoError(t, tenure.Resign(etcdtest.Context(t)))
-			wins(t, behind)
+			electiontest.Wins(t, behind)
 		})
 	}
-}
-
-// lateKV loses the registration in a network that delivers it when the test says so:
-// every transaction "times out", and the first one is carried out by arrive.
-type lateKV struct {
-	clientv3.KV
-	mu    sync.Mutex
-	lost  bool
-	first *etcdtest.Txn
-}
-
-func newLateKV(kv clientv3.KV) *lateKV {
-	late := &lateKV{}
-	late.KV = etcdtest.WithTxns(kv, late.commit)
-	return late
-}
-
-func (kv *lateKV) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
-	kv.mu.Lock()
-	lost := kv.lost
-	if lost && kv.first == nil {
-		kv.first = t
-	}
-	kv.mu.Unlock()
-	if lost {
-		return nil, context.DeadlineExceeded
-	}
-	return t.Commit(t.Context)
-}
-
-func (kv *lateKV) lose(lost bool) {
-	kv.mu.Lock()
-	defer kv.mu.Unlock()
-	kv.lost = lost
-}
-
-func (kv *lateKV) arrive() error {
-	kv.mu.Lock()
-	defer kv.mu.Unlock()
-	_, err := kv.first.Commit(context.WithoutCancel(kv.first.Context))
-	return err
-}
-
-func (kv *lateKV) sent() bool {
-	kv.mu.Lock()
-	defer kv.mu.Unlock()
-	return kv.first != nil
-}
-
-// G8 for the registration itself: its outcome is unknown when the campaign is given
-// up, and it is carried out even later than that. Fails when only what is there at
-// the end of the campaign is cleaned up.
-func TestG8LateRegistration(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	name := etcdtest.Election(t)
-	cli := c.Client(t)
-	kv := newLateKV(cli)
-	p := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.KV = kv })
-	kv.lose(true)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	result := p.campaign(ctx)
-	etcdtest.Eventually(t, kv.sent, "the registration is under way")
-	cancel(errMine)
-	fails(t, result, errMine)
-	kv.lose(false)
-	seen := c.Client(t).Watch(etcdtest.Context(t), p.candidate.Key(), clientv3.WithCreatedNotify())
-	require.True(t, etcdtest.Take(t, seen, "a watch").Created)
-	require.NoError(t, kv.arrive())
-	require.True(t, etcdtest.Take(t, seen, "the late registration").Events[0].IsCreate())
-	etcdtest.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 0 }, "no ghost")
-	join(t, c.Client(t), name).lead(t)
-	require.NoError(t, p.session.Err(), "the session was given up for it")
 }
 
 // awaitWatch waits until etcd has put a client's watch of a key in place.
@@ -365,24 +290,24 @@ func TestG8NoWatchIsLeft(t *testing.T) {
 		require.NoError(t, err)
 		return watches
 	}
-	leader, waiter, heir := join(t, cli, name), join(t, cli, name), join(t, cli, name)
-	tenure := leader.lead(t)
-	gone := waiter.queue(t, etcdtest.Context(t))
-	etcdtest.Take(t, waiter.waiting, "its wait")
-	next := heir.queue(t, etcdtest.Context(t))
-	etcdtest.Take(t, heir.waiting, "its wait")
+	leader, waiter, heir := electiontest.Join(t, cli, name), electiontest.Join(t, cli, name), electiontest.Join(t, cli, name)
+	tenure := leader.Lead(t)
+	gone := waiter.Queue(t)
+	etcdtest.Take(t, waiter.Waiting, "its wait")
+	next := heir.Queue(t)
+	etcdtest.Take(t, heir.Waiting, "its wait")
 	etcdtest.Eventually(t, func() bool { return open() == 5 }, "three watch their keys, and two those of others")
 
-	require.NoError(t, waiter.candidate.Withdraw(etcdtest.Context(t)))
-	fails(t, gone, eldest.ErrWithdrawn)
+	require.NoError(t, waiter.Candidate.Withdraw(etcdtest.Context(t)))
+	electiontest.Fails(t, gone, eldest.ErrWithdrawn)
 	etcdtest.Eventually(t, func() bool { return open() == 3 }, "who has left watches nothing")
 	require.NoError(t, tenure.Resign(etcdtest.Context(t)))
-	won := wins(t, next)
+	won := electiontest.Wins(t, next)
 	_, err := c.Client(t).Delete(etcdtest.Context(t), won.Key())
 	require.NoError(t, err)
 	etcdtest.Take(t, won.Done(), "the end of the tenure")
 	for _, p := range []*participant{leader, waiter, heir} {
-		p.leave()
+		p.Leave()
 	}
 	etcdtest.Eventually(t, func() bool { return open() == 0 }, "no watch is open any more")
 }

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -73,7 +74,7 @@ func herd(t *testing.T, n int) []*counted {
 		opening.Go(func() {
 			defer func() { <-slots }()
 			p := &counted{}
-			p.participant = join(t, c.Client(t, p.rec.Attach), name, still)
+			p.participant = electiontest.Join(t, c.Client(t, p.rec.Attach), name, still)
 			people[i] = p
 		})
 	}
@@ -83,13 +84,13 @@ func herd(t *testing.T, n int) []*counted {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*etcdtest.Patience)
 	t.Cleanup(cancel)
 	for i, p := range people {
-		p.result = p.queue(t, ctx)
+		p.result = p.QueueUnder(ctx, t)
 		if i > 0 {
-			ev := etcdtest.Take(t, p.waiting, "its wait")
-			require.Equal(t, people[i-1].candidate.Key(), ev.Predecessor.Key)
+			ev := etcdtest.Take(t, p.Waiting, "its wait")
+			require.Equal(t, people[i-1].Candidate.Key(), ev.Predecessor.Key)
 			awaitWatch(t, &p.rec, ev.Predecessor.Key) // before the next change: so nobody has to read
 		}
-		awaitWatch(t, &p.rec, p.candidate.Key())
+		awaitWatch(t, &p.rec, p.Candidate.Key())
 	}
 	return people
 }
@@ -106,19 +107,19 @@ func TestHerd(t *testing.T) {
 			for _, p := range people {
 				p.rec.Reset()
 			}
-			leader := wins(t, people[0].result)
-			// Ten departures of leaders, so that a late event of one would be seen
-			// with the next.
-			const departures = 10
+			leader := electiontest.Wins(t, people[0].result)
+			// Departures one after another, so that a late event of one would be seen
+			// with the next; the last one to lead knows its sixteen elders.
+			const departures = 16
 			for i := range departures {
 				require.NoError(t, leader.Resign(etcdtest.Context(t)))
-				leader = wins(t, people[i+1].result)
+				leader = electiontest.Wins(t, people[i+1].result)
 			}
 			woken := 0
 			for i, p := range people {
 				events, own := 0, 0
 				for _, ev := range p.rec.Events() {
-					if string(ev.Kv.Key) == p.candidate.Key() {
+					if string(ev.Kv.Key) == p.Candidate.Key() {
 						own++
 					} else {
 						events++
@@ -154,10 +155,10 @@ func TestHerdMiddle(t *testing.T) {
 		p.rec.Reset()
 	}
 	for _, gone := range []int{10, 40} {
-		require.NoError(t, people[gone].candidate.Withdraw(etcdtest.Context(t)))
-		ev := etcdtest.Take(t, people[gone+1].waiting, "its new predecessor")
-		require.Equal(t, people[gone-1].candidate.Key(), ev.Predecessor.Key)
-		awaitWatch(t, &people[gone+1].rec, people[gone-1].candidate.Key())
+		require.NoError(t, people[gone].Candidate.Withdraw(etcdtest.Context(t)))
+		ev := etcdtest.Take(t, people[gone+1].Waiting, "its new predecessor")
+		require.Equal(t, people[gone-1].Candidate.Key(), ev.Predecessor.Key)
+		awaitWatch(t, &people[gone+1].rec, people[gone-1].Candidate.Key())
 	}
 	for i, p := range people {
 		switch i {
@@ -182,7 +183,7 @@ func TestHerdMiddle(t *testing.T) {
 func leaveAll(people []*counted) {
 	var leaving sync.WaitGroup
 	for _, p := range people {
-		leaving.Go(p.leave)
+		leaving.Go(p.Leave)
 	}
 	leaving.Wait()
 }

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/observe"
@@ -24,16 +25,16 @@ type contender struct {
 }
 
 func ours(t *testing.T, cli *clientv3.Client, name string) *contender {
-	p := join(t, cli, name)
+	p := electiontest.Join(t, cli, name)
 	var won outcome
 	return &contender{
-		key: p.candidate.Key,
+		key: p.Candidate.Key,
 		queue: func() <-chan error {
-			result := p.queue(t, etcdtest.Context(t))
+			result := p.Queue(t)
 			done := make(chan error, 1)
 			go func() {
 				won = <-result
-				done <- won.err
+				done <- won.Reason
 			}()
 			return done
 		},
@@ -91,9 +92,9 @@ func TestMixed(t *testing.T) {
 				results = append(results, next.queue())
 				line = append(line, next)
 				wanted = append(wanted, next.key())
-				etcdtest.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == len(line) }, "%s is in the queue", kind)
+				etcdtest.Eventually(t, func() bool { return len(electiontest.Keys(t, cli, name)) == len(line) }, "%s is in the queue", kind)
 			}
-			require.Equal(t, wanted, queueOf(t, cli, name))
+			require.Equal(t, wanted, electiontest.Keys(t, cli, name))
 			o := watchElection(t, c.Client(t), name)
 			var last eldest.Token
 			for i, leader := range line {
@@ -114,7 +115,7 @@ func TestMixed(t *testing.T) {
 				require.Equal(t, leader.key(), string(eldestKey.Kvs[0].Key))
 				require.NoError(t, leader.resign())
 			}
-			require.Empty(t, queueOf(t, cli, name))
+			require.Empty(t, electiontest.Keys(t, cli, name))
 		})
 	}
 }
@@ -128,8 +129,8 @@ func TestMixedObservers(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	their := concurrency.NewElection(s, name)
-	p := join(t, c.Client(t), name)
-	tenure := p.lead(t)
+	p := electiontest.Join(t, c.Client(t), name)
+	tenure := p.Lead(t)
 	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	defer cancel()
 	values := their.Observe(ctx)
@@ -140,7 +141,7 @@ func TestMixedObservers(t *testing.T) {
 	o := watchElection(t, cli, name)
 	campaign := make(chan error, 1)
 	go func() { campaign <- their.Campaign(ctx, "theirs") }()
-	etcdtest.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 2 }, "they are in the queue")
+	etcdtest.Eventually(t, func() bool { return len(electiontest.Keys(t, cli, name)) == 2 }, "they are in the queue")
 	require.NoError(t, tenure.Resign(ctx))
 	require.NoError(t, etcdtest.Take(t, campaign, "their win"))
 	etcdtest.Eventually(t, func() bool { return string(o.State().Leader.Value) == "theirs" }, "our observer sees their value")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/internal/mailbox"
 	"github.com/eldest-io/eldest/keys"
@@ -51,17 +52,17 @@ func takesPart(t testing.TB, cli *clientv3.Client, name string, f func(context.C
 	if f == nil {
 		f = func(ctx context.Context) error { <-ctx.Done(); return nil }
 	}
-	a := &asked{participant: join(t, cli, name, changes...), led: make(chan *election.Leadership, 100)}
-	place, err := a.candidate.Register(etcdtest.Context(t))
+	a := &asked{participant: electiontest.Join(t, cli, name, changes...), led: make(chan *election.Leadership, 100)}
+	place, err := a.Candidate.Register(etcdtest.Context(t))
 	require.NoError(t, err)
 	a.token = place.Token
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		_ = transfer.Serve(ctx, transfer.Config{Candidate: a.candidate, Session: a.session, KV: a.client, Watcher: a.client, Accept: accept})
+		_ = transfer.Serve(ctx, transfer.Config{Candidate: a.Candidate, Session: a.Session, KV: a.Client, Watcher: a.Client, Accept: accept})
 	})
 	running.Go(func() {
-		l, err := a.candidate.Await(ctx)
+		l, err := a.Candidate.Await(ctx)
 		if err == nil {
 			a.led <- l
 			_ = l.Lead(ctx, f)
@@ -73,12 +74,12 @@ func takesPart(t testing.TB, cli *clientv3.Client, name string, f func(context.C
 	})
 	etcdtest.Eventually(t, func() bool {
 		for _, m := range surveyed(t, cli, name) {
-			if m.Key == a.candidate.Key() {
+			if m.Key == a.Candidate.Key() {
 				return m.Asks
 			}
 		}
 		return false
-	}, "the mailbox of %q", a.candidate.Key())
+	}, "the mailbox of %q", a.Candidate.Key())
 	return a
 }
 
@@ -101,7 +102,7 @@ func places(t testing.TB, cli *clientv3.Client, name string) (line []string) {
 // byHand stands as a candidate of etcd's own package does: with a key of its own making.
 func byHand(t testing.TB, cli *clientv3.Client, name string) eldest.Candidate {
 	t.Helper()
-	grant, err := cli.Grant(etcdtest.Context(t), int64(quiet.Seconds())) // which nobody renews
+	grant, err := cli.Grant(etcdtest.Context(t), int64(electiontest.Quiet.Seconds())) // which nobody renews
 	require.NoError(t, err)
 	key := keys.Candidate(name, int64(grant.ID))
 	put, err := cli.Put(etcdtest.Context(t), key, "theirs", clientv3.WithLease(grant.ID))
@@ -115,10 +116,10 @@ var patient = transfer.Options{Patience: etcdtest.Patience, Drain: etcdtest.Pati
 
 func handOver(t testing.TB, cli *clientv3.Client, name string, to *asked, options transfer.Options) transfer.Result {
 	t.Helper()
-	result, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, to.candidate.Key(), options)
+	result, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, to.Candidate.Key(), options)
 	require.NoError(t, err)
 	require.True(t, result.Retired)
-	require.Equal(t, to.candidate.Key(), result.Leader.Key)
+	require.Equal(t, to.Candidate.Key(), result.Leader.Key)
 	return result
 }
 
@@ -153,33 +154,6 @@ func TestTransferToTheFirstInLineMovesNobody(t *testing.T) {
 	}
 }
 
-// The order of the others is kept, wherever in the queue the target stands, and tokens
-// go on growing (G2).
-func TestTransferKeepsTheOrder(t *testing.T) {
-	t.Parallel()
-	cli := etcdtest.Shared(t).Client(t)
-	for target := 1; target < 5; target++ {
-		name := etcdtest.Election(t)
-		line := lineup(t, cli, name, 5, nil)
-		want := []string{line[target].candidate.Key()}
-		for i, a := range line {
-			if i != 0 && i != target {
-				want = append(want, a.candidate.Key())
-			}
-		}
-		handOver(t, cli, name, line[target], patient)
-		var got []string
-		last := eldest.Token(0)
-		for _, m := range surveyed(t, cli, name) {
-			got = append(got, m.Key)
-			require.Greater(t, m.Token, last)
-			last = m.Token
-		}
-		require.Equal(t, want, got)
-		require.Greater(t, etcdtest.Take(t, line[target].led, "the target's win").Token(), line[0].token)
-	}
-}
-
 // No two lead functions overlap, and no leading context begins before the other one has
 // ended, however often leadership is handed round.
 func TestTransferOverlapsNobody(t *testing.T) {
@@ -201,7 +175,7 @@ func TestTransferOverlapsNobody(t *testing.T) {
 		old := line[round%3]
 		handOver(t, cli, name, target, patient)
 		etcdtest.Take(t, target.led, "the target's win")
-		require.ErrorIs(t, old.candidate.Retire(old.token, nil), nil, "it has retired")
+		require.ErrorIs(t, old.Candidate.Retire(old.token, nil), nil, "it has retired")
 		// The old leader stands again, at the end.
 		line[round%3] = takesPart(t, cli, name, f, nil)
 	}
@@ -215,13 +189,13 @@ func TestTransferLetsNoLateWriteThrough(t *testing.T) {
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	retired, release := make(chan struct{}), make(chan struct{})
 	var old *election.Leadership
-	a := join(t, cli, name)
-	old = a.lead(t)
+	a := electiontest.Join(t, cli, name)
+	old = a.Lead(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
 	running.Go(func() {
-		_ = transfer.Serve(ctx, transfer.Config{Candidate: a.candidate, Session: a.session, KV: cli, Watcher: cli})
+		_ = transfer.Serve(ctx, transfer.Config{Candidate: a.Candidate, Session: a.Session, KV: cli, Watcher: cli})
 	})
 	running.Go(func() {
 		_ = old.Lead(ctx, func(ctx context.Context) error {
@@ -238,7 +212,7 @@ func TestTransferLetsNoLateWriteThrough(t *testing.T) {
 	target := takesPart(t, cli, name, nil, nil)
 	handed := make(chan error, 1)
 	running.Go(func() {
-		_, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, target.candidate.Key(), patient)
+		_, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, target.Candidate.Key(), patient)
 		handed <- err
 	})
 	etcdtest.Take(t, retired, "the end of the leading context")
@@ -273,7 +247,7 @@ func TestTransferWithCandidatesOfEtcdsPackage(t *testing.T) {
 		name := etcdtest.Election(t)
 		byHand(t, cli, name)
 		target := takesPart(t, cli, name, nil, nil)
-		untouched(name, func() { _ = refused(t, cli, name, target.candidate.Key(), patient, transfer.LeaderDeaf) })
+		untouched(name, func() { _ = refused(t, cli, name, target.Candidate.Key(), patient, transfer.LeaderDeaf) })
 	})
 	t.Run("between", func(t *testing.T) {
 		name := etcdtest.Election(t)
@@ -281,7 +255,7 @@ func TestTransferWithCandidatesOfEtcdsPackage(t *testing.T) {
 		foreign := byHand(t, cli, name)
 		target := takesPart(t, cli, name, nil, nil)
 		untouched(name, func() {
-			r := refused(t, cli, name, target.candidate.Key(), patient, transfer.Between)
+			r := refused(t, cli, name, target.Candidate.Key(), patient, transfer.Between)
 			require.Equal(t, foreign.Key, r.Who[0].Key)
 		})
 	})
@@ -290,14 +264,14 @@ func TestTransferWithCandidatesOfEtcdsPackage(t *testing.T) {
 		line := lineup(t, cli, name, 3, nil)
 		foreign := byHand(t, cli, name)
 		untouched(name, func() {
-			_ = refused(t, cli, name, line[2].candidate.Key(), patient, transfer.Behind)
+			_ = refused(t, cli, name, line[2].Candidate.Key(), patient, transfer.Behind)
 		})
 		options := patient
 		options.Order = transfer.PassBy
 		result := handOver(t, cli, name, line[2], options)
 		require.Equal(t, foreign.Key, result.Plan.Overtaken[0].Key)
 		m := surveyed(t, cli, name)
-		require.Equal(t, []string{line[2].candidate.Key(), foreign.Key, line[1].candidate.Key()}, []string{m[0].Key, m[1].Key, m[2].Key})
+		require.Equal(t, []string{line[2].Candidate.Key(), foreign.Key, line[1].Candidate.Key()}, []string{m[0].Key, m[1].Key, m[2].Key})
 		require.Equal(t, foreign.Token, m[1].Token)
 	})
 	t.Run("the target", func(t *testing.T) {
@@ -322,7 +296,7 @@ func TestTransferFromALeaderThatIsStopped(t *testing.T) {
 	require.NoError(t, err)
 	target := takesPart(t, cli, name, nil, nil)
 	before := places(t, cli, name)
-	r := refused(t, cli, name, target.candidate.Key(), transfer.Options{Patience: time.Second}, transfer.Silent)
+	r := refused(t, cli, name, target.Candidate.Key(), transfer.Options{Patience: time.Second}, transfer.Silent)
 	require.False(t, r.Unknown)
 	require.Equal(t, before, places(t, cli, name))
 	require.False(t, surveyed(t, cli, name)[0].Pending, "the request was taken back")
@@ -335,16 +309,16 @@ func TestTransferToATargetThatLeavesBefore(t *testing.T) {
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	var leaves atomic.Pointer[asked]
 	leader := takesPart(t, cli, name, nil, func(transfer.Request) bool {
-		_ = leaves.Load().candidate.Withdraw(etcdtest.Context(t))
+		_ = leaves.Load().Candidate.Withdraw(etcdtest.Context(t))
 		return true
 	})
 	l := etcdtest.Take(t, leader.led, "the leader's win")
 	target := takesPart(t, cli, name, nil, nil)
 	leaves.Store(target)
-	_ = refused(t, cli, name, target.candidate.Key(), patient, transfer.Changed)
+	_ = refused(t, cli, name, target.Candidate.Key(), patient, transfer.Changed)
 	require.NoError(t, l.Err())
 	require.Len(t, surveyed(t, cli, name), 1)
-	_ = refused(t, cli, name, target.candidate.Key(), patient, transfer.UnknownTarget)
+	_ = refused(t, cli, name, target.Candidate.Key(), patient, transfer.UnknownTarget)
 }
 
 // A target that leaves after the leader has retired: the next in line leads, and the one
@@ -355,14 +329,14 @@ func TestTransferToATargetThatLeavesAfter(t *testing.T) {
 	var leaves atomic.Pointer[asked]
 	line := lineup(t, cli, name, 3, func(ctx context.Context) error {
 		<-ctx.Done()
-		return leaves.Load().candidate.Withdraw(etcdtest.Context(t))
+		return leaves.Load().Candidate.Withdraw(etcdtest.Context(t))
 	})
 	target := line[1]
 	leaves.Store(target)
-	result, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, target.candidate.Key(), patient)
+	result, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, target.Candidate.Key(), patient)
 	require.ErrorIs(t, err, transfer.ErrOvertaken)
 	require.True(t, result.Retired)
-	require.Equal(t, line[2].candidate.Key(), result.Leader.Key)
+	require.Equal(t, line[2].Candidate.Key(), result.Leader.Key)
 	require.Equal(t, line[2].token, etcdtest.Take(t, line[2].led, "the next one's win").Token())
 }
 
@@ -378,10 +352,10 @@ func TestTwoTransfersAtOnce(t *testing.T) {
 		var successes atomic.Int32
 		for _, target := range []*asked{line[1], line[3]} {
 			done.Go(func() {
-				result, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, target.candidate.Key(), patient)
+				result, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, target.Candidate.Key(), patient)
 				if err == nil {
 					successes.Add(1)
-					assert.Equal(t, target.candidate.Key(), result.Leader.Key)
+					assert.Equal(t, target.Candidate.Key(), result.Leader.Key)
 					return
 				}
 				assert.ErrorIs(t, err, eldest.ErrTransferRefused)
@@ -397,7 +371,7 @@ func TestTwoTransfersAtOnce(t *testing.T) {
 		}, "the queue is in order")
 		last := stand[want-1]
 		for _, a := range line {
-			if a.candidate.Key() == last.Key && want > 1 {
+			if a.Candidate.Key() == last.Key && want > 1 {
 				etcdtest.Eventually(t, func() bool {
 					_, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, last.Key, patient)
 					return err == nil
@@ -432,12 +406,12 @@ func TestPriorityOverFive(t *testing.T) {
 			return len(members) == n && !slices.ContainsFunc(members, func(m transfer.Member) bool { return !m.Asks })
 		}, "all %d stand", n)
 	}
-	require.NoError(t, line[3].candidate.Close(etcdtest.Context(t)))
+	require.NoError(t, line[3].Candidate.Close(etcdtest.Context(t)))
 	for left, n := range []int{5, 4} {
 		etcdtest.Take(t, line[n].led, "the best one's win")
 		require.Empty(t, line[1].led)
 		stand(4 - left)
-		require.NoError(t, line[n].candidate.Close(etcdtest.Context(t)))
+		require.NoError(t, line[n].Candidate.Close(etcdtest.Context(t)))
 	}
 	l := etcdtest.Take(t, line[2].led, "the better one's win")
 	stand(2)
@@ -460,7 +434,7 @@ func TestTransferWhileRepliesAreLost(t *testing.T) {
 	target := takesPart(t, cli, name, nil, nil)
 	var lost []*etcdtest.Swallow
 	for range 3 { // of what it sends: that it takes the request, its removal, its registration
-		lost = append(lost, host.SwallowNextReply(etcdtest.Containing(between.candidate.Key())))
+		lost = append(lost, host.SwallowNextReply(etcdtest.Containing(between.Candidate.Key())))
 	}
 	result := handOver(t, cli, name, target, patient)
 	for _, l := range lost {
@@ -468,6 +442,6 @@ func TestTransferWhileRepliesAreLost(t *testing.T) {
 	}
 	require.Len(t, result.Moved, 1)
 	require.Greater(t, result.Moved[0].Token, target.token)
-	require.Equal(t, []string{target.candidate.Key(), between.candidate.Key()}, queueOf(t, cli, name))
+	require.Equal(t, []string{target.Candidate.Key(), between.Candidate.Key()}, electiontest.Keys(t, cli, name))
 	etcdtest.Take(t, target.led, "the target's win")
 }

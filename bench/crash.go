@@ -4,13 +4,18 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/eldest-io/eldest/bench/contender"
 )
 
 func init() {
 	scenario(Scenario{
-		Name:     "crash",
-		Summary:  "the leader's process is killed: from that moment to the successor's win",
-		Defaults: Options{Rounds: 40, TTLs: []time.Duration{2 * time.Second}},
+		Name:    "crash",
+		Summary: "the leader's process is killed: from that moment to the successor's win",
+		Defaults: Options{
+			Rounds: 40, TTLs: []time.Duration{2 * time.Second},
+			Contenders: append([]string{contender.Kept}, usual...),
+		},
 		Regimes: []Term{
 			{Name: "kill", Text: "the leader's process is killed; n is the lease's TTL in ms, as granted"},
 		},

@@ -68,17 +68,13 @@ func (t *turn) drain(ctx context.Context, hosts []Host) error {
 // lineUpQueued makes a line-up of the point's size, has all of it campaign, and blocks
 // until all are queued and have settled.
 func (t *turn) lineUpQueued(ctx context.Context, hosts []Host) (*lineup, error) {
-	election, n := t.election(), t.point.n
+	election := t.election()
 	queue, err := t.watchOver(ctx, election)
 	if err != nil {
 		return nil, err
 	}
-	l, err := t.lineUp(ctx, hosts, election, n)
+	l, _, err := t.enqueue(ctx, hosts, election, queue, t.point.n)
 	if err != nil {
-		return nil, err
-	}
-	l.campaign(l.entrants...)
-	if err := l.queued(ctx, queue, n); err != nil {
 		return nil, err
 	}
 	queue.cancel() // what is measured now is the candidates' own

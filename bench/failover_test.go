@@ -47,7 +47,7 @@ func grantedTTL(t *testing.T) int {
 // Every contender fails over when its leader's process is killed, each round counts
 // once, and the processes are gone afterwards.
 func TestCrash(t *testing.T) {
-	eachAtOnce(t, contender.Names(), func(t *testing.T, name string) {
+	eachAtOnce(t, append(contender.Names(), contender.Kept), func(t *testing.T, name string) {
 		win := find(t, failovers(t, "crash", name, 3, 0), name, "kill", grantedTTL(t), "win")
 		require.Equal(t, "", win.FirstError)
 		require.Len(t, win.Samples, 3)

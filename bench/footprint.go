@@ -98,30 +98,21 @@ func footprint(ctx context.Context, r *run) error {
 
 // candidatesWeigh puts N candidates behind a leader.
 func (t *turn) candidatesWeigh(ctx context.Context, on *local) error {
-	election, n := t.election(), t.point.n
+	election := t.election()
 	queue, err := t.watchOver(ctx, election)
 	if err != nil {
 		return err
 	}
 	// The leader and the first who waits bring the client's streams with them.
-	before, err := t.lineUp(ctx, []Host{on}, election, 2)
-	if err != nil {
-		return err
-	}
-	before.campaign(before.entrants...)
-	if err := before.queued(ctx, queue, 2); err != nil {
+	if _, _, err := t.enqueue(ctx, []Host{on}, election, queue, 2); err != nil {
 		return err
 	}
 	empty, err := weigh(ctx, on)
 	if err != nil {
 		return err
 	}
-	l, err := t.lineUp(ctx, []Host{on}, election, n)
+	l, _, err := t.enqueue(ctx, []Host{on}, election, queue, t.point.n)
 	if err != nil {
-		return err
-	}
-	l.campaign(l.entrants...)
-	if err := l.queued(ctx, queue, n+2); err != nil {
 		return err
 	}
 	if err := l.firstFailure(); err != nil {

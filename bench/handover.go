@@ -107,7 +107,7 @@ func (t *turn) handOver(ctx context.Context, leader, successor Host, after time.
 	if err := queue.queue(ctx, 2); err != nil {
 		return err
 	}
-	queue.leave()
+	queue.cancel() // what is measured now is the candidates' own
 	if err := retry.Sleep(ctx, after); err != nil {
 		return err
 	}

@@ -159,12 +159,18 @@ func (t *turn) tally(ctx context.Context, hosts []Host, restless bool) (tally, e
 	if err != nil {
 		return tally{}, err
 	}
-	counted := tally{wire: w, restless: restless}
-	if t.site.Metrics != nil {
-		if counted.server, err = t.site.Metrics(ctx); err != nil {
-			counted.server = nil // the clients' counts stand without it
-			t.note("the servers' metrics could not be read: %v", err)
-		}
+	return tally{wire: w, server: t.metrics(ctx), restless: restless}, nil
+}
+
+// metrics are the servers', nil if they cannot be read: the clients' counts stand without them.
+func (t *turn) metrics(ctx context.Context) map[string]float64 {
+	if t.site.Metrics == nil {
+		return nil
 	}
-	return counted, nil
+	counted, err := t.site.Metrics(ctx)
+	if err != nil {
+		t.note("the servers' metrics could not be read: %v", err)
+		return nil
+	}
+	return counted
 }

@@ -94,21 +94,16 @@ func (t *turn) startLive(ctx context.Context, on Host) error {
 // crowdIn has all candidates of a line-up campaign at once. Campaigns that return an
 // error are counted, and not waited for.
 func (t *turn) crowdIn(ctx context.Context, hosts []Host) error {
-	election, n := t.election(), t.point.n
+	election := t.election()
 	queue, err := t.watchOver(ctx, election)
 	if err != nil {
 		return err
 	}
-	l, err := t.lineUp(ctx, hosts, election, n)
+	l, took, err := t.enqueue(ctx, hosts, election, queue, t.point.n)
 	if err != nil {
 		return err
 	}
-	begun := time.Now()
-	l.campaign(l.entrants...)
-	if err := l.queued(ctx, queue, n); err != nil {
-		return err
-	}
-	t.took("queued", time.Since(begun))
+	t.took("queued", took)
 	t.sample("errors", Counts, l.failed.Load())
 	t.remark(l.firstFailure())
 	return nil

@@ -110,6 +110,18 @@ func (l *lineup) campaign(entrants ...*entrant) {
 	}
 }
 
+// enqueue makes a line-up of n, has all of it campaign, and blocks until the referee sees so many
+// more keys. It returns how long that took from the first campaign on.
+func (t *turn) enqueue(ctx context.Context, hosts []Host, election string, queue *referee, n int) (l *lineup, took time.Duration, err error) {
+	if l, err = t.lineUp(ctx, hosts, election, n); err != nil {
+		return nil, 0, err
+	}
+	begun, before := time.Now(), len(queue.keys)
+	l.campaign(l.entrants...)
+	err = l.queued(ctx, queue, before+n)
+	return l, time.Since(begun), err
+}
+
 // queued blocks until the referee sees n keys, but for those of candidates that failed.
 func (l *lineup) queued(ctx context.Context, f *referee, n int) error {
 	for len(f.keys) < n-int(l.failed.Load()) {

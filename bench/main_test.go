@@ -11,7 +11,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keeper"
 )
 
 // workerEndpoints is set where this binary is to be a worker: the endpoints of its
@@ -19,7 +21,11 @@ import (
 const workerEndpoints = "ELDEST_BENCH_TEST_WORKER"
 
 func TestMain(m *testing.M) {
+	keeper.Serve(func(_ context.Context, with []byte) (*clientv3.Client, error) {
+		return clientv3.New(siteAt(strings.Split(string(with), ",")).Client)
+	})
 	if endpoints := os.Getenv(workerEndpoints); endpoints != "" {
+		contender.KeeperWith = []byte(endpoints)
 		if err := Work(context.Background(), siteAt(strings.Split(endpoints, ",")), os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "worker:", err)
 			os.Exit(1)

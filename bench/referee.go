@@ -52,9 +52,6 @@ func (f *referee) queue(ctx context.Context, n int) error {
 	return nil
 }
 
-// leave ends the referee's watch: what is measured from here on is not disturbed by it.
-func (f *referee) leave() { f.cancel() }
-
 // next takes in what the watch brings next.
 func (f *referee) next(ctx context.Context) error {
 	select {

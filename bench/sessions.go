@@ -115,13 +115,7 @@ func (t *turn) spent(ctx context.Context, on *local) (s spent, err error) {
 	if s.wire, err = on.Wire(ctx); err != nil {
 		return s, err
 	}
-	if t.site.Metrics != nil {
-		counted, err := t.site.Metrics(ctx)
-		if err != nil {
-			t.note("the servers' metrics could not be read: %v", err)
-			return s, nil
-		}
-		s.members, s.known = time.Duration(counted[cpuSeconds]*float64(time.Second)), true
-	}
+	counted := t.metrics(ctx)
+	s.members, s.known = time.Duration(counted[cpuSeconds]*float64(time.Second)), counted != nil
 	return s, nil
 }

@@ -128,7 +128,7 @@ func TestClusterThatDies(t *testing.T) {
 				require.NoError(t, err)
 				queue, err := turn.watchOver(ctx, "other")
 				require.NoError(t, err)
-				queue.leave()
+				queue.cancel()
 				won := campaign(ctx, second)
 				require.NoError(t, cluster.Member(0).Kill())
 				cancel(enough)

@@ -15,6 +15,8 @@ import (
 // client of the site. It is what a process started by Site.Spawn runs: calls come in and
 // answers go out as JSON-RPC 1.0 (net/rpc/jsonrpc), and nothing else may be written to out.
 //
+// For contenders that have a keeper (package keeper), contender.KeeperWith is set.
+//
 // Work blocks until in ends (nil), in is not what it should be, or ctx ends (its
 // cause). Then calls that are under way are cancelled, and what is still open is
 // closed, which takes ten seconds at most. After the end of ctx a goroutine stays

@@ -63,8 +63,8 @@ func build(cfg Config, beat heartbeat) (*Curator, error) {
 	late := func(err error) {
 		cfg.Logger.Error("service not registered", "election", cfg.Elector.Election, "node", cfg.Elector.NodeID, "error", err)
 	}
-	c.front.local.closed.Store(&late)
-	if err := c.front.local.err; err != nil {
+	c.front.local.late = late
+	if _, err := c.front.local.close(); err != nil {
 		return nil, err
 	}
 	if c.front.reads, err = newReads(cfg, c.front.local.names, late); err != nil {

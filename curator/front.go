@@ -77,7 +77,7 @@ func newFront(cfg Config, beat heartbeat) *front {
 	options = append(options, cfg.ServerOptions...)
 	options = append(options, grpc.ForceServerCodecV2(rawframe.Codec{}), grpc.UnknownServiceHandler(f.handle))
 	f.server = grpc.NewServer(options...)
-	f.local = &local{server: f.server, names: make(map[string]bool)}
+	f.local = newLocal(f.server)
 	return f
 }
 

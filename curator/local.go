@@ -2,49 +2,25 @@ package curator
 
 import (
 	"context"
-	"fmt"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
 // local is the grpc.ServiceRegistrar of the services that every node answers itself.
-// They are registered with the gRPC server as they are, interceptors and all, but for
+// They are registered with the gRPC server as well, as they are, interceptors and all, but for
 // one thing: the codec that is forced on the server moves frames, so each handler gets
 // its messages through the codec of its call.
-//
-// gRPC ends the process where a service is registered twice or too late; this one refuses
-// before.
 type local struct {
+	*services
 	server *grpc.Server
-	names  map[string]bool
-	err    error // the first one
-
-	// closed is called for what comes too late. It is set once nothing else may come.
-	closed atomic.Pointer[func(error)]
 }
 
-// RegisterService registers a service; see grpc.ServiceRegistrar.
-func (l *local) RegisterService(desc *grpc.ServiceDesc, impl any) {
-	if late := l.closed.Load(); late != nil {
-		(*late)(fmt.Errorf("%w: a local service was registered after Config.Local had returned", eldest.ErrInvalid))
-		return
-	}
-	err := checkService(desc, impl)
-	if err == nil && l.names[desc.ServiceName] {
-		err = fmt.Errorf("%w: service %q is registered twice, or is one of the curator's own", eldest.ErrInvalid, desc.ServiceName)
-	}
-	if err != nil {
-		if l.err == nil {
-			l.err = err
-		}
-		return
-	}
-	l.names[desc.ServiceName] = true
-	l.server.RegisterService(overFrames(desc), impl)
+func newLocal(server *grpc.Server) *local {
+	l := &local{services: newServices(nil, nil), server: server}
+	l.added = func(desc *grpc.ServiceDesc, impl any) { server.RegisterService(overFrames(desc), impl) }
+	return l
 }
 
 // GetServiceInfo lists the local services, for gRPC's reflection service.

@@ -18,7 +18,8 @@ type method struct {
 	stream *grpc.StreamDesc
 }
 
-// services is the grpc.ServiceRegistrar that a tenure's services are registered with.
+// services is the grpc.ServiceRegistrar that a tenure's services are registered with, those of
+// Config.Reads, and those of Config.Local (see local).
 // What is registered is looked up by the full name of the method, and nothing of it is
 // known to the gRPC server: that one must know all its services before it serves.
 //
@@ -29,6 +30,8 @@ type services struct {
 	local map[string]bool
 	// late is told of a registration after close. It must not block.
 	late func(error)
+	// added, if set, is called for each service that is registered.
+	added func(desc *grpc.ServiceDesc, impl any)
 
 	mu      sync.Mutex
 	closed  bool
@@ -62,11 +65,11 @@ func (s *services) add(desc *grpc.ServiceDesc, impl any) error {
 	}
 	switch {
 	case s.closed:
-		return fmt.Errorf("%w: service %q was registered after Config.Services had returned, or Config.Reads", eldest.ErrInvalid, desc.ServiceName)
+		return fmt.Errorf("%w: service %q was registered after Config.Services had returned, or Config.Reads or Local", eldest.ErrInvalid, desc.ServiceName)
 	case s.local[desc.ServiceName]:
 		return fmt.Errorf("%w: service %q is one that every node answers itself", eldest.ErrInvalid, desc.ServiceName)
 	case s.names[desc.ServiceName]:
-		return fmt.Errorf("%w: service %q is registered twice", eldest.ErrInvalid, desc.ServiceName)
+		return fmt.Errorf("%w: service %q is registered twice, or is one of the curator's own", eldest.ErrInvalid, desc.ServiceName)
 	}
 	s.names[desc.ServiceName] = true
 	for _, m := range desc.Methods {
@@ -76,6 +79,9 @@ func (s *services) add(desc *grpc.ServiceDesc, impl any) error {
 	for _, m := range desc.Streams {
 		name := "/" + desc.ServiceName + "/" + m.StreamName
 		s.methods[name] = &method{name: name, impl: impl, stream: &m}
+	}
+	if s.added != nil {
+		s.added(desc, impl)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator/internal/routing"
 )
 
 // tenure is what this node serves while it leads: the methods that were registered for
@@ -25,9 +26,9 @@ type tenure struct {
 	methods map[string]*method
 
 	mu      sync.Mutex
-	running int           // calls between begin and end
-	quick   int           // those of them that can be waited for: unary ones
-	changed chan struct{} // closed at the next end, if somebody waits
+	running int          // calls between begin and end
+	quick   int          // those of them that can be waited for: unary ones
+	ends    routing.Ends // of calls
 }
 
 func newTenure(ctx context.Context, election string, token eldest.Token, holds func() bool) *tenure {
@@ -75,10 +76,7 @@ func (t *tenure) end(unary bool) {
 	if unary {
 		t.quick--
 	}
-	if t.changed != nil {
-		close(t.changed)
-		t.changed = nil
-	}
+	t.ends.Tell()
 }
 
 // lost returns why the tenure ended, or nil.
@@ -91,32 +89,11 @@ func (t *tenure) lost() error { return context.Cause(t.ctx) }
 func (t *tenure) settle(limit time.Duration) {
 	ctx, cancel := context.WithTimeout(t.ctx, limit)
 	defer cancel()
-	t.wait(ctx, func() bool { return t.quick == 0 })
+	t.ends.Wait(ctx, &t.mu, func() bool { return t.quick == 0 })
 }
 
 // finish ends the tenure and waits until no handler runs.
 func (t *tenure) finish(cause error) {
-	t.cancel(cause) // which begin sees, under the lock that wait takes next
-	t.wait(context.Background(), func() bool { return t.running == 0 })
-}
-
-// wait blocks until done, which is called with mu held, or ctx ends.
-func (t *tenure) wait(ctx context.Context, done func() bool) {
-	for {
-		t.mu.Lock()
-		if done() {
-			t.mu.Unlock()
-			return
-		}
-		if t.changed == nil {
-			t.changed = make(chan struct{})
-		}
-		changed := t.changed
-		t.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
+	t.cancel(cause) // which begin sees, under the lock that Wait takes next
+	t.ends.Wait(context.Background(), &t.mu, func() bool { return t.running == 0 })
 }

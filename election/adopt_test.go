@@ -23,12 +23,12 @@ import (
 // Broken by proclaiming once in adopt, without the policy's Until.
 func TestAdoptingOutlastsAPassingError(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.admin)
+	session := s.session(s.Admin)
 	before := s.lead(s.candidate("before", on(session)))
 	session.Abandon()
-	resumed, err := lease.Resume(s.ctx, lease.Config{Lease: s.admin}, session.ID())
+	resumed, err := lease.Resume(s.Ctx, lease.Config{Lease: s.Admin}, session.ID())
 	require.NoError(t, err)
-	defer func() { require.NoError(t, resumed.Close(s.ctx)) }()
+	defer func() { require.NoError(t, resumed.Close(s.Ctx)) }()
 
 	c, g := s.gated("after", on(resumed))
 	met := make(chan struct{})
@@ -39,7 +39,7 @@ func TestAdoptingOutlastsAPassingError(t *testing.T) {
 	l := s.lead(c)
 	get(s, met)
 	require.Equal(t, before.Token(), l.Token(), "the same tenure")
-	require.Equal(t, "after", string(s.value(c.Key())))
+	require.Equal(t, "after", s.value(c.Key()))
 }
 
 // denying is a KV whose transactions are refused while a role is being changed.
@@ -64,15 +64,15 @@ func newDenying(kv clientv3.KV) *denying {
 // resignedInVain is a candidate on kv whose tenure has ended while its key is still there,
 // because etcd refused to remove it, and whose background waits before it asks again.
 func (s *stage) resignedInVain(r *denying, kv clientv3.KV) (*election.Candidate, *election.Leadership) {
-	s.t.Helper()
-	c := s.candidate("v", on(s.session(s.admin)), func(cfg *election.Config) {
+	s.T.Helper()
+	c := s.candidate("v", on(s.session(s.Admin)), func(cfg *election.Config) {
 		cfg.KV, cfg.Backoff = kv, func(int) time.Duration { return time.Hour }
 	})
 	l := s.lead(c)
 	r.now.Store(true)
-	require.ErrorIs(s.t, l.Resign(s.ctx), rpctypes.ErrPermissionDenied)
+	require.ErrorIs(s.T, l.Resign(s.Ctx), rpctypes.ErrPermissionDenied)
 	r.now.Store(false)
-	require.Equal(s.t, []string{c.Key()}, s.queue())
+	require.Equal(s.T, []string{c.Key()}, s.Queue())
 	return c, l
 }
 
@@ -84,14 +84,14 @@ func (s *stage) resignedInVain(r *denying, kv clientv3.KV) (*election.Candidate,
 // token is not adopted.
 func TestKeyOfAnEndedTenureIsNotAdopted(t *testing.T) {
 	s := newStage(t)
-	r := newDenying(s.cli)
+	r := newDenying(s.Client)
 	c, first := s.resignedInVain(r, r)
 	second := s.lead(c)
 	require.Greater(t, second.Token(), first.Token(), "the token of an earlier life")
-	require.Equal(t, []string{c.Key()}, s.queue())
+	require.Equal(t, []string{c.Key()}, s.Queue())
 
-	late := txn.Guard{Election: s.election, Key: first.Key(), Token: first.Token()}
-	_, err := late.KV(s.admin).Put(s.ctx, t.Name(), "of the first tenure")
+	late := txn.Guard{Election: s.Election, Key: first.Key(), Token: first.Token()}
+	_, err := late.KV(s.Admin).Put(s.Ctx, t.Name(), "of the first tenure")
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 	require.NoError(t, second.Err())
 }
@@ -102,10 +102,10 @@ func TestKeyOfAnEndedTenureIsNotAdopted(t *testing.T) {
 // Broken by tending only a registration whose outcome is unknown.
 func TestKeyOfAnEndedTenureGoesThoughItsCandidateGivesUp(t *testing.T) {
 	s := newStage(t)
-	r := newDenying(s.cli)
+	r := newDenying(s.Client)
 	g := newGate(r)
 	c, _ := s.resignedInVain(r, g)
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Ctx)
 	given := make(chan struct{})
 	g.on(func(context.Context) error { cancel(); <-given; return nil }, nil) // the removal
 	_, err := c.Campaign(ctx)

@@ -34,13 +34,15 @@ type Place struct {
 // StepBack and Config.GiveWay do not end it: it goes on from another place. While etcd is
 // away it waits. A second call on the same candidate returns eldest.ErrCampaigning, or
 // eldest.ErrLeading during a tenure, and changes nothing. A tenure that was retired is
-// resigned first, unless a function still runs in it under Lead, which then resigns.
+// resigned first, unless a function still runs in it under Lead, which then resigns. One that
+// is suspended goes on, with the same token, once its key is proven to be there still.
 func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 	l, err := c.win(ctx, core.Lead, true)
 	return l, c.failed("campaign", err)
 }
 
-// Await blocks until a registered candidate leads. It ends like Campaign; when
+// Await blocks until a registered candidate leads, one whose tenure is suspended
+// (eldest.ErrSuspended) included. It ends like Campaign; when
 // ctx ends, so does the candidacy. Without Register: eldest.ErrNotRegistered.
 func (c *Candidate) Await(ctx context.Context) (*Leadership, error) {
 	l, err := c.win(ctx, core.Lead, false)
@@ -70,18 +72,17 @@ func (c *Candidate) Try(ctx context.Context) (*Leadership, error) {
 func (c *Candidate) Register(ctx context.Context) (Place, error) {
 	var place Place
 	err := c.during(ctx, core.Queue, true, func() bool {
-		place = c.life.place
+		place = c.place()
 		return c.phase() == core.Waiting
 	})
 	return place, c.failed("register", err)
 }
 
-// win competes until the candidate leads.
+// win competes until the candidate leads, or has led: a tenure may be over, or suspended, before its
+// caller is told of it.
 func (c *Candidate) win(ctx context.Context, want core.Want, register bool) (l *Leadership, err error) {
 	err = c.during(ctx, want, register, func() bool {
-		if c.phase() == core.Leading {
-			l = c.last
-		}
+		l = c.news
 		return l != nil
 	})
 	if err != nil {

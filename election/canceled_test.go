@@ -32,16 +32,16 @@ func (t telling) Ctx() context.Context { return t.cli.Ctx() }
 // Broken by taking the code for the end of the client (rpcerr.ClientClosed).
 func TestRequestCanceledByAProxy(t *testing.T) {
 	s := newStage(t)
-	g := newGate(s.cli)
-	c := s.candidate("v", func(cfg *election.Config) { cfg.KV = telling{g, s.cli} })
+	g := newGate(s.Client)
+	c := s.candidate("v", func(cfg *election.Config) { cfg.KV = telling{g, s.Client} })
 	met := make(chan struct{})
 	g.on(func(context.Context) error { close(met); return errReset }, nil)
 	l := s.lead(c)
 	get(s, met)
 
 	g.on(func(context.Context) error { return errReset }, nil)
-	require.NoError(t, l.Resign(s.ctx))
-	require.Empty(t, s.queue())
+	require.NoError(t, l.Resign(s.Ctx))
+	require.Empty(t, s.Queue())
 }
 
 // A watch stream that a proxy cancels deposes nobody and ends nobody's waiting: the
@@ -51,7 +51,7 @@ func TestRequestCanceledByAProxy(t *testing.T) {
 func TestWatchCanceledByAProxy(t *testing.T) {
 	s := newStage(t)
 	var kill, killed atomic.Bool
-	cli := etcdtest.Shared(t).Client(t, s.rec.Attach, func(cfg *clientv3.Config) {
+	cli := etcdtest.Shared(t).Client(t, s.Rec.Attach, func(cfg *clientv3.Config) {
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainStreamInterceptor(
 			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 				stream, err := open(ctx, desc, cc, method, opts...)
@@ -59,23 +59,23 @@ func TestWatchCanceledByAProxy(t *testing.T) {
 			}))
 	})
 	through := func(cfg *election.Config) { cfg.KV, cfg.Watcher = cli, cli }
-	leader, waiter := s.candidate("leader", on(s.session(s.admin)), through), s.candidate("waiter", on(s.session(s.admin)), through)
+	leader, waiter := s.candidate("leader", on(s.session(s.Admin)), through), s.candidate("waiter", on(s.session(s.Admin)), through)
 	l := s.lead(leader)
-	waiting := s.campaigning(s.ctx, waiter)
+	waiting := s.campaigning(s.Ctx, waiter)
 	s.watched(3) // the own key of each, and the predecessor's
 
 	kill.Store(true)
-	require.NoError(t, l.Proclaim(s.ctx, []byte("the stream has something to say")))
-	s.until("the stream was cancelled", killed.Load)
+	require.NoError(t, l.Proclaim(s.Ctx, []byte("the stream has something to say")))
+	s.Until("the stream was cancelled", killed.Load)
 	s.watched(6)
 	require.NoError(t, l.Err())
 	require.Empty(t, waiting)
 
 	// And what was opened anew does its work.
-	require.NoError(t, l.Resign(s.ctx))
+	require.NoError(t, l.Resign(s.Ctx))
 	won := get(s, waiting)
 	require.NoError(t, won.err)
-	s.remove(waiter.Key())
+	s.Remove(waiter.Key())
 	require.Error(t, s.over(won.l))
 }
 

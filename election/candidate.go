@@ -19,9 +19,11 @@ import (
 // It is the face of a machine of package core, which package loop runs: calls become
 // events, and steps become hooks (tell.go), contexts and results.
 type Candidate struct {
-	cfg   Config
+	cfg   Config // does not change, but for Turn, which the mutex guards
 	key   string
 	hooks serial.Queue
+	// session is the candidates of cfg.Session.
+	session *loop.Session
 
 	// The mutex of the session's candidates guards what follows.
 	user loop.User
@@ -30,6 +32,8 @@ type Candidate struct {
 	machine *loop.Candidate
 	// call is the one that registers or waits; nil while there is none.
 	call chan struct{} // closed when it has returned
+	// news is the tenure that it has won, ended or not; nil before that.
+	news *Leadership
 	// life is the present candidacy, or the last one.
 	life life
 	// last is the newest tenure that there was, ended or not.
@@ -51,7 +55,7 @@ func New(cfg Config) (*Candidate, error) {
 		return nil, &eldest.OpError{Op: "new candidate", Election: cfg.Election, Err: err}
 	}
 	entry := cfg.entry()
-	c := &Candidate{cfg: cfg, key: entry.Key()}
+	c := &Candidate{cfg: cfg, key: entry.Key(), session: loop.Of(cfg.Session)}
 	c.user = loop.User{KV: cfg.KV, Queue: cfg.Queue, Entry: entry, Source: cfg.source(), Policy: c.policy, Tell: c.tell}
 	if cfg.GiveWay != nil {
 		c.user.Survey = (&steps{c: c}).survey
@@ -59,6 +63,11 @@ func New(cfg Config) (*Candidate, error) {
 	if cfg.Hooks.Interrupted != nil {
 		c.user.Source.Interrupted = func(key string, reason error) {
 			call(c, cfg.Hooks.Interrupted, InterruptedEvent{Election: cfg.Election, Key: key, Reason: reason, At: time.Now()})
+		}
+	}
+	if cfg.Hooks.Evicted != nil {
+		c.user.Evicted = func(s loop.Silence) {
+			call(c, cfg.Hooks.Evicted, EvictedEvent{Election: cfg.Election, Key: c.key, Evicted: c.candidate(s.Elder), Silence: s.For, At: time.Now()})
 		}
 	}
 	c.user.Source.Failed = c.retrying("watch")
@@ -74,10 +83,11 @@ func (c *Candidate) Election() string { return c.cfg.Election }
 // lock takes the mutex, after a look at the clock: what has passed has ended the session.
 func (c *Candidate) lock() {
 	_ = c.cfg.Session.Holds(0)
-	c.cfg.Session.Candidates().Lock()
+	c.session.Lock()
+	c.session.Look()
 }
 
-func (c *Candidate) unlock() { c.cfg.Session.Candidates().Unlock() }
+func (c *Candidate) unlock() { c.session.Unlock() }
 
 // mine reports whether the machine is this candidate's: it stands, wants to, or did so last.
 func (c *Candidate) mine() bool { return c.machine.Of(&c.user) }
@@ -151,7 +161,8 @@ func (c *Candidate) begin(ctx context.Context, want core.Want, register bool) (e
 	}
 	c.lock()
 	defer c.unlock()
-	drained := register && c.phase() == core.Draining && c.last.leads == 0 // the campaign ends it
+	// The campaign ends a tenure that is over but for its key. One that is suspended it resumes.
+	drained := c.phase() == core.Draining && c.last.leads == 0 && (register || c.suspended())
 	switch {
 	case c.closed:
 		return nil, eldest.ErrClosed
@@ -170,13 +181,13 @@ func (c *Candidate) begin(ctx context.Context, want core.Want, register bool) (e
 		return nil, context.Cause(ctx)
 	}
 	if register {
-		c.machine, err = c.cfg.Session.Candidates().Take(c.name(), &c.user)
+		c.machine, err = c.session.Take(c.name(), &c.user)
 		if err != nil {
 			return nil, err
 		}
 	}
 	call := make(chan struct{})
-	c.call, c.cause = call, nil
+	c.call, c.news, c.cause = call, nil, nil
 	c.machine.Do(core.Event{Kind: core.Campaign, Want: want})
 	return func() {
 		c.lock()
@@ -191,6 +202,11 @@ func (c *Candidate) begin(ctx context.Context, want core.Want, register bool) (e
 // key.
 func (c *Candidate) name() loop.Name {
 	return loop.Name{Client: loop.Comparable(c.cfg.KV), Key: c.key}
+}
+
+// suspended reports whether the candidate's tenure is, and its key may lead again.
+func (c *Candidate) suspended() bool {
+	return c.phase() == core.Draining && c.machine.State().Token > c.machine.State().Doomed
 }
 
 // notRegistered says so, and why the last candidacy ended, if there was one.

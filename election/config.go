@@ -111,9 +111,6 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Queue == nil {
 		c.Queue = txn.ByPointer{}
 	}
-	if c.Turn == nil {
-		c.Turn = NewTurn()
-	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
 	}
@@ -134,7 +131,7 @@ func (c Config) source() *watch.Source {
 	}
 }
 
-func (c Config) entry() txn.Entry {
+func (c *Config) entry() txn.Entry {
 	return txn.Entry{Election: c.Election, Lease: int64(c.Session.ID()), Value: c.Value}
 }
 

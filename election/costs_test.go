@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
@@ -21,122 +20,8 @@ import (
 // watched waits until etcd has put n watches in place for the recorded client, so that what is
 // counted afterwards has nothing to do with the beginning.
 func (s *stage) watched(n int) {
-	s.t.Helper()
-	s.until("the watches are in place", func() bool { return len(s.rec.Placed()) >= n })
-}
-
-// A cold start is two round trips, a registration one. The watch of the own key
-// goes on a stream beside it.
-func TestCostOfARegistration(t *testing.T) {
-	s := newStage(t)
-	s.rec.Reset()
-	c := s.candidate("v")
-	s.lead(c)
-	s.watched(1)
-	require.Equal(t, []string{"LeaseGrant", "Txn", "Watch"}, s.rec.Methods(), "grant, register")
-
-	b := s.candidate("b")
-	s.rec.Reset()
-	_, err := b.Register(s.ctx)
-	require.NoError(t, err)
-	s.watched(1)
-	require.Equal(t, []string{"Txn", "Watch"}, s.rec.Methods())
-
-	d := s.candidate("d")
-	s.rec.Reset()
-	_, err = d.Try(s.ctx)
-	require.Error(t, err)
-	require.Equal(t, []string{"Txn"}, s.rec.Methods(), "Try")
-}
-
-// A graceful hand-over costs the waiter one read after the event, of single keys,
-// and one only if its predecessor was the leader; whoever waits further back is not
-// woken at all (G5).
-func TestCostOfAHandOver(t *testing.T) {
-	s := newStage(t)
-	const candidates = 17 // the last one knows its sixteen elders
-	leader := s.lead(s.candidate("leader"))
-	recorded := make([]*stage, candidates-1)
-	waiting := make([]<-chan outcome, candidates-1)
-	for i := range waiting {
-		r := newStage(t)
-		r.election = s.election
-		c := r.candidate("v")
-		recorded[i], waiting[i] = r, r.campaigning(s.ctx, c)
-		s.queued(i + 2)
-		r.watched(2) // the own key's, and the predecessor's
-		require.Equal(t, []string{"LeaseGrant", "Txn", "Watch", "Watch"}, r.rec.Methods(), "nothing else has changed meanwhile, so nothing is read")
-	}
-	for i := range waiting {
-		for _, r := range recorded[i:] {
-			r.rec.Reset()
-		}
-		require.NoError(t, leader.Resign(s.ctx))
-		won := get(s, waiting[i])
-		require.NoError(t, won.err)
-		calls := etcdtest.Questions(recorded[i].rec.Calls("Range", "Txn"))
-		require.Len(t, calls, 1, "waiter %d: one read after the event", i)
-		for _, read := range reads(t, calls[0].Request) {
-			require.Empty(t, read.RangeEnd, "a point read")
-			require.True(t, read.Serializable)
-		}
-		require.Len(t, recorded[i].rec.Events(), 1, "of its predecessor")
-		for j, r := range recorded[i+1:] {
-			require.Zero(t, r.rec.Count("Range", "Txn"), "waiter %d sleeps on", i+1+j)
-			require.Empty(t, r.rec.Events())
-		}
-		leader = won.l
-	}
-}
-
-// reads returns the ranges in a request.
-func reads(t *testing.T, request any) []*etcdserverpb.RangeRequest {
-	t.Helper()
-	if read, ok := request.(*etcdserverpb.RangeRequest); ok {
-		return []*etcdserverpb.RangeRequest{read}
-	}
-	txn, ok := request.(*etcdserverpb.TxnRequest)
-	require.True(t, ok, "%T", request)
-	require.Empty(t, txn.Compare)
-	var ranges []*etcdserverpb.RangeRequest
-	for _, op := range txn.Success {
-		require.NotNil(t, op.GetRequestRange(), "it only reads")
-		ranges = append(ranges, op.GetRequestRange())
-	}
-	return ranges
-}
-
-// The read that proves a win as second in line is of the own key and nothing else.
-func TestCostOfAHandOverFromTheLeader(t *testing.T) {
-	s := newStage(t)
-	leader := s.lead(s.candidate("leader"))
-	r := newStage(t)
-	r.election = s.election
-	c := r.candidate("v")
-	waiting := r.campaigning(s.ctx, c)
-	s.queued(2)
-	r.watched(2)
-	r.rec.Reset()
-	require.NoError(t, leader.Resign(s.ctx))
-	require.NoError(t, get(s, waiting).err)
-	calls := etcdtest.Questions(r.rec.Calls("Range", "Txn"))
-	require.Len(t, calls, 1)
-	read, ok := calls[0].Request.(*etcdserverpb.RangeRequest)
-	require.True(t, ok)
-	require.Equal(t, c.Key(), string(read.Key))
-	require.Empty(t, read.RangeEnd)
-}
-
-// What a departure costs the one that leaves: one transaction.
-func TestCostOfADeparture(t *testing.T) {
-	s := newStage(t)
-	c := s.candidate("v")
-	l := s.lead(c)
-	s.watched(1)
-	s.rec.Reset()
-	require.NoError(t, l.Resign(s.ctx))
-	require.Equal(t, 1, s.rec.Count("Txn"))
-	require.Zero(t, s.rec.Count("Range", "LeaseRevoke", "DeleteRange"))
+	s.T.Helper()
+	s.Until("the watches are in place", func() bool { return len(s.Rec.Placed()) >= n })
 }
 
 // Row 30: a thousand elections on one session. One lease, one stream of watches,
@@ -144,11 +29,11 @@ func TestCostOfADeparture(t *testing.T) {
 func TestThousandElectionsOnOneSession(t *testing.T) {
 	s := newStage(t)
 	var cancel context.CancelFunc
-	s.ctx, cancel = context.WithTimeout(context.Background(), 3*patience) // so many take time
+	s.Ctx, cancel = context.WithTimeout(context.Background(), 3*patience) // so many take time
 	t.Cleanup(cancel)
 	const n = 1000
 	var streams atomic.Int64
-	s.cli = etcdtest.Shared(t).Client(t, s.rec.Attach, func(cfg *clientv3.Config) {
+	s.Client = etcdtest.Shared(t).Client(t, s.Rec.Attach, func(cfg *clientv3.Config) {
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainStreamInterceptor(
 			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 				if strings.HasSuffix(method, "/Watch") {
@@ -158,11 +43,11 @@ func TestThousandElectionsOnOneSession(t *testing.T) {
 			}))
 	})
 	before := runtime.NumGoroutine()
-	session := s.session(s.cli)
+	session := s.session(s.Client)
 	candidates := make([]*election.Candidate, n)
 	for i := range candidates {
 		candidates[i] = s.candidate("v", on(session), func(cfg *election.Config) {
-			cfg.Election = fmt.Sprintf("%s-%d", s.election, i)
+			cfg.Election = fmt.Sprintf("%s-%d", s.Election, i)
 		})
 	}
 	each := func(f func(c *election.Candidate) error) {
@@ -186,23 +71,23 @@ func TestThousandElectionsOnOneSession(t *testing.T) {
 	}
 	leaders := make(chan *election.Leadership, n)
 	each(func(c *election.Candidate) error {
-		l, err := c.Campaign(s.ctx)
+		l, err := c.Campaign(s.Ctx)
 		leaders <- l
 		return err
 	})
 	s.watched(n)
-	require.Equal(t, n, s.rec.Count("Txn"))
-	require.Equal(t, n, s.rec.Count("Watch"))
-	require.Equal(t, 1, s.rec.Count("LeaseGrant"))
-	require.Zero(t, s.rec.Count("Range"))
+	require.Equal(t, n, s.Rec.Count("Txn"))
+	require.Equal(t, n, s.Rec.Count("Watch"))
+	require.Equal(t, 1, s.Rec.Count("LeaseGrant"))
+	require.Zero(t, s.Rec.Count("Range"))
 	require.Equal(t, int64(1), streams.Load())
 	require.Less(t, runtime.NumGoroutine()-before, n/10, "goroutines: none for an election that is led")
 
 	// The end of the session ends them all at once.
-	require.NoError(t, session.Close(s.ctx))
+	require.NoError(t, session.Close(s.Ctx))
 	for range n {
 		require.ErrorIs(t, s.over(get(s, leaders)), eldest.ErrClosed)
 	}
-	each(func(c *election.Candidate) error { return c.Close(context.WithoutCancel(s.ctx)) })
-	require.Equal(t, n, s.rec.Count("Txn"), "their keys went with the lease")
+	each(func(c *election.Candidate) error { return c.Close(context.WithoutCancel(s.Ctx)) })
+	require.Equal(t, n, s.Rec.Count("Txn"), "their keys went with the lease")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -50,11 +51,11 @@ func TestCustomQueue(t *testing.T) {
 				cfg.Queue = q
 			}
 		})
-		waiting = append(waiting, s.campaigning(s.ctx, c))
+		waiting = append(waiting, s.campaigning(s.Ctx, c))
 		s.queued(i + 2)
 	}
 	for _, next := range waiting {
-		require.NoError(t, leader.Resign(s.ctx))
+		require.NoError(t, leader.Resign(s.Ctx))
 		won := get(s, next)
 		require.NoError(t, won.err)
 		require.Greater(t, won.l.Token(), leader.Token())
@@ -73,11 +74,11 @@ func (refusing) Enter(context.Context, clientv3.KV, txn.Entry) (txn.Place, error
 func TestCustomQueueThatRefuses(t *testing.T) {
 	s := newStage(t)
 	c := s.candidate("v", func(cfg *election.Config) { cfg.Queue = refusing{} })
-	_, err := c.Campaign(s.ctx)
+	_, err := c.Campaign(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrInvalid)
-	l, err := c.Try(s.ctx)
+	l, err := c.Try(s.Ctx)
 	require.NoError(t, err, "nothing is left of the first try")
-	require.NoError(t, l.Resign(s.ctx))
+	require.NoError(t, l.Resign(s.Ctx))
 }
 
 // undecided is a queue that cannot say at first who is older.
@@ -110,15 +111,15 @@ func TestTryOfAQueueThatIsUndecided(t *testing.T) {
 	q := &undecided{}
 	c := s.candidate("v", func(cfg *election.Config) { cfg.Queue = q })
 	q.left.Store(3)
-	_, err := c.Try(s.ctx)
+	_, err := c.Try(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrNotElected)
-	require.Equal(t, []string{elder.Key()}, s.queue())
-	require.NoError(t, elder.Resign(s.ctx))
+	require.Equal(t, []string{elder.Key()}, s.Queue())
+	require.NoError(t, elder.Resign(s.Ctx))
 	q.left.Store(3)
-	l, err := c.Try(s.ctx)
+	l, err := c.Try(s.Ctx)
 	require.NoError(t, err)
 	require.Negative(t, q.left.Load())
-	require.NoError(t, l.Resign(s.ctx))
+	require.NoError(t, l.Resign(s.Ctx))
 }
 
 // Back-off and time-out are the caller's: how long a request may take, and how long
@@ -139,14 +140,14 @@ func TestCustomBackoffAndTimeout(t *testing.T) {
 	})
 	host.Cut()
 	begin := time.Now()
-	waiting := s.campaigning(s.ctx, c)
+	waiting := s.campaigning(s.Ctx, c)
 	for want := range 4 {
 		require.Equal(t, want, get(s, attempts), "failures in a row are counted")
 	}
 	require.GreaterOrEqual(t, time.Since(begin), 4*50*time.Millisecond)
 	host.Mend()
 	require.NoError(t, get(s, waiting).err)
-	require.Equal(t, []string{c.Key()}, s.queue())
+	require.Equal(t, []string{c.Key()}, s.Queue())
 }
 
 // A watch that tells nothing is found by asking now and then.
@@ -154,15 +155,15 @@ func TestRecheckFindsADeafWatch(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	elder := s.lead(s.candidate("elder"))
-	deaf := &deafWatcher{s.cli}
+	deaf := etcdtest.Deaf(s.Client)
 	c := s.candidate("v", func(cfg *election.Config) {
 		cfg.Watcher, cfg.Recheck, cfg.Timeout = deaf, 50*time.Millisecond, 50*time.Millisecond
 	})
-	waiting := s.campaigning(s.ctx, c)
+	waiting := s.campaigning(s.Ctx, c)
 	s.queued(2)
-	require.NoError(t, elder.Resign(s.ctx))
+	require.NoError(t, elder.Resign(s.Ctx))
 	won := get(s, waiting)
 	require.NoError(t, won.err, "found by asking")
-	s.remove(c.Key())
+	s.Remove(c.Key())
 	require.ErrorIs(t, s.over(won.l), eldest.ErrDeposed)
 }

@@ -18,15 +18,15 @@ import (
 // Broken by Queue.Ahead paging by revision behind an answer of foreign keys only.
 func TestElderAmongForeignKeysOfItsTransaction(t *testing.T) {
 	s := newStage(t)
-	elder := keys.Candidate(s.election, 0x7fffffff)
+	elder := keys.Candidate(s.Election, 0x7fffffff)
 	ops := []clientv3.Op{clientv3.OpPut(elder, "by hand")}
 	for i := range 40 {
-		ops = append(ops, clientv3.OpPut(fmt.Sprintf("%s!%02d", keys.Prefix(s.election), i), "foreign"))
+		ops = append(ops, clientv3.OpPut(fmt.Sprintf("%s!%02d", keys.Prefix(s.Election), i), "foreign"))
 	}
-	_, err := s.admin.Txn(s.ctx).Then(ops...).Commit()
+	_, err := s.Admin.Txn(s.Ctx).Then(ops...).Commit()
 	require.NoError(t, err)
 	t.Cleanup(func() { // they have no lease
-		_, err := s.admin.Delete(s.ctx, keys.Prefix(s.election), clientv3.WithPrefix())
+		_, err := s.Admin.Delete(s.Ctx, keys.Prefix(s.Election), clientv3.WithPrefix())
 		require.NoError(t, err)
 	})
 
@@ -34,15 +34,15 @@ func TestElderAmongForeignKeysOfItsTransaction(t *testing.T) {
 	c := s.candidate("v", func(cfg *election.Config) {
 		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
 	})
-	campaign := s.campaigning(s.ctx, c)
+	campaign := s.campaigning(s.Ctx, c)
 	select {
 	case e := <-waits:
 		require.Equal(t, elder, e.Predecessor.Key)
 	case won := <-campaign:
 		require.Fail(t, "it leads beside an elder", "%v", won.err)
-	case <-s.ctx.Done():
+	case <-s.Ctx.Done():
 		require.Fail(t, "it waits for nobody")
 	}
-	s.remove(elder)
+	s.Remove(elder)
 	require.NoError(t, get(s, campaign).err)
 }

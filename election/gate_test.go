@@ -90,20 +90,3 @@ func (g *gate) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 	}
 	return resp, err
 }
-
-// deafWatcher opens watches that are confirmed and then tell nothing.
-type deafWatcher struct{ clientv3.Watcher }
-
-func (w *deafWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	events := w.Watcher.Watch(ctx, key, opts...)
-	deaf := make(chan clientv3.WatchResponse, 1)
-	go func() {
-		defer close(deaf)
-		if first, ok := <-events; ok {
-			deaf <- first
-		}
-		for range events { // until ctx ends
-		}
-	}()
-	return deaf
-}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // byNumber reads a priority that is written in digits.
@@ -48,13 +49,13 @@ func TestTheBestOfFiveLeads(t *testing.T) {
 			cfg.Hooks.Registered = func(election.RegisteredEvent) { steps.Add(1) }
 		})
 		go func() {
-			if l, err := c.Campaign(s.ctx); err == nil {
+			if l, err := c.Campaign(s.Ctx); err == nil {
 				won <- l
 			}
 		}()
 		s.queued(i + 2)
 	}
-	require.NoError(t, leader.Resign(s.ctx))
+	require.NoError(t, leader.Resign(s.Ctx))
 	var order []string
 	var token eldest.Token
 	for i := range values {
@@ -62,10 +63,10 @@ func TestTheBestOfFiveLeads(t *testing.T) {
 		// Those that gave way to it are on their way back. Who is late has no part in what
 		// is decided next.
 		s.queued(len(values) - i)
-		order = append(order, string(s.value(l.Key())))
+		order = append(order, s.value(l.Key()))
 		require.Greater(t, l.Token(), token, "G2")
 		token = l.Token()
-		require.NoError(t, l.Resign(s.ctx))
+		require.NoError(t, l.Resign(s.Ctx))
 	}
 	require.Equal(t, []string{"5", "4", "3", "2", "1"}, order)
 	require.LessOrEqual(t, steps.Load(), int32(5+4+3+2+1), "registrations: once each, and once for each better one")
@@ -78,23 +79,23 @@ func TestNobodyToGiveWayTo(t *testing.T) {
 	always := func(eldest.Candidate, []eldest.Candidate) bool { return true }
 	c := s.candidate("v", func(cfg *election.Config) { cfg.GiveWay = always })
 	l := s.lead(c)
-	require.Equal(t, 1, s.rec.Count("Range"), "the queue, with values")
-	require.NoError(t, l.Resign(s.ctx))
+	require.Equal(t, 1, s.Rec.Count("Range"), "the queue, with values")
+	require.NoError(t, l.Resign(s.Ctx))
 
 	plain := s.candidate("plain")
-	s.rec.Reset()
+	s.Rec.Reset()
 	l = s.lead(plain)
-	require.Zero(t, s.rec.Count("Range"))
-	require.NoError(t, l.Resign(s.ctx))
+	require.Zero(t, s.Rec.Count("Range"))
+	require.NoError(t, l.Resign(s.Ctx))
 
-	_, err := plain.Register(s.ctx)
+	_, err := plain.Register(s.Ctx)
 	require.NoError(t, err)
-	_, err = c.Try(s.ctx)
+	_, err = c.Try(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrNotElected)
-	require.NoError(t, plain.Withdraw(s.ctx))
-	l, err = c.Try(s.ctx)
+	require.NoError(t, plain.Withdraw(s.Ctx))
+	l, err = c.Try(s.Ctx)
 	require.NoError(t, err, "Try does not ask")
-	require.NoError(t, l.Resign(s.ctx))
+	require.NoError(t, l.Resign(s.Ctx))
 }
 
 // What GiveWay is given: the own candidate and the others, oldest first, with values.
@@ -115,12 +116,12 @@ func TestWhatGiveWayIsGiven(t *testing.T) {
 	get(s, waits)
 	a, b := s.candidate("a"), s.candidate("b")
 	for _, x := range []*election.Candidate{a, b} {
-		_, err := x.Register(s.ctx)
+		_, err := x.Register(s.Ctx)
 		require.NoError(t, err)
 	}
-	_, err := s.admin.Put(s.ctx, s.election+"/no candidate", "")
+	_, err := s.Admin.Put(s.Ctx, s.Election+"/no candidate", "")
 	require.NoError(t, err)
-	require.NoError(t, leader.Resign(s.ctx))
+	require.NoError(t, leader.Resign(s.Ctx))
 	q := get(s, asked)
 	require.NoError(t, get(s, waiting).err)
 	require.Equal(t, c.Key(), q.own.Key)
@@ -135,14 +136,14 @@ func TestWhatGiveWayIsGiven(t *testing.T) {
 func TestDeposedWhileAskedToGiveWay(t *testing.T) {
 	s := newStage(t)
 	c := s.candidate("v", func(cfg *election.Config) {
-		cfg.Watcher = &deafWatcher{cfg.Watcher}
+		cfg.Watcher = etcdtest.Deaf(cfg.Watcher)
 		cfg.Hooks.Registered = nil
 		cfg.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return true }
 	})
-	_, err := c.Register(s.ctx)
+	_, err := c.Register(s.Ctx)
 	require.NoError(t, err)
-	s.remove(c.Key())
-	_, err = c.Await(s.ctx)
+	s.Remove(c.Key())
+	_, err = c.Await(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 }
 
@@ -150,7 +151,7 @@ func TestDeposedWhileAskedToGiveWay(t *testing.T) {
 func TestGivingWayWithoutEnd(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Ctx)
 	defer cancel()
 	var longest atomic.Int64
 	waits := make(chan election.WaitingEvent, 1000)
@@ -165,15 +166,15 @@ func TestGivingWayWithoutEnd(t *testing.T) {
 			return 1100 * time.Millisecond // a long one does not make the next one short
 		}
 	})
-	others := []string{s.election + "/1", s.election + "/2"}
-	_, err := s.admin.Put(s.ctx, others[0], "")
+	others := []string{s.Election + "/1", s.Election + "/2"}
+	_, err := s.Admin.Put(s.Ctx, others[0], "")
 	require.NoError(t, err)
 	waiting := s.campaigning(ctx, c)
 	for round := 0; longest.Load() <= 3; round++ {
 		get(s, waits) // behind one of them: the other one comes, and that one goes
-		_, err := s.admin.Put(s.ctx, others[(round+1)%2], "")
+		_, err := s.Admin.Put(s.Ctx, others[(round+1)%2], "")
 		require.NoError(t, err)
-		s.remove(others[round%2])
+		s.Remove(others[round%2])
 	}
 	cancel()
 	require.ErrorIs(t, get(s, waiting).err, context.Canceled)
@@ -188,18 +189,18 @@ func TestNobodyLeftToGiveWayTo(t *testing.T) {
 		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
 		cfg.Backoff = func(int) time.Duration { return time.Hour }
 	})
-	others := []string{s.election + "/1", s.election + "/2"}
-	_, err := s.admin.Put(s.ctx, others[0], "")
+	others := []string{s.Election + "/1", s.Election + "/2"}
+	_, err := s.Admin.Put(s.Ctx, others[0], "")
 	require.NoError(t, err)
-	waiting := s.campaigning(s.ctx, c)
+	waiting := s.campaigning(s.Ctx, c)
 	for round := range 2 { // two steps are taken at once, and a third one would not be
 		require.Equal(t, others[round%2], get(s, waits).Predecessor.Key)
-		_, err := s.admin.Put(s.ctx, others[(round+1)%2], "")
+		_, err := s.Admin.Put(s.Ctx, others[(round+1)%2], "")
 		require.NoError(t, err)
-		s.remove(others[round%2])
+		s.Remove(others[round%2])
 	}
 	require.Equal(t, others[0], get(s, waits).Predecessor.Key)
-	s.remove(others[0])
+	s.Remove(others[0])
 	require.NoError(t, get(s, waiting).err)
 }
 
@@ -211,16 +212,16 @@ func TestGiveWayAndStepBackTogether(t *testing.T) {
 	leader := s.lead(s.candidate("0"))
 	c, waiting, waits := s.waitingFor("1", func(cfg *election.Config) { cfg.GiveWay = byNumber })
 	get(s, waits)
-	bs := s.campaigning(s.ctx, better)
+	bs := s.campaigning(s.Ctx, better)
 	s.queued(3)
 	resigned := make(chan error, 1)
-	go func() { resigned <- leader.Resign(s.ctx) }()
-	_, err := c.StepBack(s.ctx)
+	go func() { resigned <- leader.Resign(s.Ctx) }()
+	_, err := c.StepBack(s.Ctx)
 	require.NoError(t, err, "it cannot win while the better one stands")
 	require.NoError(t, get(s, resigned))
 	won := get(s, bs)
 	require.NoError(t, won.err)
 	require.Empty(t, waiting)
-	require.NoError(t, won.l.Resign(s.ctx))
+	require.NoError(t, won.l.Resign(s.Ctx))
 	require.NoError(t, get(s, waiting).err)
 }

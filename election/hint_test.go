@@ -11,7 +11,7 @@ import (
 // ErrNotElected, because the pointer names the other one, which has left.
 func TestHintIsNoReasonNotToLead(t *testing.T) {
 	s := newStage(t)
-	_, err := s.admin.Put(s.ctx, s.election+"/notes", "foreign")
+	_, err := s.Admin.Put(s.Ctx, s.Election+"/notes", "foreign")
 	require.NoError(t, err)
 	a, b := s.candidate("a"), s.candidate("b")
 	for i := range 24 {
@@ -20,8 +20,8 @@ func TestHintIsNoReasonNotToLead(t *testing.T) {
 			c = b
 		}
 		s.queued(1) // the foreign key alone
-		l, err := c.Try(s.ctx)
+		l, err := c.Try(s.Ctx)
 		require.NoError(t, err, "try %d: nobody stands", i)
-		require.NoError(t, l.Resign(s.ctx))
+		require.NoError(t, l.Resign(s.Ctx))
 	}
 }

@@ -19,6 +19,12 @@ type Hooks struct {
 	Waiting func(WaitingEvent)
 	// Won: the candidate leads.
 	Won func(WonEvent)
+	// Suspended: the tenure's context has ended because no heartbeat was acknowledged in time;
+	// the key stands. Won follows when a campaign has proven it, or Ended.
+	Suspended func(SuspendedEvent)
+	// Evicted: the candidate has deleted the key of its predecessor, whose heartbeats had
+	// stopped.
+	Evicted func(EvictedEvent)
 	// Ended: a candidacy or tenure is over; exactly once for each Registered, at the end
 	// of the key and not at a retirement, which leaves it standing.
 	Ended func(EndedEvent)
@@ -74,7 +80,30 @@ type WonEvent struct {
 	// the win: what this side and etcd's answer took of the hand-over. 0 if there was
 	// no predecessor to wait for.
 	Proof time.Duration
+	// Resumed says that the candidate leads on, with the same token, after Suspended.
+	Resumed bool
 	// At is when the win was decided; the hook runs later.
+	At time.Time
+}
+
+// SuspendedEvent tells of a tenure that is suspended.
+type SuspendedEvent struct {
+	Election, Key string
+	Token         eldest.Token
+	// Cause is why: it wraps eldest.ErrSuspended.
+	Cause error
+	// At is when the leading context ended; the hook runs later.
+	At time.Time
+}
+
+// EvictedEvent tells of a predecessor that was evicted.
+type EvictedEvent struct {
+	// Key is the own one.
+	Election, Key string
+	Evicted       eldest.Candidate
+	// Silence is the time from the receipt of its last heartbeat to the news that its key is deleted.
+	Silence time.Duration
+	// At is when that was known; the hook runs later.
 	At time.Time
 }
 
@@ -87,11 +116,11 @@ type EndedEvent struct {
 	// Cause is why it ended; eldest.ErrSteppedBack if a new one follows in the same
 	// campaign.
 	Cause error
-	// Retired is when Retire ended the leading context while the key still stood; zero
-	// for all other ends.
+	// Retired is when Retire ended the leading context while the key still stood; zero for all
+	// other ends.
 	Retired time.Time
 	// At is when the candidacy had ended and the key was about to go, or gone, which is
-	// also the end of the leading context unless it was retired; the hook runs later.
+	// also the end of the leading context unless it was retired, or suspended; the hook runs later.
 	At time.Time
 }
 

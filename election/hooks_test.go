@@ -71,7 +71,7 @@ func TestRegression60CampaignWithoutEtcdIsReported(t *testing.T) {
 		for attempt := 0; attempt < 2; {
 			e := get(s, failed)
 			if e.Op == op && e.Key == key && e.Attempt > attempt {
-				require.Equal(t, s.election, e.Election)
+				require.Equal(t, s.Election, e.Election)
 				require.Error(t, e.Err)
 				require.Positive(t, e.Pause)
 				require.False(t, e.At.IsZero())
@@ -104,41 +104,41 @@ func TestHooksTellTheStoryInOrder(t *testing.T) {
 	s := newStage(t)
 	a, b := s.candidate("a"), s.candidate("b")
 	la := s.lead(a)
-	_, err := b.Register(s.ctx)
+	_, err := b.Register(s.Ctx)
 	require.NoError(t, err)
-	foreign := keys.Prefix(s.election) + "zzz"
-	_, err = s.admin.Put(s.ctx, foreign, "")
+	foreign := keys.Prefix(s.Election) + "zzz"
+	_, err = s.Admin.Put(s.Ctx, foreign, "")
 	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = s.admin.Delete(context.Background(), foreign) })
+	t.Cleanup(func() { _, _ = s.Admin.Delete(context.Background(), foreign) })
 
 	j := &journal{}
 	c := s.candidate("c", j.hooks)
 	told := func(n int) {
 		t.Helper()
-		s.until("the hooks are told", func() bool { return len(j.all()) >= n })
+		s.Until("the hooks are told", func() bool { return len(j.all()) >= n })
 	}
-	waiting := s.campaigning(s.ctx, c)
+	waiting := s.campaigning(s.Ctx, c)
 	told(3)
-	require.NoError(t, b.Withdraw(s.ctx))
+	require.NoError(t, b.Withdraw(s.Ctx))
 	told(4)
-	require.NoError(t, la.Resign(s.ctx))
+	require.NoError(t, la.Resign(s.Ctx))
 	l := get(s, waiting).l
 	require.NotNil(t, l)
-	require.NoError(t, l.Resign(s.ctx))
+	require.NoError(t, l.Resign(s.Ctx))
 
 	// A second round: withdrawn.
 	d := s.lead(s.candidate("d"))
-	waiting = s.campaigning(s.ctx, c)
+	waiting = s.campaigning(s.Ctx, c)
 	told(9)
-	require.NoError(t, c.Withdraw(s.ctx))
+	require.NoError(t, c.Withdraw(s.Ctx))
 	require.Error(t, get(s, waiting).err)
 	// A third: given up.
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Ctx)
 	waiting = s.campaigning(ctx, c)
 	told(13)
 	cancel()
 	require.Error(t, get(s, waiting).err)
-	require.NoError(t, c.Close(s.ctx), "waits for the hooks")
+	require.NoError(t, c.Close(s.Ctx), "waits for the hooks")
 
 	require.Equal(t, []string{
 		fmt.Sprintf("registered queue 4 behind %q adopted false", b.Key()),
@@ -169,19 +169,19 @@ func TestHookCallsBack(t *testing.T) {
 	c = s.candidate("v", func(cfg *election.Config) {
 		cfg.Hooks.Registered = func(election.RegisteredEvent) {
 			<-made
-			failures <- c.Proclaim(s.ctx, []byte("from a hook"))
+			failures <- c.Proclaim(s.Ctx, []byte("from a hook"))
 		}
 		cfg.Hooks.Won = func(election.WonEvent) {
 			<-led
-			_, err := c.Campaign(s.ctx)
+			_, err := c.Campaign(s.Ctx)
 			if !errors.Is(err, eldest.ErrLeading) {
 				failures <- fmt.Errorf("campaign: %w", err)
 			}
-			failures <- l.Resign(s.ctx)
+			failures <- l.Resign(s.Ctx)
 		}
 		cfg.Hooks.Ended = func(election.EndedEvent) {
 			// Whatever it says, it must not block.
-			if err := c.Withdraw(s.ctx); !errors.Is(err, eldest.ErrNotRegistered) {
+			if err := c.Withdraw(s.Ctx); !errors.Is(err, eldest.ErrNotRegistered) {
 				failures <- fmt.Errorf("withdraw: %w", err)
 			}
 			failures <- nil
@@ -193,25 +193,25 @@ func TestHookCallsBack(t *testing.T) {
 	for range 3 {
 		require.NoError(t, get(s, failures))
 	}
-	require.NoError(t, c.Close(s.ctx))
-	require.Empty(t, s.queue())
+	require.NoError(t, c.Close(s.Ctx))
+	require.Empty(t, s.Queue())
 }
 
 // However many rounds race with their ends, each Registered has one Ended after it,
 // and nothing is told of a round after that.
 func TestHooksOrderUnderRaces(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.cli)
+	session := s.session(s.Client)
 	raced := 0
 	for round := range 40 {
 		j := &journal{}
 		c := s.candidate("v", on(session), j.hooks)
 		closed := make(chan error, 1)
-		waiting := s.campaigning(s.ctx, c)
+		waiting := s.campaigning(s.Ctx, c)
 		if round%2 == 1 { // or Close comes first, nearly always
-			s.until("it stands", func() bool { return len(j.all()) > 0 })
+			s.Until("it stands", func() bool { return len(j.all()) > 0 })
 		}
-		go func() { closed <- c.Close(s.ctx) }()
+		go func() { closed <- c.Close(s.Ctx) }()
 		get(s, waiting)
 		require.NoError(t, get(s, closed))
 		lines := j.all()

@@ -9,12 +9,13 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // gated makes a candidate whose transactions pass a gate.
 func (s *stage) gated(value string, change ...func(*election.Config)) (*election.Candidate, *gate) {
-	s.t.Helper()
-	g := newGate(s.cli)
+	s.T.Helper()
+	g := newGate(s.Client)
 	change = append(change, func(cfg *election.Config) { cfg.KV = g })
 	return s.candidate(value, change...), g
 }
@@ -40,9 +41,9 @@ func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
 				g.on(nil, func(_ context.Context, err error) error {
 					go func() {
 						if how == "close" {
-							ended <- c.Close(s.ctx)
+							ended <- c.Close(s.Ctx)
 						} else {
-							ended <- c.Withdraw(s.ctx)
+							ended <- c.Withdraw(s.Ctx)
 						}
 					}()
 					// The caller has been told to stop; the reply is read all
@@ -50,12 +51,12 @@ func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
 					<-told
 					return err
 				})
-				l, err := call(c, s.ctx)
+				l, err := call(c, s.Ctx)
 				close(told)
 				require.ErrorIs(t, err, want)
 				require.Nil(t, l)
 				require.NoError(t, get(s, ended))
-				require.Empty(t, s.queue())
+				require.Empty(t, s.Queue())
 			})
 		}
 	}
@@ -70,15 +71,15 @@ func TestCampaignAgainAtOnce(t *testing.T) {
 	for i := range 100 {
 		l := s.lead(c)
 		if i%2 == 0 {
-			s.remove(c.Key())
+			s.Remove(c.Key())
 		} else {
-			go func() { _ = l.Resign(s.ctx) }()
+			go func() { _ = l.Resign(s.Ctx) }()
 		}
 		get(s, l.Done())
-		again, err := c.Campaign(s.ctx)
+		again, err := c.Campaign(s.Ctx)
 		require.NoError(t, err, "round %d", i)
 		require.Greater(t, again.Token(), l.Token())
-		require.NoError(t, again.Resign(s.ctx))
+		require.NoError(t, again.Resign(s.Ctx))
 	}
 }
 
@@ -91,9 +92,9 @@ func TestCampaignWhileTheLastKeyIsBeingRemoved(t *testing.T) {
 	sending, release := make(chan struct{}), make(chan struct{})
 	g.on(func(context.Context) error { close(sending); <-release; return nil }, nil)
 	resigned := make(chan error, 1)
-	go func() { resigned <- l.Resign(s.ctx) }()
+	go func() { resigned <- l.Resign(s.Ctx) }()
 	get(s, sending)
-	next := s.campaigning(s.ctx, c)
+	next := s.campaigning(s.Ctx, c)
 	close(release)
 	require.NoError(t, get(s, resigned))
 	won := get(s, next)
@@ -109,16 +110,16 @@ func TestCloseWaitsForAResignation(t *testing.T) {
 	sending, release := make(chan struct{}), make(chan struct{})
 	g.on(func(context.Context) error { close(sending); <-release; return nil }, nil)
 	resigned := make(chan error, 1)
-	go func() { resigned <- l.Resign(s.ctx) }()
+	go func() { resigned <- l.Resign(s.Ctx) }()
 	get(s, sending)
 
-	early, cancel := context.WithTimeout(s.ctx, 20*time.Millisecond)
+	early, cancel := context.WithTimeout(s.Ctx, 20*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, c.Close(early), context.DeadlineExceeded)
-	require.Len(t, s.queue(), 1)
+	require.Len(t, s.Queue(), 1)
 	close(release)
-	require.NoError(t, c.Close(s.ctx))
-	require.Empty(t, s.queue())
+	require.NoError(t, c.Close(s.Ctx))
+	require.Empty(t, s.Queue())
 	require.NoError(t, get(s, resigned))
 }
 
@@ -128,22 +129,22 @@ func TestKeyDeletedByHandBeforeTheProof(t *testing.T) {
 	s := newStage(t)
 	elder := s.lead(s.candidate("elder"))
 	middle := s.candidate("middle")
-	_, err := middle.Register(s.ctx)
+	_, err := middle.Register(s.Ctx)
 	require.NoError(t, err)
 	c, g := s.gated("v", func(cfg *election.Config) {
-		cfg.Watcher = &deafWatcher{cfg.Watcher}
+		cfg.Watcher = etcdtest.Deaf(cfg.Watcher)
 		cfg.Recheck = 20 * time.Millisecond
 	})
-	_, err = c.Register(s.ctx)
+	_, err = c.Register(s.Ctx)
 	require.NoError(t, err)
 	// The question after middle's end is a transaction; before it is sent, the
 	// own key goes and so do all elders.
 	g.on(func(context.Context) error {
-		s.remove(c.Key())
-		return elder.Resign(s.ctx)
+		s.Remove(c.Key())
+		return elder.Resign(s.Ctx)
 	}, nil)
-	require.NoError(t, middle.Withdraw(s.ctx))
-	l, err := c.Await(s.ctx)
+	require.NoError(t, middle.Withdraw(s.Ctx))
+	l, err := c.Await(s.Ctx)
 	if err == nil {
 		// The proof was pinned before the deletion: a tenure then, but one that
 		// ends as soon as the news comes.
@@ -156,19 +157,19 @@ func TestKeyDeletedByHandBeforeTheProof(t *testing.T) {
 // A session lost while the winning reply is on its way: no win.
 func TestSessionLostWhileTheReplyIsOnItsWay(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.cli)
+	session := s.session(s.Client)
 	c, g := s.gated("v", on(session))
 	g.on(nil, func(_ context.Context, err error) error {
 		go session.Abandon() // which waits for this request
 		get(s, session.Done())
 		return err
 	})
-	_, err := c.Campaign(s.ctx)
+	_, err := c.Campaign(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrClosed, "a win after the end of the session")
-	_, err = c.Campaign(s.ctx)
+	_, err = c.Campaign(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrClosed)
 	require.NotErrorIs(t, err, eldest.ErrLeading)
-	require.NoError(t, c.Close(s.ctx))
-	_, err = s.admin.Revoke(s.ctx, session.ID())
+	require.NoError(t, c.Close(s.Ctx))
+	_, err = s.Admin.Revoke(s.Ctx, session.ID())
 	require.NoError(t, err)
 }

@@ -14,7 +14,9 @@ import (
 // f carries ctx's values and ends with ctx or the tenure, whichever is first, with
 // that one's cause. Lead waits for f, however long it takes: while f runs the key
 // is kept, so f should return when its context ends. It returns f's error, joined
-// with that of a resignation that failed; the end of the tenure alone is no error.
+// with that of a resignation that failed; the end of the tenure alone is no error. But of one
+// that is suspended (lease.Heartbeat) the key is kept, and an error says so that wraps
+// eldest.ErrSuspended: campaign again, or close the candidate.
 //
 // When ctx ends while etcd cannot be reached, Lead gives the resignation up after
 // Config.Timeout and says so; the key is then removed in the background, while the
@@ -35,7 +37,7 @@ func (l *Leadership) Lead(ctx context.Context, f func(ctx context.Context) error
 	defer end()
 	patience := time.NewTimer(l.c.cfg.Drain)
 	defer patience.Stop()
-	turn := l.c.cfg.Turn
+	turn := l.c.turn()
 	for waiting := true; waiting; {
 		select {
 		case turn.taken <- struct{}{}:
@@ -75,8 +77,11 @@ func (l *Leadership) counted(change int) {
 }
 
 // resignAfter resigns. The caller's context has often ended; then it does so under
-// one of its own.
+// one of its own. A tenure that is suspended, and that the caller still wants, keeps its key.
 func (l *Leadership) resignAfter(ctx context.Context) error {
+	if ctx.Err() == nil && l.suspended() {
+		return context.Cause(l.ctx)
+	}
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), l.c.cfg.Timeout)
@@ -86,6 +91,13 @@ func (l *Leadership) resignAfter(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// suspended reports whether the tenure is, and its key may lead again.
+func (l *Leadership) suspended() bool {
+	l.c.lock()
+	defer l.c.unlock()
+	return l.c.life.token == l.token && l.c.suspended()
 }
 
 // Turn lets one lead function run at a time, over any number of candidates. Make one
@@ -101,6 +113,16 @@ type Turn struct {
 func (t *Turn) give() {
 	t.holder.Store(nil)
 	<-t.taken
+}
+
+// turn is the candidate's; one of its own is made at the first use.
+func (c *Candidate) turn() *Turn {
+	c.lock()
+	defer c.unlock()
+	if c.cfg.Turn == nil {
+		c.cfg.Turn = NewTurn()
+	}
+	return c.cfg.Turn
 }
 
 // NewTurn returns a turn that nobody has.

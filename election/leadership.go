@@ -26,7 +26,7 @@ type Leadership struct {
 	token eldest.Token
 	ctx   context.Context
 	end   context.CancelCauseFunc
-	// retired is when Retire ended ctx; zero if something else did. leads counts the calls
+	// retired is when it was given up by Retire; zero if it was not. leads counts the calls
 	// of Lead that have not resigned yet. The mutex guards both.
 	retired time.Time
 	leads   int
@@ -45,6 +45,7 @@ func (l *Leadership) Token() eldest.Token { return l.token }
 // Context returns the leading context: it ends with the tenure, and before the
 // server can expire the lease (G3). context.Cause says why; it wraps
 // eldest.ErrDeposed (the key was removed or overwritten), eldest.ErrSessionLost,
+// eldest.ErrSuspended (see lease.Heartbeat; the key stands: campaign again),
 // eldest.ErrResigned, eldest.ErrRetired, or eldest.ErrClosed (the candidate, the session
 // or the etcd client was closed; after the end of the client alone the key may be there
 // until the lease expires).
@@ -55,7 +56,7 @@ func (l *Leadership) Done() <-chan struct{} { return l.ctx.Done() }
 
 // Err returns nil during the tenure, then why it ended; always the same.
 func (l *Leadership) Err() error {
-	_ = l.c.cfg.Session.Holds(0) // reads the clock: what has passed ends the tenure
+	l.holds(0) // reads the clock: what has passed ends the tenure
 	return context.Cause(l.ctx)
 }
 
@@ -65,7 +66,22 @@ func (l *Leadership) Err() error {
 // stopped, before any timer has fired (G3). What it cannot know is a removal of
 // the key from outside whose news is still under way; the guard knows.
 func (l *Leadership) Holds(d time.Duration) bool {
-	return l.c.cfg.Session.Holds(d) && l.ctx.Err() == nil
+	return l.holds(d) && l.ctx.Err() == nil
+}
+
+// holds reports whether the lease and the heartbeats are certain for another d, and reads the clock
+// for both.
+func (l *Leadership) holds(d time.Duration) bool {
+	c := l.c
+	if !c.cfg.Session.Holds(d) {
+		return false
+	}
+	if !c.session.Beats() {
+		return true
+	}
+	c.session.Lock()
+	defer c.session.Unlock()
+	return c.machine.Certain(d)
 }
 
 // Guard returns the guard of this tenure (G4). It refuses on this side as soon as
@@ -82,7 +98,7 @@ func (l *Leadership) KV() clientv3.KV { return l.Guard().KV(l.c.cfg.KV) }
 
 // alive returns why the tenure has ended, or nil.
 func (l *Leadership) alive() error {
-	if !l.c.cfg.Session.Holds(0) || l.ctx.Err() != nil {
+	if !l.holds(0) || l.ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(context.Cause(l.ctx)))
 	}
 	return nil
@@ -125,12 +141,18 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	return l.c.failed("resign", l.resign(ctx))
 }
 
+// present reports whether the tenure's key stands, and no later Leadership has it: one that was suspended is
+// followed by another one with its token. The caller holds the mutex.
+func (l *Leadership) present() bool {
+	c := l.c
+	return c.last == l && c.life.token == l.token && (c.won() || c.phase() == core.Proving)
+}
+
 func (l *Leadership) resign(ctx context.Context) error {
 	c := l.c
 	c.lock()
-	present := c.life.token == l.token
-	if !present || !c.won() {
-		ended := context.Cause(l.ctx)
+	if !l.present() {
+		present, ended := c.life.token == l.token, context.Cause(l.ctx)
 		own := errors.Is(ended, eldest.ErrResigned) || errors.Is(ended, eldest.ErrClosed) && c.closed || !l.retired.IsZero()
 		switch {
 		case !own:

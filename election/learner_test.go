@@ -84,16 +84,16 @@ func TestLearnerAmongTheEndpoints(t *testing.T) {
 	s := newStage(t)
 	// With patience: an election that a busy machine calls refuses watches, too.
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Replaceable: true})
-	learnerIn(s.ctx, t, c, 2)
-	s.cli, s.admin = c.ClientTo(t, 0), c.ClientTo(t, 0)
+	learnerIn(s.Ctx, t, c, 2)
+	s.Client, s.Admin = c.ClientTo(t, 0), c.ClientTo(t, 0)
 	learner := c.ClientTo(t, 2)
-	answer := <-learner.Watch(s.ctx, "k")
+	answer := <-learner.Watch(s.Ctx, "k")
 	denied := answer.Err()
 	require.ErrorContains(t, denied, rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner).Error())
 
 	interrupted := make(chan error, 10)
 	watcher := func() *throughLearner {
-		w := &throughLearner{Watcher: s.cli, learner: learner}
+		w := &throughLearner{Watcher: s.Client, learner: learner}
 		w.first.Store(2)
 		return w
 	}
@@ -116,26 +116,26 @@ func TestLearnerAmongTheEndpoints(t *testing.T) {
 				require.NoError(t, l.Err())
 			case early := <-won:
 				require.FailNow(t, "the waiter waits no more", early.err)
-			case <-s.ctx.Done():
+			case <-s.Ctx.Done():
 				require.FailNow(t, "the learner was not asked")
 			}
 		}
 	}
 	refused()
 	refused()
-	won = s.campaigning(s.ctx, waiter) // it watches its own key, and the leader's
+	won = s.campaigning(s.Ctx, waiter) // it watches its own key, and the leader's
 	refused()
 	refused()
-	o, err := observe.New(observe.Config{Election: s.election, KV: s.cli, Watcher: watcher()})
+	o, err := observe.New(observe.Config{Election: s.Election, KV: s.Client, Watcher: watcher()})
 	require.NoError(t, err)
 	defer o.Close()
-	s.until("the observer sees the leader", func() bool { return o.State().Leader.Token == l.Token() })
+	s.Until("the observer sees the leader", func() bool { return o.State().Leader.Token == l.Token() })
 	require.NoError(t, l.Err())
 
 	// The watches are in place now: a removal from outside is noticed by all three.
-	s.remove(leader.Key())
+	s.Remove(leader.Key())
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
 	next := get(s, won)
 	require.NoError(t, next.err)
-	s.until("the observer sees the next one", func() bool { return o.State().Leader.Token == next.l.Token() })
+	s.Until("the observer sees the next one", func() bool { return o.State().Leader.Token == next.l.Token() })
 }

@@ -21,15 +21,15 @@ import (
 // leavesItsKey has a candidate lead whose key etcd then refuses to remove: to the caller
 // of Resign and of Close, and in the background.
 func (s *stage) leavesItsKey(r *denying, session *lease.Session) (*election.Candidate, *election.Leadership) {
-	s.t.Helper()
+	s.T.Helper()
 	c := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = r })
 	l := s.lead(c)
 	r.now.Store(true)
-	require.ErrorIs(s.t, l.Resign(s.ctx), rpctypes.ErrPermissionDenied)
+	require.ErrorIs(s.T, l.Resign(s.Ctx), rpctypes.ErrPermissionDenied)
 	refused := r.n.Load()
-	s.until("the background is refused as well", func() bool { return r.n.Load() > refused })
-	require.ErrorIs(s.t, c.Close(s.ctx), rpctypes.ErrPermissionDenied)
-	require.Equal(s.t, []string{c.Key()}, s.queue())
+	s.Until("the background is refused as well", func() bool { return r.n.Load() > refused })
+	require.ErrorIs(s.T, c.Close(s.Ctx), rpctypes.ErrPermissionDenied)
+	require.Equal(s.T, []string{c.Key()}, s.Queue())
 	return c, l
 }
 
@@ -40,22 +40,22 @@ func (s *stage) leavesItsKey(r *denying, session *lease.Session) (*election.Cand
 // Broken by a lease that does not remember what is doomed beyond the candidate.
 func TestKeyOfAnEndedTenureIsNotAdoptedByTheNextCandidate(t *testing.T) {
 	s := newStage(t)
-	r := newDenying(s.admin)
-	session := s.session(s.admin)
+	r := newDenying(s.Admin)
+	session := s.session(s.Admin)
 	_, first := s.leavesItsKey(r, session)
 	ended := []*election.Leadership{first}
 
 	// One with a client of its own, which may remove it, does not lead with it.
-	other := s.lead(s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = newDenying(s.admin) }))
+	other := s.lead(s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = newDenying(s.Admin) }))
 	require.Greater(t, other.Token(), first.Token(), "an earlier candidate's token")
-	require.NoError(t, other.Resign(s.ctx))
+	require.NoError(t, other.Resign(s.Ctx))
 	r.now.Store(false)
 	_, again := s.leavesItsKey(r, session)
 	ended = append(ended, again)
 
 	// One that may not remove it does not lead with it either, nor does it make the
 	// session forget.
-	_, err := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = r }).Campaign(s.ctx)
+	_, err := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = r }).Campaign(s.Ctx)
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied, "a key that was given up is adopted")
 
 	for range 2 {
@@ -64,7 +64,7 @@ func TestKeyOfAnEndedTenureIsNotAdoptedByTheNextCandidate(t *testing.T) {
 		r.now.Store(false)
 		for _, before := range ended {
 			require.Greater(t, l.Token(), before.Token(), "an earlier candidate's token")
-			late, err := s.admin.Txn(s.ctx).If(before.Guard().Compare()).Then(clientv3.OpPut(t.Name(), "late")).Commit()
+			late, err := s.Admin.Txn(s.Ctx).If(before.Guard().Compare()).Then(clientv3.OpPut(t.Name(), "late")).Commit()
 			require.NoError(t, err)
 			require.False(t, late.Succeeded, "of a tenure that has ended")
 		}
@@ -79,20 +79,20 @@ func TestKeyOfAnEndedTenureIsNotAdoptedByTheNextCandidate(t *testing.T) {
 func TestRefusedRemovalIsTriedAgain(t *testing.T) {
 	t.Run("by the caller", func(t *testing.T) {
 		s := newStage(t)
-		r := newDenying(s.admin)
+		r := newDenying(s.Admin)
 		never := func(cfg *election.Config) {
 			cfg.KV, cfg.Backoff = r, func(int) time.Duration { return time.Hour } // the background
 		}
 		resigns, closes, withdraws := s.candidate("v", never), s.candidate("v", never), s.candidate("v", never)
 		l := s.lead(resigns)
 		for _, c := range []*election.Candidate{closes, withdraws} {
-			_, err := c.Register(s.ctx)
+			_, err := c.Register(s.Ctx)
 			require.NoError(t, err)
 		}
 		leave := map[string]func() error{
-			"resign":   func() error { return l.Resign(s.ctx) },
-			"close":    func() error { return closes.Close(s.ctx) },
-			"withdraw": func() error { return withdraws.Withdraw(s.ctx) },
+			"resign":   func() error { return l.Resign(s.Ctx) },
+			"close":    func() error { return closes.Close(s.Ctx) },
+			"withdraw": func() error { return withdraws.Withdraw(s.Ctx) },
 		}
 		r.now.Store(true)
 		for name, again := range leave {
@@ -102,18 +102,18 @@ func TestRefusedRemovalIsTriedAgain(t *testing.T) {
 				require.Greater(t, r.n.Load(), before, "%s sends nothing", name)
 			}
 		}
-		s.until("each background was refused, and waits", func() bool { return r.n.Load() == 3*3 })
+		s.Until("each background was refused, and waits", func() bool { return r.n.Load() == 3*3 })
 		r.now.Store(false)
-		require.Len(t, s.queue(), 3)
+		require.Len(t, s.Queue(), 3)
 		for name, again := range leave {
 			require.NoError(t, again(), name)
 		}
-		require.Empty(t, s.queue(), "confirmed when the call returns")
+		require.Empty(t, s.Queue(), "confirmed when the call returns")
 	})
 	t.Run("in the background", func(t *testing.T) {
 		s := newStage(t)
-		r := newDenying(s.admin)
-		session := s.session(s.admin)
+		r := newDenying(s.Admin)
+		session := s.session(s.Admin)
 		s.leavesItsKey(r, session)
 		r.now.Store(false)
 		s.clean(session)
@@ -130,7 +130,7 @@ func TestOneRemovalAtATime(t *testing.T) {
 	var leaving atomic.Bool
 	var sent atomic.Int64
 	held, release := make(chan struct{}), make(chan struct{})
-	kv := etcdtest.WithTxns(s.admin, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+	kv := etcdtest.WithTxns(s.Admin, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 		if leaving.Load() {
 			switch sent.Add(1) {
 			case 1: // the caller's
@@ -144,15 +144,15 @@ func TestOneRemovalAtATime(t *testing.T) {
 	})
 	l := s.lead(s.candidate("v", func(cfg *election.Config) { cfg.KV, cfg.Timeout = kv, time.Minute }))
 	leaving.Store(true)
-	require.ErrorIs(t, l.Resign(s.ctx), rpctypes.ErrPermissionDenied)
+	require.ErrorIs(t, l.Resign(s.Ctx), rpctypes.ErrPermissionDenied)
 	<-held
 	again := make(chan error, 1)
-	go func() { again <- l.Resign(s.ctx) }()
+	go func() { again <- l.Resign(s.Ctx) }()
 	require.Never(t, func() bool { return sent.Load() > 2 || len(again) > 0 }, 300*time.Millisecond, 10*time.Millisecond)
 	close(release)
 	require.NoError(t, <-again)
 	require.EqualValues(t, 2, sent.Load())
-	require.Empty(t, s.queue())
+	require.Empty(t, s.Queue())
 }
 
 // Regression 42: a late registration arrives while etcd refuses to remove anything.
@@ -160,19 +160,19 @@ func TestOneRemovalAtATime(t *testing.T) {
 // Broken by ending the sweep at a refusal.
 func TestSweepOutlivesARefusal(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.admin)
-	r := newDenying(s.admin)
+	session := s.session(s.Admin)
+	r := newDenying(s.Admin)
 	g := newGate(r)
 	c := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = g })
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Ctx)
 	g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
 	_, err := c.Campaign(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-	require.NoError(t, c.Close(s.ctx), "nothing has arrived, so nothing is left")
+	require.NoError(t, c.Close(s.Ctx), "nothing has arrived, so nothing is left")
 
 	r.now.Store(true)
 	s.arrives(session)
-	s.until("the removal was refused", func() bool { return r.n.Load() >= 2 })
+	s.Until("the removal was refused", func() bool { return r.n.Load() >= 2 })
 	r.now.Store(false)
 	s.clean(session)
 }
@@ -182,10 +182,10 @@ func soon(cfg *election.Config) { cfg.Timeout = 300 * time.Millisecond }
 
 // arrives has a registration arrive that was sent earlier, and returns its token.
 func (s *stage) arrives(session *lease.Session) eldest.Token {
-	s.t.Helper()
-	place, err := txn.ByCreateRevision{}.Enter(s.ctx, s.admin, txn.Entry{Election: s.election, Lease: int64(session.ID()), Value: []byte("v")})
-	require.NoError(s.t, err)
-	require.False(s.t, place.Adopted)
+	s.T.Helper()
+	place, err := txn.ByCreateRevision{}.Enter(s.Ctx, s.Admin, txn.Entry{Election: s.Election, Lease: int64(session.ID()), Value: []byte("v")})
+	require.NoError(s.T, err)
+	require.False(s.T, place.Adopted)
 	return place.Token
 }
 
@@ -199,17 +199,17 @@ func (s *stage) arrives(session *lease.Session) eldest.Token {
 func TestDoomedTokenIsNotAdopted(t *testing.T) {
 	for name, client := range map[string]func(*stage, clientv3.KV) clientv3.KV{
 		"through the same client": func(_ *stage, kv clientv3.KV) clientv3.KV { return kv },
-		"through another client":  func(s *stage, _ clientv3.KV) clientv3.KV { return s.cli },
+		"through another client":  func(s *stage, _ clientv3.KV) clientv3.KV { return s.Client },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
-			session := s.session(s.admin)
+			session := s.session(s.Admin)
 			c, g := s.gated("v", on(session), soon)
-			ctx, cancel := context.WithCancel(s.ctx)
+			ctx, cancel := context.WithCancel(s.Ctx)
 			g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
 			_, err := c.Campaign(ctx)
 			require.ErrorIs(t, err, context.Canceled)
-			require.NoError(t, c.Close(s.ctx), "the sweep is what is left")
+			require.NoError(t, c.Close(s.Ctx), "the sweep is what is left")
 
 			held := make(chan func(), 1)
 			g.hold(held)
@@ -218,12 +218,12 @@ func TestDoomedTokenIsNotAdopted(t *testing.T) {
 			again := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = client(s, g) })
 			l := s.lead(again)
 			next := s.candidate("next")
-			_, err = next.Register(s.ctx)
+			_, err = next.Register(s.Ctx)
 			require.NoError(t, err)
 			send()
-			require.Equal(t, []string{l.Key(), next.Key()}, s.queue(), "its own past has ended the tenure")
+			require.Equal(t, []string{l.Key(), next.Key()}, s.Queue(), "its own past has ended the tenure")
 			require.Greater(t, l.Token(), late)
-			require.NoError(t, l.Proclaim(s.ctx, []byte("w")))
+			require.NoError(t, l.Proclaim(s.Ctx, []byte("w")))
 			require.NoError(t, l.Err())
 		})
 	}
@@ -235,11 +235,11 @@ func TestDoomedTokenIsNotAdopted(t *testing.T) {
 // Broken by a deposed candidate that looks out for nothing.
 func TestLateRegistrationOfADeposedCandidate(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.admin)
+	session := s.session(s.Admin)
 	c, g := s.gated("v", on(session), soon)
 	g.on(func(context.Context) error { return context.DeadlineExceeded }, nil)
 	l := s.lead(c)
-	_, err := s.admin.Delete(s.ctx, c.Key())
+	_, err := s.Admin.Delete(s.Ctx, c.Key())
 	require.NoError(t, err)
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
 	s.arrives(session)
@@ -251,23 +251,23 @@ func TestLateRegistrationOfADeposedCandidate(t *testing.T) {
 // Broken by a claim that does not know through which client.
 func TestOneSessionInTwoNamespaces(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.admin)
+	session := s.session(s.Admin)
 	in := func(prefix string) func(*election.Config) {
 		return func(cfg *election.Config) {
-			cfg.KV, cfg.Watcher = namespace.NewKV(s.admin, prefix), namespace.NewWatcher(s.admin, prefix)
+			cfg.KV, cfg.Watcher = namespace.NewKV(s.Admin, prefix), namespace.NewWatcher(s.Admin, prefix)
 		}
 	}
 	one, two := s.lead(s.candidate("v", on(session), in("one/"))), s.lead(s.candidate("v", on(session), in("two/")))
 	require.Equal(t, one.Key(), two.Key())
-	require.NoError(t, one.Resign(s.ctx))
+	require.NoError(t, one.Resign(s.Ctx))
 	require.NoError(t, two.Err())
-	require.NoError(t, two.Proclaim(s.ctx, []byte("w")))
+	require.NoError(t, two.Proclaim(s.Ctx, []byte("w")))
 
 	// Two wrappers of one namespace have one key: one of them at a time.
-	_, err := s.candidate("v", on(session), in("two/")).Campaign(s.ctx)
+	_, err := s.candidate("v", on(session), in("two/")).Campaign(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrCampaigning, "two candidates with one key")
-	require.NoError(t, two.Proclaim(s.ctx, []byte("x")), "its key is there")
-	require.NoError(t, two.Resign(s.ctx))
+	require.NoError(t, two.Proclaim(s.Ctx, []byte("x")), "its key is there")
+	require.NoError(t, two.Resign(s.Ctx))
 	require.Greater(t, s.lead(s.candidate("v", on(session), in("two/"))).Token(), two.Token())
 }
 
@@ -277,35 +277,35 @@ func TestOneSessionInTwoNamespaces(t *testing.T) {
 // Broken by remembering what is doomed for the session, and not for the lease.
 func TestResumedTenureIsNotEndedByItsPast(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.admin)
+	session := s.session(s.Admin)
 	c, g := s.gated("v", on(session), soon)
 	before := s.lead(c)
 	held := make(chan func(), 1)
 	g.hold(held)
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Ctx)
 	resigned := make(chan error, 1)
 	go func() { resigned <- before.Resign(ctx) }()
 	send := get(s, held)
 	cancel()
 	require.ErrorIs(t, get(s, resigned), context.Canceled)
 	session.Abandon()
-	require.NoError(t, c.Close(s.ctx))
+	require.NoError(t, c.Close(s.Ctx))
 
 	resumed := s.resume(session)
 	l := s.lead(s.candidate("v", on(resumed)))
 	send()
-	require.Equal(t, []string{l.Key()}, s.queue(), "its own past has ended the resumed tenure")
-	require.NoError(t, l.Proclaim(s.ctx, []byte("w")))
+	require.Equal(t, []string{l.Key()}, s.Queue(), "its own past has ended the resumed tenure")
+	require.NoError(t, l.Proclaim(s.Ctx, []byte("w")))
 	require.NoError(t, l.Err())
 	require.Greater(t, l.Token(), before.Token())
 }
 
 // resume resumes a session that was abandoned.
 func (s *stage) resume(session *lease.Session) *lease.Session {
-	s.t.Helper()
-	resumed, err := lease.Resume(s.ctx, lease.Config{Lease: s.admin}, session.ID())
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() { require.NoError(s.t, resumed.Close(s.ctx)) })
+	s.T.Helper()
+	resumed, err := lease.Resume(s.Ctx, lease.Config{Lease: s.Admin}, session.ID())
+	require.NoError(s.T, err)
+	s.T.Cleanup(func() { require.NoError(s.T, resumed.Close(s.Ctx)) })
 	return resumed
 }
 
@@ -313,8 +313,8 @@ func (s *stage) resume(session *lease.Session) *lease.Session {
 // session has another one. A tenure that was going on is taken over.
 func TestResumeTakesOverWhatHadNotEnded(t *testing.T) {
 	s := newStage(t)
-	r := newDenying(s.admin)
-	session := s.session(s.admin)
+	r := newDenying(s.Admin)
+	session := s.session(s.Admin)
 	_, ended := s.leavesItsKey(r, session)
 	session.Abandon()
 	resumed := s.resume(session)

@@ -18,9 +18,9 @@ import (
 // not, so that only the candidate's requests meet the host's faults. It gives up no request
 // by itself: the reply to one that was given up cannot be swallowed.
 func (s *stage) behind(value string, change ...func(*election.Config)) (*election.Candidate, *etcdtest.Host) {
-	s.t.Helper()
-	host := etcdtest.Shared(s.t).Host(s.t)
-	cli := host.Client(s.t)
+	s.T.Helper()
+	host := etcdtest.Shared(s.T).Host(s.T)
+	cli := host.Client(s.T)
 	change = append([]func(*election.Config){func(cfg *election.Config) {
 		cfg.KV, cfg.Watcher = cli, cli
 	}}, change...)
@@ -40,18 +40,18 @@ func TestLostReplyWhileQueueing(t *testing.T) {
 	elder := s.lead(s.candidate("elder"))
 	c, host := s.behind("v")
 	swallow := host.SwallowNextReply(transaction(c.Key()))
-	place, err := c.Register(s.ctx)
+	place, err := c.Register(s.Ctx)
 	require.NoError(t, err)
-	require.NoError(t, swallow.Wait(s.ctx))
+	require.NoError(t, swallow.Wait(s.Ctx))
 	require.Equal(t, elder.Key(), place.Predecessor)
 
 	// Try, whose first reply is lost, is told the truth as well.
 	d, host := s.behind("d")
 	swallow = host.SwallowNextReply(transaction(d.Key()))
-	_, err = d.Try(s.ctx)
+	_, err = d.Try(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrNotElected)
-	require.NoError(t, swallow.Wait(s.ctx))
-	require.Equal(t, []string{elder.Key(), c.Key()}, s.queue())
+	require.NoError(t, swallow.Wait(s.Ctx))
+	require.Equal(t, []string{elder.Key(), c.Key()}, s.Queue())
 }
 
 // The other replies that can be lost: of the proclaim, the proof, the departure.
@@ -59,34 +59,34 @@ func TestOtherLostReplies(t *testing.T) {
 	s := newStage(t)
 	elder, middle := s.candidate("elder"), s.candidate("middle")
 	le := s.lead(elder)
-	_, err := middle.Register(s.ctx)
+	_, err := middle.Register(s.Ctx)
 	require.NoError(t, err)
 	waits := make(chan election.WaitingEvent, 10)
 	c, host := s.behind("v", func(cfg *election.Config) {
 		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
 	})
-	waiting := s.campaigning(s.ctx, c)
+	waiting := s.campaigning(s.Ctx, c)
 	get(s, waits)
 
 	swallow := host.SwallowNextReply(etcdtest.Containing("proclaimed"))
-	require.ErrorIs(t, c.Proclaim(s.ctx, []byte("proclaimed")), eldest.ErrOutcomeUnknown)
-	require.NoError(t, swallow.Wait(s.ctx))
-	require.Equal(t, "proclaimed", string(s.value(c.Key())))
+	require.ErrorIs(t, c.Proclaim(s.Ctx, []byte("proclaimed")), eldest.ErrOutcomeUnknown)
+	require.NoError(t, swallow.Wait(s.Ctx))
+	require.Equal(t, "proclaimed", s.value(c.Key()))
 
 	older := func(message []byte) bool { // the question who is older
 		return bytes.Contains(message, []byte(c.Key())) && bytes.Contains(message, []byte(le.Key()))
 	}
 	swallow = host.SwallowNextReply(older)
-	require.NoError(t, middle.Withdraw(s.ctx))
-	require.NoError(t, swallow.Wait(s.ctx))
-	require.NoError(t, le.Resign(s.ctx))
+	require.NoError(t, middle.Withdraw(s.Ctx))
+	require.NoError(t, swallow.Wait(s.Ctx))
+	require.NoError(t, le.Resign(s.Ctx))
 	won := get(s, waiting)
 	require.NoError(t, won.err)
 
 	swallow = host.SwallowNextReply(transaction(c.Key()))
-	require.NoError(t, won.l.Resign(s.ctx), "sent again until it is known")
-	require.NoError(t, swallow.Wait(s.ctx))
-	require.Empty(t, s.queue())
+	require.NoError(t, won.l.Resign(s.Ctx), "sent again until it is known")
+	require.NoError(t, swallow.Wait(s.Ctx))
+	require.Empty(t, s.Queue())
 }
 
 // G8: the context ends while it is not known whether the registration went
@@ -94,34 +94,31 @@ func TestOtherLostReplies(t *testing.T) {
 // however often that happens.
 func TestLateRegistrationLeavesNoGhost(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.admin)
+	session := s.session(s.Admin)
 	c, g := s.gated("v", on(session))
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Ctx)
 	// The request sits in a buffer on its way when the caller gives up.
 	g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
 	_, err := c.Campaign(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Empty(t, s.queue())
+	require.Empty(t, s.Queue())
 
-	var late txn.Place
+	var late eldest.Token
 	for range 3 {
-		late, err = txn.ByCreateRevision{}.Enter(s.ctx, s.admin, txn.Entry{Election: s.election, Lease: int64(session.ID()), Value: []byte("v")})
-		require.NoError(t, err)
-		require.False(t, late.Adopted, "it arrives")
-		s.queued(0)
+		late = s.arrives(session)
+		s.Until("no ghost", func() bool { return len(s.Queue()) == 0 })
 	}
 	require.NoError(t, session.Err(), "not with its lease")
 
 	// Whoever campaigns now gets a life of its own, and the sweep leaves it alone.
 	l := s.lead(c)
-	require.Greater(t, l.Token(), late.Token)
-	require.NoError(t, l.Proclaim(s.ctx, []byte("w")))
-	require.NoError(t, c.Close(s.ctx))
-	require.Empty(t, s.queue())
+	require.Greater(t, l.Token(), late)
+	require.NoError(t, l.Proclaim(s.Ctx, []byte("w")))
+	require.NoError(t, c.Close(s.Ctx))
+	require.Empty(t, s.Queue())
 
 	// What arrives after that is swept, too: the session remembers.
-	_, err = txn.ByCreateRevision{}.Enter(s.ctx, s.admin, txn.Entry{Election: s.election, Lease: int64(session.ID()), Value: []byte("v")})
-	require.NoError(t, err)
+	s.arrives(session)
 	s.queued(0)
 }
 
@@ -131,36 +128,34 @@ func TestLateRegistrationLeavesNoGhost(t *testing.T) {
 // Broken by a sweep without a Probe.
 func TestLateRegistrationIsSweptThoughTheWatchIsDeaf(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.admin)
+	session := s.session(s.Admin)
 	c, g := s.gated("v", on(session), func(cfg *election.Config) {
-		cfg.Watcher = &deafWatcher{s.cli}
+		cfg.Watcher = etcdtest.Deaf(s.Client)
 		cfg.Recheck, cfg.Timeout = 50*time.Millisecond, 200*time.Millisecond
 	})
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Ctx)
 	g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
 	_, err := c.Campaign(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	// With the first recheck under way, the removal and the snapshot are over: what comes now
 	// was in neither.
-	s.until("the sweep is under way", func() bool { return s.rec.Count("Range") >= 3 })
-	_, err = txn.ByCreateRevision{}.Enter(s.ctx, s.admin, txn.Entry{Election: s.election, Lease: int64(session.ID())})
-	require.NoError(t, err)
-	s.queued(0)
-	require.NoError(t, session.Err(), "not with its lease")
+	s.Until("the sweep is under way", func() bool { return s.Rec.Count("Range") >= 3 })
+	s.arrives(session)
+	s.clean(session)
 }
 
 // What tidied up after an unknown registration may itself arrive late, when its
 // sender stands again: it must not touch the later life.
 func TestLateSweepLeavesALaterLifeAlone(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.admin)
+	session := s.session(s.Admin)
 	c, g := s.gated("v", on(session))
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Ctx)
 	var late func() // the delayed request: it is sent when the test says so
 	delayed := make(chan struct{})
 	g.on(func(context.Context) error {
 		cancel()
-		_, err := txn.ByCreateRevision{}.Enter(s.ctx, s.admin, txn.Entry{Election: s.election, Lease: int64(session.ID())})
+		_, err := txn.ByCreateRevision{}.Enter(s.Ctx, s.Admin, txn.Entry{Election: s.Election, Lease: int64(session.ID())})
 		require.NoError(t, err)
 		g.delay(&late, delayed)
 		return context.DeadlineExceeded
@@ -172,24 +167,24 @@ func TestLateSweepLeavesALaterLifeAlone(t *testing.T) {
 
 	l := s.lead(c)
 	late()
-	require.NoError(t, l.Proclaim(s.ctx, []byte("w")), "the key is there")
+	require.NoError(t, l.Proclaim(s.Ctx, []byte("w")), "the key is there")
 	require.NoError(t, l.Err())
-	require.NoError(t, c.Close(s.ctx))
+	require.NoError(t, c.Close(s.Ctx))
 }
 
 // A campaign on the key of a late arrival adopts what it finds, and stands once.
 func TestCampaignAfterAnUnknownRegistration(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.admin)
+	session := s.session(s.Admin)
 	c, g := s.gated("v", on(session), func(cfg *election.Config) { cfg.Timeout = 300 * time.Millisecond })
 	why := context.DeadlineExceeded // a reply that never came
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Ctx)
 	g.on(nil, func(context.Context, error) error { cancel(); return why })
 	_, err := c.Campaign(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	l := s.lead(c)
-	require.Equal(t, []string{c.Key()}, s.queue())
-	require.NoError(t, l.Resign(s.ctx))
-	require.NoError(t, c.Close(s.ctx))
-	require.Empty(t, s.queue())
+	require.Equal(t, []string{c.Key()}, s.Queue())
+	require.NoError(t, l.Resign(s.Ctx))
+	require.NoError(t, c.Close(s.Ctx))
+	require.Empty(t, s.Queue())
 }

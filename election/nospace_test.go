@@ -26,14 +26,14 @@ import (
 func newFullStage(t *testing.T) *stage {
 	s := newStage(t)
 	c := etcdtest.Start(t, etcdtest.Config{Quota: 4 << 20})
-	s.cli, s.admin = c.Client(t), c.Client(t)
+	s.Client, s.Admin = c.Client(t), c.Client(t)
 	return s
 }
 
 // there reports whether a key is.
 func (s *stage) there(key string) bool {
-	resp, err := s.admin.Get(s.ctx, key, clientv3.WithCountOnly())
-	require.NoError(s.t, err)
+	resp, err := s.Admin.Get(s.Ctx, key, clientv3.WithCountOnly())
+	require.NoError(s.T, err)
 	return resp.Count > 0
 }
 
@@ -64,7 +64,7 @@ func TestGuardedWriteRefusedForSpaceIsUnknown(t *testing.T) {
 		all.Go(func() {
 			for j := 0; ; j++ {
 				key := fmt.Sprintf("%02d-%d", i, j)
-				if _, err := kv.Put(s.ctx, key, value); err != nil {
+				if _, err := kv.Put(s.Ctx, key, value); err != nil {
 					full.add(key, err)
 					return
 				}
@@ -91,7 +91,7 @@ func TestGuardedWriteRefusedForSpaceIsUnknown(t *testing.T) {
 func TestRegistrationRefusedForSpaceLeavesNoGhost(t *testing.T) {
 	t.Parallel()
 	s := newFullStage(t)
-	session := s.session(s.cli)
+	session := s.session(s.Client)
 	value := []byte(strings.Repeat("x", 20<<10))
 	var full noSpace
 	var all sync.WaitGroup
@@ -99,10 +99,10 @@ func TestRegistrationRefusedForSpaceLeavesNoGhost(t *testing.T) {
 		all.Go(func() {
 			for j := 0; ; j++ { // in elections of their own: one queue would grow long
 				c, err := election.New(election.Config{
-					Election: fmt.Sprintf("%s %02d-%d", s.election, i, j), Session: session, KV: s.cli, Watcher: s.cli, Value: value,
+					Election: fmt.Sprintf("%s %02d-%d", s.Election, i, j), Session: session, KV: s.Client, Watcher: s.Client, Value: value,
 				})
 				if err == nil {
-					_, err = c.Register(s.ctx)
+					_, err = c.Register(s.Ctx)
 				}
 				if err != nil {
 					full.add(c.Key(), err)
@@ -115,7 +115,7 @@ func TestRegistrationRefusedForSpaceLeavesNoGhost(t *testing.T) {
 	for key, err := range full.met {
 		require.True(t, rpcerr.Is(err, rpctypes.ErrNoSpace), "%v", err)
 		require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
-		s.until("nothing is left of it", func() bool { return !s.there(key) })
+		s.Until("nothing is left of it", func() bool { return !s.there(key) })
 	}
 	require.NoError(t, session.Err(), "not with its lease")
 }

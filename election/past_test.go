@@ -21,9 +21,9 @@ func TestCloseEndsACampaignThatResignsARetiredTenure(t *testing.T) {
 	l.Retire(nil)
 	held := make(chan func(), 1)
 	g.hold(held)
-	campaign := s.campaigning(s.ctx, c)
+	campaign := s.campaigning(s.Ctx, c)
 	get(s, held) // the removal is on its way, and is not answered
-	closing, cancel := context.WithTimeout(s.ctx, 2*time.Second)
+	closing, cancel := context.WithTimeout(s.Ctx, 2*time.Second)
 	defer cancel()
 	_ = c.Close(closing)
 	select {
@@ -43,10 +43,10 @@ func TestWithdrawEndsACampaignThatResignsARetiredTenure(t *testing.T) {
 	l.Retire(nil)
 	met, let := make(chan struct{}), make(chan struct{})
 	g.on(func(context.Context) error { close(met); <-let; return nil }, nil)
-	campaign := s.campaigning(s.ctx, c)
+	campaign := s.campaigning(s.Ctx, c)
 	get(s, met)
 	withdrawn := make(chan error, 1)
-	go func() { withdrawn <- c.Withdraw(s.ctx) }()
+	go func() { withdrawn <- c.Withdraw(s.Ctx) }()
 	select { // it either ends the campaign or says that there is none
 	case err := <-withdrawn:
 		t.Log("withdraw:", err)
@@ -63,9 +63,9 @@ func TestWithdrawEndsACampaignThatResignsARetiredTenure(t *testing.T) {
 // Broken by remembering for the session what may yet arrive.
 func TestLateRegistrationAfterResume(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.admin)
+	session := s.session(s.Admin)
 	c, g := s.gated("v", on(session))
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Ctx)
 	g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
 	_, err := c.Campaign(ctx)
 	require.ErrorIs(t, err, context.Canceled)
@@ -73,13 +73,13 @@ func TestLateRegistrationAfterResume(t *testing.T) {
 
 	resumed := s.resume(session)
 	again := s.candidate("v", on(resumed), func(cfg *election.Config) { cfg.KV = g })
-	require.NoError(t, s.lead(again).Resign(s.ctx))
-	require.NoError(t, again.Close(s.ctx))
+	require.NoError(t, s.lead(again).Resign(s.Ctx))
+	require.NoError(t, again.Close(s.Ctx))
 	s.arrives(session)
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && len(s.queue()) > 0; {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && len(s.Queue()) > 0; {
 		time.Sleep(10 * time.Millisecond)
 	}
-	require.Empty(t, s.queue(), "a ghost, under a session that lives")
+	require.Empty(t, s.Queue(), "a ghost, under a session that lives")
 }
 
 // G2 and G4: a retired tenure does not come back with its token, although its key is there
@@ -88,7 +88,7 @@ func TestLateRegistrationAfterResume(t *testing.T) {
 // Broken by a Retire that dooms nothing.
 func TestRetiredTokenDoesNotComeBack(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.admin)
+	session := s.session(s.Admin)
 	l := s.lead(s.candidate("v", on(session)))
 	l.Retire(nil)
 	session.Abandon()

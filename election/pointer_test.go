@@ -15,50 +15,17 @@ import (
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
-	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/txn"
 )
 
-// pointed is an election whose candidates use a pointer, with a recorded client.
-type pointed struct {
-	t      *testing.T
-	ctx    context.Context
-	name   string
-	rec    *etcdtest.Recorder
-	client *clientv3.Client
-	admin  *clientv3.Client
-}
-
-func newPointed(t *testing.T) *pointed {
-	t.Helper()
-	ctx := etcdtest.ContextFor(t, 2*time.Minute)
-	cluster, rec := etcdtest.Shared(t), &etcdtest.Recorder{}
-	return &pointed{t: t, ctx: ctx, name: t.Name(), rec: rec, client: cluster.Client(t, rec.Attach), admin: cluster.Client(t)}
-}
-
-// candidate makes one with a session of its own; nothing of it is renewed or rechecked
-// while the test lasts, so that only the protocol's requests are counted.
-func (s *pointed) candidate(q txn.Queue) *election.Candidate {
-	s.t.Helper()
-	session, err := lease.Open(s.ctx, lease.Config{Lease: s.admin, TTL: 10 * time.Minute})
-	require.NoError(s.t, err)
-	c, err := election.New(election.Config{
-		Election: s.name, Session: session, KV: s.client, Watcher: s.client, Queue: q, Recheck: -1,
-		Timeout: 30 * time.Second,
-	})
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		_ = c.Close(ctx)
-		_ = session.Close(ctx)
-	})
-	return c
+// by is a change of Config to a queue.
+func by(q txn.Queue) func(*election.Config) {
+	return func(cfg *election.Config) { cfg.Queue = q }
 }
 
 // reads counts the requests with a read that counts accepts.
-func (s *pointed) reads(counts func(*etcdserverpb.RangeRequest) bool) (n int) {
-	for _, call := range s.rec.Calls("Txn", "Range") {
+func (s *stage) reads(counts func(*etcdserverpb.RangeRequest) bool) (n int) {
+	for _, call := range s.Rec.Calls("Txn", "Range") {
 		var reads []*etcdserverpb.RangeRequest
 		switch req := call.Request.(type) {
 		case *etcdserverpb.RangeRequest:
@@ -93,7 +60,7 @@ func search(r *etcdserverpb.RangeRequest) bool {
 // proof is a read of the queue as it was when the predecessor went.
 func proof(r *etcdserverpb.RangeRequest) bool { return r.Revision > 0 }
 
-// waits is a candidate in the queue whose result comes on won.
+// pointing is a candidate in the queue whose win comes on won.
 type pointing struct {
 	*election.Candidate
 	place election.Place
@@ -101,37 +68,22 @@ type pointing struct {
 }
 
 // register enters the queue and awaits the win.
-func (s *pointed) register(q txn.Queue) *pointing {
-	s.t.Helper()
-	w := &pointing{Candidate: s.candidate(q), won: make(chan *election.Leadership, 1)}
-	place, err := w.Register(s.ctx)
-	require.NoError(s.t, err)
+func (s *stage) register(q txn.Queue) *pointing {
+	s.T.Helper()
+	w := &pointing{Candidate: s.candidate("", by(q)), won: make(chan *election.Leadership, 1)}
+	place, err := w.Register(s.Ctx)
+	require.NoError(s.T, err)
 	w.place = place
 	go func() {
-		if l, err := w.Await(s.ctx); err == nil {
+		if l, err := w.Await(s.Ctx); err == nil {
 			w.won <- l
 		}
 	}()
 	return w
 }
 
-func (s *pointed) wins(w *pointing) *election.Leadership {
-	s.t.Helper()
-	select {
-	case l := <-w.won:
-		return l
-	case <-s.ctx.Done():
-		require.FailNow(s.t, "no win in time")
-		return nil
-	}
-}
-
-// put writes the pointer by hand.
-func (s *pointed) put(value string) {
-	s.t.Helper()
-	_, err := s.admin.Put(s.ctx, keys.Newest(s.name), value)
-	require.NoError(s.t, err)
-}
+// hint writes the pointer by hand.
+func (s *stage) hint(value string) { s.Put(keys.Newest(s.Election), value) }
 
 // Joining is one request of single keys, whatever stands there; a departure is one
 // request of one waiter.
@@ -143,21 +95,20 @@ func TestPointerRequests(t *testing.T) {
 		searches int
 	}{{"pointer", txn.ByPointer{}, 0}, {"default", txn.ByCreateRevision{}, crowd}} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newPointed(t)
-			s.name = "requests-" + tc.name
+			s := newStage(t)
 			elder := s.register(tc.queue)
-			leader := s.wins(elder)
-			s.rec.Reset()
+			leader := get(s, elder.won)
+			s.Rec.Reset()
 			var all []*pointing
 			for range crowd {
 				all = append(all, s.register(tc.queue))
 			}
-			require.Len(t, s.rec.Calls("Txn"), crowd, "one request each")
+			require.Len(t, s.Rec.Calls("Txn"), crowd, "one request each")
 			require.Equal(t, tc.searches, s.reads(search))
 			for i := range all[:5] {
-				s.rec.Reset()
-				require.NoError(t, leader.Resign(s.ctx))
-				leader = s.wins(all[i])
+				s.Rec.Reset()
+				require.NoError(t, leader.Resign(s.Ctx))
+				leader = get(s, all[i].won)
 				require.Equal(t, 1, s.reads(proof), "one waiter asks, once")
 				require.Equal(t, all[i].place.Token, leader.Token())
 			}
@@ -168,24 +119,21 @@ func TestPointerRequests(t *testing.T) {
 // Hints that are missing, old, wrong or malicious cost questions and nothing else: each
 // wins in the order of create revisions.
 func TestPointerProvesNothing(t *testing.T) {
-	s := newPointed(t)
+	s := newStage(t)
 	first := s.register(txn.ByPointer{})
-	leader := s.wins(first)
+	leader := get(s, first.won)
 	for range 20 { // or it would not be asked
-		s.put("")
+		s.hint("")
 	}
-	outsider := s.candidate(txn.ByCreateRevision{})
+	outsider := s.candidate("", by(txn.ByCreateRevision{}))
 	var line []*pointing
 	for _, hint := range []func(){
-		func() { s.put("") },
-		func() { s.put("no key at all\x00") },
-		func() { s.put(keys.Candidate("another", 7)) },
-		func() { s.put(first.Key()) },    // alive, but in a life that the hint does not name
-		func() { s.put(outsider.Key()) }, // not there
-		func() { // gone
-			_, err := s.admin.Delete(s.ctx, keys.Newest(s.name))
-			require.NoError(t, err)
-		},
+		func() { s.hint("") },
+		func() { s.hint("no key at all\x00") },
+		func() { s.hint(keys.Candidate("another", 7)) },
+		func() { s.hint(first.Key()) },               // alive, but in a life that the hint does not name
+		func() { s.hint(outsider.Key()) },            // not there
+		func() { s.Remove(keys.Newest(s.Election)) }, // gone
 		func() {},
 	} {
 		hint()
@@ -195,43 +143,43 @@ func TestPointerProvesNothing(t *testing.T) {
 		for _, other := range line {
 			require.Empty(t, other.won, "nobody wins while somebody older stands")
 		}
-		require.NoError(t, leader.Resign(s.ctx))
-		leader = s.wins(next)
+		require.NoError(t, leader.Resign(s.Ctx))
+		leader = get(s, next.won)
 		require.Equal(t, next.place.Token, leader.Token())
 	}
 	// Who left and comes back finds a pointer to its own earlier life.
-	require.NoError(t, leader.Resign(s.ctx))
+	require.NoError(t, leader.Resign(s.Ctx))
 	last := line[len(line)-1]
-	again, err := last.Campaign(s.ctx)
+	again, err := last.Campaign(s.Ctx)
 	require.NoError(t, err)
 	require.Greater(t, again.Token(), leader.Token())
 }
 
 // The reply to a registration is lost: the key is found and adopted.
 func TestPointerLostReply(t *testing.T) {
-	s := newPointed(t)
-	leader := s.wins(s.register(txn.ByPointer{}))
+	s := newStage(t)
+	leader := get(s, s.register(txn.ByPointer{}).won)
 	host := etcdtest.Shared(t).Host(t)
-	s.client = host.Client(t)
-	c := s.candidate(txn.ByPointer{})
-	lost := host.SwallowNextReply(etcdtest.Containing(keys.Newest(s.name)))
-	_, err := s.client.Get(s.ctx, "warm") // the connection is up
+	s.Client = host.Client(t)
+	c := s.candidate("", by(txn.ByPointer{}))
+	lost := host.SwallowNextReply(etcdtest.Containing(keys.Newest(s.Election)))
+	_, err := s.Client.Get(s.Ctx, "warm") // the connection is up
 	require.NoError(t, err)
 	won := make(chan error, 1)
 	go func() {
-		_, err := c.Campaign(s.ctx)
+		_, err := c.Campaign(s.Ctx)
 		won <- err
 	}()
-	require.NoError(t, lost.Wait(s.ctx))
+	require.NoError(t, lost.Wait(s.Ctx))
 	host.Reset() // the attempt ends now and not at its time-out
-	require.NoError(t, leader.Resign(s.ctx))
+	require.NoError(t, leader.Resign(s.Ctx))
 	require.NoError(t, <-won)
 }
 
 // A crowd of both kinds comes, goes and leads; wins come in the order of the keys, and
 // everybody who stays has one.
 func TestPointerInAMixedCrowd(t *testing.T) {
-	s := newPointed(t)
+	s := newStage(t)
 	const crowd = 40
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -244,20 +192,20 @@ func TestPointerInAMixedCrowd(t *testing.T) {
 		if dice.IntN(3) == 0 {
 			q = txn.ByCreateRevision{}
 		}
-		c, leaves := s.candidate(q), i > 0 && dice.IntN(3) == 0
-		place, err := c.Register(s.ctx)
+		c, leaves := s.candidate("", by(q)), i > 0 && dice.IntN(3) == 0
+		place, err := c.Register(s.Ctx)
 		require.NoError(t, err)
 		if leaves {
 			all.Go(func() {
-				_ = c.Withdraw(s.ctx) // or it leads, and the test's end resigns
-				if l, err := c.Await(s.ctx); err == nil {
-					_ = l.Resign(s.ctx)
+				_ = c.Withdraw(s.Ctx) // or it leads, and the test's end resigns
+				if l, err := c.Await(s.Ctx); err == nil {
+					_ = l.Resign(s.Ctx)
 				}
 			})
 			continue
 		}
 		all.Go(func() {
-			l, err := c.Await(s.ctx)
+			l, err := c.Await(s.Ctx)
 			if err != nil {
 				t.Errorf("%v: %v", place, err)
 				return
@@ -265,7 +213,7 @@ func TestPointerInAMixedCrowd(t *testing.T) {
 			mu.Lock()
 			tokens = append(tokens, int64(l.Token()))
 			mu.Unlock()
-			if err := l.Resign(s.ctx); err != nil {
+			if err := l.Resign(s.Ctx); err != nil {
 				t.Error(err)
 			}
 		})

@@ -36,21 +36,21 @@ func TestProofWhereThePastCannotBeRead(t *testing.T) {
 			s := newStage(t)
 			paused := make(chan int, 10)
 			elder, middle := s.lead(s.candidate("elder")), s.candidate("middle")
-			_, merr := middle.Register(s.ctx)
+			_, merr := middle.Register(s.Ctx)
 			require.NoError(t, merr)
 			c := s.candidate("v", func(cfg *election.Config) {
 				cfg.Queue = lagging{err: err}
 				cfg.Backoff = func(attempt int) time.Duration { paused <- attempt; return 0 }
 			})
-			_, cerr := c.Register(s.ctx)
+			_, cerr := c.Register(s.Ctx)
 			require.NoError(t, cerr)
-			require.NoError(t, middle.Withdraw(s.ctx))
+			require.NoError(t, middle.Withdraw(s.Ctx))
 			waiting := make(chan outcome, 1)
 			go func() {
-				l, err := c.Await(s.ctx)
+				l, err := c.Await(s.Ctx)
 				waiting <- outcome{l, err}
 			}()
-			require.NoError(t, elder.Resign(s.ctx))
+			require.NoError(t, elder.Resign(s.Ctx))
 			require.NoError(t, get(s, waiting).err)
 			require.Empty(t, paused, "without a pause")
 		})
@@ -70,7 +70,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 			g.on(refuse, nil)
 			return denied
 		}, nil)
-		_, err := c.Campaign(s.ctx)
+		_, err := c.Campaign(s.Ctx)
 		require.ErrorIs(t, err, denied)
 		require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
 		require.NoError(t, s.lead(c).Err(), "the next one is free")
@@ -79,28 +79,28 @@ func TestRefusalsAreFinal(t *testing.T) {
 		s := newStage(t)
 		c, g := s.gated("v")
 		g.on(func(context.Context) error { return rpctypes.ErrLeaseNotFound }, nil)
-		_, err := c.Campaign(s.ctx)
+		_, err := c.Campaign(s.Ctx)
 		require.ErrorIs(t, err, eldest.ErrSessionLost)
 	})
 	t.Run("question", func(t *testing.T) {
 		s := newStage(t)
 		elder, middle := s.candidate("elder"), s.candidate("middle")
 		s.lead(elder)
-		_, err := middle.Register(s.ctx)
+		_, err := middle.Register(s.Ctx)
 		require.NoError(t, err)
 		c, g := s.gated("v")
-		_, err = c.Register(s.ctx)
+		_, err = c.Register(s.Ctx)
 		require.NoError(t, err)
 		g.on(refuse, nil)
-		require.NoError(t, middle.Withdraw(s.ctx))
-		_, err = c.Await(s.ctx)
+		require.NoError(t, middle.Withdraw(s.Ctx))
+		_, err = c.Await(s.Ctx)
 		require.ErrorIs(t, err, denied)
 		s.queued(1)
 	})
 	t.Run("watch", func(t *testing.T) {
 		s := newStage(t)
 		c := s.candidate("v", func(cfg *election.Config) { cfg.Watcher = forbidden{cfg.Watcher} })
-		l, err := c.Campaign(s.ctx)
+		l, err := c.Campaign(s.Ctx)
 		if err == nil {
 			err = s.over(l) // without its watch a removal would go unnoticed
 		}
@@ -125,17 +125,17 @@ func (forbidden) Watch(context.Context, string, ...clientv3.OpOption) clientv3.W
 func TestCallsJustAfterTheSession(t *testing.T) {
 	for range 30 {
 		s := newStage(t)
-		session := s.session(s.cli)
+		session := s.session(s.Client)
 		c := s.candidate("v", on(session))
 		l := s.lead(c)
 		session.Abandon()
-		_, err := c.Campaign(s.ctx)
+		_, err := c.Campaign(s.Ctx)
 		require.ErrorIs(t, err, eldest.ErrClosed)
 		require.NotErrorIs(t, err, eldest.ErrLeading)
-		require.ErrorIs(t, c.Proclaim(s.ctx, nil), eldest.ErrNotRegistered)
-		require.ErrorIs(t, c.Withdraw(s.ctx), eldest.ErrNotRegistered)
+		require.ErrorIs(t, c.Proclaim(s.Ctx, nil), eldest.ErrNotRegistered)
+		require.ErrorIs(t, c.Withdraw(s.Ctx), eldest.ErrNotRegistered)
 		require.ErrorIs(t, l.Err(), eldest.ErrClosed)
-		_, err = s.admin.Revoke(s.ctx, session.ID())
+		_, err = s.Admin.Revoke(s.Ctx, session.ID())
 		require.NoError(t, err)
 	}
 }

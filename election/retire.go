@@ -3,6 +3,7 @@ package election
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/core"
@@ -16,6 +17,8 @@ import (
 // to return while no successor runs beside it, and a guarded write that it still sends
 // is refused on this side. (One that is under way already may still be applied, as no
 // other tenure has begun: G4.)
+// With heartbeats (lease.Heartbeat) a successor evicts the candidate all the same if those stop, as it
+// would one that leads.
 //
 // Retire sends nothing and does not block. Calling it again, or after the end of the
 // tenure, is harmless; the first cause counts.
@@ -27,12 +30,17 @@ func (l *Leadership) Retire(cause error) {
 
 // retire does so. The caller holds the mutex.
 func (l *Leadership) retire(cause error) {
-	if l.c.life.token != l.token || l.c.phase() != core.Leading {
+	if !l.present() || !l.retired.IsZero() {
 		return
 	}
 	why := eldest.ErrRetired
 	if cause != nil {
 		why = fmt.Errorf("%w: %w", eldest.ErrRetired, cause)
+	}
+	l.retired = time.Now()
+	if l.c.phase() == core.Proving { // suspended, and its win is being proven again
+		_ = l.c.leave(why)
+		return
 	}
 	l.c.machine.Do(core.Event{Kind: core.Drain, Err: why})
 }

@@ -1,6 +1,8 @@
 package election
 
 import (
+	"time"
+
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/core"
 )
@@ -14,6 +16,9 @@ type Status struct {
 	Leading bool
 	// Retired says that it was a tenure, which was given up, and the key still stands.
 	Retired bool
+	// Suspended says that it was a tenure, and that the candidate leads on, with the same token,
+	// when it campaigns again, unless it was deposed meanwhile (eldest.ErrSuspended).
+	Suspended bool
 }
 
 // Status reads the clock and returns what the candidate is at this moment. It sends
@@ -25,7 +30,22 @@ func (c *Candidate) Status() Status {
 	if !c.registered() {
 		return Status{}
 	}
-	return Status{Token: c.life.token, Leading: c.phase() == core.Leading, Retired: c.phase() == core.Draining}
+	s := Status{Token: c.life.token, Leading: c.phase() == core.Leading, Suspended: c.suspended()}
+	s.Retired = c.phase() == core.Draining && !s.Suspended
+	return s
+}
+
+// Remaining reads the clock and returns for how long nobody else can lead, counted from the call: what
+// the lease and the heartbeats have left for one that leads, or was retired; else 0. After a tenure that
+// was retired has run out of heartbeats it stays 0.
+func (c *Candidate) Remaining() time.Duration {
+	lease := c.cfg.Session.Status().Remaining
+	c.lock()
+	defer c.unlock()
+	if !c.won() || c.suspended() {
+		return 0
+	}
+	return max(0, min(lease, c.machine.Left()))
 }
 
 // Changed returns a channel that is closed when Status may have changed: ask for the

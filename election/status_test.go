@@ -2,7 +2,6 @@ package election_test
 
 import (
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
-	"github.com/eldest-io/eldest/lease"
 )
 
 // What a candidate says of itself at each step, and when its session has ended although
@@ -21,17 +19,17 @@ func TestStatusOfACandidate(t *testing.T) {
 	require.Zero(t, a.Status(), "it has not been anywhere")
 	la := s.lead(a)
 	require.Equal(t, election.Status{Token: la.Token(), Leading: true}, a.Status())
-	place, err := b.Register(s.ctx)
+	place, err := b.Register(s.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, election.Status{Token: place.Token}, b.Status())
 
-	require.NoError(t, la.Resign(s.ctx))
+	require.NoError(t, la.Resign(s.Ctx))
 	require.Zero(t, a.Status())
-	lb, err := b.Await(s.ctx)
+	lb, err := b.Await(s.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, election.Status{Token: place.Token, Leading: true}, b.Status())
 
-	s.remove(b.Key())
+	s.Remove(b.Key())
 	require.ErrorIs(t, s.over(lb), eldest.ErrDeposed)
 	require.Zero(t, b.Status())
 }
@@ -40,29 +38,10 @@ func TestStatusOfACandidate(t *testing.T) {
 // the session's clock is read.
 func TestStatusReadsTheSessionsEnd(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.cli)
+	session := s.session(s.Client)
 	a := s.candidate("a", on(session))
 	s.lead(a)
 	session.Abandon()
-	require.Zero(t, a.Status())
-}
-
-// ahead is a clock that a test puts forward, as a machine's suspension does.
-type ahead struct {
-	lease.Clock
-	by atomic.Int64
-}
-
-func (c *ahead) Now() time.Duration { return c.Clock.Now() + time.Duration(c.by.Load()) }
-
-// Past the deadline the first look says that it is over, before any timer has fired.
-func TestStatusReadsTheClock(t *testing.T) {
-	s := newStage(t)
-	clock := &ahead{Clock: lease.Boot()}
-	a := s.candidate("a", on(s.session(s.cli, func(cfg *lease.Config) { cfg.Clock = clock })))
-	s.lead(a)
-	require.True(t, a.Status().Leading)
-	clock.by.Store(int64(time.Hour))
 	require.Zero(t, a.Status())
 }
 
@@ -79,13 +58,13 @@ func TestWonTellsThePhasesOfTheHandOver(t *testing.T) {
 	}
 	a, b := s.candidate("a", told), s.candidate("b", told)
 	la := s.lead(a)
-	second := s.campaigning(s.ctx, b)
+	second := s.campaigning(s.Ctx, b)
 	s.queued(2)
 	resigning := time.Now()
-	require.NoError(t, la.Resign(s.ctx))
+	require.NoError(t, la.Resign(s.Ctx))
 	lb := get(s, second).l
 	require.NotNil(t, lb)
-	s.until("both wins were told", func() bool { mu.Lock(); defer mu.Unlock(); return len(won) == 2 })
+	s.Until("both wins were told", func() bool { mu.Lock(); defer mu.Unlock(); return len(won) == 2 })
 
 	first, next := won[la.Token()], won[lb.Token()]
 	require.Zero(t, first.Proof, "there was nobody to wait for")
@@ -137,6 +116,6 @@ func TestDroppedCallsOfACandidateAreCounted(t *testing.T) {
 	defer close(release)
 	require.Zero(t, a.Dropped())
 	for a.Dropped() == 0 {
-		require.NoError(t, s.lead(a).Resign(s.ctx))
+		require.NoError(t, s.lead(a).Resign(s.Ctx))
 	}
 }

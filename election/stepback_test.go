@@ -19,13 +19,13 @@ import (
 
 // waitingFor makes a candidate that campaigns and is told of each predecessor.
 func (s *stage) waitingFor(value string, change ...func(*election.Config)) (*election.Candidate, <-chan outcome, <-chan election.WaitingEvent) {
-	s.t.Helper()
+	s.T.Helper()
 	waits := make(chan election.WaitingEvent, 100)
 	change = append(change, func(cfg *election.Config) {
 		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
 	})
 	c := s.candidate(value, change...)
-	return c, s.campaigning(s.ctx, c), waits
+	return c, s.campaigning(s.Ctx, c), waits
 }
 
 func TestStepBackWhileWaiting(t *testing.T) {
@@ -39,34 +39,34 @@ func TestStepBackWhileWaiting(t *testing.T) {
 		}
 	})
 	before := get(s, waits)
-	require.NoError(t, b.Proclaim(s.ctx, []byte("proclaimed")))
-	c, cs, behind := s.waitingFor("c", func(cfg *election.Config) { cfg.KV = s.admin }) // whose requests do not count
+	require.NoError(t, b.Proclaim(s.Ctx, []byte("proclaimed")))
+	c, cs, behind := s.waitingFor("c", func(cfg *election.Config) { cfg.KV = s.Admin }) // whose requests do not count
 	get(s, behind)
 
-	s.rec.Reset()
-	place, err := b.StepBack(s.ctx)
+	s.Rec.Reset()
+	place, err := b.StepBack(s.Ctx)
 	require.NoError(t, err)
-	require.Equal(t, 2, s.rec.Count("Txn"), "two requests")
-	require.Equal(t, []string{l.Key(), c.Key(), b.Key()}, s.queue())
+	require.Equal(t, 2, s.Rec.Count("Txn"), "two requests")
+	require.Equal(t, []string{l.Key(), c.Key(), b.Key()}, s.Queue())
 	require.Greater(t, place.Token, before.Token)
 	require.Equal(t, c.Key(), place.Predecessor)
 	require.Equal(t, int64(3), place.Queue)
-	require.Equal(t, "proclaimed", string(s.value(b.Key())), "with the value that was proclaimed last")
+	require.Equal(t, "proclaimed", s.value(b.Key()), "with the value that was proclaimed last")
 	require.Equal(t, c.Key(), get(s, waits).Predecessor.Key)
 	require.Equal(t, election.Status{Token: place.Token}, b.Status())
 
-	require.NoError(t, l.Resign(s.ctx))
+	require.NoError(t, l.Resign(s.Ctx))
 	cw := get(s, cs)
 	require.NoError(t, cw.err)
 	require.Empty(t, bs, "the campaign goes on")
-	require.NoError(t, cw.l.Resign(s.ctx))
+	require.NoError(t, cw.l.Resign(s.Ctx))
 	bw := get(s, bs)
 	require.NoError(t, bw.err)
 	require.Equal(t, place.Token, bw.l.Token())
-	_, err = b.StepBack(s.ctx)
+	_, err = b.StepBack(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrLeading)
 	require.NoError(t, bw.l.Err())
-	require.NoError(t, b.Close(s.ctx))
+	require.NoError(t, b.Close(s.Ctx))
 	require.Equal(t, []string{"registered", "ended led false stepped true", "registered", "ended led true stepped false"}, j.all())
 }
 
@@ -75,17 +75,17 @@ func TestStepBackWithoutAwait(t *testing.T) {
 	l := s.lead(s.candidate("leader"))
 	b, c := s.candidate("b"), s.candidate("c")
 	for _, x := range []*election.Candidate{b, c} {
-		_, err := x.Register(s.ctx)
+		_, err := x.Register(s.Ctx)
 		require.NoError(t, err)
 	}
-	place, err := b.StepBack(s.ctx)
+	place, err := b.StepBack(s.Ctx)
 	require.NoError(t, err)
-	require.Equal(t, []string{l.Key(), c.Key(), b.Key()}, s.queue())
-	_, err = b.Register(s.ctx)
+	require.Equal(t, []string{l.Key(), c.Key(), b.Key()}, s.Queue())
+	_, err = b.Register(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrCampaigning, "it stands")
-	require.NoError(t, c.Withdraw(s.ctx))
-	require.NoError(t, l.Resign(s.ctx))
-	won, err := b.Await(s.ctx)
+	require.NoError(t, c.Withdraw(s.Ctx))
+	require.NoError(t, l.Resign(s.Ctx))
+	won, err := b.Await(s.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, place.Token, won.Token())
 }
@@ -93,19 +93,19 @@ func TestStepBackWithoutAwait(t *testing.T) {
 func TestStepBackIsRefused(t *testing.T) {
 	s := newStage(t)
 	c := s.candidate("v")
-	_, err := c.StepBack(s.ctx)
+	_, err := c.StepBack(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrNotRegistered)
 	_, err = c.StepBack(nil) //nolint:staticcheck // that is the point
 	require.ErrorIs(t, err, eldest.ErrInvalid)
 	l := s.lead(c)
-	_, err = c.StepBack(s.ctx)
+	_, err = c.StepBack(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrLeading)
-	require.NoError(t, l.Resign(s.ctx))
-	_, err = c.StepBack(s.ctx)
+	require.NoError(t, l.Resign(s.Ctx))
+	_, err = c.StepBack(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrNotRegistered)
 	require.ErrorIs(t, err, eldest.ErrResigned)
-	require.NoError(t, c.Close(s.ctx))
-	_, err = c.StepBack(s.ctx)
+	require.NoError(t, c.Close(s.Ctx))
+	_, err = c.StepBack(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrClosed)
 }
 
@@ -114,18 +114,18 @@ func TestAwaitDuringAStepBack(t *testing.T) {
 	s := newStage(t)
 	l := s.lead(s.candidate("leader"))
 	c, g := s.gated("v")
-	_, err := c.Register(s.ctx)
+	_, err := c.Register(s.Ctx)
 	require.NoError(t, err)
 	sending, release := make(chan struct{}), make(chan struct{})
 	g.on(func(context.Context) error { close(sending); <-release; return nil }, nil)
 	stepped := make(chan error, 1)
-	go func() { _, err := c.StepBack(s.ctx); stepped <- err }()
+	go func() { _, err := c.StepBack(s.Ctx); stepped <- err }()
 	get(s, sending)
 	result := make(chan outcome, 1)
-	go func() { l, err := c.Await(s.ctx); result <- outcome{l, err} }()
+	go func() { l, err := c.Await(s.Ctx); result <- outcome{l, err} }()
 	close(release)
 	require.NoError(t, get(s, stepped))
-	require.NoError(t, l.Resign(s.ctx))
+	require.NoError(t, l.Resign(s.Ctx))
 	require.NoError(t, get(s, result).err)
 }
 
@@ -136,8 +136,8 @@ func TestEndDuringAStepBack(t *testing.T) {
 		end  func(s *stage, c *election.Candidate, cancel context.CancelCauseFunc) error
 		want error
 	}{
-		"withdraw": {func(s *stage, c *election.Candidate, _ context.CancelCauseFunc) error { return c.Withdraw(s.ctx) }, eldest.ErrWithdrawn},
-		"close":    {func(s *stage, c *election.Candidate, _ context.CancelCauseFunc) error { return c.Close(s.ctx) }, eldest.ErrClosed},
+		"withdraw": {func(s *stage, c *election.Candidate, _ context.CancelCauseFunc) error { return c.Withdraw(s.Ctx) }, eldest.ErrWithdrawn},
+		"close":    {func(s *stage, c *election.Candidate, _ context.CancelCauseFunc) error { return c.Close(s.Ctx) }, eldest.ErrClosed},
 		"context":  {func(_ *stage, _ *election.Candidate, cancel context.CancelCauseFunc) error { cancel(why); return nil }, why},
 	} {
 		for _, at := range []string{"the removal", "the registration"} {
@@ -148,7 +148,7 @@ func TestEndDuringAStepBack(t *testing.T) {
 				c, g := s.gated("v", func(cfg *election.Config) {
 					cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
 				})
-				ctx, cancel := context.WithCancelCause(s.ctx)
+				ctx, cancel := context.WithCancelCause(s.Ctx)
 				defer cancel(nil)
 				waiting := s.campaigning(ctx, c)
 				get(s, waits)
@@ -164,13 +164,13 @@ func TestEndDuringAStepBack(t *testing.T) {
 				} else {
 					g.on(nil, func(_ context.Context, err error) error { g.on(stop, nil); return err })
 				}
-				_, err := c.StepBack(s.ctx)
+				_, err := c.StepBack(s.Ctx)
 				close(told)
 				require.ErrorIs(t, err, tc.want)
 				require.ErrorIs(t, get(s, waiting).err, tc.want)
 				require.NoError(t, get(s, ended))
-				s.until("nothing is left", func() bool { return fmt.Sprint(s.queue()) == fmt.Sprint([]string{l.Key()}) })
-				require.NoError(t, c.Close(s.ctx))
+				s.Until("nothing is left", func() bool { return fmt.Sprint(s.Queue()) == fmt.Sprint([]string{l.Key()}) })
+				require.NoError(t, c.Close(s.Ctx))
 				require.NoError(t, l.Err())
 			})
 		}
@@ -183,7 +183,7 @@ func TestLostRepliesOfAStepBack(t *testing.T) {
 	s := newStage(t)
 	l := s.lead(s.candidate("leader"))
 	c, host := s.behind("v")
-	place, err := c.Register(s.ctx)
+	place, err := c.Register(s.Ctx)
 	require.NoError(t, err)
 	// A removal compares the key and deletes it; a registration compares it, writes it, has the
 	// pointer name it, and reads it where it is there already.
@@ -192,16 +192,16 @@ func TestLostRepliesOfAStepBack(t *testing.T) {
 	}
 	for range 2 {
 		removal, registration := host.SwallowNextReply(naming(2)), host.SwallowNextReply(naming(4))
-		next, err := c.StepBack(s.ctx)
+		next, err := c.StepBack(s.Ctx)
 		require.NoError(t, err)
-		require.NoError(t, removal.Wait(s.ctx))
-		require.NoError(t, registration.Wait(s.ctx))
+		require.NoError(t, removal.Wait(s.Ctx))
+		require.NoError(t, registration.Wait(s.Ctx))
 		require.Greater(t, next.Token, place.Token)
-		require.Equal(t, []string{l.Key(), c.Key()}, s.queue())
+		require.Equal(t, []string{l.Key(), c.Key()}, s.Queue())
 		place = next
 	}
-	require.NoError(t, l.Resign(s.ctx))
-	won, err := c.Await(s.ctx)
+	require.NoError(t, l.Resign(s.Ctx))
+	won, err := c.Await(s.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, place.Token, won.Token())
 }
@@ -218,14 +218,14 @@ func TestStepBackAtTheMomentOfTheWin(t *testing.T) {
 	both := map[bool]int{}
 	for range 60 {
 		l := s.lead(leader)
-		waiting := s.campaigning(s.ctx, c)
+		waiting := s.campaigning(s.Ctx, c)
 		for e := get(s, waits); e.Predecessor.Token != l.Token(); e = get(s, waits) {
 		}
 		var place election.Place
 		var err error
 		var racing sync.WaitGroup
-		racing.Go(func() { _ = l.Resign(s.ctx) })
-		racing.Go(func() { place, err = c.StepBack(s.ctx) })
+		racing.Go(func() { _ = l.Resign(s.Ctx) })
+		racing.Go(func() { place, err = c.StepBack(s.Ctx) })
 		racing.Wait()
 		won := get(s, waiting)
 		require.NoError(t, won.err)
@@ -236,8 +236,8 @@ func TestStepBackAtTheMomentOfTheWin(t *testing.T) {
 		}
 		both[err == nil]++
 		require.NoError(t, won.l.Err())
-		require.Equal(t, []string{c.Key()}, s.queue())
-		require.NoError(t, won.l.Resign(s.ctx))
+		require.Equal(t, []string{c.Key()}, s.Queue())
+		require.NoError(t, won.l.Resign(s.Ctx))
 	}
 	t.Logf("stepped back: %d, won: %d", both[true], both[false])
 }
@@ -249,20 +249,20 @@ func TestTwoStepBacksAreOne(t *testing.T) {
 	c, g := s.gated("v", func(cfg *election.Config) {
 		cfg.Hooks.Ended = func(election.EndedEvent) { ended.Add(1) }
 	})
-	_, err := c.Register(s.ctx)
+	_, err := c.Register(s.Ctx)
 	require.NoError(t, err)
 	sending, release := make(chan struct{}), make(chan struct{})
 	g.on(func(context.Context) error { close(sending); <-release; return nil }, nil)
 	places := make(chan election.Place, 2)
 	step := func() {
-		place, err := c.StepBack(s.ctx)
+		place, err := c.StepBack(s.Ctx)
 		if err == nil {
 			places <- place
 		}
 	}
 	go step()
 	get(s, sending)
-	early, cancel := context.WithCancel(s.ctx)
+	early, cancel := context.WithCancel(s.Ctx)
 	cancel()
 	_, err = c.StepBack(early)
 	require.ErrorIs(t, err, context.Canceled, "the other one's is waited for")
@@ -270,7 +270,7 @@ func TestTwoStepBacksAreOne(t *testing.T) {
 	close(release)
 	first, second := get(s, places), get(s, places)
 	if first.Token == second.Token {
-		require.NoError(t, c.Close(s.ctx))
+		require.NoError(t, c.Close(s.Ctx))
 		require.Equal(t, int32(2), ended.Load(), "one step, and the end")
 	}
 }
@@ -282,17 +282,17 @@ func TestDeposedBeforeAStepBack(t *testing.T) {
 	l := s.lead(s.candidate("leader"))
 	c, waiting, waits := s.waitingFor("v")
 	get(s, waits)
-	s.remove(c.Key())
-	_, err := c.StepBack(s.ctx)
+	s.Remove(c.Key())
+	_, err := c.StepBack(s.Ctx)
 	if err == nil { // it was first, and entered anew
-		require.Equal(t, []string{l.Key(), c.Key()}, s.queue())
-		require.NoError(t, c.Withdraw(s.ctx))
+		require.Equal(t, []string{l.Key(), c.Key()}, s.Queue())
+		require.NoError(t, c.Withdraw(s.Ctx))
 		require.ErrorIs(t, get(s, waiting).err, eldest.ErrWithdrawn)
 		return
 	}
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 	require.ErrorIs(t, get(s, waiting).err, eldest.ErrDeposed)
-	require.Equal(t, []string{l.Key()}, s.queue())
+	require.Equal(t, []string{l.Key()}, s.Queue())
 }
 
 // once lets a candidate enter one time.
@@ -314,10 +314,10 @@ func TestStepBackWhoseRegistrationIsRefused(t *testing.T) {
 	l := s.lead(s.candidate("leader"))
 	c, waiting, waits := s.waitingFor("v", func(cfg *election.Config) { cfg.Queue = &once{} })
 	get(s, waits)
-	_, err := c.StepBack(s.ctx)
+	_, err := c.StepBack(s.Ctx)
 	require.ErrorContains(t, err, "not again")
 	require.ErrorContains(t, get(s, waiting).err, "not again")
-	require.Equal(t, []string{l.Key()}, s.queue())
+	require.Equal(t, []string{l.Key()}, s.Queue())
 	require.Equal(t, election.Status{}, c.Status())
 }
 
@@ -334,9 +334,9 @@ func TestChangedTellsOfEachTurn(t *testing.T) {
 	got := step("a win", func() { l = s.lead(c) })
 	require.Equal(t, election.Status{Token: l.Token(), Leading: true}, got)
 	require.Equal(t, election.Status{Token: l.Token(), Retired: true}, step("a retirement", func() { l.Retire(nil) }))
-	require.Equal(t, election.Status{}, step("an end", func() { _ = l.Resign(s.ctx) }))
+	require.Equal(t, election.Status{}, step("an end", func() { _ = l.Resign(s.Ctx) }))
 	require.False(t, c.Closed())
-	step("a close", func() { _ = c.Close(s.ctx) })
+	step("a close", func() { _ = c.Close(s.Ctx) })
 	require.True(t, c.Closed())
 }
 
@@ -368,14 +368,14 @@ func TestStepBackWhileTheProofIsOnItsWay(t *testing.T) {
 	failed := make(chan error, 1)
 	came := func(ctx context.Context) {
 		go func() {
-			place, err := c.StepBack(s.ctx)
+			place, err := c.StepBack(s.Ctx)
 			failed <- err
 			places <- place
 		}()
 		<-ctx.Done() // it has been asked
 	}
 	q.came.Store(&came)
-	require.NoError(t, l.Resign(s.ctx))
+	require.NoError(t, l.Resign(s.Ctx))
 	won := get(s, waiting)
 	require.NoError(t, won.err)
 	require.Greater(t, won.l.Token(), before, "a win with the place that was given up")

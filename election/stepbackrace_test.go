@@ -16,22 +16,22 @@ func TestStepBackDuringAProclaim(t *testing.T) {
 	s := newStage(t)
 	s.lead(s.candidate("leader"))
 	c, g := s.gated("before")
-	_, err := c.Register(s.ctx)
+	_, err := c.Register(s.Ctx)
 	require.NoError(t, err)
 	var stepped error
 	g.on(nil, func(_ context.Context, err error) error {
-		_, stepped = c.StepBack(s.ctx)
+		_, stepped = c.StepBack(s.Ctx)
 		return err
 	})
-	err = c.Proclaim(s.ctx, []byte("after"))
+	err = c.Proclaim(s.Ctx, []byte("after"))
 	require.NoError(t, stepped)
 	require.ErrorIs(t, err, eldest.ErrNotRegistered)
 	require.ErrorIs(t, err, eldest.ErrSteppedBack)
-	require.Equal(t, "before", string(s.value(c.Key())))
-	require.NoError(t, c.Proclaim(s.ctx, []byte("after")))
-	_, err = c.StepBack(s.ctx)
+	require.Equal(t, "before", s.value(c.Key()))
+	require.NoError(t, c.Proclaim(s.Ctx, []byte("after")))
+	_, err = c.StepBack(s.Ctx)
 	require.NoError(t, err)
-	require.Equal(t, "after", string(s.value(c.Key())))
+	require.Equal(t, "after", s.value(c.Key()))
 }
 
 // A step back is asked for at the moment at which the campaign ends: it is taken or
@@ -42,15 +42,15 @@ func TestStepBackAtTheEndOfACampaign(t *testing.T) {
 	s.lead(s.candidate("leader"))
 	c := s.candidate("v")
 	for range 60 {
-		ctx, cancel := context.WithCancel(s.ctx)
+		ctx, cancel := context.WithCancel(s.Ctx)
 		waiting := s.campaigning(ctx, c)
-		s.until("it waits", func() bool { return c.Status().Token > 0 })
+		s.Until("it waits", func() bool { return c.Status().Token > 0 })
 		var asking sync.WaitGroup
 		for range 8 {
 			asking.Go(func() {
 				<-ctx.Done()
-				for s.ctx.Err() == nil {
-					if _, err := c.StepBack(s.ctx); err != nil {
+				for s.Ctx.Err() == nil {
+					if _, err := c.StepBack(s.Ctx); err != nil {
 						return
 					}
 				}
@@ -59,6 +59,6 @@ func TestStepBackAtTheEndOfACampaign(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, get(s, waiting).err, context.Canceled)
 		asking.Wait()
-		require.NoError(t, s.ctx.Err(), "somebody waited for a step that nobody takes")
+		require.NoError(t, s.Ctx.Err(), "somebody waited for a step that nobody takes")
 	}
 }

@@ -91,13 +91,13 @@ func TestStorm(t *testing.T) {
 	s := newStage(t)
 	end := storming(t)
 	for round := 0; time.Now().Before(end); round++ {
-		s.election = fmt.Sprintf("storm-%d", round)
+		s.Election = fmt.Sprintf("storm-%d", round)
 		s.storm(round)
 	}
 }
 
 func (s *stage) storm(round int) {
-	t := s.t
+	t := s.T
 	var late sync.WaitGroup
 	var mu sync.Mutex
 	calm := false
@@ -116,10 +116,10 @@ func (s *stage) storm(round int) {
 		defer mu.Unlock()
 		lines = append(lines, time.Now().Format("05.000000 ")+fmt.Sprintf(format, args...))
 	}
-	session := s.session(s.admin)
-	sessions := []*lease.Session{session, s.session(s.admin)}
+	session := s.session(s.Admin)
+	sessions := []*lease.Session{session, s.session(s.Admin)}
 	var cands []*election.Candidate
-	kvs := []clientv3.KV{lossy(s.admin, &late, quiet, trace), lossy(s.admin, &late, quiet, trace)}
+	kvs := []clientv3.KV{lossy(s.Admin, &late, quiet, trace), lossy(s.Admin, &late, quiet, trace)}
 	for i := range 4 {
 		owner := sessions[i/3]
 		cands = append(cands, s.candidate(fmt.Sprint(i), on(owner), func(cfg *election.Config) {
@@ -150,7 +150,7 @@ func (s *stage) storm(round int) {
 	for _, c := range cands {
 		all.Go(func() {
 			for time.Now().Before(stop) {
-				ctx, cancel := context.WithTimeout(s.ctx, rand.N(80*time.Millisecond)+time.Millisecond)
+				ctx, cancel := context.WithTimeout(s.Ctx, rand.N(80*time.Millisecond)+time.Millisecond)
 				var l *election.Leadership
 				var err error
 				switch rand.IntN(4) {
@@ -174,7 +174,7 @@ func (s *stage) storm(round int) {
 					case 3:
 						_ = l.Proclaim(ctx, []byte("p"))
 						_ = l.Resign(ctx)
-						go func() { _ = l.Resign(s.ctx) }()
+						go func() { _ = l.Resign(s.Ctx) }()
 					}
 				}
 				cancel()
@@ -183,7 +183,7 @@ func (s *stage) storm(round int) {
 		all.Go(func() {
 			for time.Now().Before(stop) {
 				time.Sleep(rand.N(40 * time.Millisecond))
-				ctx, cancel := context.WithTimeout(s.ctx, rand.N(60*time.Millisecond)+time.Millisecond)
+				ctx, cancel := context.WithTimeout(s.Ctx, rand.N(60*time.Millisecond)+time.Millisecond)
 				switch rand.IntN(3) {
 				case 0:
 					_ = c.Withdraw(ctx)
@@ -201,21 +201,21 @@ func (s *stage) storm(round int) {
 	calm = true
 	mu.Unlock()
 	for i, c := range cands {
-		ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second)
+		ctx, cancel := context.WithTimeout(s.Ctx, 20*time.Second)
 		require.NoError(t, c.Close(ctx), "round %d close %d", round, i)
 		cancel()
 	}
 	late.Wait()
-	for i := 0; len(s.queue()) > 0; i++ {
+	for i := 0; len(s.Queue()) > 0; i++ {
 		if i > 1000 {
-			require.Empty(t, s.queue(), "round %d: a key stays", round)
+			require.Empty(t, s.Queue(), "round %d: a key stays", round)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	// Without the mutex, which the requests of what is still looked out for take.
 	for _, x := range sessions {
 		require.NoError(t, x.Err())
-		require.NoError(t, x.Close(s.ctx))
+		require.NoError(t, x.Close(s.Ctx))
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -241,7 +241,7 @@ func TestStormOfResumes(t *testing.T) {
 	s := newStage(t)
 	end := storming(t)
 	for round := 0; time.Now().Before(end); round++ {
-		s.election = fmt.Sprintf("resumed-%d", round)
+		s.Election = fmt.Sprintf("resumed-%d", round)
 		var late sync.WaitGroup
 		var mu sync.Mutex
 		var lines, bad []string
@@ -250,15 +250,15 @@ func TestStormOfResumes(t *testing.T) {
 			defer mu.Unlock()
 			lines = append(lines, time.Now().Format("05.000000 ")+fmt.Sprintf(format, args...))
 		}
-		kv := lossy(s.admin, &late, func() bool { return false }, trace)
-		session, err := lease.Open(s.ctx, lease.Config{Lease: s.admin, TTL: time.Minute})
+		kv := lossy(s.Admin, &late, func() bool { return false }, trace)
+		session, err := lease.Open(s.Ctx, lease.Config{Lease: s.Admin, TTL: time.Minute})
 		require.NoError(t, err)
 		n := 0
 		for phase := range 6 {
 			var all sync.WaitGroup
 			mine := session
 			c, err := election.New(election.Config{
-				Election: s.election, Session: session, KV: kv, Watcher: s.admin, Timeout: 40 * time.Millisecond,
+				Election: s.Election, Session: session, KV: kv, Watcher: s.Admin, Timeout: 40 * time.Millisecond,
 				Backoff: func(int) time.Duration { return rand.N(5*time.Millisecond) + time.Millisecond },
 				Hooks: election.Hooks{
 					Registered: func(e election.RegisteredEvent) { trace("  p%d registered %d %v", phase, e.Token, e.Adopted) },
@@ -277,7 +277,7 @@ func TestStormOfResumes(t *testing.T) {
 			for range 2 {
 				all.Go(func() {
 					for mine.Context().Err() == nil {
-						ctx, cancel := context.WithTimeout(s.ctx, rand.N(80*time.Millisecond)+time.Millisecond)
+						ctx, cancel := context.WithTimeout(s.Ctx, rand.N(80*time.Millisecond)+time.Millisecond)
 						if l, err := c.Campaign(ctx); err == nil {
 							time.Sleep(rand.N(10 * time.Millisecond))
 							_ = l.Resign(ctx)
@@ -291,7 +291,7 @@ func TestStormOfResumes(t *testing.T) {
 			time.Sleep(rand.N(150 * time.Millisecond))
 			trace("abandon")
 			session.Abandon()
-			if session, err = lease.Resume(s.ctx, lease.Config{Lease: s.admin}, session.ID()); err != nil {
+			if session, err = lease.Resume(s.Ctx, lease.Config{Lease: s.Admin}, session.ID()); err != nil {
 				require.NoError(t, err)
 			}
 			if rand.IntN(2) == 0 {
@@ -300,7 +300,7 @@ func TestStormOfResumes(t *testing.T) {
 				defer all.Wait()
 			}
 		}
-		require.NoError(t, session.Close(s.ctx))
+		require.NoError(t, session.Close(s.Ctx))
 		late.Wait()
 		mu.Lock()
 		if len(bad) > 0 {

@@ -9,18 +9,18 @@ import (
 	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/loop"
 	"github.com/eldest-io/eldest/keys"
-	"github.com/eldest-io/eldest/txn"
 )
 
 // life is one life of the candidate's key, from registration to departure.
 type life struct {
 	token eldest.Token
-	place Place
-	// since is when the place was known, and news when the end of the last predecessor was;
-	// zero where nobody was waited for.
-	since, news time.Time
+	queue int64 // see Place
+	// since is when the place was known, and news how long after it the end of the last
+	// predecessor was; 0 where nobody was waited for.
+	since time.Time
+	news  time.Duration
 	// elder is whom the hook was told last that the candidate waits for.
-	elder core.Elder
+	elder eldest.Token
 }
 
 // tell receives each step of the machine. In the order of core.Effects it ends contexts
@@ -33,8 +33,7 @@ func (c *Candidate) tell(s loop.Step) {
 	}
 	if p := s.Place; p != nil {
 		if s.After.Exists() && (!p.Unknown() || s.After.Want == core.Queue) {
-			c.placed(p)
-			c.stepped(c.life.place, nil)
+			c.stepped(c.place(), nil)
 		}
 		for _, key := range p.Foreign {
 			call(c, c.cfg.Hooks.Foreign, ForeignEvent{Election: c.cfg.Election, Key: key})
@@ -59,11 +58,13 @@ func (c *Candidate) tell(s loop.Step) {
 // tenure that is retired keeps its key: its hook comes later.
 func (c *Candidate) ended(s loop.Step, now time.Time) {
 	l := c.last
-	led := s.Before.Phase == core.Leading || s.Before.Phase == core.Draining
+	led := l != nil && l.token == s.Before.Token // one that was suspended may have been proven anew
 	switch {
 	case s.Effects.Drained:
-		l.retired = now
 		l.end(c.failed("candidate", s.Effects.Cause))
+		if s.After.Token > s.After.Doomed {
+			call(c, c.cfg.Hooks.Suspended, SuspendedEvent{Election: c.cfg.Election, Key: c.key, Token: l.token, Cause: context.Cause(l.ctx), At: now})
+		}
 	case s.Effects.Ended > 0:
 		event := EndedEvent{
 			Election: c.cfg.Election, Key: c.key, Token: s.Effects.Ended, Led: led, Cause: c.failed("candidate", s.Effects.Cause), At: now,
@@ -85,19 +86,20 @@ func (c *Candidate) ended(s loop.Step, now time.Time) {
 // begun begins a life of the key, and notifies the hook.
 func (c *Candidate) begun(s loop.Step, now time.Time) {
 	p := s.Place
-	c.life = life{token: p.Token, since: now, place: Place{Key: c.key, Token: p.Token, Queue: p.Queue}}
-	c.placed(p)
+	c.life = life{token: p.Token, since: now, queue: p.Queue}
 	call(c, c.cfg.Hooks.Registered, RegisteredEvent{
 		Candidate: c, Election: c.cfg.Election, Key: c.key, Token: p.Token, Queue: p.Queue,
-		Predecessor: c.life.place.Predecessor, Adopted: p.Adopted, At: now,
+		Predecessor: c.place().Predecessor, Adopted: p.Adopted, At: now,
 	})
 }
 
-// placed notes who is next before the candidate.
-func (c *Candidate) placed(p *txn.Place) {
-	if c.life.place.Predecessor = ""; len(p.Ahead) > 0 {
-		c.life.place.Predecessor = p.Ahead[0].Key
+// place is where the candidate stands.
+func (c *Candidate) place() Place {
+	p := Place{Key: c.key, Token: c.life.token, Queue: c.life.queue}
+	if elders := c.machine.State().Position.Elders; len(elders) > 0 {
+		p.Predecessor = elders[0].Key
 	}
+	return p
 }
 
 // waits tells the hook of each new predecessor.
@@ -105,31 +107,36 @@ func (c *Candidate) waits(s *core.Candidate, now time.Time) {
 	switch {
 	case s.Phase == core.Waiting && len(s.Position.Elders) > 0:
 		elder := s.Position.Elders[0]
-		if elder == c.life.elder || s.Want == core.Queue {
+		if elder.Token == c.life.elder || s.Want == core.Queue {
 			return
 		}
-		c.life.elder = elder
-		lease, _ := keys.Parse(c.cfg.Election, elder.Key)
+		c.life.elder = elder.Token
 		call(c, c.cfg.Hooks.Waiting, WaitingEvent{
-			Election: c.cfg.Election, Key: c.key, Token: s.Token,
-			Predecessor: eldest.Candidate{Key: elder.Key, Token: elder.Token, Lease: lease}, At: now,
+			Election: c.cfg.Election, Key: c.key, Token: s.Token, Predecessor: c.candidate(elder), At: now,
 		})
-	case s.Phase == core.Proving && c.life.elder.Token > 0:
-		c.life.elder, c.life.news = core.Elder{}, now
+	case s.Phase == core.Proving && c.life.elder > 0:
+		c.life.elder, c.life.news = 0, now.Sub(c.life.since)
 	}
+}
+
+// candidate is an elder as users see it.
+func (c *Candidate) candidate(e core.Elder) eldest.Candidate {
+	lease, _ := keys.Parse(c.cfg.Election, e.Key)
+	return eldest.Candidate{Key: e.Key, Token: e.Token, Lease: lease}
 }
 
 // wins makes the candidate the leader: at the position of the machine its key was there, and
 // no older one (G1).
 func (c *Candidate) wins(s *core.Candidate, now time.Time) {
+	resumed := c.last != nil && c.last.token == s.Token
 	l := &Leadership{c: c, token: s.Token}
 	l.ctx, l.end = context.WithCancelCause(c.cfg.Session.Context())
-	c.last = l
+	c.last, c.news = l, l
 	won := WonEvent{
-		Election: c.cfg.Election, Key: c.key, Token: s.Token, Revision: s.Position.Revision, Waited: now.Sub(c.life.since), At: now,
+		Election: c.cfg.Election, Key: c.key, Token: s.Token, Revision: s.Position.Revision, Waited: now.Sub(c.life.since), Resumed: resumed, At: now,
 	}
-	if !c.life.news.IsZero() {
-		won.Proof = now.Sub(c.life.news)
+	if c.life.news > 0 {
+		won.Proof = won.Waited - c.life.news
 	}
 	call(c, c.cfg.Hooks.Won, won)
 }

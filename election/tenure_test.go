@@ -20,57 +20,57 @@ func TestTenureEndsWithACause(t *testing.T) {
 		want error
 	}{
 		{"resigned", func(s *stage, _ *election.Candidate, _ *lease.Session, l *election.Leadership) {
-			require.NoError(s.t, l.Resign(s.ctx))
+			require.NoError(s.T, l.Resign(s.Ctx))
 		}, eldest.ErrResigned},
 		{"key removed", func(s *stage, c *election.Candidate, _ *lease.Session, _ *election.Leadership) {
-			s.remove(c.Key())
+			s.Remove(c.Key())
 		}, eldest.ErrDeposed},
 		{"key removed and written again in its place", func(s *stage, c *election.Candidate, session *lease.Session, _ *election.Leadership) {
-			s.remove(c.Key())
-			_, err := s.admin.Put(s.ctx, c.Key(), "v", clientv3.WithLease(session.ID()))
-			require.NoError(s.t, err)
+			s.Remove(c.Key())
+			_, err := s.Admin.Put(s.Ctx, c.Key(), "v", clientv3.WithLease(session.ID()))
+			require.NoError(s.T, err)
 		}, eldest.ErrDeposed},
 		{"key overwritten without the lease", func(s *stage, c *election.Candidate, _ *lease.Session, _ *election.Leadership) {
-			_, err := s.admin.Put(s.ctx, c.Key(), "by hand")
-			require.NoError(s.t, err)
+			_, err := s.Admin.Put(s.Ctx, c.Key(), "by hand")
+			require.NoError(s.T, err)
 		}, eldest.ErrDeposed},
 		{"session closed", func(s *stage, _ *election.Candidate, session *lease.Session, _ *election.Leadership) {
-			require.NoError(s.t, session.Close(s.ctx))
+			require.NoError(s.T, session.Close(s.Ctx))
 		}, eldest.ErrClosed},
 		{"session abandoned", func(s *stage, _ *election.Candidate, session *lease.Session, _ *election.Leadership) {
 			session.Abandon() // and the lease lives on
-			_, err := s.admin.Revoke(s.ctx, session.ID())
-			require.NoError(s.t, err)
+			_, err := s.Admin.Revoke(s.Ctx, session.ID())
+			require.NoError(s.T, err)
 		}, eldest.ErrClosed},
 		{"candidate closed", func(s *stage, c *election.Candidate, _ *lease.Session, _ *election.Leadership) {
-			require.NoError(s.t, c.Close(s.ctx))
+			require.NoError(s.T, c.Close(s.Ctx))
 		}, eldest.ErrClosed},
 		{"lease revoked", func(s *stage, _ *election.Candidate, session *lease.Session, _ *election.Leadership) {
-			_, err := s.admin.Revoke(s.ctx, session.ID())
-			require.NoError(s.t, err)
+			_, err := s.Admin.Revoke(s.Ctx, session.ID())
+			require.NoError(s.T, err)
 		}, eldest.ErrDeposed}, // the key is noticed before the next renewal
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newStage(t)
-			session := s.session(s.cli)
+			session := s.session(s.Client)
 			c := s.candidate("v", on(session))
 			l := s.lead(c)
 			tc.end(s, c, session, l)
 			cause := s.over(l)
 			require.ErrorIs(t, cause, tc.want)
 			if session.Err() == nil {
-				require.ErrorContains(t, cause, s.election)
+				require.ErrorContains(t, cause, s.Election)
 			}
 			require.Same(t, cause, l.Err(), "always the same")
 
 			// Whatever is tried afterwards fails with the same type, each time.
 			for range 2 {
-				err := l.Proclaim(s.ctx, []byte("late"))
+				err := l.Proclaim(s.Ctx, []byte("late"))
 				require.ErrorIs(t, err, eldest.ErrNotLeading)
 				require.ErrorIs(t, err, tc.want)
-				_, err = l.Txn(s.ctx).Then(clientv3.OpPut("data-"+s.election, "late")).Commit()
+				_, err = l.Txn(s.Ctx).Then(clientv3.OpPut("data-"+s.Election, "late")).Commit()
 				require.ErrorIs(t, err, tc.want)
-				_, err = l.KV().Put(s.ctx, "data-"+s.election, "late")
+				_, err = l.KV().Put(s.Ctx, "data-"+s.Election, "late")
 				require.ErrorIs(t, err, tc.want)
 			}
 		})
@@ -82,26 +82,26 @@ func TestOverwrittenKeyIsRemoved(t *testing.T) {
 	s := newStage(t)
 	c := s.candidate("v")
 	l := s.lead(c)
-	next := s.campaigning(s.ctx, s.candidate("next"))
+	next := s.campaigning(s.Ctx, s.candidate("next"))
 	s.queued(2)
-	_, err := s.admin.Put(s.ctx, c.Key(), "by hand")
+	_, err := s.Admin.Put(s.Ctx, c.Key(), "by hand")
 	require.NoError(t, err)
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
 	require.NoError(t, get(s, next).err, "nobody waits behind a phantom")
-	require.NotContains(t, s.queue(), c.Key())
+	require.NotContains(t, s.Queue(), c.Key())
 }
 
 // A put by hand that keeps lease and life is a proclaim by somebody else: the
 // tenure goes on.
 func TestKeyRewrittenWithItsLeaseIsNoEnd(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.cli)
+	session := s.session(s.Client)
 	c := s.candidate("v", on(session))
 	l := s.lead(c)
-	_, err := s.admin.Put(s.ctx, c.Key(), "by hand", clientv3.WithLease(session.ID()))
+	_, err := s.Admin.Put(s.Ctx, c.Key(), "by hand", clientv3.WithLease(session.ID()))
 	require.NoError(t, err)
-	require.NoError(t, l.Proclaim(s.ctx, []byte("mine")), "after the event")
-	s.remove(c.Key())
+	require.NoError(t, l.Proclaim(s.Ctx, []byte("mine")), "after the event")
+	s.Remove(c.Key())
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
 }
 
@@ -111,7 +111,7 @@ func TestKeyRewrittenWithItsLeaseIsNoEnd(t *testing.T) {
 // Broken by taking each end of the watch for the key's.
 func TestClientClosedWhileLeading(t *testing.T) {
 	s := newStage(t)
-	session := s.session(s.admin)
+	session := s.session(s.Admin)
 	cli := etcdtest.Shared(t).Client(t)
 	c := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV, cfg.Watcher = cli, cli })
 	l := s.lead(c)
@@ -120,9 +120,9 @@ func TestClientClosedWhileLeading(t *testing.T) {
 	require.NotErrorIs(t, err, eldest.ErrDeposed, "nobody was deposed")
 	require.ErrorIs(t, err, eldest.ErrClosed)
 	require.ErrorContains(t, err, "the etcd client")
-	require.ErrorIs(t, l.Proclaim(s.ctx, nil), eldest.ErrNotLeading)
-	require.Equal(t, []string{c.Key()}, s.queue())
+	require.ErrorIs(t, l.Proclaim(s.Ctx, nil), eldest.ErrNotLeading)
+	require.Equal(t, []string{c.Key()}, s.Queue())
 	require.NoError(t, session.Err())
-	require.NoError(t, session.Close(s.ctx))
-	require.Empty(t, s.queue())
+	require.NoError(t, session.Close(s.Ctx))
+	require.Empty(t, s.Queue())
 }

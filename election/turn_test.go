@@ -33,26 +33,26 @@ func TestLeadNeverOverlapsOverSessions(t *testing.T) {
 		<-stop
 		return nil
 	}
-	session := s.session(s.admin)
+	session := s.session(s.Admin)
 	lost := s.lead(s.candidate("v", on(session), shared))
 	first, second, third := make(chan error, 1), make(chan error, 1), make(chan error, 1)
-	go func() { first <- lost.Lead(s.ctx, lead) }()
+	go func() { first <- lost.Lead(s.Ctx, lead) }()
 	get(s, runs)
-	_, err := s.admin.Revoke(s.ctx, session.ID())
+	_, err := s.Admin.Revoke(s.Ctx, session.ID())
 	require.NoError(t, err)
 	s.remaining(session)
 
 	// A tenure may end while it waits for its turn.
 	waits := s.lead(s.candidate("v", shared))
-	go func() { second <- waits.Lead(s.ctx, lead) }()
-	require.NoError(t, waits.Resign(s.ctx))
+	go func() { second <- waits.Lead(s.Ctx, lead) }()
+	require.NoError(t, waits.Resign(s.Ctx))
 	require.ErrorIs(t, get(s, second), eldest.ErrResigned)
 
 	next := s.lead(s.candidate("v", shared))
-	go func() { third <- next.Lead(s.ctx, lead) }()
+	go func() { third <- next.Lead(s.Ctx, lead) }()
 	// Who has a turn of its own does not wait, and proves that there was time.
 	alone := s.candidate("v", func(cfg *election.Config) { cfg.Election += " other" })
-	require.NoError(t, s.lead(alone).Lead(s.ctx, func(context.Context) error { return nil }))
+	require.NoError(t, s.lead(alone).Lead(s.Ctx, func(context.Context) error { return nil }))
 	require.Empty(t, runs)
 	close(stop)
 	require.NoError(t, get(s, first))
@@ -62,10 +62,10 @@ func TestLeadNeverOverlapsOverSessions(t *testing.T) {
 
 // remaining waits until the loss of a revoked lease was noticed, if it was not yet.
 func (s *stage) remaining(session *lease.Session) {
-	s.t.Helper()
-	s.until("the queue is free", func() bool { return len(s.queue()) == 0 })
+	s.T.Helper()
+	s.Until("the queue is free", func() bool { return len(s.Queue()) == 0 })
 	session.Abandon()
-	require.Error(s.t, session.Err())
+	require.Error(s.T, session.Err())
 }
 
 // Protocol, step 6: the function's context has ended before anything is sent that
@@ -81,7 +81,7 @@ func TestContextOfTheFunctionEndsBeforeTheKeyGoes(t *testing.T) {
 		l := s.lead(c)
 		given, done := make(chan context.Context, 1), make(chan error, 1)
 		go func() {
-			done <- l.Lead(s.ctx, func(ctx context.Context) error {
+			done <- l.Lead(s.Ctx, func(ctx context.Context) error {
 				given <- ctx
 				<-ctx.Done()
 				return nil
@@ -94,7 +94,7 @@ func TestContextOfTheFunctionEndsBeforeTheKeyGoes(t *testing.T) {
 			}
 			return nil
 		}, nil)
-		require.NoError(t, l.Resign(s.ctx))
+		require.NoError(t, l.Resign(s.Ctx))
 		require.NoError(t, get(s, done))
 	}
 	require.Zero(t, late, "the removal was sent while the function's context was live")
@@ -108,12 +108,12 @@ func TestLeadCancelledWhileEtcdIsUnreachable(t *testing.T) {
 	s := newStage(t)
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)
-	session := s.session(s.admin) // of ten minutes
+	session := s.session(s.Admin) // of ten minutes
 	c := s.candidate("v", on(session), func(cfg *election.Config) {
 		cfg.KV, cfg.Watcher, cfg.Timeout = cli, cli, 200*time.Millisecond
 	})
 	l := s.lead(c)
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Ctx)
 	begin := time.Now()
 	err := l.Lead(ctx, func(context.Context) error {
 		host.Cut()
@@ -123,7 +123,7 @@ func TestLeadCancelledWhileEtcdIsUnreachable(t *testing.T) {
 	require.Error(t, err)
 	require.Less(t, time.Since(begin), patience/2)
 	require.ErrorIs(t, l.Err(), eldest.ErrResigned)
-	require.Len(t, s.queue(), 1)
+	require.Len(t, s.Queue(), 1)
 	host.Mend()
 	s.queued(0)
 }
@@ -136,11 +136,11 @@ func TestLeadResignsThoughARequestIsLost(t *testing.T) {
 	s := newStage(t)
 	c, g := s.gated("v", func(cfg *election.Config) { cfg.Timeout = 200 * time.Millisecond })
 	l := s.lead(c)
-	require.NoError(t, l.Lead(s.ctx, func(context.Context) error {
+	require.NoError(t, l.Lead(s.Ctx, func(context.Context) error {
 		g.on(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, nil)
 		return nil
 	}))
-	require.Empty(t, s.queue())
+	require.Empty(t, s.Queue())
 }
 
 // Regression 49: a lead function of an earlier tenure never returns. The new tenure gives
@@ -151,21 +151,21 @@ func TestStuckFunctionDoesNotKeepTheNextTenure(t *testing.T) {
 	s := newStage(t)
 	turn := election.NewTurn()
 	shared := func(cfg *election.Config) { cfg.Turn, cfg.Drain = turn, 50*time.Millisecond }
-	session := s.session(s.admin)
+	session := s.session(s.Admin)
 	lost := s.lead(s.candidate("v", on(session), shared))
 	running, stop, first := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		first <- lost.Lead(s.ctx, func(context.Context) error { close(running); <-stop; return nil })
+		first <- lost.Lead(s.Ctx, func(context.Context) error { close(running); <-stop; return nil })
 	}()
 	get(s, running)
-	_, err := s.admin.Revoke(s.ctx, session.ID())
+	_, err := s.Admin.Revoke(s.Ctx, session.ID())
 	require.NoError(t, err)
 	s.remaining(session)
 
 	l := s.lead(s.candidate("v", shared))
 	_, next, waits := s.waitingFor("next")
 	get(s, waits)
-	limit, cancel := context.WithTimeout(s.ctx, patience/2)
+	limit, cancel := context.WithTimeout(s.Ctx, patience/2)
 	defer cancel()
 	err = l.Lead(limit, func(context.Context) error { t.Error("two at once"); return nil })
 	require.ErrorIs(t, err, eldest.ErrStuck, "it waits for its turn for ever")
@@ -184,10 +184,10 @@ func TestLongFunctionOfTheSameTenureIsNotStuck(t *testing.T) {
 	l := s.lead(s.candidate("v", func(cfg *election.Config) { cfg.Drain = 10 * time.Millisecond }))
 	running, stop, first, second := make(chan struct{}), make(chan struct{}), make(chan error, 1), make(chan error, 1)
 	go func() {
-		first <- l.Lead(s.ctx, func(context.Context) error { close(running); <-stop; return nil })
+		first <- l.Lead(s.Ctx, func(context.Context) error { close(running); <-stop; return nil })
 	}()
 	get(s, running)
-	go func() { second <- l.Lead(s.ctx, func(context.Context) error { return nil }) }()
+	go func() { second <- l.Lead(s.Ctx, func(context.Context) error { return nil }) }()
 	select {
 	case err := <-second:
 		require.NoError(t, err, "it has ended its own tenure")

@@ -81,7 +81,7 @@ func TestBlindFollowerSeesAgain(t *testing.T) {
 	leader := run(t, config(name, "leader", cli))
 	etcdtest.Take(t, leader.won, "the win")
 	kv := &flaky{KV: cli}
-	var log buffer // which has each status; a watch skips those that came and went
+	var log etcdtest.Paper // which has each status; a watch skips those that came and went
 	n := run(t, config(name, "n", cli, func(cfg *elector.Config) {
 		cfg.Source = elector.Always(elector.Clients{KV: kv, Watcher: cli, Lease: cli})
 		cfg.Candidate.Recheck = -1 // so that it is the observer that meets it

@@ -1,7 +1,6 @@
 package elector_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"runtime"
@@ -16,24 +15,6 @@ import (
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
-
-// buffer is a log that may be read while it is written.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
 
 // G7 over two Runs: the second one waits for the lead function that the first one had
 // to leave behind.
@@ -74,7 +55,7 @@ func TestSecondRunWaitsForTheStuckFunction(t *testing.T) {
 
 // What a lead function returns when its context has ended is not lost.
 func TestLateErrorIsLogged(t *testing.T) {
-	var log buffer
+	var log etcdtest.Paper
 	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	e, err := elector.New(config(etcdtest.Election(t), "n", etcdtest.Shared(t).Client(t), func(cfg *elector.Config) {
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))

@@ -3,8 +3,6 @@ package elector_test
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,95 +114,4 @@ func TestOneRunAtATime(t *testing.T) {
 	ctx, cancel := context.WithCancel(etcdtest.Context(t))
 	err = n.Run(ctx, func(context.Context, *elector.Leadership) error { cancel(); return nil })
 	require.ErrorIs(t, err, context.Canceled)
-}
-
-// Requirement 34, over a whole history of hand-overs: a node's statuses are one of three,
-// never name itself as followed, its tokens only grow, and no two nodes lead at one
-// moment.
-func TestRequirement34HistoryOfStatuses(t *testing.T) {
-	t.Parallel()
-	name, c := etcdtest.Election(t), etcdtest.Shared(t)
-	enough := make(chan struct{})
-	var handovers atomic.Int32
-	var nodes []*node
-	for _, id := range []string{"a", "b", "c"} {
-		n := &node{id: id}
-		n.runWith(t, config(name, id, c.Client(t), func(cfg *elector.Config) {
-			cfg.Backoff = func(int) time.Duration { return time.Millisecond }
-		}), func(ctx context.Context, _ *elector.Leadership) error {
-			select {
-			case <-enough:
-				handovers.Add(1)
-			case <-ctx.Done():
-			}
-			return nil
-		})
-		nodes = append(nodes, n)
-	}
-	ctx, stop := context.WithTimeout(context.Background(), 4*etcdtest.Patience) // for all of them
-	defer stop()
-	var all sync.WaitGroup
-	for _, n := range nodes {
-		all.Go(func() {
-			w, newest := n.Watch(), eldest.Token(0)
-			for {
-				s, err := w.Next(ctx)
-				if err != nil {
-					return
-				}
-				_, token, leads := s.Own()
-				leader, follows := s.Leader()
-				switch s.Role() {
-				case elector.Neither:
-					if leads || follows || s.Reason() == nil {
-						t.Errorf("%s: neither, and yet: %v", n.id, s)
-					}
-					continue
-				case elector.Leading:
-					if !leads || follows || s.Reason() != nil {
-						t.Errorf("%s: %v", n.id, s)
-					}
-				case elector.Following:
-					token = leader.Token
-					if leads || !follows || leader.NodeID == n.id || s.Reason() != nil {
-						t.Errorf("%s: %v", n.id, s)
-					}
-				}
-				if token < newest {
-					t.Errorf("%s: token %d after %d", n.id, token, newest)
-				}
-				newest = token
-			}
-		})
-	}
-	all.Go(func() {
-		rhythm := time.NewTicker(100 * time.Microsecond)
-		defer rhythm.Stop()
-		for ctx.Err() == nil {
-			for i, n := range nodes {
-				first := n.Status()
-				if first.Role() != elector.Leading {
-					continue
-				}
-				for _, other := range nodes[i+1:] {
-					// One that led before the other was looked at and leads the same
-					// tenure after that, led at that moment as well.
-					if s := other.Status(); s.Role() == elector.Leading && same(n.Status(), first) {
-						t.Errorf("%s and %s lead: %v, %v", n.id, other.id, first, s)
-					}
-				}
-			}
-			<-rhythm.C
-		}
-	})
-	for range 60 {
-		select {
-		case enough <- struct{}{}:
-		case <-ctx.Done():
-		}
-	}
-	require.NoError(t, ctx.Err())
-	require.Eventually(t, func() bool { return handovers.Load() == 60 }, etcdtest.Patience, time.Millisecond)
-	stop()
-	all.Wait()
 }

@@ -3,6 +3,7 @@ package elector
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -205,17 +206,23 @@ func (g *Group) round(ctx context.Context, name string, j *joint, lead func(cont
 		return err
 	}
 	*began = time.Now()
-	// The end of ctx ends the wait with a slot, not at once: it may be the end of all elections.
-	stop := context.AfterFunc(ctx, leave)
-	l, err := c.Await(context.WithoutCancel(ctx))
-	switch {
-	case !stop():
-		return context.Cause(ctx)
-	case err != nil:
-		return err
+	for {
+		// The end of ctx ends the wait with a slot, not at once: it may be the end of all elections.
+		stop := context.AfterFunc(ctx, leave)
+		l, err := c.Await(context.WithoutCancel(ctx))
+		switch {
+		case !stop():
+			return context.Cause(ctx)
+		case err != nil:
+			return err
+		}
+		*began = time.Now()
+		err = g.tenure(ctx, l, lead)
+		if !errors.Is(err, eldest.ErrSuspended) || ctx.Err() != nil {
+			return err
+		}
+		// The key stands: who is suspended leads on, or was evicted.
 	}
-	*began = time.Now()
-	return g.tenure(ctx, l, lead)
 }
 
 // tenure calls the lead function, and resigns with a slot.

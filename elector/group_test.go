@@ -19,7 +19,6 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/lease"
 )
 
 // shards is a group that runs in some elections, with what its lead functions are told.
@@ -168,6 +167,7 @@ func TestGroupRunsAgain(t *testing.T) {
 // The loss of the session ends all rounds, and one new session serves all elections; also
 // those that waited.
 func TestGroupLosesItsSession(t *testing.T) {
+	t.Parallel()
 	const n = 50
 	all, cli := names(t, 2*n), etcdtest.Shared(t).Client(t)
 	var asked atomic.Int32
@@ -340,33 +340,4 @@ func TestGroupWithoutEtcd(t *testing.T) {
 	g.run(untilOver, names(t, 20)...)
 	time.Sleep(50 * time.Millisecond)
 	require.Empty(t, g.won)
-}
-
-// Bad input is refused before anything is sent.
-func TestGroupBadInput(t *testing.T) {
-	cli := nowhere(t)
-	good := func() elector.Config { return config("", "n", cli) }
-	for what, spoil := range map[string]func(*elector.Config){
-		"an election":              func(cfg *elector.Config) { cfg.Election = "svc" },
-		"an election of candidate": func(cfg *elector.Config) { cfg.Candidate.Election = "svc" },
-		"a transfer":               func(cfg *elector.Config) { cfg.Transfer = true },
-		"a take-over":              func(cfg *elector.Config) { cfg.TakeOver = true },
-		"negative starts":          func(cfg *elector.Config) { cfg.Starts = -1 },
-		"no node":                  func(cfg *elector.Config) { cfg.NodeID = "" },
-		"no source":                func(cfg *elector.Config) { cfg.Source = nil },
-		"a lease":                  func(cfg *elector.Config) { cfg.Session = lease.Config{TTL: -1} },
-	} {
-		cfg := good()
-		spoil(&cfg)
-		_, err := elector.NewGroup(cfg)
-		require.ErrorIs(t, err, eldest.ErrInvalid, what)
-		var op *eldest.OpError
-		require.ErrorAs(t, err, &op, what)
-	}
-	g, err := elector.NewGroup(good())
-	require.NoError(t, err)
-	require.ErrorIs(t, g.Run(nil, "svc", untilOver), eldest.ErrInvalid) //nolint:staticcheck // that is the point
-	require.ErrorIs(t, g.Run(t.Context(), "svc", nil), eldest.ErrInvalid)
-	require.ErrorIs(t, g.Run(t.Context(), "svc/a", untilOver), eldest.ErrInvalid)
-	require.ErrorIs(t, g.Run(t.Context(), "", untilOver), eldest.ErrInvalid)
 }

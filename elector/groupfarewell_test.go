@@ -24,6 +24,7 @@ func (deafRevoke) Revoke(ctx context.Context, _ clientv3.LeaseID) (*clientv3.Lea
 // another Run's context ends; it waits for the farewell with the group's mutex, so that every
 // further Run blocks as well, whatever its context, and one with a nil lead or name that is in use.
 func TestRunBehindAFarewell(t *testing.T) {
+	t.Parallel()
 	const leave = 3 * time.Second
 	cli := etcdtest.Shared(t).Client(t)
 	cfg := config("", "n-farewell", cli)

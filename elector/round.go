@@ -2,6 +2,7 @@ package elector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -54,7 +55,19 @@ func (r *round) play(ctx context.Context) error {
 		r.leave(ctx)
 		return err
 	}
-	return r.tenure(ctx, l)
+	for {
+		err = r.tenure(ctx, l)
+		if !errors.Is(err, eldest.ErrSuspended) || ctx.Err() != nil || r.session.Err() != nil {
+			break
+		}
+		// The key stands: who is suspended leads on, or was evicted.
+		if l, err = r.candidate.Await(ctx); err != nil {
+			r.e.publish(neither(err), nil)
+			break
+		}
+	}
+	r.leave(ctx)
+	return err
 }
 
 // open gets clients and a session, and makes the candidate. On error nothing is left.

@@ -87,19 +87,3 @@ func TestEarlierLifeIsWaitedFor(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, queue[1].Key, etcdtest.Take(t, n.won, "the win").Key())
 }
-
-// A later life that takes over evicts an earlier one that still runs, once, and is not
-// evicted in return.
-func TestTwoLives(t *testing.T) {
-	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
-	earlier := run(t, config(name, "n", cli, takeOver))
-	l := etcdtest.Take(t, earlier.won, "the win")
-	later := run(t, config(name, "n", cli, takeOver))
-	second := etcdtest.Take(t, later.won, "the later life's win")
-	etcdtest.Take(t, l.Done(), "the end of the earlier life's tenure")
-	require.ErrorIs(t, l.Err(), eldest.ErrDeposed)
-	require.Eventually(t, func() bool { return len(queueOf(t, cli, name)) == 2 }, etcdtest.Patience, 2*time.Millisecond)
-	require.NoError(t, second.Err())
-	queue := queueOf(t, cli, name)
-	require.Equal(t, second.Key(), queue[0].Key)
-}

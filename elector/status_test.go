@@ -18,22 +18,13 @@ import (
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/lease"
 )
-
-// jumping is a clock that can be set forward, as if the machine had slept.
-type jumping struct {
-	lease.Clock
-	ahead atomic.Int64
-}
-
-func (c *jumping) Now() time.Duration { return c.Clock.Now() + time.Duration(c.ahead.Load()) }
 
 // G3 for the status: past the deadline the first look says neither, whether the node led
 // or followed, before any timer has fired.
 func TestStatusReadsTheClock(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
-	clock := &jumping{Clock: lease.Boot()}
+	clock := etcdtest.NewClock()
 	slept := func(cfg *elector.Config) {
 		cfg.Session.Clock, cfg.Session.TTL = clock, time.Minute
 		cfg.Backoff = func(int) time.Duration { return time.Hour } // what was lost stays lost
@@ -44,7 +35,7 @@ func TestStatusReadsTheClock(t *testing.T) {
 	follower.follows(t, "leader")
 	fresh := leader.Watch()
 
-	clock.ahead.Store(int64(time.Hour))
+	clock.Jump(time.Hour)
 	for _, n := range []*node{leader, follower} {
 		s := n.Status()
 		require.Equal(t, elector.Neither, s.Role(), "%s", n.id)
@@ -112,10 +103,10 @@ func TestRequirement35Watch(t *testing.T) {
 // A status is judged as it is at this moment, not as it was published.
 func TestNextWhereReadsTheClock(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
-	clock := &jumping{Clock: lease.Boot()}
+	clock := etcdtest.NewClock()
 	n := run(t, config(name, "n", cli, func(cfg *elector.Config) { cfg.Session.Clock, cfg.Session.TTL = clock, time.Minute }))
 	first := etcdtest.Take(t, n.won, "the win")
-	clock.ahead.Store(int64(time.Hour))
+	clock.Jump(time.Hour)
 	s, err := n.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Leading })
 	require.NoError(t, err)
 	_, token, ok := s.Own()
@@ -128,7 +119,7 @@ func TestNextWhereReadsTheClock(t *testing.T) {
 func TestTenureThatIsOverIsNotLed(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	_, leader := ghost(t, cli, name, identity.Identity{NodeID: "other"})
-	clock := &jumping{Clock: lease.Boot()}
+	clock := etcdtest.NewClock()
 	codec := &dreaming{asleep: make(chan struct{}), awake: make(chan struct{})}
 	wins := make(chan eldest.Token, 16)
 	var once sync.Once
@@ -136,7 +127,7 @@ func TestTenureThatIsOverIsNotLed(t *testing.T) {
 		cfg.Session.Clock, cfg.Session.TTL, cfg.Codec = clock, time.Minute, codec
 		cfg.Candidate.Hooks.Won = func(ev election.WonEvent) {
 			once.Do(func() {
-				clock.ahead.Store(int64(time.Hour))
+				clock.Jump(time.Hour)
 				close(codec.awake)
 			})
 			wins <- ev.Token
@@ -172,7 +163,7 @@ func (c *dreaming) Decode(value []byte) (identity.Identity, error) {
 // Requirement 52: each transition is a structured line with role, key and token.
 func TestRequirement52TransitionsAreLogged(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
-	var log buffer
+	var log etcdtest.Paper
 	one := run(t, config(name, "one", cli))
 	l := etcdtest.Take(t, one.won, "the win")
 	two := run(t, config(name, "two", cli, func(cfg *elector.Config) { cfg.Logger = slog.New(slog.NewJSONHandler(&log, nil)) }))

@@ -10,9 +10,9 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// tenure calls the lead function in the tenure that was just won, and leaves. It
+// tenure calls the lead function in the tenure that was just won. It
 // returns why the tenure ended, in an order that others rely on: the function's context
-// ends, then the status is neither, then the function is waited for, then etcd learns
+// ends, then the status is neither, then the function is waited for; then, after it, etcd learns
 // of it, unless it was etcd that said so.
 func (r *round) tenure(ctx context.Context, l *Leadership) error {
 	won := time.Now()
@@ -20,7 +20,6 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 	// since the proof.
 	if over := cmp.Or(l.Err(), context.Cause(ctx)); over != nil {
 		r.e.publish(neither(over), nil)
-		r.leave(ctx)
 		return over
 	}
 	r.e.publish(leads(l.Key(), l.Token()), l.Err)
@@ -58,7 +57,6 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 			})
 		}
 	}
-	r.leave(ctx)
 	return cause
 }
 
@@ -88,7 +86,6 @@ func (r *round) drain(ctx context.Context, l *Leadership, returned <-chan struct
 	})
 	stuck := e.failed("lead", fmt.Errorf("%w: waited %v", eldest.ErrStuck, e.cfg.Drain))
 	r.abandon(stuck)
-	r.leave(ctx)
 	select {
 	case <-returned:
 	case <-ctx.Done():

@@ -11,6 +11,7 @@ import (
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/transfer"
@@ -105,15 +106,8 @@ func TestPriorityAndForeignValues(t *testing.T) {
 	name := etcdtest.Election(t)
 	n1 := run(t, config(name, "n1", cli, func(cfg *elector.Config) { cfg.Priority = 1 }))
 	l := etcdtest.Take(t, n1.won, "the win")
-	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: time.Minute})
-	require.NoError(t, err)
-	foreign, err := election.New(election.Config{Election: name, Session: session, KV: cli, Watcher: cli, Value: []byte("\xff theirs")})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_ = session.Close(etcdtest.Context(t))
-		_ = foreign.Close(etcdtest.Context(t))
-	})
-	_, err = foreign.Register(etcdtest.Context(t))
+	foreign := electiontest.Join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Value = []byte("\xff theirs") }).Candidate
+	_, err := foreign.Register(etcdtest.Context(t))
 	require.NoError(t, err)
 	n2 := run(t, config(name, "n2", cli, func(cfg *elector.Config) { cfg.Priority = 1 }))
 	n2.follows(t, "n1")

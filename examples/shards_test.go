@@ -3,6 +3,7 @@ package examples_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -13,9 +14,9 @@ import (
 // stop; and no election ever has two leaders.
 func (s stage) shards(t *testing.T) {
 	t.Parallel()
-	const n = 60
+	const n = 1002 // which two and three nodes share exactly
 	node := func(id string) *process {
-		return s.start(t, "shards", "--node", id, "--shards", "60", "--trail", "--endpoints", s.endpoints, "--ttl", "4s")
+		return s.start(t, "shards", "--node", id, "--shards", strconv.Itoa(n), "--trail", "--endpoints", s.endpoints, "--ttl", "4s")
 	}
 	// The share divides n, and all elections are led: so all shares are exact.
 	balanced := func(nodes ...*process) {

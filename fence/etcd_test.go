@@ -6,15 +6,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/fence"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/lease"
 )
 
 // stopped is a leadership as its process sees it that was stopped after its last look:
@@ -31,16 +30,7 @@ func TestRequirement19OlderTokensAreRefused(t *testing.T) {
 	defer cancel()
 	cluster := etcdtest.Shared(t)
 	client := cluster.Client(t)
-	lead := func() *election.Leadership {
-		session, err := lease.Open(ctx, lease.Config{Lease: client, TTL: time.Minute})
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = session.Close(context.WithoutCancel(ctx)) })
-		c, err := election.New(election.Config{Election: "requirement 19", Session: session, KV: client, Watcher: client})
-		require.NoError(t, err)
-		l, err := c.Campaign(ctx)
-		require.NoError(t, err)
-		return l
-	}
+	lead := func() *election.Leadership { return electiontest.Join(t, client, "requirement 19").Lead(t) }
 	// One store for both ways: it is one resource.
 	l, f := &ledger{}, newFence(t, func(cfg *fence.Config) { cfg.Elections = []string{"requirement 19"} })
 	conn := l.serve(t, f)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 
@@ -91,22 +90,7 @@ func (b *broken) fails(err error) {
 var errDisk = errors.New("disk on fire at dsn=secret")
 
 // sayings is what a fence says.
-type sayings struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *sayings) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-func (l *sayings) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
+type sayings struct{ etcdtest.Paper }
 
 func (l *sayings) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 

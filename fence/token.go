@@ -2,6 +2,7 @@ package fence
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -55,8 +56,8 @@ func read(value string) (string, eldest.Token, error) {
 	if err != nil || token <= 0 {
 		return "", 0, fmt.Errorf("%w: %.64q is not a token", eldest.ErrInvalid, number)
 	}
-	election, ok := unescape(name)
-	if !ok {
+	election, err := url.PathUnescape(name)
+	if err != nil {
 		return "", 0, fmt.Errorf("%w: %.64q is not the escaped name of an election", eldest.ErrInvalid, name)
 	}
 	if err := keys.Check(election); err != nil {
@@ -69,41 +70,9 @@ func read(value string) (string, eldest.Token, error) {
 	return election, eldest.Token(token), nil
 }
 
+// write escapes as in the query of a URL, where only the unreserved characters of RFC 3986
+// stand for themselves; but a space is %20, as everywhere else.
 func write(election string, token eldest.Token) string {
-	var b strings.Builder
-	for i := range len(election) {
-		if c := election[i]; plain(c) {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	b.WriteByte('=')
-	b.WriteString(strconv.FormatInt(int64(token), 10))
-	return b.String()
-}
-
-// plain reports whether a byte stands for itself: the unreserved characters of RFC 3986.
-func plain(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
-}
-
-func unescape(name string) (string, bool) {
-	var b strings.Builder
-	for len(name) > 0 {
-		c := name[0]
-		name = name[1:]
-		if c == '%' {
-			if len(name) < 2 {
-				return "", false
-			}
-			n, err := strconv.ParseUint(name[:2], 16, 8)
-			if err != nil {
-				return "", false
-			}
-			c, name = byte(n), name[2:]
-		}
-		b.WriteByte(c)
-	}
-	return b.String(), true
+	name := strings.ReplaceAll(url.QueryEscape(election), "+", "%20")
+	return name + "=" + strconv.FormatInt(int64(token), 10)
 }

@@ -21,6 +21,7 @@ type cause struct {
 var ends = []cause{
 	{eldest.ErrSessionLost, "session_lost"},
 	{eldest.ErrDeposed, "deposed"},
+	{eldest.ErrSuspended, "suspended"},
 	{eldest.ErrResigned, "resigned"},
 	{eldest.ErrRetired, "retired"},
 	{eldest.ErrSteppedBack, "stepped_back"},

@@ -18,6 +18,7 @@ func TestCause(t *testing.T) {
 	for want, err := range map[string]error{
 		"session_lost": &eldest.OpError{Op: "session", Err: fmt.Errorf("%w: %w", eldest.ErrSessionLost, eldest.ErrUnresponsive)},
 		"deposed":      fmt.Errorf("x: %w", errors.Join(eldest.ErrClosed, eldest.ErrDeposed)),
+		"suspended":    fmt.Errorf("%w: %w", eldest.ErrNotLeading, eldest.ErrSuspended),
 		"resigned":     eldest.ErrResigned,
 		"withdrawn":    fmt.Errorf("y: %w", eldest.ErrWithdrawn),
 		"retired":      eldest.ErrRetired,
@@ -29,7 +30,7 @@ func TestCause(t *testing.T) {
 		require.Equal(t, want, hooks.Cause(err))
 		require.Contains(t, hooks.Causes(), want)
 	}
-	require.Len(t, hooks.Causes(), 9, "each once")
+	require.Len(t, hooks.Causes(), 10, "each once")
 }
 
 func TestTrouble(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/eldest-io/eldest"
@@ -31,6 +32,7 @@ func Log(logger *slog.Logger, election string) Set {
 type log struct{ to *slog.Logger }
 
 func (l log) session() lease.Hooks {
+	var missed atomic.Bool // the newest heartbeat
 	return lease.Hooks{
 		Retrying: func(e lease.RetryingEvent) { l.retrying(e.Op, e.Attempt, e.Err, e.Pause) },
 		Opened: func(e lease.OpenedEvent) {
@@ -44,6 +46,17 @@ func (l log) session() lease.Hooks {
 		},
 		Recovered: func(e lease.RenewedEvent) {
 			l.write(slog.LevelInfo, "lease recovered", "latency", e.Latency, "slack", e.Slack)
+		},
+		Beat: func(e lease.BeatEvent) {
+			switch before := missed.Swap(e.Err != nil); {
+			case e.Mute:
+				l.write(slog.LevelWarn, "heartbeats are not permitted, the lease alone counts: grant read and write on the range of keys.Beats",
+					"reason", Trouble(e.Err), "error", e.Err)
+			case e.Err != nil && !before:
+				l.write(slog.LevelWarn, "heartbeat failed", "left", e.Left, "reason", Trouble(e.Err), "error", e.Err)
+			case e.Err == nil && before:
+				l.write(slog.LevelInfo, "heartbeats recovered", "latency", e.Latency, "left", e.Left)
+			}
 		},
 		Lost: func(e lease.LostEvent) {
 			l.write(unasked(e.Cause), "session ended", "reason", Cause(e.Cause), "error", e.Cause)
@@ -61,8 +74,18 @@ func (l log) candidate() election.Hooks {
 			l.write(slog.LevelInfo, "candidate waits", "key", e.Key, "token", int64(e.Token), "predecessor", e.Predecessor.Key)
 		},
 		Won: func(e election.WonEvent) {
-			l.write(slog.LevelInfo, "leadership won", "key", e.Key, "token", int64(e.Token),
+			what := "leadership won"
+			if e.Resumed {
+				what = "leadership resumed"
+			}
+			l.write(slog.LevelInfo, what, "key", e.Key, "token", int64(e.Token),
 				"revision", e.Revision, "waited", e.Waited, "proof", e.Proof)
+		},
+		Suspended: func(e election.SuspendedEvent) {
+			l.write(slog.LevelWarn, "leadership suspended", "key", e.Key, "token", int64(e.Token), "reason", Cause(e.Cause), "error", e.Cause)
+		},
+		Evicted: func(e election.EvictedEvent) {
+			l.write(slog.LevelWarn, "silent leader evicted", "key", e.Key, "evicted", e.Evicted.Key, "evicted_token", int64(e.Evicted.Token), "silence", e.Silence)
 		},
 		Ended: func(e election.EndedEvent) {
 			what, cause := "candidacy ended", e.Cause

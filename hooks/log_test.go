@@ -1,12 +1,11 @@
 package hooks_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,28 +24,14 @@ import (
 const ttl = 4 * time.Second
 
 // paper keeps what a logger writes.
-type paper struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (p *paper) Write(data []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.Buffer.Write(data)
-}
+type paper struct{ etcdtest.Paper }
 
 // lines returns the lines so far.
 func (p *paper) lines(t *testing.T) (lines []map[string]any) {
 	t.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, line := range bytes.Split(bytes.TrimSpace(p.Bytes()), []byte("\n")) {
-		if len(line) == 0 {
-			continue
-		}
+	for line := range strings.Lines(p.String()) {
 		var attrs map[string]any
-		require.NoError(t, json.Unmarshal(line, &attrs))
+		require.NoError(t, json.Unmarshal([]byte(line), &attrs))
 		lines = append(lines, attrs)
 	}
 	return lines
@@ -154,6 +139,31 @@ func TestLogOfTrouble(t *testing.T) {
 	}
 	require.Equal(t, float64(3*time.Second), p.find(t, "lease in jeopardy")["remaining"])
 	require.Zero(t, hooks.Log(nil, "e"), "without a logger nothing is called")
+}
+
+// Of the heartbeats that fail in a row the first has a line, and the one that goes through again; and
+// so has what comes of them.
+func TestLogOfHeartbeats(t *testing.T) {
+	var p paper
+	told := hooks.Log(logger(&p), "e")
+	away := fmt.Errorf("away: %w", context.DeadlineExceeded)
+	well := lease.BeatEvent{Left: time.Second}
+	for _, beat := range []lease.BeatEvent{well, {Err: away}, {Err: away}, well, well, {Err: away}, {Err: away, Mute: true}} {
+		told.Session.Beat(beat)
+	}
+	told.Candidate.Suspended(election.SuspendedEvent{Key: "e/1", Token: 5, Cause: fmt.Errorf("%w: %w", eldest.ErrSuspended, eldest.ErrUnresponsive)})
+	told.Candidate.Won(election.WonEvent{Key: "e/1", Token: 5, Resumed: true})
+	told.Candidate.Evicted(election.EvictedEvent{Key: "e/2", Evicted: eldest.Candidate{Key: "e/1", Token: 5}, Silence: time.Second})
+	var lines []string
+	for _, line := range p.lines(t) {
+		require.Equal(t, "e", line["election"])
+		lines = append(lines, fmt.Sprint(line["level"], " ", line["msg"], " ", line["reason"]))
+	}
+	require.Equal(t, []string{
+		"WARN heartbeat failed no_answer", "INFO heartbeats recovered <nil>", "WARN heartbeat failed no_answer",
+		"WARN heartbeats are not permitted, the lease alone counts: grant read and write on the range of keys.Beats no_answer",
+		"WARN leadership suspended suspended", "INFO leadership resumed <nil>", "WARN silent leader evicted <nil>",
+	}, lines)
 }
 
 // Of the attempts that fail in a row those with a line are fewer and fewer.

@@ -21,6 +21,10 @@
 //
 //	/eldest/newest/<election>
 //
+// A session with heartbeats has one key for them, however many elections it leads:
+//
+//	/eldest/beat/<lease id, as above>
+//
 // # Names
 //
 // A name is any bytes, 1 to MaxName of them, without '/'. The slash is refused

@@ -60,6 +60,16 @@ func Mailbox(name string, lease int64) string {
 // last. It lies outside the election's range. name must have passed Check.
 func Newest(name string) string { return newest + name }
 
+// beats is what the key of every session's heartbeats starts with; see mailboxes.
+const beats = "/eldest/beat/"
+
+// Beat returns the key of the heartbeats of the session that holds lease, which must be positive. It
+// lies outside every election's range.
+func Beat(lease int64) string { return beats + strconv.FormatInt(lease, 16) }
+
+// Beats returns the half-open range [begin, end) that holds the heartbeats of all sessions.
+func Beats() (begin, end string) { return beats, End(beats) }
+
 // MailboxRange returns the half-open range [begin, end) that holds the mailboxes of the
 // election's candidates and of no other's.
 func MailboxRange(name string) (begin, end string) {

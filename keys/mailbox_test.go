@@ -10,6 +10,14 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
+// The key of heartbeats lies in no election's range: its name would have to be empty.
+func TestBeat(t *testing.T) {
+	require.Equal(t, "/eldest/beat/2a", keys.Beat(42))
+	begin, end := keys.Beats()
+	require.True(t, begin <= keys.Beat(1) && keys.Beat(1<<62) < end)
+	require.False(t, begin <= keys.Mailbox("svc", 42) && keys.Mailbox("svc", 42) < end)
+}
+
 func TestMailbox(t *testing.T) {
 	require.Equal(t, "/eldest/ask/svc/2a", keys.Mailbox("svc", 42))
 	lease, err := keys.ParseMailbox("svc", "/eldest/ask/svc/2a")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/loop"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -323,8 +324,8 @@ func TestSessionConcurrentSafe(t *testing.T) {
 						t.Error("held after it was lost")
 					}
 					session.TTL()
-					session.Candidates().Lock()
-					session.Candidates().Unlock() //nolint:staticcheck // it can be had
+					loop.Of(session).Lock()
+					loop.Of(session).Unlock() //nolint:staticcheck // it can be had
 					time.Sleep(time.Duration(i+1) * time.Millisecond)
 				}
 			})

@@ -10,6 +10,7 @@ import (
 	"github.com/eldest-io/eldest/internal/absent"
 	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/keeper"
 )
 
 // Config says how a session gets and keeps its lease. Only Lease is required.
@@ -56,6 +57,16 @@ type Config struct {
 	// leaves it alone, to live or to expire, where it would else have it revoked. Close
 	// of one that lives still revokes.
 	Shared bool
+
+	// Keeper, if not nil, revokes the lease when this process has died: then nobody has to
+	// wait until it expires. It must reach the same etcd. Not for a lease that is Shared, and not
+	// for one that an heir of this process is to Resume after its death: while etcd does not
+	// answer, the keeper tries for one TTL.
+	Keeper *keeper.Keeper
+
+	// Heartbeat, if not zero, lets a successor lead sooner than the lease expires. Not for a lease
+	// that is Shared.
+	Heartbeat Heartbeat
 
 	// Backoff gives the pause after the n-th failed attempt in a row, from 0, of
 	// granting, renewing and revoking. nil means doubling from 25 ms to 1 s with
@@ -128,12 +139,26 @@ func (c Config) filled() Config {
 func (c Config) wanted() (int64, error) {
 	ttl, err := seconds(c.TTL)
 	if err == nil {
-		err = c.Pulse.check()
+		err = c.signs()
 	}
 	if err == nil {
 		_, err = c.rhythm(time.Duration(ttl) * time.Second)
 	}
+	if err == nil {
+		_, err = c.Heartbeat.pace(time.Duration(ttl) * time.Second)
+	}
 	return ttl, err
+}
+
+// signs refuses signs of life and of death that cannot be worked with.
+func (c Config) signs() error {
+	if c.Shared && c.Keeper != nil {
+		return fmt.Errorf("%w: Config.Keeper is set, and others renew the lease as well (Config.Shared)", eldest.ErrInvalid)
+	}
+	if c.Shared && c.Heartbeat != (Heartbeat{}) {
+		return fmt.Errorf("%w: Config.Heartbeat is set, and others renew the lease as well (Config.Shared)", eldest.ErrInvalid)
+	}
+	return c.Pulse.check()
 }
 
 // rhythm is everything that follows from a granted TTL.

@@ -61,6 +61,25 @@
 // A Session's Context ends with the session; its cause says why. Many elections
 // may share one session.
 //
+// # Heartbeats
+//
+// A leader whose machine dies is replaced when its lease expires: after seconds. With Config.Heartbeat it is
+// replaced after half a second or one. The session then puts a key every quarter of that while one of its
+// candidates leads, and the candidate behind it deletes the leader's key when no beat has come for the whole of
+// it. The lease stays, as the fallback.
+//
+// The leader's second deadline is that of a beat:
+//
+//	deadline = time before the beat was sent + timeout - margin
+//
+// and it counts for beats that etcd has acknowledged before it. When it passes, all tenures of the session are
+// suspended: their contexts end, their keys stay. The session beats on, and the next Campaign or Await proves
+// in one read that the key is there still, and leads on with the same token. So a pause of etcd that is
+// longer than the timeout suspends leaders, and moves none.
+//
+// Decision 0029 in docs/decisions has the protocol and why two never lead. It assumes that the rates of the
+// clocks of all candidates differ by less than margin / timeout among each other.
+//
 // # The application's pulse
 //
 // The session renews for as long as the process runs. An application that may hang

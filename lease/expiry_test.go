@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -104,7 +105,7 @@ func TestRegression10StaleReply(t *testing.T) {
 	for name, look := range map[string]bool{"Holds is asked first": true, "the reply is read first": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, clock := newServer(), newManual()
+				s, clock := newServer(), etcdtest.NewClock()
 				waiting, arrived := make(chan struct{}), make(chan struct{})
 				s.grant, s.revoke = []reply{ok(10)}, []reply{ok(0)}
 				s.renew = []reply{func(context.Context) (int64, error) {
@@ -120,7 +121,7 @@ func TestRegression10StaleReply(t *testing.T) {
 				require.True(t, session.Holds(time.Second))
 				// Stopped until half a second after the deadline: the reply, sent
 				// at 2.5 s, would be good until 11.5 s.
-				clock.jump(9*time.Second + 500*time.Millisecond - clock.Now())
+				clock.Jump(9*time.Second + 500*time.Millisecond - clock.Now())
 				if look {
 					require.False(t, session.Holds(0))
 					require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
@@ -146,14 +147,14 @@ func TestRegression14Suspend(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, clock := newServer(), newManual()
+				s, clock := newServer(), etcdtest.NewClock()
 				s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
 				cfg := s.config(10 * time.Second)
 				cfg.Clock = clock
 				session := open(t, cfg)
 				time.Sleep(12 * time.Second)
 				require.NoError(t, session.Err())
-				clock.jump(time.Hour)
+				clock.Jump(time.Hour)
 				require.True(t, use(session))
 				require.Error(t, session.Context().Err(), "the context lives on")
 				require.ErrorIs(t, session.Err(), eldest.ErrSessionLost)
@@ -167,13 +168,13 @@ func TestRegression14Suspend(t *testing.T) {
 // next renewal at the latest, and the renewal's reply does not revive it.
 func TestSuspendWithoutUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, clock := newServer(), newManual()
+		s, clock := newServer(), etcdtest.NewClock()
 		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{ok(10)}, []reply{ok(0)}
 		cfg := s.config(10 * time.Second)
 		cfg.Clock = clock
 		session := open(t, cfg)
 		time.Sleep(time.Second)
-		clock.jump(time.Hour)
+		clock.Jump(time.Hour)
 		begun := time.Now()
 		<-session.Done()
 		require.LessOrEqual(t, time.Since(begun), 2500*time.Millisecond)
@@ -185,14 +186,14 @@ func TestSuspendWithoutUse(t *testing.T) {
 // TestShortSuspend: one that ends before the deadline costs nothing but time.
 func TestShortSuspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, clock := newServer(), newManual()
+		s, clock := newServer(), etcdtest.NewClock()
 		s.grant, s.renew = []reply{ok(10)}, []reply{ok(10)}
 		cfg := s.config(10 * time.Second)
 		cfg.Clock = clock
 		session := open(t, cfg)
 		for range 20 {
 			time.Sleep(3 * time.Second)
-			clock.jump(4 * time.Second)
+			clock.Jump(4 * time.Second)
 			require.True(t, session.Holds(time.Second))
 		}
 		session.Abandon()
@@ -203,12 +204,12 @@ func TestShortSuspend(t *testing.T) {
 // session's clock, ends nothing and is set again.
 func TestClockSlowerThanTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, clock := newServer(), newManual()
+		s, clock := newServer(), etcdtest.NewClock()
 		s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{hole}, []reply{ok(0)}
 		cfg := s.config(10 * time.Second)
 		cfg.Clock = clock
 		session := open(t, cfg)
-		clock.jump(-2 * time.Second)
+		clock.Jump(-2 * time.Second)
 		time.Sleep(10 * time.Second)
 		require.NoError(t, session.Err())
 		<-session.Done()
@@ -230,10 +231,10 @@ func TestLookSetsTheTimerRight(t *testing.T) {
 				s := newServer()
 				s.grant, s.renew, s.revoke = []reply{ok(10)}, []reply{hole}, []reply{ok(0)}
 				cfg := s.config(0)
-				clock := &manual{Clock: lease.Monotonic()}
+				clock := etcdtest.NewClock()
 				cfg.Clock = clock
 				session := open(t, cfg)
-				clock.jump(8 * time.Second)
+				clock.Jump(8 * time.Second)
 				look(session)
 				woke := time.Now()
 				<-session.Done()

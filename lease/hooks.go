@@ -20,6 +20,8 @@ type Hooks struct {
 	Jeopardy func(JeopardyEvent)
 	// Recovered is called when a renewal succeeds after Jeopardy.
 	Recovered func(RenewedEvent)
+	// Beat is called for each heartbeat, with what came of it.
+	Beat func(BeatEvent)
 	// Lost is called once, when the session ends, Close and Abandon included.
 	Lost func(LostEvent)
 }
@@ -63,6 +65,19 @@ type JeopardyEvent struct {
 	Remaining time.Duration
 	// Err is why the renewal failed.
 	Err error
+}
+
+// BeatEvent tells what came of a heartbeat.
+type BeatEvent struct {
+	// Latency is the time from its sending to the news of it.
+	Latency time.Duration
+	// Left is the time for which nobody evicts, from then on; 0: who leads is suspended.
+	Left time.Duration
+	// Err is why it failed; nil: etcd has it.
+	Err error
+	// Mute says that there will be no more: etcd does not let this user write the key, and has never
+	// taken a beat. The session goes on as if it had no heartbeats.
+	Mute bool
 }
 
 // LostEvent tells that the session ended.

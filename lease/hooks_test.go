@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/loop"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -46,8 +47,8 @@ func TestHookUsesTheSession(t *testing.T) {
 		use := func() {
 			session.Holds(time.Second)
 			session.TTL()
-			session.Candidates().Lock()
-			session.Candidates().Unlock() //nolint:staticcheck // it can be had
+			loop.Of(session).Lock()
+			loop.Of(session).Unlock() //nolint:staticcheck // it can be had
 			seen = append(seen, session.Status().State)
 		}
 		cfg := s.config(0)

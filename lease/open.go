@@ -41,7 +41,7 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	if err != nil {
 		return nil, opening("open session", 0, err)
 	}
-	s, err := acquire(ctx, cfg, "open session", func(ctx context.Context) (clientv3.LeaseID, time.Duration, error) {
+	s, err := acquire(ctx, cfg, "open session", true, func(ctx context.Context) (clientv3.LeaseID, time.Duration, error) {
 		resp, err := cfg.Lease.Grant(ctx, ttl)
 		if err != nil {
 			return 0, 0, err
@@ -63,7 +63,9 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 // A lease that is gone, or that this process has asked etcd to revoke without an answer,
 // is an error that wraps eldest.ErrSessionLost; open a new session then. The caller must
 // know that no other process renews the lease, or has requests on their way that revoke
-// it or delete its keys.
+// it or delete its keys; nor a keeper of one that has died (Config.Keeper). If that session
+// had heartbeats this one must have the same: else it would lead while a successor waits for a
+// beat, or for a shorter time. One that is resumed later than Heartbeat.Timeout may find its keys deleted.
 func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, error) {
 	cfg, err := checked(ctx, cfg)
 	if err == nil && id <= 0 {
@@ -75,7 +77,7 @@ func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, err
 	if err != nil {
 		return nil, opening("resume session", id, err)
 	}
-	s, err := acquire(ctx, cfg, "resume session", func(ctx context.Context) (clientv3.LeaseID, time.Duration, error) {
+	s, err := acquire(ctx, cfg, "resume session", false, func(ctx context.Context) (clientv3.LeaseID, time.Duration, error) {
 		ttl, err := cfg.confirmed(ctx, id)
 		return id, ttl, err
 	})
@@ -99,9 +101,9 @@ func (c Config) policy(op string, timeout time.Duration, hooks *serial.Queue) as
 
 var errLate = errors.New("the answer took longer than the lease is certain")
 
-// acquire calls grant, which grants or renews, until it has an answer that still
+// acquire calls grant, which grants (fresh) or renews, until it has an answer that still
 // means something when it arrives.
-func acquire(ctx context.Context, cfg Config, op string, grant func(context.Context) (clientv3.LeaseID, time.Duration, error)) (s *Session, err error) {
+func acquire(ctx context.Context, cfg Config, op string, fresh bool, grant func(context.Context) (clientv3.LeaseID, time.Duration, error)) (s *Session, err error) {
 	hooks := new(serial.Queue)
 	policy := cfg.policy(op, attemptTimeout, hooks)
 	err = policy.Until(ctx, func(ctx context.Context) error {
@@ -120,7 +122,7 @@ func acquire(ctx context.Context, cfg Config, op string, grant func(context.Cont
 		if cfg.Clock.Now() >= r.Deadline(sent) {
 			return errLate
 		}
-		s = newSession(cfg, id, r, sent, hooks)
+		s = newSession(cfg, id, r, sent, fresh, hooks)
 		return nil
 	})
 	return s, err
@@ -167,7 +169,7 @@ func checked(ctx context.Context, cfg Config) (Config, error) {
 	if ctx == nil {
 		return cfg, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
 	}
-	if err := cfg.Pulse.check(); err != nil {
+	if err := cfg.signs(); err != nil {
 		return cfg, err
 	}
 	if err := cfg.Pulse.Err(); err != nil {

@@ -123,6 +123,7 @@ func (s *Session) ended(revoke bool) {
 		if revoke {
 			s.revoked = s.revoke(wanted, rhythm)
 		}
+		s.cfg.Keeper.Drop(s.id)
 		s.client.Release()
 	}()
 }

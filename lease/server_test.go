@@ -144,28 +144,6 @@ func open(t *testing.T, cfg lease.Config) *lease.Session {
 	return s
 }
 
-// manual is a clock that goes with the others, and jumps when told to: a machine
-// that was suspended, or a process that was stopped, with no timer having fired.
-type manual struct {
-	lease.Clock
-	mu    sync.Mutex
-	ahead time.Duration
-}
-
-func newManual() *manual { return &manual{Clock: lease.Monotonic()} }
-
-func (c *manual) Now() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.Clock.Now() + c.ahead
-}
-
-func (c *manual) jump(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ahead += d
-}
-
 // record is a session's hooks, kept.
 type record struct {
 	mu     sync.Mutex

@@ -78,11 +78,11 @@ type Session struct {
 }
 
 // newSession starts the session of a lease that was granted or renewed by a
-// request sent at the reading sent.
-func newSession(cfg Config, id clientv3.LeaseID, r core.Rhythm, sent time.Duration, hooks *serial.Queue) *Session {
+// request sent at the reading sent. fresh says that it was granted.
+func newSession(cfg Config, id clientv3.LeaseID, r core.Rhythm, sent time.Duration, fresh bool, hooks *serial.Queue) *Session {
 	ctx, end := context.WithCancelCause(context.Background())
 	s := &Session{cfg: cfg, id: id, ctx: ctx, end: end, hooks: hooks, done: make(chan struct{})}
-	s.candidates = loop.NewSession(ctx, int64(id), func() { _ = s.Holds(0) })
+	s.candidates = loop.NewSession(ctx, int64(id), s.heartbeats(fresh), func() { _ = s.Holds(0) })
 	s.client = renewal.Of(cfg.Lease, cfg.Majority)
 	s.mu.Lock()
 	now := cfg.Clock.Now()
@@ -94,6 +94,7 @@ func newSession(cfg Config, id clientv3.LeaseID, r core.Rhythm, sent time.Durati
 		s.hooks.Do(func() { opened(OpenedEvent{Session: s}) })
 	}
 	s.client.Stream.Join(member{s})
+	cfg.Keeper.Hold(id, r.TTL)
 	s.mu.Unlock()
 	return s
 }
@@ -104,8 +105,7 @@ func spread(r core.Rhythm) time.Duration { return retry.Spread(r.Every, r.Every/
 // ID returns the lease's ID.
 func (s *Session) ID() clientv3.LeaseID { return s.id }
 
-// Candidates is for package election: those of the session, by their keys.
-func (s *Session) Candidates() *loop.Session { return s.candidates }
+func init() { loop.Of = func(session any) *loop.Session { return session.(*Session).candidates } }
 
 // TTL returns the TTL that the server granted last.
 func (s *Session) TTL() time.Duration {
@@ -207,7 +207,8 @@ func (s *Session) Close(ctx context.Context) error {
 // session does not take over a key whose removal was: it enters the queue anew. Abandon
 // waits for the session's goroutines, which end at once (where a Backoff, or a candidate's GiveWay
 // or Queue, that the user gave returns at once), but not for hooks. Closing an
-// abandoned session is harmless and sends nothing.
+// abandoned session is harmless and sends nothing. With heartbeats a successor evicts the leader
+// that was abandoned, unless it is resumed within Heartbeat.Timeout.
 func (s *Session) Abandon() {
 	s.do(core.SessionEvent{Kind: core.Abandoned})
 	s.mu.Lock()

@@ -30,7 +30,7 @@ func TestSecondsRoundUp(t *testing.T) {
 	} {
 		got, err := seconds(tc.ttl)
 		require.NoError(t, err, tc.ttl)
-		assert.Equal(t, tc.want, got, tc.ttl)
+		assert.Equal(t, tc.want, got, "asked for %v", tc.ttl)
 	}
 	for ttl, text := range map[time.Duration]string{
 		-1:                     "the TTL -1ns is negative",
@@ -42,7 +42,7 @@ func TestSecondsRoundUp(t *testing.T) {
 		10 * time.Second * 1e6: "is over", // seconds in a unit too small by a thousand, twice
 	} {
 		_, err := seconds(ttl)
-		require.ErrorIs(t, err, eldest.ErrInvalid)
+		require.ErrorIs(t, err, eldest.ErrInvalid, "a TTL of %v", ttl)
 		require.ErrorContains(t, err, text)
 	}
 }

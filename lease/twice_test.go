@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -80,7 +81,7 @@ func TestNothingIsPutAgainAfterTheDeadline(t *testing.T) {
 	for name, asleep := range map[string]time.Duration{"awake": 0, "asleep": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				clock := newManual()
+				clock := etcdtest.NewClock()
 				s := newServer()
 				s.grant, s.renew, s.revoke = []reply{ok(12)}, []reply{hole}, []reply{ok(0)}
 				cfg := s.config(12 * time.Second)
@@ -92,7 +93,7 @@ func TestNothingIsPutAgainAfterTheDeadline(t *testing.T) {
 				time.Sleep(1400 * time.Millisecond) // sent once, from 0.9 s to 1 s on
 				synctest.Wait()
 				require.Len(t, s.requests("renew"), 1)
-				clock.jump(asleep)
+				clock.Jump(asleep)
 				time.Sleep(100 * time.Millisecond)
 				synctest.Wait()
 				if asleep > 0 {

@@ -61,6 +61,12 @@
 //	eldest_observer_subscriptions_total  subscriptions made
 //	eldest_foreign_keys_total         keys in the range that are no candidate's
 //	eldest_hooks_dropped_total        hook calls that were dropped
+//	eldest_heartbeat_latency_seconds  what a heartbeat took
+//	eldest_heartbeats_failed_total    heartbeats that were not acknowledged in time
+//	eldest_heartbeats_refused         whether etcd does not permit them
+//	eldest_leadership_remaining_seconds  for how long nobody else can lead
+//	eldest_suspensions_total          tenures that were suspended
+//	eldest_evictions_total            silent leaders that were evicted
 //	eldest_service_calls_total        calls, by way and code
 //	eldest_service_call_seconds       what a call took
 //	eldest_service_wait_seconds       for how long it waited for a leader

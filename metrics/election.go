@@ -20,10 +20,12 @@ import (
 type Election struct {
 	// What counts is told by hooks.
 	sessions, jeopardies, campaigns, wins, foreign prometheus.Counter
+	missed, suspensions, evictions                 prometheus.Counter
 	gone, left, ended, restarts                    *prometheus.CounterVec
-	latency, slack, wait, proof                    prometheus.Histogram
+	latency, slack, wait, proof, beats             prometheus.Histogram
+	muted                                          prometheus.Gauge
 	// What is computed at scrape.
-	state, token, leader, remaining, ttl, queue, watching, readers, dropped *prometheus.Desc
+	state, token, leader, remaining, certain, ttl, queue, watching, readers, dropped *prometheus.Desc
 
 	mu sync.Mutex
 	// session and candidate are the newest that the hooks told of; nil before.
@@ -45,9 +47,11 @@ func New(election string) *Election {
 	return &Election{
 		sessions: sessionsDef.one(of), jeopardies: jeopardyDef.one(of), campaigns: campaignsDef.one(of),
 		wins: winsDef.one(of), foreign: foreignDef.one(of),
+		missed: missedDef.one(of), suspensions: suspendedDef.one(of), evictions: evictionsDef.one(of),
 		gone: goneDef.counters(of), left: leftDef.counters(of), ended: endedDef.counters(of), restarts: restartsDef.counters(of),
 		latency: latencyDef.histogram(of), slack: slackDef.histogram(of), wait: waitDef.histogram(of), proof: proofDef.histogram(of),
-		state: stateDef.desc(of), token: tokenDef.desc(of), leader: leaderDef.desc(of), remaining: remainingDef.desc(of),
+		beats: beatDef.histogram(of), muted: mutedDef.gauge(of),
+		state: stateDef.desc(of), token: tokenDef.desc(of), leader: leaderDef.desc(of), remaining: remainingDef.desc(of), certain: certainDef.desc(of),
 		ttl: ttlDef.desc(of), queue: queueDef.desc(of), watching: observersDef.desc(of), readers: readersDef.desc(of),
 		dropped:   droppedDef.desc(of),
 		observers: make(map[*observe.Observer]bool),
@@ -100,7 +104,7 @@ func (e *Election) stand(c *election.Candidate) {
 func (e *Election) counting() []prometheus.Collector {
 	return []prometheus.Collector{
 		e.sessions, e.jeopardies, e.campaigns, e.wins, e.foreign, e.gone, e.left, e.ended, e.restarts,
-		e.latency, e.slack, e.wait, e.proof,
+		e.latency, e.slack, e.wait, e.proof, e.beats, e.missed, e.muted, e.suspensions, e.evictions,
 	}
 }
 
@@ -109,7 +113,7 @@ func (e *Election) Describe(to chan<- *prometheus.Desc) {
 	for _, c := range e.counting() {
 		c.Describe(to)
 	}
-	for _, d := range []*prometheus.Desc{e.state, e.token, e.leader, e.remaining, e.ttl, e.queue, e.watching, e.readers, e.dropped} {
+	for _, d := range []*prometheus.Desc{e.state, e.token, e.leader, e.remaining, e.certain, e.ttl, e.queue, e.watching, e.readers, e.dropped} {
 		to <- d
 	}
 }
@@ -129,6 +133,7 @@ func (e *Election) Collect(to chan<- prometheus.Metric) {
 	number(e.token, prometheus.GaugeValue, float64(now.token))
 	number(e.leader, prometheus.GaugeValue, float64(now.leader))
 	number(e.remaining, prometheus.GaugeValue, now.remaining.Seconds())
+	number(e.certain, prometheus.GaugeValue, now.certain.Seconds())
 	number(e.ttl, prometheus.GaugeValue, now.ttl.Seconds())
 	if now.queued {
 		number(e.queue, prometheus.GaugeValue, float64(now.queue))

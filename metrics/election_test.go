@@ -3,7 +3,6 @@ package metrics_test
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +21,7 @@ import (
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
-	a, b := join(ctx, t, cli, t.Name()), join(ctx, t, cli, t.Name())
+	a, b := join(t, cli, t.Name()), join(t, cli, t.Name())
 	require.Equal(t, "neither", a.state())
 	la, err := a.candidate.Campaign(ctx)
 	require.NoError(t, err)
@@ -79,7 +78,7 @@ func TestHandOver(t *testing.T) {
 // alert takes it for a loss.
 func TestRetiredTenure(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
-	p := join(ctx, t, cli, t.Name())
+	p := join(t, cli, t.Name())
 	l, err := p.candidate.Campaign(ctx)
 	require.NoError(t, err)
 	l.Retire(nil)
@@ -89,10 +88,51 @@ func TestRetiredTenure(t *testing.T) {
 	require.Zero(t, scrape(t, p.registry)[`eldest_tenures_ended_total{cause="deposed"}`])
 }
 
+// A tenure that is suspended goes on as the same one, and counts once.
+//
+// Fails when a suspension looks like an end, a resumption like a win, or the suspended one like a
+// follower.
+func TestSuspendedTenure(t *testing.T) {
+	t.Parallel()
+	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})
+	ctx, cli := etcdtest.Context(t), cluster.Client(t)
+	beating := func(cfg *lease.Config) { cfg.TTL, cfg.Heartbeat.Timeout = time.Minute, time.Second }
+	a, b := join(t, cli, t.Name(), beating), join(t, cli, t.Name(), beating)
+	l, err := a.candidate.Campaign(ctx)
+	require.NoError(t, err)
+	require.Positive(t, scrape(t, a.registry)["eldest_leadership_remaining_seconds"])
+	require.Less(t, scrape(t, a.registry)["eldest_leadership_remaining_seconds"], 1.0)
+	a.reaches("eldest_heartbeat_latency_seconds", 3)
+	won := make(chan error, 1)
+	go func() {
+		_, err := b.candidate.Campaign(ctx)
+		won <- err
+	}()
+	require.NoError(t, cluster.Member(0).Stop())
+	<-l.Done()
+	require.Equal(t, "neither", a.state())
+	require.Zero(t, scrape(t, a.registry)["eldest_leadership_remaining_seconds"])
+	a.reaches("eldest_heartbeats_failed_total", 1)
+	require.NoError(t, cluster.Member(0).Cont())
+	_, err = a.candidate.Await(ctx)
+	require.NoError(t, err)
+	a.reaches("eldest_suspensions_total", 1)
+	now := scrape(t, a.registry)
+	require.Equal(t, 1.0, now["eldest_wins_total"])
+	require.Equal(t, 1.0, now["eldest_handover_wait_seconds"])
+	require.Zero(t, now[`eldest_tenures_ended_total{cause="suspended"}`])
+
+	a.session.Abandon()
+	require.NoError(t, <-won)
+	b.becomes("eldest_evictions_total", 1)
+	a.becomes(`eldest_tenures_ended_total{cause="closed"}`, 1)
+	require.Zero(t, scrape(t, b.registry)["eldest_heartbeats_refused"])
+}
+
 // A waiter that leaves ends a candidacy, not a tenure.
 func TestWithdrawnCandidacy(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
-	p := join(ctx, t, cli, t.Name())
+	p := join(t, cli, t.Name())
 	_, err := p.candidate.Register(ctx)
 	require.NoError(t, err)
 	require.NoError(t, p.candidate.Withdraw(ctx))
@@ -100,21 +140,13 @@ func TestWithdrawnCandidacy(t *testing.T) {
 	require.Zero(t, scrape(t, p.registry)[`eldest_tenures_ended_total{cause="withdrawn"}`])
 }
 
-// wound is a clock that a test puts forward, as a machine's suspension does.
-type wound struct {
-	lease.Clock
-	ahead atomic.Int64
-}
-
-func (w *wound) Now() time.Duration { return w.Clock.Now() + time.Duration(w.ahead.Load()) }
-
 // What a scrape shows is true when it is scraped: past the deadline nobody leads and no
 // time is left, although no timer has fired and no hook can run.
 func TestScrapeReadsTheClock(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
-	clock := &wound{Clock: lease.Boot()}
+	clock := etcdtest.NewClock()
 	release, blocked := make(chan struct{}), make(chan struct{})
-	p := join(ctx, t, cli, t.Name(), func(cfg *lease.Config) {
+	p := join(t, cli, t.Name(), func(cfg *lease.Config) {
 		cfg.Clock, cfg.TTL = clock, 60*time.Second
 		// None meanwhile: it would put right what is looked at.
 		cfg.Renewal = func(time.Duration) lease.Renewal { return lease.Renewal{Every: 50 * time.Second, Timeout: time.Second} }
@@ -127,10 +159,10 @@ func TestScrapeReadsTheClock(t *testing.T) {
 	p.becomes("eldest_wins_total", 1)
 	before := scrape(t, p.registry)["eldest_session_remaining_seconds"]
 	require.Greater(t, before, 40.0)
-	clock.ahead.Store(int64(10 * time.Second))
+	clock.Jump(10 * time.Second)
 	require.InDelta(t, before-10, scrape(t, p.registry)["eldest_session_remaining_seconds"], 5)
 	require.Equal(t, "leading", p.state())
-	clock.ahead.Store(int64(61 * time.Second))
+	clock.Jump(61 * time.Second)
 	require.Equal(t, "neither", p.state())
 	now := scrape(t, p.registry)
 	require.Zero(t, now["eldest_session_remaining_seconds"])
@@ -141,7 +173,7 @@ func TestScrapeReadsTheClock(t *testing.T) {
 // Where a hook before ours blocks, who attaches the candidate sees the truth all the same.
 func TestAttachedCandidateNeedsNoHooks(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
-	p := join(ctx, t, cli, t.Name(), func(cfg *lease.Config) { cfg.Hooks = lease.Hooks{} })
+	p := join(t, cli, t.Name(), func(cfg *lease.Config) { cfg.Hooks = lease.Hooks{} })
 	deaf := &participant{Election: metrics.New(t.Name()), t: t, registry: prometheus.NewPedanticRegistry()}
 	deaf.registry.MustRegister(deaf.Election)
 	l, err := p.candidate.Campaign(ctx)
@@ -166,7 +198,7 @@ func TestDroppedHooksAreCounted(t *testing.T) {
 	t.Parallel()
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	release := make(chan struct{})
-	p := join(ctx, t, cli, t.Name(), func(cfg *lease.Config) {
+	p := join(t, cli, t.Name(), func(cfg *lease.Config) {
 		cfg.Hooks = hooks.Tee(cfg.Hooks, lease.Hooks{Opened: func(lease.OpenedEvent) { <-release }})
 		cfg.Lease, cfg.Majority = prompt{cli}, lease.Unconfirmed{}
 		cfg.Renewal = func(time.Duration) lease.Renewal {
@@ -261,7 +293,7 @@ func TestSlackIsARatio(t *testing.T) {
 // Scrapes and hooks do not get in each other's way.
 func TestCollectConcurrentSafe(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
-	p := join(ctx, t, cli, t.Name())
+	p := join(t, cli, t.Name())
 	scraping, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	for range 4 {

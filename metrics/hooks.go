@@ -19,11 +19,22 @@ func (e *Election) sessionHooks() lease.Hooks {
 	return lease.Hooks{
 		Opened: func(event lease.OpenedEvent) {
 			e.sessions.Inc()
+			e.muted.Set(0)
 			e.AttachCandidate(event.Session, nil)
 		},
 		Renewed: func(event lease.RenewedEvent) {
 			e.latency.Observe(event.Latency.Seconds())
 			e.slack.Observe(event.Slack.Seconds() / event.TTL.Seconds())
+		},
+		Beat: func(event lease.BeatEvent) {
+			if event.Err == nil {
+				e.beats.Observe(event.Latency.Seconds())
+			} else {
+				e.missed.Inc()
+			}
+			if event.Mute {
+				e.muted.Set(1)
+			}
 		},
 		Jeopardy: func(lease.JeopardyEvent) { e.jeopardies.Inc() },
 		Lost: func(event lease.LostEvent) {
@@ -43,12 +54,17 @@ func (e *Election) candidateHooks() election.Hooks {
 			e.AttachCandidate(nil, event.Candidate)
 		},
 		Won: func(event election.WonEvent) {
+			if event.Resumed {
+				return // it is the tenure that was suspended
+			}
 			e.wins.Inc()
 			e.wait.Observe(event.Waited.Seconds())
 			if event.Proof > 0 {
 				e.proof.Observe(event.Proof.Seconds())
 			}
 		},
+		Suspended: func(election.SuspendedEvent) { e.suspensions.Inc() },
+		Evicted:   func(election.EvictedEvent) { e.evictions.Inc() },
 		Ended: func(event election.EndedEvent) {
 			cause := event.Cause
 			if !event.Retired.IsZero() {

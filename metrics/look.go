@@ -12,6 +12,7 @@ type view struct {
 	role           elector.Role
 	token, leader  eldest.Token
 	remaining, ttl time.Duration
+	certain        time.Duration // the leadership
 	queue          int
 	queued         bool // queue is known
 	observers      int
@@ -35,7 +36,8 @@ func (e *Election) look() view {
 		v.token = now.Token
 		switch {
 		case now.Leading:
-			v.role, v.leader = elector.Leading, now.Token
+			v.role, v.leader, v.certain = elector.Leading, now.Token, candidate.Remaining()
+		case now.Suspended:
 		case now.Token > 0:
 			v.role = elector.Following
 		}

@@ -1,7 +1,6 @@
 package metrics_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/metrics"
@@ -31,28 +31,21 @@ type participant struct {
 	candidate *election.Candidate
 }
 
-func join(ctx context.Context, t *testing.T, cli *clientv3.Client, name string, change ...func(*lease.Config)) *participant {
+func join(t *testing.T, cli *clientv3.Client, name string, change ...func(*lease.Config)) *participant {
 	t.Helper()
 	p := &participant{Election: metrics.New(name), t: t, registry: prometheus.NewPedanticRegistry()}
 	p.registry.MustRegister(p.Election)
 	// A TTL that a busy machine keeps, and renewals that a test need not wait for.
-	cfg := lease.Config{Lease: cli, TTL: ttl, Hooks: p.Hooks().Session, Renewal: func(time.Duration) lease.Renewal {
-		return lease.Renewal{Every: 500 * time.Millisecond, Timeout: 2 * time.Second}
-	}}
-	for _, f := range change {
-		f(&cfg)
-	}
-	var err error
-	p.session, err = lease.Open(ctx, cfg)
-	require.NoError(t, err)
-	p.candidate, err = election.New(election.Config{Election: name, Session: p.session, KV: cli, Watcher: cli, Hooks: p.Hooks().Candidate})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = p.candidate.Close(ctx)
-		_ = p.session.Close(ctx)
+	joined := electiontest.Join(t, cli, name, func(l *lease.Config, e *election.Config) {
+		l.TTL, l.Hooks, e.Hooks = ttl, p.Hooks().Session, p.Hooks().Candidate
+		l.Renewal = func(time.Duration) lease.Renewal {
+			return lease.Renewal{Every: 500 * time.Millisecond, Timeout: 2 * time.Second}
+		}
+		for _, f := range change {
+			f(l)
+		}
 	})
+	p.session, p.candidate = joined.Session, joined.Candidate
 	return p
 }
 

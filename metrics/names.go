@@ -55,6 +55,12 @@ var (
 	latencyDef   = definition{name: "eldest_renewal_latency_seconds", kind: histogram, help: "Time from sending a renewal to its confirmation.", buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}
 	slackDef     = definition{name: "eldest_renewal_slack_ratio", kind: histogram, help: "Certain time that was left when a renewal was confirmed, as a part of the TTL; about 0.65 when all is well.", buckets: []float64{.05, .1, .2, .33, .5, .6, .7, .8, .9}}
 	campaignsDef = definition{name: "eldest_campaigns_total", kind: counter, help: "Places taken in the queue."}
+	beatDef      = definition{name: "eldest_heartbeat_latency_seconds", kind: histogram, help: "Time from sending a heartbeat to its acknowledgement; only with heartbeats, while the session leads.", buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}}
+	missedDef    = definition{name: "eldest_heartbeats_failed_total", kind: counter, help: "Heartbeats that etcd did not acknowledge in time, or refused."}
+	mutedDef     = definition{name: "eldest_heartbeats_refused", kind: gauge, help: "1 if etcd does not permit the heartbeats of the newest session, which leads by its lease alone; else 0."}
+	certainDef   = definition{name: "eldest_leadership_remaining_seconds", kind: gauge, help: "Time for which nobody else can lead, computed at scrape from the lease and the heartbeats; 0 without leadership."}
+	suspendedDef = definition{name: "eldest_suspensions_total", kind: counter, help: "Times that a tenure was suspended because no heartbeat was acknowledged in time."}
+	evictionsDef = definition{name: "eldest_evictions_total", kind: counter, help: "Leaders that this participant evicted because their heartbeats had stopped."}
 	leftDef      = definition{name: "eldest_candidacies_ended_total", kind: counter, labels: by("cause", causes...), help: "Candidacies that ended without a win, by cause."}
 	winsDef      = definition{name: "eldest_wins_total", kind: counter, help: "Tenures begun."}
 	endedDef     = definition{name: "eldest_tenures_ended_total", kind: counter, labels: by("cause", causes...), help: "Tenures that ended, by cause: session_lost and deposed were not asked for."}
@@ -72,7 +78,7 @@ var (
 var definitions = []*definition{
 	&stateDef, &tokenDef, &leaderDef, &remainingDef, &ttlDef, &sessionsDef, &goneDef, &jeopardyDef, &latencyDef, &slackDef,
 	&campaignsDef, &leftDef, &winsDef, &endedDef, &waitDef, &proofDef, &queueDef, &restartsDef, &observersDef, &readersDef,
-	&foreignDef, &droppedDef,
+	&foreignDef, &droppedDef, &beatDef, &missedDef, &mutedDef, &certainDef, &suspendedDef, &evictionsDef,
 }
 
 // names are those of the labels that vary within one election.
@@ -112,6 +118,10 @@ func (d *definition) counters(of prometheus.Labels) *prometheus.CounterVec {
 
 func (d *definition) one(of prometheus.Labels) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: d.name, Help: d.help, ConstLabels: of})
+}
+
+func (d *definition) gauge(of prometheus.Labels) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: d.name, Help: d.help, ConstLabels: of})
 }
 
 // histograms makes the histogram, with every combination of its label values without a count.

@@ -21,7 +21,7 @@ func TestOneWayCut(t *testing.T) {
 	for name, direction := range map[string]etcdtest.Direction{"requests": etcdtest.Inbound, "answers": etcdtest.Outbound} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
-			host := s.cluster.Host(t)
+			host := s.Cluster.Host(t)
 			cli := host.Client(t)
 			o := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
 			sub := o.Subscribe()
@@ -40,7 +40,7 @@ func TestOneWayCut(t *testing.T) {
 func TestResets(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	host := s.cluster.Host(t)
+	host := s.Cluster.Host(t)
 	cli := host.Client(t)
 	o := s.observer(quick, func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
 	sub := o.Subscribe()
@@ -62,12 +62,12 @@ func TestMemberRestart(t *testing.T) {
 	sub := o.Subscribe()
 	s.put(1, "before")
 	s.led(sub, 1, "before")
-	require.NoError(t, s.cluster.Member(0).Kill())
+	require.NoError(t, s.Cluster.Member(0).Kill())
 	state := s.is(sub, eldest.Unknown)
 	require.Error(t, state.Reason)
-	require.NoError(t, s.cluster.Restart(s.ctx, 0))
+	require.NoError(t, s.Cluster.Restart(s.Ctx, 0))
 	s.led(sub, 1, "before")
-	etcdtest.Reachable(t, s.admin)
+	etcdtest.Reachable(t, s.Admin)
 	s.put(1, "after")
 	s.led(sub, 1, "after")
 }
@@ -75,7 +75,7 @@ func TestMemberRestart(t *testing.T) {
 // Close does not wait for an etcd that is silent.
 func TestCloseWhileEtcdIsSilent(t *testing.T) {
 	s := newStage(t)
-	host := s.cluster.Host(t)
+	host := s.Cluster.Host(t)
 	cli := host.Client(t)
 	o := s.observer(func(cfg *observe.Config) {
 		cfg.KV, cfg.Watcher, cfg.Recheck, cfg.Timeout = cli, cli, 20*time.Millisecond, time.Minute
@@ -84,7 +84,7 @@ func TestCloseWhileEtcdIsSilent(t *testing.T) {
 	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
 	host.Cut()
 	before := host.Stats().Dropped.Inbound
-	require.Eventually(t, func() bool { return host.Stats().Dropped.Inbound > before }, patience, time.Millisecond, "a recheck is under way")
+	require.Eventually(t, func() bool { return host.Stats().Dropped.Inbound > before }, 2*etcdtest.Patience, time.Millisecond, "a recheck is under way")
 	closed := make(chan struct{})
 	go func() { o.Close(); close(closed) }()
 	select {
@@ -97,16 +97,16 @@ func TestCloseWhileEtcdIsSilent(t *testing.T) {
 // A client that was closed ends the observer, with a last word.
 func TestClosedClient(t *testing.T) {
 	s := newStage(t)
-	cli := s.cluster.Client(t)
+	cli := s.Cluster.Client(t)
 	o := s.observer(func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
 	sub := o.Subscribe()
 	s.put(1, "v")
 	s.led(sub, 1, "v")
 	require.NoError(t, cli.Close())
 	for {
-		state, err := sub.Next(s.ctx)
+		state, err := sub.Next(s.Ctx)
 		if err != nil {
-			require.NoError(t, s.ctx.Err())
+			require.NoError(t, s.Ctx.Err())
 			break
 		}
 		require.Equal(t, eldest.Unknown, state.Kind)
@@ -118,7 +118,7 @@ func TestClosedClient(t *testing.T) {
 func TestDeafWatchIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	w := &deafAtFirst{Watcher: s.cli}
+	w := &deafAtFirst{Watcher: s.Client}
 	read := make(chan struct{})
 	o := s.observer(listening, func(cfg *observe.Config) {
 		cfg.Watcher = w
@@ -145,12 +145,12 @@ func TestBusyElectionIsKnown(t *testing.T) {
 	s := newStage(t)
 	// The recheck doubts for as long as it pauses: no machine is late by that.
 	o := s.observer(func(cfg *observe.Config) {
-		cfg.Watcher, cfg.Recheck = lateWatcher{s.cli}, time.Second
+		cfg.Watcher, cfg.Recheck = lateWatcher{s.Client}, time.Second
 		cfg.Hooks.Interrupted = func(e observe.InterruptedEvent) { t.Error(e.Reason) }
 	})
 	sub := o.Subscribe()
 	s.is(sub, eldest.Nobody)
-	for s.rec.Count("Range") < 4 { // the snapshot, and three rechecks
+	for s.Rec.Count("Range") < 4 { // the snapshot, and three rechecks
 		s.put(1, "v")
 	}
 	s.put(1, "last")
@@ -193,18 +193,8 @@ type deafAtFirst struct {
 }
 
 func (w *deafAtFirst) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	events := w.Watcher.Watch(ctx, key, opts...)
 	if w.opened.Add(1) > 1 {
-		return events
+		return w.Watcher.Watch(ctx, key, opts...)
 	}
-	deaf := make(chan clientv3.WatchResponse, 1)
-	go func() {
-		defer close(deaf)
-		if first, ok := <-events; ok {
-			deaf <- first
-		}
-		for range events { // until ctx ends
-		}
-	}()
-	return deaf
+	return etcdtest.Deaf(w.Watcher).Watch(ctx, key, opts...)
 }

@@ -44,7 +44,7 @@ func TestHooksOfAnObserver(t *testing.T) {
 	s.put(0xa, "a1")
 	s.led(sub, 0xa, "a1")
 	s.put(0xb, "b1")
-	require.Eventually(t, func() bool { n, ok := o.Queue(); return ok && n == 2 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { n, ok := o.Queue(); return ok && n == 2 }, 2*etcdtest.Patience, time.Millisecond)
 	require.Equal(t, int64(1), o.Subscriptions())
 	o.Subscribe()
 	require.Equal(t, int64(2), o.Subscriptions())
@@ -52,7 +52,7 @@ func TestHooksOfAnObserver(t *testing.T) {
 	host.Cut()
 	s.is(sub, eldest.Unknown)
 	// What had passed already may have come after an unknown state.
-	require.Eventually(t, func() bool { _, ok := o.Queue(); return !ok }, patience, time.Millisecond,
+	require.Eventually(t, func() bool { _, ok := o.Queue(); return !ok }, 2*etcdtest.Patience, time.Millisecond,
 		"the length of a queue that nobody looks at is not known")
 	host.Mend()
 	s.led(sub, 0xa, "a1")

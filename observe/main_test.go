@@ -1,8 +1,6 @@
 package observe_test
 
 import (
-	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,20 +15,8 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// patience is how long a test may take: longer than a wait in it.
-var patience = 2 * etcdtest.Patience
-
-// stage is what most tests stand on: an election of their own, a recorded client
-// that observes, and another one that writes what is observed by hand.
-type stage struct {
-	t        *testing.T
-	ctx      context.Context
-	cluster  *etcdtest.Cluster
-	election string
-	rec      *etcdtest.Recorder
-	cli      *clientv3.Client // recorded
-	admin    *clientv3.Client // not recorded
-}
+// stage is etcdtest's; the recorded client observes what the other one writes by hand.
+type stage struct{ *etcdtest.Stage }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
@@ -39,33 +25,21 @@ func newStage(t *testing.T) *stage {
 
 func newStageOn(t *testing.T, c *etcdtest.Cluster) *stage {
 	t.Helper()
-	ctx := etcdtest.ContextFor(t, patience)
-	rec := &etcdtest.Recorder{}
-	s := &stage{
-		t: t, ctx: ctx, cluster: c, election: strings.ReplaceAll(t.Name(), "/", "|"),
-		rec: rec, cli: c.Client(t, rec.Attach), admin: c.Client(t),
-	}
-	t.Cleanup(func() {
-		// Keys without a lease outlive a test that is run again.
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_, _ = s.admin.Delete(ctx, keys.Prefix(s.election), clientv3.WithPrefix())
-	})
-	return s
+	return &stage{etcdtest.NewStage(t, c)}
 }
 
 // observer starts an observer that is closed with the test. It takes no slow answer for
 // silence and does not look at quiet watches: on a busy machine the time for either would
 // come.
 func (s *stage) observer(change ...func(*observe.Config)) *observe.Observer {
-	s.t.Helper()
-	cfg := observe.Config{Election: s.election, KV: s.cli, Watcher: s.cli, Timeout: 15 * time.Second, Recheck: -1}
+	s.T.Helper()
+	cfg := observe.Config{Election: s.Election, KV: s.Client, Watcher: s.Client, Timeout: 15 * time.Second, Recheck: -1}
 	for _, f := range change {
 		f(&cfg)
 	}
 	o, err := observe.New(cfg)
-	require.NoError(s.t, err)
-	s.t.Cleanup(o.Close)
+	require.NoError(s.T, err)
+	s.T.Cleanup(o.Close)
 	return o
 }
 
@@ -79,37 +53,34 @@ func quick(cfg *observe.Config) {
 func listening(cfg *observe.Config) { cfg.Recheck = 150 * time.Millisecond }
 
 // key is the key of the candidate with the given lease, which need not exist.
-func (s *stage) key(lease int64) string { return keys.Candidate(s.election, lease) }
+func (s *stage) key(lease int64) string { return keys.Candidate(s.Election, lease) }
 
 // put writes a candidate's key, and returns its token and mod revision.
 func (s *stage) put(lease int64, value string) (eldest.Token, int64) {
-	s.t.Helper()
-	resp, err := s.admin.Txn(s.ctx).Then(clientv3.OpPut(s.key(lease), value), clientv3.OpGet(s.key(lease))).Commit()
-	require.NoError(s.t, err)
+	s.T.Helper()
+	resp, err := s.Admin.Txn(s.Ctx).Then(clientv3.OpPut(s.key(lease), value), clientv3.OpGet(s.key(lease))).Commit()
+	require.NoError(s.T, err)
 	kv := resp.Responses[1].GetResponseRange().Kvs[0]
 	return eldest.Token(kv.CreateRevision), kv.ModRevision
 }
 
 // remove deletes a candidate's key and returns the revision.
 func (s *stage) remove(lease int64) int64 {
-	s.t.Helper()
-	resp, err := s.admin.Delete(s.ctx, s.key(lease))
-	require.NoError(s.t, err)
-	require.Equal(s.t, int64(1), resp.Deleted)
-	return resp.Header.Revision
+	s.T.Helper()
+	return s.Remove(s.key(lease))
 }
 
 // next reads a state.
 func (s *stage) next(sub *observe.Subscription) eldest.State {
-	s.t.Helper()
-	state, err := sub.Next(s.ctx)
-	require.NoError(s.t, err)
+	s.T.Helper()
+	state, err := sub.Next(s.Ctx)
+	require.NoError(s.T, err)
 	return state
 }
 
 // led reads states until one says that the lease's candidate leads with the value.
 func (s *stage) led(sub *observe.Subscription, lease int64, value string) eldest.State {
-	s.t.Helper()
+	s.T.Helper()
 	return s.until(sub, func(state eldest.State) bool {
 		return state.Kind == eldest.Led && state.Leader.Lease == lease && string(state.Leader.Value) == value
 	})
@@ -117,29 +88,29 @@ func (s *stage) led(sub *observe.Subscription, lease int64, value string) eldest
 
 // is reads states until one is of the kind.
 func (s *stage) is(sub *observe.Subscription, kind eldest.Kind) eldest.State {
-	s.t.Helper()
+	s.T.Helper()
 	return s.until(sub, func(state eldest.State) bool { return state.Kind == kind })
 }
 
 // until reads states until one will do, and holds all of them to what is promised:
 // an unknown one has a reason, and tokens never go back (G6).
 func (s *stage) until(sub *observe.Subscription, will func(eldest.State) bool) eldest.State {
-	s.t.Helper()
+	s.T.Helper()
 	var newest eldest.Token
 	for {
 		state := s.next(sub)
 		switch state.Kind {
 		case eldest.Unknown:
-			require.Error(s.t, state.Reason)
-			require.ErrorContains(s.t, state.Reason, s.election)
-			require.Zero(s.t, state.Leader)
+			require.Error(s.T, state.Reason)
+			require.ErrorContains(s.T, state.Reason, s.Election)
+			require.Zero(s.T, state.Leader)
 		case eldest.Led:
-			require.NoError(s.t, state.Reason)
-			require.GreaterOrEqual(s.t, state.Leader.Token, newest)
+			require.NoError(s.T, state.Reason)
+			require.GreaterOrEqual(s.T, state.Leader.Token, newest)
 			newest = state.Leader.Token
 		case eldest.Nobody:
-			require.NoError(s.t, state.Reason)
-			require.Zero(s.t, state.Leader)
+			require.NoError(s.T, state.Reason)
+			require.Zero(s.T, state.Leader)
 		}
 		if will(state) {
 			return state

@@ -57,9 +57,9 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, again, s.next(sub).Leader.Token)
 
 	// All that etcd was asked is one watch and one snapshot.
-	require.Equal(t, 1, s.rec.Count("Watch"))
-	require.Equal(t, 1, s.rec.Count("Range"))
-	require.Equal(t, 2, s.rec.Count())
+	require.Equal(t, 1, s.Rec.Count("Watch"))
+	require.Equal(t, 1, s.Rec.Count("Range"))
+	require.Equal(t, 2, s.Rec.Count())
 }
 
 // A reader may change the bytes of a value: neither another reader of the same state nor
@@ -99,12 +99,12 @@ func TestLateObserverAndLateSubscriber(t *testing.T) {
 
 	late := o.Subscribe()
 	require.Equal(t, int64(0xb), s.next(late).Leader.Lease, "not what was before")
-	require.Equal(t, 1, s.rec.Count("Watch"))
+	require.Equal(t, 1, s.Rec.Count("Watch"))
 
 	// A later read blocks until there is something newer; a context ends it, and
 	// nothing is lost by that.
 	why := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(s.ctx)
+	ctx, cancel := context.WithCancelCause(s.Ctx)
 	cancel(why)
 	_, err := late.Next(ctx)
 	require.ErrorIs(t, err, why)
@@ -114,7 +114,7 @@ func TestLateObserverAndLateSubscriber(t *testing.T) {
 
 func TestStateBeforeTheFirstAnswer(t *testing.T) {
 	s := newStage(t)
-	host := s.cluster.Host(t)
+	host := s.Cluster.Host(t)
 	cli := host.Client(t)
 	host.Cut()
 	o := s.observer(func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
@@ -135,7 +135,7 @@ func TestTokensNeverGoBack(t *testing.T) {
 			var newest eldest.Token
 			var revision int64
 			for {
-				state, err := sub.Next(s.ctx)
+				state, err := sub.Next(s.Ctx)
 				if err != nil {
 					return
 				}
@@ -160,8 +160,8 @@ func TestTokensNeverGoBack(t *testing.T) {
 // Keys that are no candidates are reported, never taken for the leader.
 func TestForeignKeysAreReportedAndIgnored(t *testing.T) {
 	s := newStage(t)
-	prefix := keys.Prefix(s.election)
-	_, err := s.admin.Put(s.ctx, prefix+"before", "")
+	prefix := keys.Prefix(s.Election)
+	_, err := s.Admin.Put(s.Ctx, prefix+"before", "")
 	require.NoError(t, err)
 	foreign := make(chan string, 100)
 	o := s.observer(func(cfg *observe.Config) { cfg.Foreign = func(key string) { foreign <- key } })
@@ -171,12 +171,12 @@ func TestForeignKeysAreReportedAndIgnored(t *testing.T) {
 		select {
 		case key := <-foreign:
 			return key
-		case <-s.ctx.Done():
+		case <-s.Ctx.Done():
 			return "nothing"
 		}
 	}
 	require.Equal(t, prefix+"before", told())
-	_, err = s.admin.Put(s.ctx, prefix+"after/x", "")
+	_, err = s.Admin.Put(s.Ctx, prefix+"after/x", "")
 	require.NoError(t, err)
 	require.Equal(t, prefix+"after/x", told())
 	s.put(7, "v")
@@ -191,7 +191,7 @@ func TestBlockedForeignHook(t *testing.T) {
 	defer close(release)
 	o := s.observer(func(cfg *observe.Config) { cfg.Foreign = func(string) { <-release } })
 	sub := o.Subscribe()
-	_, err := s.admin.Put(s.ctx, keys.Prefix(s.election)+"x", "")
+	_, err := s.Admin.Put(s.Ctx, keys.Prefix(s.Election)+"x", "")
 	require.NoError(t, err)
 	s.put(7, "v")
 	s.led(sub, 7, "v")
@@ -206,22 +206,22 @@ func TestClose(t *testing.T) {
 	s.led(waiting, 1, "v")
 	blocked := make(chan error, 1)
 	go func() {
-		_, err := waiting.Next(s.ctx)
+		_, err := waiting.Next(s.Ctx)
 		blocked <- err
 	}()
 	o.Close()
 	require.ErrorIs(t, <-blocked, eldest.ErrClosed)
 	for range 2 {
-		_, err := read.Next(s.ctx)
+		_, err := read.Next(s.Ctx)
 		require.ErrorIs(t, err, eldest.ErrClosed)
-		require.ErrorContains(t, err, s.election)
+		require.ErrorContains(t, err, s.Election)
 	}
-	state, err := fresh.Next(s.ctx)
+	state, err := fresh.Next(s.Ctx)
 	require.NoError(t, err, "the newest state is still given")
 	require.Equal(t, int64(1), state.Leader.Lease)
-	_, err = fresh.Next(s.ctx)
+	_, err = fresh.Next(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrClosed)
-	_, err = o.Subscribe().Next(s.ctx)
+	_, err = o.Subscribe().Next(s.Ctx)
 	require.NoError(t, err)
 	o.Close()
 }
@@ -238,7 +238,7 @@ func TestThousandSubscribers(t *testing.T) {
 		all.Go(func() {
 			first := true
 			for {
-				state, err := sub.Next(s.ctx)
+				state, err := sub.Next(s.Ctx)
 				if err != nil {
 					t.Error(err)
 					return
@@ -256,7 +256,7 @@ func TestThousandSubscribers(t *testing.T) {
 	for range n {
 		select {
 		case <-ready:
-		case <-s.ctx.Done():
+		case <-s.Ctx.Done():
 			require.FailNow(t, "not all of them read")
 		}
 	}
@@ -265,21 +265,21 @@ func TestThousandSubscribers(t *testing.T) {
 	}
 	s.put(1, "last")
 	all.Wait()
-	require.Equal(t, 1, s.rec.Count("Watch"))
-	require.Equal(t, 2, s.rec.Count())
+	require.Equal(t, 1, s.Rec.Count("Watch"))
+	require.Equal(t, 2, s.Rec.Count())
 }
 
 func TestObserveInANamespace(t *testing.T) {
 	s := newStage(t)
 	o := s.observer(func(cfg *observe.Config) {
-		cfg.KV, cfg.Watcher = namespace.NewKV(s.cli, "/prod/"), namespace.NewWatcher(s.cli, "/prod/")
+		cfg.KV, cfg.Watcher = namespace.NewKV(s.Client, "/prod/"), namespace.NewWatcher(s.Client, "/prod/")
 	})
 	sub := o.Subscribe()
 	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
 	s.put(1, "outside")
 	key := "/prod/" + s.key(2)
-	_, err := s.admin.Put(s.ctx, key, "inside")
+	_, err := s.Admin.Put(s.Ctx, key, "inside")
 	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = s.admin.Delete(context.Background(), key) })
+	t.Cleanup(func() { _, _ = s.Admin.Delete(context.Background(), key) })
 	require.Equal(t, s.key(2), s.led(sub, 2, "inside").Leader.Key)
 }

@@ -19,7 +19,7 @@ import (
 // recorded then is of the last time only.
 func (s *stage) promptly(ask func()) {
 	for begun := time.Now().Add(-observe.DefaultTimeout); time.Since(begun) >= observe.DefaultTimeout; {
-		s.rec.Reset()
+		s.Rec.Reset()
 		begun = time.Now()
 		ask()
 	}
@@ -28,21 +28,21 @@ func (s *stage) promptly(ask func()) {
 // Row 26, and 15: one range, oldest first, limit 1.
 func TestLeaderOfIsOneRange(t *testing.T) {
 	s := newStage(t)
-	_, err := observe.LeaderOf(s.ctx, s.cli, s.election)
+	_, err := observe.LeaderOf(s.Ctx, s.Client, s.Election)
 	require.ErrorIs(t, err, eldest.ErrNoLeader)
-	require.ErrorContains(t, err, s.election)
+	require.ErrorContains(t, err, s.Election)
 
 	token, _ := s.put(0xb, "b\x00\xff")
 	s.put(0xa, "a")
 	_, mod := s.put(0xb, "\xff\x00")
 	var leader eldest.Leader
-	s.promptly(func() { leader, err = observe.LeaderOf(s.ctx, s.cli, s.election) })
+	s.promptly(func() { leader, err = observe.LeaderOf(s.Ctx, s.Client, s.Election) })
 	require.NoError(t, err)
 	require.Equal(t, eldest.Leader{Key: s.key(0xb), Lease: 0xb, Token: token, ModRevision: mod, Value: []byte("\xff\x00")}, leader)
 
-	calls := s.rec.Calls()
+	calls := s.Rec.Calls()
 	require.Len(t, calls, 1)
-	begin, end := keys.Range(s.election)
+	begin, end := keys.Range(s.Election)
 	got := calls[0].Request.(*etcdserverpb.RangeRequest)
 	require.Equal(t, (&etcdserverpb.RangeRequest{
 		Key: []byte(begin), RangeEnd: []byte(end), Limit: 1,
@@ -52,19 +52,19 @@ func TestLeaderOfIsOneRange(t *testing.T) {
 
 func TestLeaderOfBehindForeignKeys(t *testing.T) {
 	s := newStage(t)
-	prefix := keys.Prefix(s.election)
-	_, err := s.admin.Put(s.ctx, prefix+"zzz", "foreign")
+	prefix := keys.Prefix(s.Election)
+	_, err := s.Admin.Put(s.Ctx, prefix+"zzz", "foreign")
 	require.NoError(t, err)
-	_, err = observe.LeaderOf(s.ctx, s.cli, s.election)
+	_, err = observe.LeaderOf(s.Ctx, s.Client, s.Election)
 	require.ErrorIs(t, err, eldest.ErrNoLeader)
 	// In one transaction with another foreign key: the same create revision.
-	_, err = s.admin.Txn(s.ctx).Then(clientv3.OpPut(prefix+"00", "foreign"), clientv3.OpPut(s.key(7), "v")).Commit()
+	_, err = s.Admin.Txn(s.Ctx).Then(clientv3.OpPut(prefix+"00", "foreign"), clientv3.OpPut(s.key(7), "v")).Commit()
 	require.NoError(t, err)
 	s.put(8, "younger")
-	leader, err := observe.LeaderOf(s.ctx, s.cli, s.election)
+	leader, err := observe.LeaderOf(s.Ctx, s.Client, s.Election)
 	require.NoError(t, err)
 	require.Equal(t, int64(7), leader.Lease)
-	queue, err := observe.Queue(s.ctx, s.cli, nil, s.election)
+	queue, err := observe.Queue(s.Ctx, s.Client, nil, s.Election)
 	require.NoError(t, err)
 	require.Len(t, queue, 2)
 }
@@ -72,26 +72,26 @@ func TestLeaderOfBehindForeignKeys(t *testing.T) {
 // Row 26: the listing, in order, with lease, time left and value.
 func TestQueue(t *testing.T) {
 	s := newStage(t)
-	queue, err := observe.Queue(s.ctx, s.cli, s.cli, s.election)
+	queue, err := observe.Queue(s.Ctx, s.Client, s.Client, s.Election)
 	require.NoError(t, err)
 	require.Empty(t, queue)
 
 	var leases []clientv3.LeaseID
 	for _, ttl := range []int64{30, 60, 90} {
-		grant, err := s.admin.Grant(s.ctx, ttl)
+		grant, err := s.Admin.Grant(s.Ctx, ttl)
 		require.NoError(t, err)
 		leases = append(leases, grant.ID)
 	}
 	// Not in the order of their spelling, nor of their leases.
 	for _, i := range []int{2, 0, 1} {
-		_, err := s.admin.Put(s.ctx, s.key(int64(leases[i])), string(rune('a'+i)), clientv3.WithLease(leases[i]))
+		_, err := s.Admin.Put(s.Ctx, s.key(int64(leases[i])), string(rune('a'+i)), clientv3.WithLease(leases[i]))
 		require.NoError(t, err)
 	}
 	s.put(0xdead, "of a lease that does not exist")
-	s.promptly(func() { queue, err = observe.Queue(s.ctx, s.cli, s.cli, s.election) })
+	s.promptly(func() { queue, err = observe.Queue(s.Ctx, s.Client, s.Client, s.Election) })
 	require.NoError(t, err)
-	require.Equal(t, 1, s.rec.Count("Range"), "read in one request")
-	require.Equal(t, 4, s.rec.Count("LeaseTimeToLive"))
+	require.Equal(t, 1, s.Rec.Count("Range"), "read in one request")
+	require.Equal(t, 4, s.Rec.Count("LeaseTimeToLive"))
 	require.Len(t, queue, 4)
 	for i, want := range []struct {
 		lease clientv3.LeaseID
@@ -109,28 +109,28 @@ func TestQueue(t *testing.T) {
 	}
 
 	var without []observe.Entry
-	s.promptly(func() { without, err = observe.Queue(s.ctx, s.cli, nil, s.election) })
+	s.promptly(func() { without, err = observe.Queue(s.Ctx, s.Client, nil, s.Election) })
 	require.NoError(t, err)
-	require.Equal(t, []string{"Range"}, s.rec.Methods())
+	require.Equal(t, []string{"Range"}, s.Rec.Methods())
 	require.Len(t, without, 4)
 	require.Negative(t, without[0].TTL, "not asked for")
 	for _, id := range leases {
-		_, err := s.admin.Revoke(s.ctx, id)
+		_, err := s.Admin.Revoke(s.Ctx, id)
 		require.NoError(t, err)
 	}
 }
 
 func TestQueriesInANamespace(t *testing.T) {
 	s := newStage(t)
-	kv := namespace.NewKV(s.cli, "/prod/")
+	kv := namespace.NewKV(s.Client, "/prod/")
 	key := "/prod/" + s.key(1)
-	_, err := s.admin.Put(s.ctx, key, "v")
+	_, err := s.Admin.Put(s.Ctx, key, "v")
 	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = s.admin.Delete(context.Background(), key) })
-	leader, err := observe.LeaderOf(s.ctx, kv, s.election)
+	t.Cleanup(func() { _, _ = s.Admin.Delete(context.Background(), key) })
+	leader, err := observe.LeaderOf(s.Ctx, kv, s.Election)
 	require.NoError(t, err)
 	require.Equal(t, s.key(1), leader.Key)
-	_, err = observe.LeaderOf(s.ctx, s.cli, s.election)
+	_, err = observe.LeaderOf(s.Ctx, s.Client, s.Election)
 	require.ErrorIs(t, err, eldest.ErrNoLeader)
 }
 
@@ -139,7 +139,7 @@ func TestQueueWithoutTTLs(t *testing.T) {
 	s := newStage(t)
 	s.put(7, "v")
 	var none *clientv3.Client
-	queue, err := observe.Queue(s.ctx, s.cli, none, s.election)
+	queue, err := observe.Queue(s.Ctx, s.Client, none, s.Election)
 	require.NoError(t, err)
 	require.Len(t, queue, 1)
 	require.Negative(t, queue[0].TTL)

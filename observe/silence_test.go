@@ -24,9 +24,9 @@ import (
 func TestRecheckSeesPastAForeignKey(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	_, err := s.admin.Put(s.ctx, keys.Prefix(s.election)+"!notes", "foreign")
+	_, err := s.Admin.Put(s.Ctx, keys.Prefix(s.Election)+"!notes", "foreign")
 	require.NoError(t, err)
-	w := &deafAtFirst{Watcher: s.cli}
+	w := &deafAtFirst{Watcher: s.Client}
 	o := s.observer(listening, func(cfg *observe.Config) { cfg.Watcher = w })
 	sub := o.Subscribe()
 	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
@@ -67,7 +67,7 @@ func streams() int {
 // to blame: this outage then costs one for each.
 func TestFewWatchStreamsWhileEtcdIsAway(t *testing.T) {
 	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{}))
-	require.Eventually(t, func() bool { return streams() == 0 }, patience, time.Millisecond, "of earlier tests")
+	require.Eventually(t, func() bool { return streams() == 0 }, 2*etcdtest.Patience, time.Millisecond, "of earlier tests")
 	var failures atomic.Int64
 	o := s.observer(func(cfg *observe.Config) {
 		cfg.Timeout, cfg.Recheck = 50*time.Millisecond, 50*time.Millisecond
@@ -75,15 +75,15 @@ func TestFewWatchStreamsWhileEtcdIsAway(t *testing.T) {
 	})
 	sub := o.Subscribe()
 	s.is(sub, eldest.Nobody)
-	require.NoError(t, s.cluster.Member(0).Kill())
+	require.NoError(t, s.Cluster.Member(0).Kill())
 	s.is(sub, eldest.Unknown)
 	already := failures.Load()
-	require.Eventually(t, func() bool { return failures.Load() >= already+40 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return failures.Load() >= already+40 }, 2*etcdtest.Patience, time.Millisecond)
 	require.LessOrEqual(t, streams(), 4)
 
-	require.NoError(t, s.cluster.Restart(s.ctx, 0))
+	require.NoError(t, s.Cluster.Restart(s.Ctx, 0))
 	s.is(sub, eldest.Nobody)
-	etcdtest.Reachable(t, s.admin)
+	etcdtest.Reachable(t, s.Admin)
 	s.put(1, "v")
 	s.led(sub, 1, "v")
 	require.LessOrEqual(t, streams(), 4)
@@ -99,26 +99,26 @@ func TestQueriesWhereOneMemberIsSilent(t *testing.T) {
 	t.Parallel()
 	s := newStageOn(t, etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond}))
 	s.put(1, "v")
-	host := s.cluster.Host(t)
+	host := s.Cluster.Host(t)
 	cli := host.Client(t)
 	for range 6 { // be connected to all of them
-		_, err := cli.Get(s.ctx, s.election)
+		_, err := cli.Get(s.Ctx, s.Election)
 		require.NoError(t, err)
 	}
 	host.Proxy(0).Drop(etcdtest.BothWays)
 	within := func() context.Context {
-		ctx, cancel := context.WithTimeout(s.ctx, 9*observe.DefaultTimeout)
+		ctx, cancel := context.WithTimeout(s.Ctx, 9*observe.DefaultTimeout)
 		t.Cleanup(cancel)
 		return ctx
 	}
 	before := host.Stats().Dropped.Inbound
 	for host.Stats().Dropped.Inbound == before { // until the silent member was asked
-		leader, err := observe.LeaderOf(within(), cli, s.election)
+		leader, err := observe.LeaderOf(within(), cli, s.Election)
 		require.NoError(t, err)
 		require.Equal(t, int64(1), leader.Lease)
 	}
 	for range 3 {
-		queue, err := observe.Queue(within(), cli, nil, s.election)
+		queue, err := observe.Queue(within(), cli, nil, s.Election)
 		require.NoError(t, err)
 		require.Len(t, queue, 1)
 	}

@@ -67,6 +67,10 @@ func (w *writer) candidate() election.Hooks {
 			w.tell(e.Token, "waiting", e.At, attribute.String("eldest.predecessor", e.Predecessor.Key))
 		},
 		Won: func(e election.WonEvent) {
+			if e.Resumed {
+				w.tell(e.Token, "resumed", e.At, attribute.Int64("eldest.revision", e.Revision))
+				return
+			}
 			w.tell(e.Token, "won", e.At, attribute.Int64("eldest.revision", e.Revision),
 				attribute.Float64("eldest.waited_seconds", e.Waited.Seconds()), attribute.Float64("eldest.proof_seconds", e.Proof.Seconds()))
 			w.mu.Lock()
@@ -77,6 +81,12 @@ func (w *writer) candidate() election.Hooks {
 			}
 			o.span.End(trace.WithTimestamp(e.At))
 			_, o.span = w.tracer.Start(o.ctx, "eldest.tenure", trace.WithTimestamp(e.At), trace.WithAttributes(w.about(e.Key, e.Token)...))
+		},
+		Suspended: func(e election.SuspendedEvent) {
+			w.tell(e.Token, "suspended", e.At, attribute.String("eldest.error", e.Cause.Error()))
+		},
+		Evicted: func(e election.EvictedEvent) {
+			w.tellAll("predecessor evicted", e.At, attribute.String("eldest.predecessor", e.Evicted.Key), attribute.Float64("eldest.silence_seconds", e.Silence.Seconds()))
 		},
 		Ended: func(e election.EndedEvent) {
 			cause, at := e.Cause, e.At

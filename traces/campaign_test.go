@@ -12,34 +12,27 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/traces"
 )
 
 // stand opens a session and makes a candidate whose campaigns r writes down.
-func stand(ctx context.Context, t *testing.T, r *recorder) *election.Candidate {
+func stand(t *testing.T, r *recorder) *election.Candidate {
 	t.Helper()
 	cli := etcdtest.Shared(t).Client(t)
 	told := traces.Hooks(r, t.Name())
-	session, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: ttl, Hooks: told.Session})
-	require.NoError(t, err)
-	c, err := election.New(election.Config{Election: t.Name(), Session: session, KV: cli, Watcher: cli, Hooks: told.Candidate})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = c.Close(ctx)
-		_ = session.Close(ctx)
-	})
-	return c
+	return electiontest.Join(t, cli, t.Name(), func(l *lease.Config, e *election.Config) {
+		l.TTL, l.Hooks, e.Hooks = ttl, told.Session, told.Candidate
+	}).Candidate
 }
 
 // A hand-over: the campaign and the tenure of the one who waited, from real etcd.
 func TestSpansOfACampaign(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	first, r := newRecorder(t), newRecorder(t)
-	a, b := stand(ctx, t, first), stand(ctx, t, r)
+	a, b := stand(t, first), stand(t, r)
 	la, err := a.Campaign(ctx)
 	require.NoError(t, err)
 	place, err := b.Register(ctx)
@@ -87,7 +80,7 @@ func TestSpansOfACampaign(t *testing.T) {
 func TestSpanOfADeposedLeader(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
-	c := stand(ctx, t, r)
+	c := stand(t, r)
 	l, err := c.Campaign(ctx)
 	require.NoError(t, err)
 	_, err = etcdtest.Shared(t).Client(t).Delete(ctx, c.Key())
@@ -103,7 +96,7 @@ func TestSpanOfADeposedLeader(t *testing.T) {
 func TestSpanOfARetirement(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
-	c := stand(ctx, t, r)
+	c := stand(t, r)
 	l, err := c.Campaign(ctx)
 	require.NoError(t, err)
 	l.Retire(nil)
@@ -119,7 +112,7 @@ func TestSpanOfARetirement(t *testing.T) {
 func TestSpanOfAWithdrawal(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
-	c := stand(ctx, t, r)
+	c := stand(t, r)
 	_, err := c.Register(ctx)
 	require.NoError(t, err)
 	require.NoError(t, c.Withdraw(ctx))
@@ -148,6 +141,25 @@ func TestDangersAreInTheSpan(t *testing.T) {
 	require.Equal(t, "session_lost", tenure.Status.Description)
 	require.Equal(t, codes.Error, tenure.Status.Code)
 	require.Equal(t, time.Second, tenure.EndTime.Sub(tenure.StartTime))
+}
+
+// A tenure that is suspended and goes on is one span; who evicts tells it in its own.
+func TestSuspendedTenureIsOneSpan(t *testing.T) {
+	r := newRecorder(t)
+	told := traces.Hooks(r, "e")
+	now := time.Now()
+	told.Candidate.Registered(election.RegisteredEvent{Key: "e/2", Token: 7, At: now})
+	told.Candidate.Evicted(election.EvictedEvent{Key: "e/2", Evicted: eldest.Candidate{Key: "e/1"}, Silence: time.Second, At: now})
+	told.Candidate.Won(election.WonEvent{Key: "e/2", Token: 7, At: now})
+	told.Candidate.Suspended(election.SuspendedEvent{Key: "e/2", Token: 7, Cause: eldest.ErrSuspended, At: now.Add(time.Second)})
+	told.Candidate.Won(election.WonEvent{Key: "e/2", Token: 7, Resumed: true, At: now.Add(2 * time.Second)})
+	told.Candidate.Ended(election.EndedEvent{Key: "e/2", Token: 7, Led: true, Cause: eldest.ErrResigned, At: now.Add(3 * time.Second)})
+	campaign, tenure := r.ended("eldest.campaign", 1)[0], r.ended("eldest.tenure", 1)[0]
+	require.Equal(t, []string{"registered", "predecessor evicted", "won"}, events(campaign))
+	require.Equal(t, "e/1", attr(campaign.Events[1].Attributes, "eldest.predecessor"))
+	require.Equal(t, []string{"suspended", "resumed", "ended"}, events(tenure))
+	require.Equal(t, 3*time.Second, tenure.EndTime.Sub(tenure.StartTime))
+	require.Equal(t, codes.Unset, tenure.Status.Code)
 }
 
 // Ends that were never told of do not pile up, and what comes without its beginning does

@@ -11,9 +11,9 @@
 // things happened, not when the hooks ran.
 //
 //	eldest.campaign  from the place in the queue to the win, or to the end without one
-//	    registered, waiting (once for each predecessor), won or ended
+//	    registered, waiting (once for each predecessor), predecessor evicted, won or ended
 //	eldest.tenure    its child: from the win to the end of the leading context
-//	    lease in jeopardy, lease recovered, watch interrupted, ended
+//	    lease in jeopardy, lease recovered, watch interrupted, suspended, resumed, ended
 //
 // Attributes are eldest.election, eldest.key and eldest.token, and where they apply
 // eldest.predecessor, eldest.queue, eldest.revision, eldest.cause (a word, see

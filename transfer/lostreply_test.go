@@ -51,20 +51,20 @@ func TestRequestIsTakenBackBeforeItsReply(t *testing.T) {
 			l := n.leads()
 			target := s.stand()
 			why := errors.New("enough")
-			ctx, cancel := context.WithCancelCause(s.ctx)
+			ctx, cancel := context.WithCancelCause(s.Ctx)
 			defer cancel(nil)
 			n.stop() // nobody obeys before it is taken back
 			n.served <- get(s, n.served)
 			n.silent()
 			var late func() error
-			kv := meddling(s.cli, inValue(`"request"`), func(commit func() error) error {
+			kv := meddling(s.Client, inValue(`"request"`), func(commit func() error) error {
 				if late = commit; arrives == "in time" {
 					_ = commit()
 				}
 				cancel(why)
 				return context.Canceled
 			})
-			_, err := transfer.To(ctx, transfer.Clients{KV: kv, Watcher: s.cli}, s.election, target.Key(), patient)
+			_, err := transfer.To(ctx, transfer.Clients{KV: kv, Watcher: s.Client}, s.Election, target.Key(), patient)
 			require.ErrorIs(t, err, why)
 			require.ErrorIs(t, err, eldest.ErrTransferRefused)
 			require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
@@ -82,16 +82,16 @@ func TestRequestIsTakenBackBeforeItsReply(t *testing.T) {
 func TestTakenAndChangedWhileTheReplyIsLost(t *testing.T) {
 	for name, change := range map[string]func(s *stage, target *node) error{
 		"the target's mailbox": func(s *stage, target *node) error {
-			_, err := s.cli.Delete(s.ctx, keys.Mailbox(s.election, int64(target.session.ID())))
+			_, err := s.Client.Delete(s.Ctx, keys.Mailbox(s.Election, int64(target.session.ID())))
 			return err
 		},
-		"the target": func(s *stage, target *node) error { return target.candidate.Withdraw(s.ctx) },
+		"the target": func(s *stage, target *node) error { return target.candidate.Withdraw(s.Ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			var target *node
 			n := s.stand(func(_ *election.Config, c *transfer.Config) {
-				c.KV = meddling(s.cli, inValue(`"taken":true`), func(commit func() error) error {
+				c.KV = meddling(s.Client, inValue(`"taken":true`), func(commit func() error) error {
 					return errors.Join(commit(), change(s, target))
 				})
 			})
@@ -99,7 +99,7 @@ func TestTakenAndChangedWhileTheReplyIsLost(t *testing.T) {
 			n.resigns()
 			target = s.stand(deaf)
 			target.silent()
-			_, err := transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), patient)
+			_, err := transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), patient)
 			var refusal *transfer.Refusal
 			require.ErrorAs(t, err, &refusal)
 			require.Equal(t, transfer.Changed, refusal.Reason)
@@ -109,7 +109,7 @@ func TestTakenAndChangedWhileTheReplyIsLost(t *testing.T) {
 			if name == "the target" {
 				target = s.stand()
 			}
-			_, err = transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), patient)
+			_, err = transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), patient)
 			require.NoError(t, err)
 		})
 	}
@@ -120,27 +120,27 @@ func TestServeEndsDuringAStepBack(t *testing.T) {
 	s := newStage(t)
 	leader := s.stand()
 	leader.leads()
-	session, err := lease.Open(s.ctx, lease.Config{Lease: s.cli, TTL: etcdtest.Patience})
+	session, err := lease.Open(s.Ctx, lease.Config{Lease: s.Client, TTL: etcdtest.Patience})
 	require.NoError(t, err)
-	defer func() { _ = session.Close(s.ctx) }()
-	ctx, stop := context.WithCancel(s.ctx)
+	defer func() { _ = session.Close(s.Ctx) }()
+	ctx, stop := context.WithCancel(s.Ctx)
 	defer stop()
-	kv := meddling(s.cli, clientv3.Op.IsDelete, func(commit func() error) error {
+	kv := meddling(s.Client, clientv3.Op.IsDelete, func(commit func() error) error {
 		stop()
 		return commit()
 	})
-	c, err := election.New(election.Config{Election: s.election, Session: session, KV: kv, Watcher: s.cli})
+	c, err := election.New(election.Config{Election: s.Election, Session: session, KV: kv, Watcher: s.Client})
 	require.NoError(t, err)
-	defer func() { _ = c.Close(s.ctx) }()
-	before, err := c.Register(s.ctx)
+	defer func() { _ = c.Close(s.Ctx) }()
+	before, err := c.Register(s.Ctx)
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() {
-		served <- transfer.Serve(ctx, transfer.Config{Candidate: c, Session: session, KV: s.cli, Watcher: s.cli})
+		served <- transfer.Serve(ctx, transfer.Config{Candidate: c, Session: session, KV: s.Client, Watcher: s.Client})
 	}()
-	s.until("the mailbox", func() bool { return s.member(c.Key()).Asks })
+	s.Until("the mailbox", func() bool { return s.member(c.Key()).Asks })
 	target := s.stand()
-	_, err = transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), patient)
+	_, err = transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), patient)
 	require.ErrorIs(t, err, eldest.ErrTransferRefused, "the answer went with Serve")
 	require.ErrorIs(t, get(s, served), context.Canceled)
 	require.Greater(t, c.Status().Token, before.Token)
@@ -152,7 +152,7 @@ func TestMailboxWithoutALease(t *testing.T) {
 	s := newStage(t)
 	n := s.stand()
 	n.leads()
-	_, err := s.cli.Put(s.ctx, keys.Mailbox(s.election, int64(n.session.ID())), n.mailbox())
+	_, err := s.Client.Put(s.Ctx, keys.Mailbox(s.Election, int64(n.session.ID())), n.mailbox())
 	require.NoError(t, err)
-	s.until("bound to the lease again", func() bool { return s.member(n.Key()).Asks })
+	s.Until("bound to the lease again", func() bool { return s.member(n.Key()).Asks })
 }

@@ -3,12 +3,10 @@ package transfer_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -20,20 +18,12 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// stage is an election of the test's own on the shared etcd.
-type stage struct {
-	t        *testing.T
-	ctx      context.Context
-	election string
-	cluster  *etcdtest.Cluster
-	cli      *clientv3.Client
-}
+// stage is etcdtest's, with nodes.
+type stage struct{ *etcdtest.Stage }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	ctx := etcdtest.Context(t)
-	c := etcdtest.Shared(t)
-	return &stage{t: t, ctx: ctx, election: strings.ReplaceAll(t.Name(), "/", "|"), cluster: c, cli: c.Client(t)}
+	return &stage{etcdtest.NewStage(t, etcdtest.Shared(t))}
 }
 
 // node is a candidate that campaigns, and, if it takes part, serves.
@@ -56,20 +46,20 @@ func deaf(_ *election.Config, t *transfer.Config) { t.Candidate = nil }
 
 // stand makes a node and puts it at the end of the queue.
 func (s *stage) stand(changes ...change) *node {
-	s.t.Helper()
+	s.T.Helper()
 	n := &node{s: s, won: make(chan *election.Leadership, 1), ended: make(chan error, 1), served: make(chan error, 1)}
 	var err error
-	n.session, err = lease.Open(s.ctx, lease.Config{Lease: s.cli, TTL: 60 * time.Second})
-	require.NoError(s.t, err)
-	e := election.Config{Election: s.election, Session: n.session, KV: s.cli, Watcher: s.cli}
-	asked := transfer.Config{Candidate: &election.Candidate{}, Session: n.session, KV: s.cli, Watcher: s.cli}
+	n.session, err = lease.Open(s.Ctx, lease.Config{Lease: s.Client, TTL: 60 * time.Second})
+	require.NoError(s.T, err)
+	e := election.Config{Election: s.Election, Session: n.session, KV: s.Client, Watcher: s.Client}
+	asked := transfer.Config{Candidate: &election.Candidate{}, Session: n.session, KV: s.Client, Watcher: s.Client}
 	for _, change := range changes {
 		change(&e, &asked)
 	}
 	n.candidate, err = election.New(e)
-	require.NoError(s.t, err)
-	n.place, err = n.candidate.Register(s.ctx)
-	require.NoError(s.t, err)
+	require.NoError(s.T, err)
+	n.place, err = n.candidate.Register(s.Ctx)
+	require.NoError(s.T, err)
 	waiting := make(chan struct{})
 	go func() {
 		defer close(waiting)
@@ -85,11 +75,11 @@ func (s *stage) stand(changes ...change) *node {
 	if asked.Candidate != nil {
 		asked.Candidate = n.candidate
 		go func() { n.served <- transfer.Serve(ctx, asked) }()
-		s.until("the mailbox", func() bool { return s.member(n.Key()).Asks })
+		s.Until("the mailbox", func() bool { return s.member(n.Key()).Asks })
 	} else {
 		n.served <- nil
 	}
-	s.t.Cleanup(func() {
+	s.T.Cleanup(func() {
 		late, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 		defer cancel()
 		stop()
@@ -106,7 +96,7 @@ func (n *node) Key() string { return n.candidate.Key() }
 
 // leads waits until the node has won.
 func (n *node) leads() *election.Leadership {
-	n.s.t.Helper()
+	n.s.T.Helper()
 	l := get(n.s, n.won)
 	n.won <- l
 	return l
@@ -114,17 +104,17 @@ func (n *node) leads() *election.Leadership {
 
 // silent gives the node a mailbox that nobody reads, as a process that is stopped has.
 func (n *node) silent() {
-	n.s.t.Helper()
-	_, err := mailbox.Post(n.s.ctx, n.s.cli, txn.Entry{
-		Election: n.s.election, Lease: int64(n.session.ID()), Value: fmt.Appendf(nil, `{"v":1,"token":%d}`, n.place.Token),
+	n.s.T.Helper()
+	_, err := mailbox.Post(n.s.Ctx, n.s.Client, txn.Entry{
+		Election: n.s.Election, Lease: int64(n.session.ID()), Value: fmt.Appendf(nil, `{"v":1,"token":%d}`, n.place.Token),
 	}, n.place.Token)
-	require.NoError(n.s.t, err)
+	require.NoError(n.s.T, err)
 }
 
 // resigns has the node resign when its leading context has ended, as Lead does.
 func (n *node) resigns() {
 	l := n.leads()
-	n.s.t.Cleanup(func() { <-l.Done() })
+	n.s.T.Cleanup(func() { <-l.Done() })
 	go func() {
 		<-l.Done()
 		_ = l.Resign(context.Background())
@@ -133,9 +123,9 @@ func (n *node) resigns() {
 
 // member returns what a survey says of a key.
 func (s *stage) member(key string) transfer.Member {
-	s.t.Helper()
-	q, err := transfer.Survey(s.ctx, s.cli, s.election)
-	require.NoError(s.t, err)
+	s.T.Helper()
+	q, err := transfer.Survey(s.Ctx, s.Client, s.Election)
+	require.NoError(s.T, err)
 	for _, m := range q.Members {
 		if m.Key == key {
 			return m
@@ -146,9 +136,9 @@ func (s *stage) member(key string) transfer.Member {
 
 // queue returns the keys of all who stand, oldest first.
 func (s *stage) queue() []string {
-	s.t.Helper()
-	q, err := transfer.Survey(s.ctx, s.cli, s.election)
-	require.NoError(s.t, err)
+	s.T.Helper()
+	q, err := transfer.Survey(s.Ctx, s.Client, s.Election)
+	require.NoError(s.T, err)
 	var queue []string
 	for _, m := range q.Members {
 		queue = append(queue, m.Key)
@@ -156,20 +146,8 @@ func (s *stage) queue() []string {
 	return queue
 }
 
-// until waits for a condition.
-func (s *stage) until(what string, condition func() bool) {
-	s.t.Helper()
-	require.Eventually(s.t, condition, etcdtest.Patience, 2*time.Millisecond, what)
-}
-
-// get receives, or fails the test at its deadline.
+// get receives, or fails the test.
 func get[T any](s *stage, from <-chan T) T {
-	s.t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-s.ctx.Done():
-		require.FailNow(s.t, "nothing came before the test's deadline")
-		panic("not reached")
-	}
+	s.T.Helper()
+	return etcdtest.Take(s.T, from, "what the test waits for")
 }

@@ -66,7 +66,7 @@ func (a *ahead) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 // dropping whatever is older than its own letter.
 func TestMailboxAfterARestore(t *testing.T) {
 	s := newStage(t)
-	etcd := newAhead(s.cli)
+	etcd := newAhead(s.Client)
 	etcd.by.Store(1 << 40)
 	opened := make(chan struct{}, 10)
 	leader := s.stand(func(_ *election.Config, cfg *transfer.Config) {
@@ -76,16 +76,16 @@ func TestMailboxAfterARestore(t *testing.T) {
 	l := leader.leads()
 	go func() { // until the candidate's Close, at the latest
 		<-l.Done()
-		_ = l.Resign(s.ctx)
+		_ = l.Resign(s.Ctx)
 	}()
 	get(s, opened)
 	target := s.stand()
 
 	// The second read comes after what was made of the first: now it knows the higher ones.
-	s.until("it has read its mailbox", func() bool { return etcd.reads.Load() >= 2 })
+	s.Until("it has read its mailbox", func() bool { return etcd.reads.Load() >= 2 })
 	etcd.by.Store(0)
 	get(s, opened)
-	_, err := transfer.To(s.ctx, transfer.Clients{KV: s.cli, Watcher: s.cli}, s.election, target.Key(), patient)
+	_, err := transfer.To(s.Ctx, transfer.Clients{KV: s.Client, Watcher: s.Client}, s.Election, target.Key(), patient)
 	require.NoError(t, err)
 	target.leads()
 	require.Empty(t, opened, "once is enough")

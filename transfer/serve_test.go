@@ -24,21 +24,21 @@ var patient = transfer.Options{Patience: etcdtest.Patience, Drain: etcdtest.Pati
 
 // mailbox returns what a node's mailbox holds; empty if there is none.
 func (n *node) mailbox() string {
-	n.s.t.Helper()
-	got, err := n.s.cli.Get(n.s.ctx, keys.Mailbox(n.s.election, int64(n.session.ID())))
-	require.NoError(n.s.t, err)
+	n.s.T.Helper()
+	got, err := n.s.Client.Get(n.s.Ctx, keys.Mailbox(n.s.Election, int64(n.session.ID())))
+	require.NoError(n.s.T, err)
 	if len(got.Kvs) == 0 {
 		return ""
 	}
-	require.Equal(n.s.t, int64(n.session.ID()), got.Kvs[0].Lease, "bound to the candidate's lease")
+	require.Equal(n.s.T, int64(n.session.ID()), got.Kvs[0].Lease, "bound to the candidate's lease")
 	return string(got.Kvs[0].Value)
 }
 
 // write puts something into a node's mailbox, by hand.
 func (n *node) write(value string) {
-	n.s.t.Helper()
-	_, err := n.s.cli.Put(n.s.ctx, keys.Mailbox(n.s.election, int64(n.session.ID())), value, clientv3.WithIgnoreLease())
-	require.NoError(n.s.t, err)
+	n.s.T.Helper()
+	_, err := n.s.Client.Put(n.s.Ctx, keys.Mailbox(n.s.Election, int64(n.session.ID())), value, clientv3.WithIgnoreLease())
+	require.NoError(n.s.T, err)
 }
 
 // The mailbox is there for each candidacy and tenure, and for nothing else (G8).
@@ -47,11 +47,11 @@ func TestMailboxComesAndGoesWithTheCandidacy(t *testing.T) {
 	n := s.stand()
 	l := n.leads()
 	require.NotEmpty(t, n.mailbox())
-	require.NoError(t, l.Resign(s.ctx))
-	s.until("it is gone", func() bool { return n.mailbox() == "" })
-	place, err := n.candidate.Register(s.ctx)
+	require.NoError(t, l.Resign(s.Ctx))
+	s.Until("it is gone", func() bool { return n.mailbox() == "" })
+	place, err := n.candidate.Register(s.Ctx)
 	require.NoError(t, err)
-	s.until("it is there again", func() bool { return s.member(n.Key()).Asks })
+	s.Until("it is there again", func() bool { return s.member(n.Key()).Asks })
 	n.stop()
 	err = get(s, n.served)
 	n.served <- err
@@ -64,14 +64,14 @@ func TestServeEndsWithTheCandidateAndTheSession(t *testing.T) {
 	s := newStage(t)
 	n := s.stand()
 	n.leads()
-	require.NoError(t, n.candidate.Close(s.ctx))
+	require.NoError(t, n.candidate.Close(s.Ctx))
 	err := get(s, n.served)
 	n.served <- err
 	require.ErrorIs(t, err, eldest.ErrClosed)
 	require.Empty(t, n.mailbox())
 
 	n = s.stand()
-	require.NoError(t, n.session.Close(s.ctx))
+	require.NoError(t, n.session.Close(s.Ctx))
 	err = get(s, n.served)
 	n.served <- err
 	require.ErrorIs(t, err, eldest.ErrClosed)
@@ -92,11 +92,11 @@ func TestForeignLetters(t *testing.T) {
 	for _, letter := range []string{"no letter", strings.Replace(before, "}", `,"request":{"id":"x","do":"dance"}}`, 1)} {
 		n.write(letter)
 		require.ErrorIs(t, get(s, ignored).Err, eldest.ErrForeignValue)
-		s.until("written anew", func() bool { return n.mailbox() == before })
+		s.Until("written anew", func() bool { return n.mailbox() == before })
 	}
-	_, err := s.cli.Delete(s.ctx, keys.Mailbox(s.election, int64(n.session.ID())))
+	_, err := s.Client.Delete(s.Ctx, keys.Mailbox(s.Election, int64(n.session.ID())))
 	require.NoError(t, err)
-	s.until("deleted by hand, and there again", func() bool { return n.mailbox() == before })
+	s.Until("deleted by hand, and there again", func() bool { return n.mailbox() == before })
 	require.True(t, s.member(n.Key()).Asks)
 }
 
@@ -111,7 +111,7 @@ func TestDeclined(t *testing.T) {
 	n := s.stand(no)
 	l := n.leads()
 	target := s.stand()
-	_, err := transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), patient)
+	_, err := transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), patient)
 	var refusal *transfer.Refusal
 	require.ErrorAs(t, err, &refusal)
 	require.Equal(t, transfer.Declined, refusal.Reason)
@@ -119,7 +119,7 @@ func TestDeclined(t *testing.T) {
 	require.Equal(t, transfer.Retire, r.What)
 	require.Equal(t, l.Token(), r.Asked.Token)
 	require.Equal(t, target.place.Token, r.Target.Token)
-	require.Equal(t, s.election, r.Election)
+	require.Equal(t, s.Election, r.Election)
 	e := get(s, answered)
 	require.False(t, e.Done)
 	require.Equal(t, transfer.Declined, e.Reason)
@@ -135,14 +135,14 @@ func TestRequestIsTakenBack(t *testing.T) {
 	l := n.leads()
 	n.silent()
 	target := s.stand()
-	ctx, cancel := context.WithCancelCause(s.ctx)
+	ctx, cancel := context.WithCancelCause(s.Ctx)
 	done := make(chan error, 1)
 	go func() {
-		_, err := transfer.To(ctx, transfer.Client(s.cli), s.election, target.Key(), patient)
+		_, err := transfer.To(ctx, transfer.Client(s.Client), s.Election, target.Key(), patient)
 		done <- err
 	}()
-	s.until("it is asked", func() bool { return s.member(n.Key()).Pending })
-	_, err := transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), patient)
+	s.Until("it is asked", func() bool { return s.member(n.Key()).Pending })
+	_, err := transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), patient)
 	var refusal *transfer.Refusal
 	require.ErrorAs(t, err, &refusal)
 	require.Equal(t, transfer.Busy, refusal.Reason)
@@ -167,16 +167,16 @@ func TestRequestIsTakenAndNotAnswered(t *testing.T) {
 			n.silent()
 			target := s.stand()
 			taken := func() { n.write(strings.TrimSuffix(n.mailbox(), "}") + `,"taken":true}`) }
-			clients := transfer.Clients{KV: s.cli, Watcher: &watching{Watcher: s.cli, before: taken}}
+			clients := transfer.Clients{KV: s.Client, Watcher: &watching{Watcher: s.Client, before: taken}}
 			if lost {
-				clients.Watcher = s.cli
-				clients.KV = meddling(s.cli, inValue(`"request"`), func(commit func() error) error {
+				clients.Watcher = s.Client
+				clients.KV = meddling(s.Client, inValue(`"request"`), func(commit func() error) error {
 					err := commit()
 					taken()
 					return err
 				})
 			}
-			_, err := transfer.To(s.ctx, clients, s.election, target.Key(), transfer.Options{Patience: 200 * time.Millisecond})
+			_, err := transfer.To(s.Ctx, clients, s.Election, target.Key(), transfer.Options{Patience: 200 * time.Millisecond})
 			require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
 			require.ErrorIs(t, err, eldest.ErrTransferRefused)
 			require.Contains(t, n.mailbox(), `"taken":true`, "it is not taken back")
@@ -214,7 +214,7 @@ func forbidden(kv clientv3.KV) clientv3.KV {
 func TestNoPermissionForMailboxes(t *testing.T) {
 	s := newStage(t)
 	n := s.stand(deaf)
-	err := transfer.Serve(s.ctx, transfer.Config{Candidate: n.candidate, Session: n.session, KV: forbidden(s.cli), Watcher: s.cli})
+	err := transfer.Serve(s.Ctx, transfer.Config{Candidate: n.candidate, Session: n.session, KV: forbidden(s.Client), Watcher: s.Client})
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
 	require.NoError(t, n.leads().Err())
 }
@@ -222,7 +222,7 @@ func TestNoPermissionForMailboxes(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	s := newStage(t)
 	n, other := s.stand(deaf), s.stand(deaf)
-	good := transfer.Config{Candidate: n.candidate, Session: n.session, KV: s.cli, Watcher: s.cli}
+	good := transfer.Config{Candidate: n.candidate, Session: n.session, KV: s.Client, Watcher: s.Client}
 	for name, change := range map[string]func(*transfer.Config){
 		"no candidate":       func(c *transfer.Config) { c.Candidate = nil },
 		"no session":         func(c *transfer.Config) { c.Session = nil },
@@ -234,7 +234,7 @@ func TestBadInput(t *testing.T) {
 	} {
 		c := good
 		change(&c)
-		require.ErrorIs(t, transfer.Serve(s.ctx, c), eldest.ErrInvalid, name)
+		require.ErrorIs(t, transfer.Serve(s.Ctx, c), eldest.ErrInvalid, name)
 	}
 	require.ErrorIs(t, transfer.Serve(nil, good), eldest.ErrInvalid) //nolint:staticcheck // that is the point
 	to := func(ctx context.Context, c transfer.Clients, name string, o transfer.Options) error {
@@ -242,16 +242,16 @@ func TestBadInput(t *testing.T) {
 		require.Equal(t, transfer.Result{}, result)
 		return err
 	}
-	client := transfer.Client(s.cli)
+	client := transfer.Client(s.Client)
 	for _, err := range []error{
-		to(nil, client, s.election, patient), to(s.ctx, transfer.Client(nil), s.election, patient),
-		to(s.ctx, transfer.Clients{KV: s.cli}, s.election, patient), to(s.ctx, client, "a/b", patient),
-		to(s.ctx, client, s.election, transfer.Options{Patience: -1}),
+		to(nil, client, s.Election, patient), to(s.Ctx, transfer.Client(nil), s.Election, patient),
+		to(s.Ctx, transfer.Clients{KV: s.Client}, s.Election, patient), to(s.Ctx, client, "a/b", patient),
+		to(s.Ctx, client, s.Election, transfer.Options{Patience: -1}),
 	} {
 		require.ErrorIs(t, err, eldest.ErrInvalid)
 	}
 	for _, name := range []string{"", "a/b"} {
-		_, err := transfer.Survey(s.ctx, s.cli, name)
+		_, err := transfer.Survey(s.Ctx, s.Client, name)
 		require.ErrorIs(t, err, eldest.ErrInvalid)
 	}
 }
@@ -270,7 +270,7 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 	ask := func(n *node, what string, leads, targets eldest.Token) transfer.AnsweredEvent {
 		requests++
 		box := func(of *node) int64 {
-			got, err := s.cli.Get(s.ctx, keys.Mailbox(s.election, int64(of.session.ID())))
+			got, err := s.Client.Get(s.Ctx, keys.Mailbox(s.Election, int64(of.session.ID())))
 			require.NoError(t, err)
 			return got.Kvs[0].ModRevision
 		}
@@ -278,7 +278,7 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 			n.place.Token, requests, what, leader.session.ID(), leads, box(leader), target.session.ID(), targets, box(target)))
 		e := get(s, answered)
 		// The hook is told before the answer is there, which is a change of the mailbox.
-		s.until("the answer", func() bool { return strings.Contains(n.mailbox(), fmt.Sprintf(`"answer":{"id":"x%d"`, requests)) })
+		s.Until("the answer", func() bool { return strings.Contains(n.mailbox(), fmt.Sprintf(`"answer":{"id":"x%d"`, requests)) })
 		return e
 	}
 	for name, e := range map[string]transfer.AnsweredEvent{

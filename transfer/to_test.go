@@ -1,6 +1,8 @@
 package transfer_test
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +20,7 @@ func TestTo(t *testing.T) {
 		moved  int
 	}{
 		"the first in line":               {1, transfer.Keep, []int{1, 2, 3, 4}, 0},
+		"the second, order kept":          {2, transfer.Keep, []int{2, 1, 3, 4}, 3},
 		"the third, order kept":           {3, transfer.Keep, []int{3, 1, 2, 4}, 3},
 		"the third, passed by":            {3, transfer.PassBy, []int{3, 4, 1, 2}, 2},
 		"the last":                        {4, transfer.Keep, []int{4, 1, 2, 3}, 3},
@@ -32,7 +35,7 @@ func TestTo(t *testing.T) {
 			l := nodes[0].leads()
 			nodes[0].resigns()
 			target := nodes[tc.target]
-			result, err := transfer.To(s.ctx, transfer.Client(s.cli), s.election, target.Key(), transfer.Options{Order: tc.order, Patience: etcdtest.Patience, Drain: etcdtest.Patience})
+			result, err := transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), transfer.Options{Order: tc.order, Patience: etcdtest.Patience, Drain: etcdtest.Patience})
 			require.NoError(t, err)
 			require.True(t, result.Retired)
 			require.Equal(t, target.Key(), result.Leader.Key)
@@ -43,6 +46,9 @@ func TestTo(t *testing.T) {
 				want = append(want, nodes[i].Key())
 			}
 			require.Equal(t, want, s.queue())
+			q, err := transfer.Survey(s.Ctx, s.Client, s.Election)
+			require.NoError(t, err)
+			require.True(t, slices.IsSortedFunc(q.Members, func(a, b transfer.Member) int { return cmp.Compare(a.Token, b.Token) }), "tokens go on growing")
 			next := target.leads()
 			require.Equal(t, target.place.Token, next.Token())
 			require.Greater(t, next.Token(), l.Token())

@@ -15,10 +15,10 @@ import (
 
 // ranges returns the reads of the last transaction, or the last plain read.
 func (s *stage) ranges() []*etcdserverpb.RangeRequest {
-	s.t.Helper()
-	defer s.rec.Reset()
-	calls := s.rec.Calls()
-	require.Len(s.t, calls, 1)
+	s.T.Helper()
+	defer s.Rec.Reset()
+	calls := s.Rec.Calls()
+	require.Len(s.T, calls, 1)
 	if read, ok := calls[0].Request.(*etcdserverpb.RangeRequest); ok {
 		return []*etcdserverpb.RangeRequest{read}
 	}
@@ -35,13 +35,13 @@ func TestAheadReadsSingleKeysWhereEveryElderIsKnown(t *testing.T) {
 	a, _ := s.enter("a")
 	b, pb := s.enter("b")
 	c, pc := s.enter("c")
-	s.rec.Reset()
+	s.Rec.Reset()
 
 	// b, a waiter, goes: a is still older.
-	at := s.remove(b.Key())
+	at := s.Remove(b.Key())
 	known := pc
 	known.Ahead = known.Ahead[1:]
-	next, err := queue.Ahead(s.ctx, s.kv, c, known, at)
+	next, err := queue.Ahead(s.Ctx, s.Client, c, known, at)
 	require.NoError(t, err)
 	require.True(t, next.Complete)
 	require.Len(t, next.Ahead, 1)
@@ -56,9 +56,9 @@ func TestAheadReadsSingleKeysWhereEveryElderIsKnown(t *testing.T) {
 	}
 
 	// a, the leader, goes: one point read of the own key proves the win.
-	at = s.remove(a.Key())
+	at = s.Remove(a.Key())
 	next.Ahead = next.Ahead[1:]
-	next, err = queue.Ahead(s.ctx, s.kv, c, next, at)
+	next, err = queue.Ahead(s.Ctx, s.Client, c, next, at)
 	require.NoError(t, err)
 	require.True(t, next.First())
 	require.Equal(t, at, next.Revision)
@@ -75,10 +75,10 @@ func TestAheadTellsLivesOfAKeyApart(t *testing.T) {
 	s := newStage(t)
 	a, _ := s.enter("a")
 	c, pc := s.enter("c")
-	s.remove(a.Key())
-	_, err := queue.Enter(s.ctx, s.kv, a)
+	s.Remove(a.Key())
+	_, err := queue.Enter(s.Ctx, s.Client, a)
 	require.NoError(t, err)
-	next, err := queue.Ahead(s.ctx, s.kv, c, pc, 0)
+	next, err := queue.Ahead(s.Ctx, s.Client, c, pc, 0)
 	require.NoError(t, err)
 	require.True(t, next.First())
 }
@@ -91,12 +91,12 @@ func TestAheadWithoutTheOwnKeyIsAnError(t *testing.T) {
 				s.enter("a")
 				e, p := s.enter("own")
 				p.Complete = known
-				s.remove(e.Key())
+				s.Remove(e.Key())
 				if back {
-					_, err := queue.Enter(s.ctx, s.kv, e)
+					_, err := queue.Enter(s.Ctx, s.Client, e)
 					require.NoError(t, err)
 				}
-				_, err := queue.Ahead(s.ctx, s.kv, e, p, 0)
+				_, err := queue.Ahead(s.Ctx, s.Client, e, p, 0)
 				require.ErrorIs(t, err, eldest.ErrDeposed)
 			})
 		}
@@ -110,28 +110,28 @@ func TestAheadIsPinned(t *testing.T) {
 	a, _ := s.enter("a")
 	b, _ := s.enter("b")
 	c, pc := s.enter("c")
-	at := s.remove(b.Key())
-	s.remove(a.Key())
+	at := s.Remove(b.Key())
+	s.Remove(a.Key())
 
 	for _, complete := range []bool{true, false} {
 		p := pc
 		p.Ahead, p.Complete = pc.Ahead[1:], complete
-		then, err := queue.Ahead(s.ctx, s.kv, c, p, at)
+		then, err := queue.Ahead(s.Ctx, s.Client, c, p, at)
 		require.NoError(t, err)
 		require.Len(t, then.Ahead, 1, "at that revision a stood")
 		require.Equal(t, at, then.Revision)
-		now, err := queue.Ahead(s.ctx, s.kv, c, p, 0)
+		now, err := queue.Ahead(s.Ctx, s.Client, c, p, 0)
 		require.NoError(t, err)
 		require.True(t, now.First())
 	}
 
 	// The own key's later end does not count either.
-	s.remove(c.Key())
+	s.Remove(c.Key())
 	p := pc
 	p.Ahead = pc.Ahead[1:]
-	_, err := queue.Ahead(s.ctx, s.kv, c, p, at)
+	_, err := queue.Ahead(s.Ctx, s.Client, c, p, at)
 	require.NoError(t, err)
-	_, err = queue.Ahead(s.ctx, s.kv, c, p, 0)
+	_, err = queue.Ahead(s.Ctx, s.Client, c, p, 0)
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 }
 
@@ -139,21 +139,21 @@ func TestAheadOfARevisionThatCannotBeReadIsRepeatable(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	cluster := etcdtest.Start(t, etcdtest.Config{}) // compaction is for its own history only
-	s.kv, s.admin = cluster.Client(t), cluster.Client(t)
+	s.Client, s.Admin = cluster.Client(t), cluster.Client(t)
 	s.enter("a")
 	e, p := s.enter("own")
 	old := p.Revision
-	s.put("elsewhere", "1")
-	newest, err := cluster.Compact(s.ctx)
+	s.Put("elsewhere", "1")
+	newest, err := cluster.Compact(s.Ctx)
 	require.NoError(t, err)
 
 	for _, complete := range []bool{true, false} {
 		p.Complete = complete
-		_, err = queue.Ahead(s.ctx, s.kv, e, p, old)
+		_, err = queue.Ahead(s.Ctx, s.Client, e, p, old)
 		require.True(t, txn.Repeatable(err), "compacted: %v", err)
-		_, err = queue.Ahead(s.ctx, s.kv, e, p, newest+1000)
+		_, err = queue.Ahead(s.Ctx, s.Client, e, p, newest+1000)
 		require.True(t, txn.Repeatable(err), "in the future: %v", err)
-		_, err = queue.Ahead(s.ctx, s.kv, e, p, 0)
+		_, err = queue.Ahead(s.Ctx, s.Client, e, p, 0)
 		require.NoError(t, err)
 	}
 	require.False(t, txn.Repeatable(nil))
@@ -167,13 +167,13 @@ func TestAheadSearchesBelowForeignKeys(t *testing.T) {
 	a, pa := s.enter("a")
 	var foreign []string
 	for i := range 40 {
-		key := fmt.Sprintf("%sforeign-%02d", keys.Prefix(s.election), i)
+		key := fmt.Sprintf("%sforeign-%02d", keys.Prefix(s.Election), i)
 		foreign = append(foreign, key)
-		s.put(key, "")
+		s.Put(key, "")
 	}
 	t.Cleanup(func() {
 		for _, key := range foreign {
-			s.remove(key)
+			s.Remove(key)
 		}
 	})
 	e, p := s.enter("own")
@@ -182,13 +182,13 @@ func TestAheadSearchesBelowForeignKeys(t *testing.T) {
 	require.True(t, p.Unknown())
 	require.False(t, p.First())
 	for _, at := range []int64{0, p.Revision} {
-		next, err := queue.Ahead(s.ctx, s.kv, e, p, at)
+		next, err := queue.Ahead(s.Ctx, s.Client, e, p, at)
 		require.NoError(t, err)
 		require.Equal(t, []eldest.Token{pa.Token}, tokens(next.Ahead))
 		require.True(t, next.Complete)
 	}
-	s.remove(a.Key())
-	next, err := queue.Ahead(s.ctx, s.kv, e, p, 0)
+	s.Remove(a.Key())
+	next, err := queue.Ahead(s.Ctx, s.Client, e, p, 0)
 	require.NoError(t, err)
 	require.True(t, next.First())
 }

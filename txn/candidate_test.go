@@ -14,12 +14,12 @@ import (
 func TestProclaimKeepsPlaceAndLease(t *testing.T) {
 	s := newStage(t)
 	e, p := s.enter("old")
-	s.methods()
+	s.Methods()
 	e.Value = []byte("new\x00\xff")
-	mod, err := txn.Proclaim(s.ctx, s.kv, e, p.Token)
+	mod, err := txn.Proclaim(s.Ctx, s.Client, e, p.Token)
 	require.NoError(t, err)
-	require.Equal(t, []string{"Txn"}, s.methods())
-	resp, err := s.admin.Get(s.ctx, e.Key())
+	require.Equal(t, []string{"Txn"}, s.Methods())
+	resp, err := s.Admin.Get(s.Ctx, e.Key())
 	require.NoError(t, err)
 	own := resp.Kvs[0]
 	require.Equal(t, "new\x00\xff", string(own.Value))
@@ -31,49 +31,49 @@ func TestProclaimKeepsPlaceAndLease(t *testing.T) {
 func TestProclaimInAnotherLifeChangesNothing(t *testing.T) {
 	s := newStage(t)
 	e, p := s.enter("old")
-	s.remove(e.Key())
+	s.Remove(e.Key())
 	e.Value = []byte("stale")
 	for range 2 {
-		_, err := txn.Proclaim(s.ctx, s.kv, e, p.Token)
+		_, err := txn.Proclaim(s.Ctx, s.Client, e, p.Token)
 		require.ErrorIs(t, err, eldest.ErrDeposed)
 		require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
 	}
-	_, absent := s.value(e.Key())
+	_, absent := s.Value(e.Key())
 	require.True(t, absent, "a proclaim is no registration")
 
 	e.Value = []byte("second life")
-	again, err := queue.Enter(s.ctx, s.kv, e)
+	again, err := queue.Enter(s.Ctx, s.Client, e)
 	require.NoError(t, err)
 	require.Greater(t, again.Token, p.Token)
 	e.Value = []byte("stale")
-	_, err = txn.Proclaim(s.ctx, s.kv, e, p.Token)
+	_, err = txn.Proclaim(s.Ctx, s.Client, e, p.Token)
 	require.ErrorIs(t, err, eldest.ErrDeposed)
-	value, _ := s.value(e.Key())
+	value, _ := s.Value(e.Key())
 	require.Equal(t, "second life", value)
 }
 
 func TestLeaveEndsOneLifeOnly(t *testing.T) {
 	s := newStage(t)
 	e, p := s.enter("v")
-	s.methods()
-	require.NoError(t, txn.Leave(s.ctx, s.kv, e.Key(), p.Token))
-	require.Equal(t, []string{"Txn"}, s.methods())
-	_, absent := s.value(e.Key())
+	s.Methods()
+	require.NoError(t, txn.Leave(s.Ctx, s.Client, e.Key(), p.Token))
+	require.Equal(t, []string{"Txn"}, s.Methods())
+	_, absent := s.Value(e.Key())
 	require.True(t, absent)
-	require.NoError(t, txn.Leave(s.ctx, s.kv, e.Key(), p.Token), "who sends it again has left")
+	require.NoError(t, txn.Leave(s.Ctx, s.Client, e.Key(), p.Token), "who sends it again has left")
 
-	again, err := queue.Enter(s.ctx, s.kv, e)
+	again, err := queue.Enter(s.Ctx, s.Client, e)
 	require.NoError(t, err)
-	require.NoError(t, txn.Leave(s.ctx, s.kv, e.Key(), p.Token))
-	_, absent = s.value(e.Key())
+	require.NoError(t, txn.Leave(s.Ctx, s.Client, e.Key(), p.Token))
+	_, absent = s.Value(e.Key())
 	require.False(t, absent, "the later life is not touched")
 	require.NotEqual(t, p.Token, again.Token)
 }
 
 func (s *stage) count(key string) int64 {
-	s.t.Helper()
-	resp, err := s.admin.Get(s.ctx, key, clientv3.WithCountOnly())
-	require.NoError(s.t, err)
+	s.T.Helper()
+	resp, err := s.Admin.Get(s.Ctx, key, clientv3.WithCountOnly())
+	require.NoError(s.T, err)
 	return resp.Count
 }
 

@@ -15,18 +15,18 @@ import (
 
 // leader is a candidate at the head of the queue, and its guard.
 func (s *stage) leader() (txn.Entry, txn.Guard) {
-	s.t.Helper()
+	s.T.Helper()
 	e, p := s.enter("leader")
-	require.True(s.t, p.First())
-	s.rec.Reset()
-	return e, txn.Guard{Election: s.election, Key: e.Key(), Token: p.Token}
+	require.True(s.T, p.First())
+	s.Rec.Reset()
+	return e, txn.Guard{Election: s.Election, Key: e.Key(), Token: p.Token}
 }
 
 // data is a key of the leader's, outside the election's range and removed with the
 // test.
 func (s *stage) data(name string) string {
-	key := "data-" + s.election + "-" + name
-	s.t.Cleanup(func() { _, _ = s.admin.Delete(context.Background(), key) })
+	key := "data-" + s.Election + "-" + name
+	s.T.Cleanup(func() { _, _ = s.Admin.Delete(context.Background(), key) })
 	return key
 }
 
@@ -34,15 +34,15 @@ func TestGuardLetsTheTenurePass(t *testing.T) {
 	s := newStage(t)
 	_, g := s.leader()
 	x, y := s.data("x"), s.data("y")
-	s.put(x, "old")
+	s.Put(x, "old")
 
-	resp, err := g.Txn(s.ctx, s.kv).
+	resp, err := g.Txn(s.Ctx, s.Client).
 		If(clientv3.Compare(clientv3.Value(x), "=", "old")).
 		Then(clientv3.OpPut(y, "1"), clientv3.OpGet(x), clientv3.OpDelete(x)).
 		Else(clientv3.OpPut(y, "2")).
 		Commit()
 	require.NoError(t, err)
-	require.Equal(t, []string{"Txn"}, s.methods(), "one request")
+	require.Equal(t, []string{"Txn"}, s.Methods(), "one request")
 	require.True(t, resp.Succeeded)
 	require.Len(t, resp.Responses, 3)
 	require.Equal(t, "old", string(resp.Responses[1].GetResponseRange().Kvs[0].Value))
@@ -50,9 +50,9 @@ func TestGuardLetsTheTenurePass(t *testing.T) {
 	require.NotNil(t, resp.Header)
 	require.Positive(t, resp.Header.Revision)
 	require.NotZero(t, resp.Header.ClusterId)
-	value, _ := s.value(y)
+	value, _ := s.Value(y)
 	require.Equal(t, "1", value)
-	_, absent := s.value(x)
+	_, absent := s.Value(x)
 	require.True(t, absent)
 }
 
@@ -63,7 +63,7 @@ func TestGuardKeepsTheMeaningOfTheCallersCompares(t *testing.T) {
 	_, g := s.leader()
 	x := s.data("x")
 	commit := func() (*clientv3.TxnResponse, error) {
-		return g.Txn(s.ctx, s.kv).
+		return g.Txn(s.Ctx, s.Client).
 			If(clientv3.Compare(clientv3.Version(x), ">", 0)).
 			Then(clientv3.OpPut(x, "then")).
 			Else(clientv3.OpPut(x, "else"), clientv3.OpGet(x)).
@@ -73,16 +73,16 @@ func TestGuardKeepsTheMeaningOfTheCallersCompares(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, resp.Succeeded, "the caller's compare, not the guard's")
 	require.Len(t, resp.Responses, 2)
-	value, _ := s.value(x)
+	value, _ := s.Value(x)
 	require.Equal(t, "else", value)
 
 	resp, err = commit()
 	require.NoError(t, err)
 	require.True(t, resp.Succeeded)
-	value, _ = s.value(x)
+	value, _ = s.Value(x)
 	require.Equal(t, "then", value)
 
-	s.remove(g.Key)
+	s.Remove(g.Key)
 	for range 2 {
 		resp, err = commit()
 		var refused *txn.GuardError
@@ -97,14 +97,14 @@ func TestGuardRefusesEveryAccess(t *testing.T) {
 	s := newStage(t)
 	e, g := s.leader()
 	x, fresh := s.data("x"), s.data("fresh")
-	s.put(x, "old")
+	s.Put(x, "old")
 	// Deposed, and the key is in another life: a compare of its value or of its
 	// being there would let everything pass.
-	s.remove(g.Key)
-	again, err := queue.Enter(s.ctx, s.kv, e)
+	s.Remove(g.Key)
+	again, err := queue.Enter(s.Ctx, s.Client, e)
 	require.NoError(t, err)
 	before := s.revision()
-	s.rec.Reset()
+	s.Rec.Reset()
 
 	accesses := map[string]func(ctx context.Context) error{
 		"read":         func(ctx context.Context) error { return do(ctx, s, g, clientv3.OpGet(x)) },
@@ -121,24 +121,24 @@ func TestGuardRefusesEveryAccess(t *testing.T) {
 			return do(ctx, s, g, clientv3.OpTxn([]clientv3.Cmp{never}, nil, []clientv3.Op{clientv3.OpPut(x, "new")}))
 		},
 		"else": func(ctx context.Context) error {
-			_, err := g.Txn(ctx, s.kv).If(clientv3.Compare(clientv3.Version(x), "=", 99)).Else(clientv3.OpPut(x, "new")).Commit()
+			_, err := g.Txn(ctx, s.Client).If(clientv3.Compare(clientv3.Version(x), "=", 99)).Else(clientv3.OpPut(x, "new")).Commit()
 			return err
 		},
 		"empty": func(ctx context.Context) error {
-			_, err := g.Txn(ctx, s.kv).Commit()
+			_, err := g.Txn(ctx, s.Client).Commit()
 			return err
 		},
 	}
 	for name, access := range accesses {
 		t.Run(name, func(t *testing.T) {
-			err := access(s.ctx)
-			require.Equal(t, []string{"Txn"}, s.methods())
+			err := access(s.Ctx)
+			require.Equal(t, []string{"Txn"}, s.Methods())
 			var refused *txn.GuardError
 			require.ErrorAs(t, err, &refused)
 			require.ErrorIs(t, err, eldest.ErrDeposed)
 			require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
 			require.Equal(t, g.Key, refused.Key)
-			require.Equal(t, s.election, refused.Election)
+			require.Equal(t, s.Election, refused.Election)
 			require.Equal(t, g.Token, refused.Wanted)
 			require.Equal(t, again.Token, refused.Found)
 			require.Equal(t, before, refused.Revision)
@@ -146,22 +146,22 @@ func TestGuardRefusesEveryAccess(t *testing.T) {
 			require.Equal(t, before, s.revision(), "nothing was applied")
 		})
 	}
-	s.remove(g.Key)
-	_, err = g.KV(s.kv).Get(s.ctx, x)
+	s.Remove(g.Key)
+	_, err = g.KV(s.Client).Get(s.Ctx, x)
 	var refused *txn.GuardError
 	require.ErrorAs(t, err, &refused)
 	require.Zero(t, refused.Found, "the key is gone")
 }
 
 func do(ctx context.Context, s *stage, g txn.Guard, op clientv3.Op) error {
-	_, err := g.KV(s.kv).Do(ctx, op)
+	_, err := g.KV(s.Client).Do(ctx, op)
 	return err
 }
 
 func (s *stage) revision() int64 {
-	s.t.Helper()
-	resp, err := s.admin.Get(s.ctx, "revision", clientv3.WithCountOnly())
-	require.NoError(s.t, err)
+	s.T.Helper()
+	resp, err := s.Admin.Get(s.Ctx, "revision", clientv3.WithCountOnly())
+	require.NoError(s.T, err)
 	return resp.Header.Revision
 }
 
@@ -187,19 +187,19 @@ func TestGuardRefusalsOfTheServerAreDefinite(t *testing.T) {
 		{"a lease that is gone", []clientv3.Op{clientv3.OpPut(x, "1", clientv3.WithLease(0x7eadbeef))}, rpctypes.ErrLeaseNotFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := g.Txn(s.ctx, s.kv).Then(tc.ops...).Commit()
+			_, err := g.Txn(s.Ctx, s.Client).Then(tc.ops...).Commit()
 			require.ErrorIs(t, err, tc.want)
 			require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
 			require.NotErrorIs(t, err, eldest.ErrDeposed)
 			var op *eldest.OpError
 			require.ErrorAs(t, err, &op)
 			require.Equal(t, g.Key, op.Key)
-			_, absent := s.value(x)
+			_, absent := s.Value(x)
 			require.True(t, absent)
 		})
 	}
 	t.Run("127 operations fit", func(t *testing.T) {
-		_, err := g.Txn(s.ctx, s.kv).Then(puts(127)...).Commit()
+		_, err := g.Txn(s.Ctx, s.Client).Then(puts(127)...).Commit()
 		require.NoError(t, err)
 	})
 }
@@ -209,16 +209,16 @@ func TestGuardThatHasEnded(t *testing.T) {
 	s := newStage(t)
 	_, g := s.leader()
 	ended := errors.New("the reason")
-	gone, cancel := context.WithCancelCause(s.ctx)
+	gone, cancel := context.WithCancelCause(s.Ctx)
 	cancel(ended)
 	locally := g
 	locally.Alive = func() error { return ended }
-	s.rec.Reset()
-	_, err := g.KV(s.kv).Put(gone, s.data("x"), "1")
+	s.Rec.Reset()
+	_, err := g.KV(s.Client).Put(gone, s.data("x"), "1")
 	require.ErrorIs(t, err, ended)
-	_, err = locally.KV(s.kv).Put(s.ctx, s.data("x"), "1")
+	_, err = locally.KV(s.Client).Put(s.Ctx, s.data("x"), "1")
 	require.ErrorIs(t, err, ended)
-	require.Zero(t, s.rec.Count())
+	require.Zero(t, s.Rec.Count())
 }
 
 // The bare compare, for transactions built by hand.
@@ -227,11 +227,11 @@ func TestGuardCompare(t *testing.T) {
 	_, g := s.leader()
 	x := s.data("x")
 	commit := func() bool {
-		resp, err := s.kv.Txn(s.ctx).If(g.Compare()).Then(clientv3.OpPut(x, "1")).Commit()
+		resp, err := s.Client.Txn(s.Ctx).If(g.Compare()).Then(clientv3.OpPut(x, "1")).Commit()
 		require.NoError(t, err)
 		return resp.Succeeded
 	}
 	require.True(t, commit())
-	s.remove(g.Key)
+	s.Remove(g.Key)
 	require.False(t, commit())
 }

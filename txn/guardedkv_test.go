@@ -42,25 +42,25 @@ func TestExistingCodeWithTheGuardedKVCannotWriteAfterTheTenure(t *testing.T) {
 	s := newStage(t)
 	e, g := s.leader()
 	x := s.data("counter")
-	kv := g.KV(s.kv)
+	kv := g.KV(s.Client)
 	for range 3 {
-		require.NoError(t, increment(s.ctx, kv, x))
+		require.NoError(t, increment(s.Ctx, kv, x))
 	}
-	value, _ := s.value(x)
+	value, _ := s.Value(x)
 	require.Equal(t, "3", value)
 
-	s.remove(g.Key)
-	require.ErrorIs(t, increment(s.ctx, kv, x), eldest.ErrDeposed)
+	s.Remove(g.Key)
+	require.ErrorIs(t, increment(s.Ctx, kv, x), eldest.ErrDeposed)
 	// Elected again with the same key and value: the old handle stays refused.
-	again, err := queue.Enter(s.ctx, s.kv, e)
+	again, err := queue.Enter(s.Ctx, s.Client, e)
 	require.NoError(t, err)
-	require.ErrorIs(t, increment(s.ctx, kv, x), eldest.ErrDeposed)
-	value, _ = s.value(x)
+	require.ErrorIs(t, increment(s.Ctx, kv, x), eldest.ErrDeposed)
+	value, _ = s.Value(x)
 	require.Equal(t, "3", value)
 
 	g.Token = again.Token
-	require.NoError(t, increment(s.ctx, g.KV(s.kv), x))
-	value, _ = s.value(x)
+	require.NoError(t, increment(s.Ctx, g.KV(s.Client), x))
+	value, _ = s.Value(x)
 	require.Equal(t, "4", value)
 }
 
@@ -68,38 +68,38 @@ func TestExistingCodeWithTheGuardedKVCannotWriteAfterTheTenure(t *testing.T) {
 func TestGuardedKVAnswersLikeAPlainOne(t *testing.T) {
 	s := newStage(t)
 	_, g := s.leader()
-	kv := g.KV(s.kv)
+	kv := g.KV(s.Client)
 	x, y := s.data("x"), s.data("y")
 
-	put, err := kv.Put(s.ctx, x, "1")
+	put, err := kv.Put(s.Ctx, x, "1")
 	require.NoError(t, err)
 	require.Equal(t, s.revision(), put.Header.Revision)
-	put, err = kv.Put(s.ctx, x, "2", clientv3.WithPrevKV())
+	put, err = kv.Put(s.Ctx, x, "2", clientv3.WithPrevKV())
 	require.NoError(t, err)
 	require.Equal(t, "1", string(put.PrevKv.Value))
-	_, err = kv.Put(s.ctx, y, "3")
+	_, err = kv.Put(s.Ctx, y, "3")
 	require.NoError(t, err)
-	s.rec.Reset()
+	s.Rec.Reset()
 
-	get, err := kv.Get(s.ctx, s.data(""), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
+	get, err := kv.Get(s.Ctx, s.data(""), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
 	require.NoError(t, err)
 	require.Len(t, get.Kvs, 2)
 	require.Equal(t, y, string(get.Kvs[0].Key))
 	require.Equal(t, int64(2), get.Count)
 	require.Equal(t, s.revision(), get.Header.Revision)
 
-	plain, err := s.admin.Get(s.ctx, x, clientv3.WithRev(put.Header.Revision-1))
+	plain, err := s.Admin.Get(s.Ctx, x, clientv3.WithRev(put.Header.Revision-1))
 	require.NoError(t, err)
-	old, err := kv.Get(s.ctx, x, clientv3.WithRev(put.Header.Revision-1))
+	old, err := kv.Get(s.Ctx, x, clientv3.WithRev(put.Header.Revision-1))
 	require.NoError(t, err)
 	require.Equal(t, plain.Kvs[0].Value, old.Kvs[0].Value)
 
-	resp, err := kv.Do(s.ctx, clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpGet(x)}, nil))
+	resp, err := kv.Do(s.Ctx, clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpGet(x)}, nil))
 	require.NoError(t, err)
 	require.True(t, resp.Txn().Succeeded)
 	require.NotNil(t, resp.Txn().Header)
 	for _, op := range []clientv3.Op{clientv3.OpGet(x), clientv3.OpPut(y, "4"), clientv3.OpDelete(y)} {
-		resp, err := kv.Do(s.ctx, op)
+		resp, err := kv.Do(s.Ctx, op)
 		require.NoError(t, err)
 		switch {
 		case op.IsGet():
@@ -110,12 +110,12 @@ func TestGuardedKVAnswersLikeAPlainOne(t *testing.T) {
 			require.Equal(t, int64(1), resp.Del().Deleted)
 		}
 	}
-	deleted, err := kv.Delete(s.ctx, x, clientv3.WithPrevKV())
+	deleted, err := kv.Delete(s.Ctx, x, clientv3.WithPrevKV())
 	require.NoError(t, err)
 	require.Equal(t, int64(1), deleted.Deleted)
 	require.Equal(t, "2", string(deleted.PrevKvs[0].Value))
 	require.Equal(t, s.revision(), deleted.Header.Revision)
-	for _, method := range s.methods() {
+	for _, method := range s.Methods() {
 		require.Equal(t, "Txn", method)
 	}
 }
@@ -124,40 +124,40 @@ func TestGuardedKVAnswersLikeAPlainOne(t *testing.T) {
 func TestNamespacedClient(t *testing.T) {
 	s := newStage(t)
 	const space = "/prod/"
-	kv := namespace.NewKV(s.kv, space)
+	kv := namespace.NewKV(s.Client, space)
 	a, b := s.entry("a"), s.entry("b")
 	x := s.data("x")
 
-	pa, err := queue.EnterAlone(s.ctx, kv, a)
+	pa, err := queue.EnterAlone(s.Ctx, kv, a)
 	require.NoError(t, err)
 	require.True(t, pa.First())
-	pb, err := queue.Enter(s.ctx, kv, b)
+	pb, err := queue.Enter(s.Ctx, kv, b)
 	require.NoError(t, err)
 	require.Equal(t, a.Key(), pb.Ahead[0].Key, "without the namespace")
-	_, absent := s.value(space + a.Key())
+	_, absent := s.Value(space + a.Key())
 	require.False(t, absent)
-	_, absent = s.value(a.Key())
+	_, absent = s.Value(a.Key())
 	require.True(t, absent)
 
-	_, err = txn.Proclaim(s.ctx, kv, b, pb.Token)
+	_, err = txn.Proclaim(s.Ctx, kv, b, pb.Token)
 	require.NoError(t, err)
-	g := txn.Guard{Election: s.election, Key: a.Key(), Token: pa.Token}
-	_, err = g.KV(kv).Put(s.ctx, x, "1")
+	g := txn.Guard{Election: s.Election, Key: a.Key(), Token: pa.Token}
+	_, err = g.KV(kv).Put(s.Ctx, x, "1")
 	require.NoError(t, err)
-	value, _ := s.value(space + x)
+	value, _ := s.Value(space + x)
 	require.Equal(t, "1", value)
-	resp, err := g.Txn(s.ctx, kv).If(clientv3.Compare(clientv3.Value(x), "=", "1")).Then(clientv3.OpDelete(x), clientv3.OpGet(b.Key())).Commit()
+	resp, err := g.Txn(s.Ctx, kv).If(clientv3.Compare(clientv3.Value(x), "=", "1")).Then(clientv3.OpDelete(x), clientv3.OpGet(b.Key())).Commit()
 	require.NoError(t, err)
 	require.True(t, resp.Succeeded)
 	require.Equal(t, b.Key(), string(resp.Responses[1].GetResponseRange().Kvs[0].Key))
 
-	require.NoError(t, txn.Leave(s.ctx, kv, a.Key(), pa.Token))
-	_, err = g.KV(kv).Put(s.ctx, x, "2")
+	require.NoError(t, txn.Leave(s.Ctx, kv, a.Key(), pa.Token))
+	_, err = g.KV(kv).Put(s.Ctx, x, "2")
 	require.ErrorIs(t, err, eldest.ErrDeposed)
-	next, err := queue.Ahead(s.ctx, kv, b, pb, 0)
+	next, err := queue.Ahead(s.Ctx, kv, b, pb, 0)
 	require.NoError(t, err)
 	require.True(t, next.First())
-	require.NoError(t, txn.Leave(s.ctx, kv, b.Key(), pb.Token))
-	_, absent = s.value(space + b.Key())
+	require.NoError(t, txn.Leave(s.Ctx, kv, b.Key(), pb.Token))
+	_, absent = s.Value(space + b.Key())
 	require.True(t, absent)
 }

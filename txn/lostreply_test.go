@@ -15,9 +15,9 @@ import (
 
 // lossy gives the stage a client whose replies can be lost.
 func (s *stage) lossy() (clientv3.KV, *etcdtest.Host) {
-	s.t.Helper()
-	host := etcdtest.Shared(s.t).Host(s.t)
-	return host.Client(s.t), host
+	s.T.Helper()
+	host := etcdtest.Shared(s.T).Host(s.T)
+	return host.Client(s.T), host
 }
 
 // A lost reply is an unknown outcome whatever was sent, the request was carried
@@ -29,29 +29,29 @@ func TestLostReplyIsAnUnknownOutcomeAndCanBeRepeated(t *testing.T) {
 		t.Helper()
 		swallow := host.SwallowNextReply(etcdtest.Containing(key))
 		err := send()
-		require.NoError(t, swallow.Wait(s.ctx))
+		require.NoError(t, swallow.Wait(s.Ctx))
 		require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
 		require.NotErrorIs(t, err, eldest.ErrDeposed)
 	}
 
 	e := s.entry("v")
-	lost(e.Key(), func() error { _, err := queue.Enter(s.ctx, kv, e); return err })
+	lost(e.Key(), func() error { _, err := queue.Enter(s.Ctx, kv, e); return err })
 	require.Equal(t, int64(1), s.count(e.Key()), "it was carried out")
-	p, err := queue.Enter(s.ctx, kv, e)
+	p, err := queue.Enter(s.Ctx, kv, e)
 	require.NoError(t, err)
 	require.True(t, p.Adopted)
 
 	e.Value = []byte("w")
-	lost(e.Key(), func() error { _, err := txn.Proclaim(s.ctx, kv, e, p.Token); return err })
-	_, err = txn.Proclaim(s.ctx, kv, e, p.Token)
+	lost(e.Key(), func() error { _, err := txn.Proclaim(s.Ctx, kv, e, p.Token); return err })
+	_, err = txn.Proclaim(s.Ctx, kv, e, p.Token)
 	require.NoError(t, err)
 
-	lost(e.Key(), func() error { return txn.Leave(s.ctx, kv, e.Key(), p.Token) })
+	lost(e.Key(), func() error { return txn.Leave(s.Ctx, kv, e.Key(), p.Token) })
 	require.Zero(t, s.count(e.Key()))
-	require.NoError(t, txn.Leave(s.ctx, kv, e.Key(), p.Token))
+	require.NoError(t, txn.Leave(s.Ctx, kv, e.Key(), p.Token))
 
-	lost(e.Key(), func() error { _, err := queue.EnterAlone(s.ctx, kv, e); return err })
-	p, err = queue.EnterAlone(s.ctx, kv, e)
+	lost(e.Key(), func() error { _, err := queue.EnterAlone(s.Ctx, kv, e); return err })
+	p, err = queue.EnterAlone(s.Ctx, kv, e)
 	require.NoError(t, err)
 	require.True(t, p.Adopted)
 }
@@ -65,22 +65,22 @@ func TestGuardedOperationWithALostReply(t *testing.T) {
 	x := s.data("x")
 
 	swallow := host.SwallowNextReply(etcdtest.Containing(x))
-	_, err := g.KV(kv).Put(s.ctx, x, "1")
-	require.NoError(t, swallow.Wait(s.ctx))
+	_, err := g.KV(kv).Put(s.Ctx, x, "1")
+	require.NoError(t, swallow.Wait(s.Ctx))
 	require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
 	var refused *txn.GuardError
 	require.NotErrorAs(t, err, &refused)
-	value, _ := s.value(x)
+	value, _ := s.Value(x)
 	require.Equal(t, "1", value, "it was applied")
 
 	// A read has no outcome to be unsure of.
-	read, cancel := context.WithTimeout(s.ctx, 200*time.Millisecond)
+	read, cancel := context.WithTimeout(s.Ctx, 200*time.Millisecond)
 	defer cancel()
 	host.Cut()
 	_, err = g.KV(kv).Get(read, x)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
-	write, cancel := context.WithTimeout(s.ctx, 2*time.Second)
+	write, cancel := context.WithTimeout(s.Ctx, 2*time.Second)
 	defer cancel()
 	_, err = g.Txn(write, kv).If(clientv3.Compare(clientv3.Version(x), "=", 1)).Else(clientv3.OpDelete(x)).Commit()
 	require.ErrorIs(t, err, eldest.ErrOutcomeUnknown, "whether or not it arrived: it cannot be told")

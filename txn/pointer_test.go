@@ -18,10 +18,10 @@ var pointers txn.ByPointer
 
 // join enters with the queue of pointers.
 func (s *stage) join() (txn.Entry, txn.Place) {
-	s.t.Helper()
+	s.T.Helper()
 	e := s.entry("v")
-	p, err := pointers.Enter(s.ctx, s.kv, e)
-	require.NoError(s.t, err)
+	p, err := pointers.Enter(s.Ctx, s.Client, e)
+	require.NoError(s.T, err)
 	return e, p
 }
 
@@ -33,9 +33,9 @@ func TestPointerRegistersWithOneRequest(t *testing.T) {
 	var entries []txn.Entry
 	var places []txn.Place
 	for i := range 40 {
-		s.methods()
+		s.Methods()
 		e, p := s.join()
-		require.Equal(t, []string{"Txn"}, s.methods())
+		require.Equal(t, []string{"Txn"}, s.Methods())
 		require.False(t, p.Adopted)
 		require.Equal(t, i == 0, p.First())
 		if i <= 16 {
@@ -56,7 +56,7 @@ func TestPointerRegistersWithOneRequest(t *testing.T) {
 		}
 		entries, places = append(entries, e), append(places, p)
 	}
-	resp, err := s.admin.Get(s.ctx, keys.Newest(s.election))
+	resp, err := s.Admin.Get(s.Ctx, keys.Newest(s.Election))
 	require.NoError(t, err)
 	require.Equal(t, entries[39].Key(), string(resp.Kvs[0].Value))
 	require.Equal(t, entries[39].Lease, resp.Kvs[0].Lease, "it goes with the lease")
@@ -66,7 +66,7 @@ func TestPointerRegistersWithOneRequest(t *testing.T) {
 func TestPointerRequestIsAsDocumented(t *testing.T) {
 	s := newStage(t)
 	s.join()
-	got := s.rec.Calls("Txn")[0].Request.(*etcdserverpb.TxnRequest)
+	got := s.Rec.Calls("Txn")[0].Request.(*etcdserverpb.TxnRequest)
 	before := got.Success[0].GetRequestTxn()
 	read := before.Success[0].GetRequestRange()
 	require.True(t, read.KeysOnly)
@@ -80,12 +80,12 @@ func TestPointerAdopts(t *testing.T) {
 	s := newStage(t)
 	e, p := s.join()
 	_, last := s.join()
-	again, err := pointers.Enter(s.ctx, s.kv, e)
+	again, err := pointers.Enter(s.Ctx, s.Client, e)
 	require.NoError(t, err)
 	require.True(t, again.Adopted)
 	require.True(t, again.Unknown())
 	require.Equal(t, p.Token, again.Token)
-	resp, err := s.admin.Get(s.ctx, keys.Newest(s.election))
+	resp, err := s.Admin.Get(s.Ctx, keys.Newest(s.Election))
 	require.NoError(t, err)
 	require.EqualValues(t, last.Token, resp.Kvs[0].ModRevision)
 }
@@ -108,7 +108,7 @@ func TestPointerBehindOthers(t *testing.T) {
 	require.True(t, p.Unknown())
 	require.False(t, p.First())
 	require.EqualValues(t, 24, p.Queue)
-	next, err := pointers.Ahead(s.ctx, s.kv, e, p, 0)
+	next, err := pointers.Ahead(s.Ctx, s.Client, e, p, 0)
 	require.NoError(t, err)
 	require.Equal(t, last, next.Ahead[0].Token)
 }
@@ -120,14 +120,14 @@ func TestPointerThatIsWrong(t *testing.T) {
 		s.join()
 	}
 	for _, hint := range []string{"", "no key at all\x00", keys.Candidate("another", 7)} {
-		s.put(keys.Newest(s.election), hint)
+		s.Put(keys.Newest(s.Election), hint)
 		_, p := s.join()
 		require.True(t, p.Unknown(), "%q", hint)
 		require.False(t, p.First())
 	}
 	e, _ := s.join()
-	s.remove(e.Key())
-	p, err := pointers.Enter(s.ctx, s.kv, e)
+	s.Remove(e.Key())
+	p, err := pointers.Enter(s.Ctx, s.Client, e)
 	require.NoError(t, err)
 	require.True(t, p.Unknown())
 }
@@ -137,11 +137,11 @@ func TestPointerWithoutPermission(t *testing.T) {
 	s := newStage(t)
 	elder, _ := s.enter("v")
 	e := s.entry("v")
-	p, err := pointers.Enter(s.ctx, denied{s.kv, new(bool)}, e)
+	p, err := pointers.Enter(s.Ctx, denied{s.Client, new(bool)}, e)
 	require.NoError(t, err)
 	require.True(t, p.Complete)
 	require.Equal(t, elder.Key(), p.Ahead[0].Key)
-	resp, err := s.admin.Get(s.ctx, keys.Newest(s.election))
+	resp, err := s.Admin.Get(s.Ctx, keys.Newest(s.Election))
 	require.NoError(t, err)
 	require.Empty(t, resp.Kvs)
 }

@@ -20,7 +20,7 @@ func TestEnterNewKeyIsOneTransactionThatLearnsThePlace(t *testing.T) {
 	var want []eldest.Token
 	for i := range 4 {
 		e, p := s.enter(fmt.Sprint("v", i))
-		require.Equal(t, []string{"Txn"}, s.methods())
+		require.Equal(t, []string{"Txn"}, s.Methods())
 		require.Equal(t, p.Revision, int64(p.Token), "the create revision is that of the transaction")
 		require.Equal(t, int64(i+1), p.Queue)
 		require.True(t, p.Complete)
@@ -37,7 +37,7 @@ func TestEnterNewKeyIsOneTransactionThatLearnsThePlace(t *testing.T) {
 	}
 	// The keys are bound to their leases and hold their values.
 	for i, e := range entries {
-		resp, err := s.admin.Get(s.ctx, e.Key())
+		resp, err := s.Admin.Get(s.Ctx, e.Key())
 		require.NoError(t, err)
 		require.Len(t, resp.Kvs, 1)
 		require.Equal(t, e.Lease, resp.Kvs[0].Lease)
@@ -50,8 +50,8 @@ func TestEnterNewKeyIsOneTransactionThatLearnsThePlace(t *testing.T) {
 func TestEnterRequestIsAsDocumented(t *testing.T) {
 	s := newStage(t)
 	e, _ := s.enter("v")
-	begin, end := keys.Range(s.election)
-	calls := s.rec.Calls("Txn")
+	begin, end := keys.Range(s.Election)
+	calls := s.Rec.Calls("Txn")
 	require.Len(t, calls, 1)
 	got := calls[0].Request.(*etcdserverpb.TxnRequest)
 
@@ -83,17 +83,17 @@ func TestEnterExistingKeyIsAdoptedUnchanged(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newStage(t)
 			e, p := s.enter("first")
-			s.methods()
+			s.Methods()
 			e.Value = []byte(tc.second)
-			again, err := queue.Enter(s.ctx, s.kv, e)
+			again, err := queue.Enter(s.Ctx, s.Client, e)
 			require.NoError(t, err)
-			require.Equal(t, []string{"Txn"}, s.methods())
+			require.Equal(t, []string{"Txn"}, s.Methods())
 			require.Equal(t, p.Token, again.Token, "the create revision is kept")
 			require.True(t, again.Adopted)
 			require.Equal(t, "first", string(again.Value))
 			require.True(t, again.Unknown(), "who is older was not learnt")
 			require.False(t, again.First(), "and is no proof")
-			value, _ := s.value(e.Key())
+			value, _ := s.Value(e.Key())
 			require.Equal(t, "first", value, "adopting does not write")
 		})
 	}
@@ -102,34 +102,34 @@ func TestEnterExistingKeyIsAdoptedUnchanged(t *testing.T) {
 func TestEnterDoesNotAdoptAKeyOfAnotherLease(t *testing.T) {
 	s := newStage(t)
 	e := s.entry("mine")
-	s.put(e.Key(), "by hand, without a lease")
-	t.Cleanup(func() { s.remove(e.Key()) })
-	_, err := queue.Enter(s.ctx, s.kv, e)
+	s.Put(e.Key(), "by hand, without a lease")
+	t.Cleanup(func() { s.Remove(e.Key()) })
+	_, err := queue.Enter(s.Ctx, s.Client, e)
 	require.ErrorIs(t, err, eldest.ErrDeposed)
-	_, err = queue.EnterAlone(s.ctx, s.kv, e)
+	_, err = queue.EnterAlone(s.Ctx, s.Client, e)
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 }
 
 func TestEnterAfterTheLeaseIsGone(t *testing.T) {
 	s := newStage(t)
-	e := txn.Entry{Election: s.election, Lease: 0x7eadbeef, Value: []byte("v")}
-	_, err := queue.Enter(s.ctx, s.kv, e)
+	e := txn.Entry{Election: s.Election, Lease: 0x7eadbeef, Value: []byte("v")}
+	_, err := queue.Enter(s.Ctx, s.Client, e)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown, "a refusal by the server is certain")
-	_, absent := s.value(e.Key())
+	_, absent := s.Value(e.Key())
 	require.True(t, absent)
 }
 
 func TestEnterIgnoresForeignKeysAndReportsThem(t *testing.T) {
 	s := newStage(t)
-	prefix := keys.Prefix(s.election)
+	prefix := keys.Prefix(s.Election)
 	foreign := []string{prefix, prefix + "not-hex", prefix + "00ff", prefix + "a/b", prefix + "-1", prefix + "FF"}
 	for _, key := range foreign {
-		s.put(key, "foreign")
+		s.Put(key, "foreign")
 	}
 	t.Cleanup(func() {
 		for _, key := range foreign {
-			s.remove(key)
+			s.Remove(key)
 		}
 	})
 	_, p := s.enter("v")
@@ -155,12 +155,12 @@ func TestEnterBehindMoreThanAnAnswerHolds(t *testing.T) {
 	require.False(t, places[17].First())
 
 	// The 19th learns the rest by range, as of any revision.
-	s.methods()
+	s.Methods()
 	p := places[18]
 	p.Ahead = nil
-	p, err := queue.Ahead(s.ctx, s.kv, entries[18], p, 0)
+	p, err := queue.Ahead(s.Ctx, s.Client, entries[18], p, 0)
 	require.NoError(t, err)
-	require.Equal(t, []string{"Txn"}, s.methods())
+	require.Equal(t, []string{"Txn"}, s.Methods())
 	require.Len(t, p.Ahead, 16)
 	require.False(t, p.Complete, "a full answer may hide more")
 	require.Equal(t, places[17].Token, p.Ahead[0].Token)
@@ -170,20 +170,20 @@ func TestEnterAlone(t *testing.T) {
 	s := newStage(t)
 	first, second := s.entry("first"), s.entry("second")
 
-	p, err := queue.EnterAlone(s.ctx, s.kv, first)
+	p, err := queue.EnterAlone(s.Ctx, s.Client, first)
 	require.NoError(t, err)
-	require.Equal(t, []string{"Txn"}, s.methods())
+	require.Equal(t, []string{"Txn"}, s.Methods())
 	require.True(t, p.First())
 	require.Equal(t, int64(1), p.Queue)
 
-	_, err = queue.EnterAlone(s.ctx, s.kv, second)
+	_, err = queue.EnterAlone(s.Ctx, s.Client, second)
 	require.ErrorIs(t, err, eldest.ErrNotElected)
 	require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
-	require.Equal(t, []string{"Txn"}, s.methods())
-	_, absent := s.value(second.Key())
+	require.Equal(t, []string{"Txn"}, s.Methods())
+	_, absent := s.Value(second.Key())
 	require.True(t, absent, "it never queues")
 
-	again, err := queue.EnterAlone(s.ctx, s.kv, first)
+	again, err := queue.EnterAlone(s.Ctx, s.Client, first)
 	require.NoError(t, err)
 	require.True(t, again.Adopted, "the own key, from an attempt whose reply was lost")
 	require.Equal(t, p.Token, again.Token)
@@ -192,28 +192,16 @@ func TestEnterAlone(t *testing.T) {
 
 func TestEnterAloneAmongForeignKeys(t *testing.T) {
 	s := newStage(t)
-	foreign := keys.Prefix(s.election) + "zzz"
-	s.put(foreign, "")
-	t.Cleanup(func() { s.remove(foreign) })
+	foreign := keys.Prefix(s.Election) + "zzz"
+	s.Put(foreign, "")
+	t.Cleanup(func() { s.Remove(foreign) })
 	e := s.entry("v")
-	_, err := queue.EnterAlone(s.ctx, s.kv, e)
+	_, err := queue.EnterAlone(s.Ctx, s.Client, e)
 	require.ErrorIs(t, err, eldest.ErrForeignKey)
-	_, absent := s.value(e.Key())
+	_, absent := s.Value(e.Key())
 	require.True(t, absent)
 
 	s.enter("a candidate")
-	_, err = queue.EnterAlone(s.ctx, s.kv, e)
+	_, err = queue.EnterAlone(s.Ctx, s.Client, e)
 	require.ErrorIs(t, err, eldest.ErrNotElected, "a candidate is told from a foreign key")
-}
-
-// Neighbouring names do not see each other (row 13 holds through the queue).
-func TestQueuesOfNeighboursAreApart(t *testing.T) {
-	s := newStage(t)
-	base := s.election
-	for _, name := range []string{base, base + "a", base + "\xff", base + "0", base + ".", base + "\x00"} {
-		s.election = name
-		_, p := s.enter("v")
-		require.True(t, p.First(), "%q", name)
-		require.Equal(t, int64(1), p.Queue, "%q", name)
-	}
 }

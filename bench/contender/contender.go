@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,10 +18,14 @@ const (
 	Herd        = "herd"
 	Floor       = "floor"
 	DropIn      = "drop-in"
+	Kept        = "eldest-keeper"
 )
 
 // all are the contenders, in the order in which they are shown and take turns.
 var all = []Contender{Ours{}, etcds, herd{}, floor{}, dropIn}
+
+// variants are others, which differ from one of those in few scenarios and take part in them.
+var variants = []Contender{kept{}}
 
 // Contender is one way to elect a leader. The methods of contenders, sessions, candidates
 // and tenures may be called from many goroutines. What a contender cannot do at all is an
@@ -53,7 +58,8 @@ type Session interface {
 }
 
 // Candidate campaigns in one election. A candidate that can also be told to end a campaign
-// by a call has a method Withdraw(context.Context) error.
+// by a call has a method Withdraw(context.Context) error; one whose tenures can be suspended
+// (eldest.ErrSuspended) has Resume(context.Context) (Tenure, error), which leads on with the same token.
 type Candidate interface {
 	// Campaign registers and blocks until the candidate leads, ctx ends or the session
 	// has. It may be called again after it has failed, or the tenure has ended.
@@ -96,7 +102,7 @@ type Feed interface {
 // ErrRefused is returned by Tenure.Do for an operation that was not done.
 var ErrRefused = errors.New("refused")
 
-// Names returns the names of all contenders, ours first.
+// Names returns the names of all contenders but the variants, ours first.
 func Names() []string {
 	var names []string
 	for _, c := range all {
@@ -107,12 +113,16 @@ func Names() []string {
 
 // Named returns the contender of that name.
 func Named(name string) (Contender, error) {
-	for _, c := range all {
+	names := Names()
+	for _, c := range variants {
+		names = append(names, c.Name())
+	}
+	for _, c := range slices.Concat(all, variants) {
 		if c.Name() == name {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("no contender %q; there are %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("no contender %q; there are %s", name, strings.Join(names, ", "))
 }
 
 // Guarded commits an operation while the leader's key exists since the revision that the

@@ -8,6 +8,10 @@
 //	floor        no protocol at all: a raw delete, seen by a raw watch
 //	drop-in      this project behind the API of etcd's package: compat/concurrency
 //
+// and a variant, for the scenarios in which it makes a difference:
+//
+//	eldest-keeper  the first with a second process that revokes its leases once it is dead
+//
 // Each is one file; a new one is a new file, and a word in the list of contender.go. It
 // opens a [Session], on which a [Candidate] campaigns; who wins has a [Tenure]. What a contender
 // does, it does as its documentation tells its users to, on a client that the caller

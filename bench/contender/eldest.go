@@ -114,7 +114,7 @@ func (s *ourSession) closeCandidates(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// ourCandidate has the candidate's Withdraw.
+// ourCandidate has the candidate's Withdraw, and a method by which a suspended tenure leads on.
 type ourCandidate struct {
 	*election.Candidate
 	registered func()
@@ -140,6 +140,23 @@ func (c ourCandidate) campaign(ctx context.Context) (*election.Leadership, error
 	}
 	c.registered()
 	return c.Await(ctx)
+}
+
+// Resume leads on after the tenure was suspended, in the way in which the candidate campaigns. It is
+// eldest.ErrNotRegistered if it does not stand any more.
+func (c ourCandidate) Resume(ctx context.Context) (Tenure, error) {
+	if c.Status().Token == 0 {
+		return nil, eldest.ErrNotRegistered
+	}
+	lead := c.Candidate.Campaign
+	if c.registered != nil {
+		lead = c.Await
+	}
+	l, err := lead(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ourTenure{l}, nil
 }
 
 type ourTenure struct{ *election.Leadership }

@@ -19,16 +19,14 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/face"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/hooks"
+	"github.com/eldest-io/eldest/keeper"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/transfer"
 )
 
 func newCampaignCmd() *cobra.Command {
-	var ttl time.Duration
-	var conn *connect.Flags
-	var http *httpFlag
-	var deaf *bool
+	var f *standFlags
 	cmd := &cobra.Command{
 		Use:   "campaign ELECTION [VALUE]",
 		Short: "Stand in an election and lead until a signal ends it",
@@ -39,13 +37,13 @@ others see of the candidate; the default is host name and process ID.
 
 While etcd is away at the start it waits. It prints one line per event: registered,
 waiting, leader, jeopardy (a renewal failed), recovered, stepped-back, retired, lost,
-resigned. With --json each is an object with event, time, election, key, token, lease,
+resigned; with --heartbeat also suspended, resumed, and evicted (the predecessor). With --json each is an object with event, time, election, key, token, lease,
 and where they apply predecessor, queue, cause, led (stepped-back, lost, resigned) and
 remaining_ms (jeopardy). "resigned" says that leading or waiting has ended here; the end
 of the process, that etcd has confirmed the removal of the key, or a line on stderr says
 it has not. "stepped-back" is followed by a new "registered". So is "retired" (it led,
 and was asked to give that up), after "resigned": it stands again, behind all others.
-` + transferHelp + httpHelp + `
+` + heartbeatHelp + transferHelp + httpHelp + `
 Exit codes: 0 after a signal; 1 failed; 2 bad usage; 3 leadership, the place in
 the queue or the session was lost.
 ` + connect.Help,
@@ -57,38 +55,26 @@ the queue or the session was lost.
 			if len(args) == 2 {
 				value = args[1]
 			}
-			if err := checkCampaign(args[0], value, ttl); err != nil {
+			if err := f.check(args[0]); err != nil {
 				return err
 			}
-			if err := conn.Resolve(cmd); err != nil {
+			if len(value) > election.MaxValue {
+				return cli.Usagef("VALUE has %d bytes, at most %d are allowed", len(value), election.MaxValue)
+			}
+			if err := f.conn.Resolve(cmd); err != nil {
 				return err
 			}
-			shown, err := http.serve(cmd, args[0], ttl, cli.ToStderr(cmd))
+			shown, err := f.serve(cmd, args[0], cli.ToStderr(cmd))
 			if err != nil {
 				return err
 			}
 			defer shown.Close()
-			c := &campaign{cmd: cmd, conn: conn, face: shown, name: args[0], value: value, ttl: ttl, deaf: *deaf}
-			return c.run()
+			return (&campaign{standFlags: f, cmd: cmd, face: shown, name: args[0], value: value}).run()
 		},
 	}
-	conn, http, deaf = connect.AddFlags(cmd), addHTTPFlag(cmd), addTransferFlag(cmd)
-	cmd.Flags().DurationVar(&ttl, "ttl", lease.DefaultTTL,
-		"time to live of the lease: how long etcd waits before a crashed candidate is out; rounded up to seconds")
+	f = addStandFlags(cmd, "candidate")
+	f.addKeeperFlag(cmd)
 	return cmd
-}
-
-// checkCampaign refuses bad arguments before anything is sent.
-func checkCampaign(name, value string, ttl time.Duration) error {
-	switch err := keys.Check(name); {
-	case err != nil:
-		return cli.Exit(cli.ExitUsage, err)
-	case len(value) > election.MaxValue:
-		return cli.Usagef("VALUE has %d bytes, at most %d are allowed", len(value), election.MaxValue)
-	case ttl <= 0 || ttl > lease.MaxTTL:
-		return cli.Usagef("--ttl %v: want more than 0s and at most %v", ttl, lease.MaxTTL)
-	}
-	return nil
 }
 
 // defaultValue tells candidates apart for people, without being configured.
@@ -102,15 +88,12 @@ func defaultValue() string {
 
 // campaign is one run of the command.
 type campaign struct {
-	cmd  *cobra.Command
-	conn *connect.Flags // resolved
-	face *face.Face     // nil without --http
-	name string         // of the election
-	// value is what others see; ttl is asked for, the session knows what was
-	// granted.
-	value string
-	ttl   time.Duration
-	deaf  bool // takes no part in transfers
+	*standFlags // resolved; the session knows which TTL was granted
+
+	cmd   *cobra.Command
+	face  *face.Face // nil without --http
+	name  string     // of the election
+	value string     // what others see
 	// events is where the lines go, errors where all else does; set by run.
 	events *campaignEvents
 	errors *cli.Notices
@@ -132,19 +115,22 @@ func (c *campaign) run() error {
 	})
 	defer c.events.Close(cli.LastLines)
 
-	wait := &connect.Notice{To: c.cmd, Conn: c.conn, Say: c.errors.Say}
-	client, err := c.conn.DialPatiently(ctx, wait)
+	client, err := c.dial(ctx, c.cmd, c.name, c.errors.Say)
 	if err != nil {
 		return c.result(ctx, err)
 	}
 	defer func() { _ = client.Close() }()
-	wait.Listen(client, c.name)
 
+	kept, stopKeeper, err := c.startKeeper(ctx, c.errors.Say)
+	if err != nil {
+		return c.result(ctx, err)
+	}
+	defer stopKeeper()
 	tell := teller(c.events.tell)
 	told := hooks.Tee(c.face.Hooks(), hooks.Set{
-		Session: tell.sessionHooks(c.conn.Why), Candidate: tell.candidateHooks(ctx, c.errors.Sayf),
+		Session: tell.sessionHooks(c.conn.Why, c.errors.Sayf), Candidate: tell.candidateHooks(ctx, c.errors.Sayf),
 	})
-	session, err := c.open(ctx, client, told.Session)
+	session, err := c.open(ctx, client, kept, told.Session)
 	if err != nil {
 		return c.result(ctx, err)
 	}
@@ -159,13 +145,17 @@ func (c *campaign) run() error {
 		err = c.face.Observe(client)
 	}
 	stop := func() {}
-	if err == nil && !c.deaf {
+	if err == nil && !c.noTransfer {
 		stop = takePart(transfer.Config{Candidate: candidate, Session: session, KV: client, Watcher: client}, c.errors.Sayf)
 	}
 	if err == nil {
 		err = c.lead(ctx, candidate)
 	}
-	c.leave(candidate, session, err)
+	unconfirmed := leave(c.cmd.Context(), c.conn.CommandTimeout, candidate, session, err)
+	c.events.awaitEnd(cli.LastLines)
+	if unconfirmed != nil {
+		c.errors.Say(unconfirmed.Error())
+	}
 	stop()
 	// A session can end before there is a candidate in the queue to tell of it.
 	if lost(err) {
@@ -176,15 +166,18 @@ func (c *campaign) run() error {
 
 // open starts the session. It gets the client itself and not a part of it, so that it can
 // have it connect anew, and knows whether it was closed.
-func (c *campaign) open(ctx context.Context, client *clientv3.Client, told lease.Hooks) (*lease.Session, error) {
-	return lease.Open(ctx, lease.Config{Lease: client, TTL: c.ttl, Hooks: told})
+func (c *campaign) open(ctx context.Context, client *clientv3.Client, kept *keeper.Keeper, told lease.Hooks) (*lease.Session, error) {
+	cfg := c.session()
+	cfg.Lease, cfg.Keeper, cfg.Hooks = client, kept, told
+	return lease.Open(ctx, cfg)
 }
 
-// lead campaigns and holds what it has won; whenever it has retired it does so again.
-// It returns nil when ctx ended a tenure, else why the campaign or the tenure ended.
+// lead campaigns and holds what it has won; whenever it has retired it does so again, and
+// whenever it is suspended it has the win proven anew. It returns nil when ctx ended a tenure, else
+// why the campaign or the tenure ended.
 func (c *campaign) lead(ctx context.Context, candidate *election.Candidate) error {
+	leadership, err := candidate.Campaign(ctx)
 	for {
-		leadership, err := candidate.Campaign(ctx)
 		if err != nil {
 			return err
 		}
@@ -195,8 +188,13 @@ func (c *campaign) lead(ctx context.Context, candidate *election.Candidate) erro
 		// Asked rather than taken from the select, which draws when both are over: a
 		// tenure that was lost is lost, whatever was signalled meanwhile.
 		err = leadership.Err()
-		if ctx.Err() != nil || !errors.Is(err, eldest.ErrRetired) {
+		suspended := errors.Is(err, eldest.ErrSuspended)
+		if ctx.Err() != nil || !suspended && !errors.Is(err, eldest.ErrRetired) {
 			return err
+		}
+		if suspended && !candidate.Status().Retired {
+			leadership, err = candidate.Await(ctx)
+			continue
 		}
 		// Before "resigned", and without waiting for who reads it: nobody leads until the
 		// key is gone.
@@ -204,32 +202,31 @@ func (c *campaign) lead(ctx context.Context, candidate *election.Candidate) erro
 		// There is nothing to wait for here. A key that is not removed is met, and
 		// removed, by the registration that follows.
 		_ = leadership.Resign(ctx)
+		leadership, err = candidate.Campaign(ctx)
 	}
 }
 
-// leave removes the key and revokes the lease, within --command-timeout, and waits
-// for the events' lines. What is not confirmed in time is reported: etcd removes
-// the key when the lease runs out.
-func (c *campaign) leave(candidate *election.Candidate, session *lease.Session, why error) {
-	limit := c.conn.CommandTimeout
-	if errors.Is(why, eldest.ErrSessionLost) {
+// leave removes the key and revokes the lease, within the limit. The error is what is to be
+// told: what is not confirmed in time is, by then, for etcd to remove when the lease runs out.
+func leave(ctx context.Context, limit time.Duration, candidate *election.Candidate, session *lease.Session, why error) error {
+	gone := errors.Is(why, eldest.ErrSessionLost)
+	if gone {
 		// The key goes with the lease, and most often etcd cannot be reached:
 		// nobody gains by waiting for it.
 		limit = min(limit, time.Second)
 	}
 	// The command's context has ended, most often; leaving has one of its own.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.cmd.Context()), limit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	ttl := session.TTL()
 	var err error
 	if candidate != nil {
 		err = candidate.Close(ctx)
 	}
-	err = errors.Join(err, session.Close(ctx))
-	c.events.awaitEnd(cli.LastLines)
-	if err != nil && !errors.Is(why, eldest.ErrSessionLost) {
-		c.errors.Sayf("etcd did not confirm that the key is gone; it will be, at the latest %v after the last renewal", ttl)
+	if err = errors.Join(err, session.Close(ctx)); err == nil || gone {
+		return nil
 	}
+	return fmt.Errorf("etcd did not confirm that the key is gone; it will be, at the latest %v after the last renewal", ttl)
 }
 
 // result maps the end of the campaign to the command's. What was lost comes first:

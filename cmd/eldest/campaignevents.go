@@ -19,8 +19,9 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// campaignEvent is one line of "eldest campaign --json". The first six fields are
-// in every line; token is 0 before the registration.
+// campaignEvent is one line of "eldest campaign --json", or of a candidate of "eldest run
+// --json", which alone has the last three fields. The first six are in every line; token is 0
+// before the registration.
 type campaignEvent struct {
 	Event       string       `json:"event"`
 	Time        string       `json:"time"`
@@ -33,22 +34,51 @@ type campaignEvent struct {
 	Cause       string       `json:"cause,omitempty"`
 	Led         *bool        `json:"led,omitempty"`
 	RemainingMS *int64       `json:"remaining_ms,omitempty"`
+	PID         int          `json:"pid,omitempty"`
+	ExitCode    *int         `json:"exit_code,omitempty"`
+	Hook        string       `json:"hook,omitempty"`
 }
 
-// subject is whom the events are about.
-type subject struct {
-	election   string
-	key, lease string       // "" before the session
+// eventLog writes the events of one candidate after another. Who tells of them does not
+// wait for the lines.
+type eventLog struct {
+	asJSON   bool
+	election string
+	*cli.Lines
+
+	mu         sync.Mutex
+	key, lease string       // of the candidate; "" before the session
 	token      eldest.Token // the newest one told of
+	given      string       // why the candidacy is given up, if "resigned" is to say so
 }
 
-// complete fills in what is in every line of an event that was a fact at a moment.
-func (s *subject) complete(at time.Time, event *campaignEvent) {
+// stand says under which key and lease the following happens; "" and 0 is none.
+func (l *eventLog) stand(key string, id int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.key, l.lease, l.token, l.given = key, "", 0, ""
+	if id != 0 {
+		l.lease = hexLease(id)
+	}
+}
+
+// record completes an event and hands its line over. at is the time of the fact, not of the
+// line: on a busy machine a hook is called late, and whoever compares the lines of two
+// candidates would see two leaders where there was one. The caller holds mu.
+func (l *eventLog) record(at time.Time, event campaignEvent) {
 	if event.Token != 0 {
-		s.token = event.Token
+		l.token = event.Token
+	}
+	if event.Event == "resigned" && event.Cause == "" {
+		event.Cause = l.given
 	}
 	event.Time = at.Format(time.RFC3339Nano)
-	event.Election, event.Key, event.Token, event.Lease = s.election, s.key, s.token, s.lease
+	event.Election, event.Key, event.Token, event.Lease = l.election, l.key, l.token, l.lease
+	if l.asJSON {
+		l.Write(jsonLine(event))
+		return
+	}
+	l.Write(event.text(at))
 }
 
 // campaignEvents writes what happens to a candidate and its session.
@@ -57,11 +87,7 @@ func (s *subject) complete(at time.Time, event *campaignEvent) {
 // comes in order; a session's line that is late, after the candidate's last one,
 // is dropped, so that "lost" or "resigned" is the last line. Neither waits for the line.
 type campaignEvents struct {
-	asJSON bool
-	*cli.Lines
-
-	mu         sync.Mutex
-	of         subject
+	eventLog
 	registered bool // so there will be a last line
 	retired    bool // so "lost" or "resigned" will not be the last line
 	// Invariant: over once the last "lost" or "resigned" was told, and nothing after it.
@@ -72,17 +98,8 @@ type campaignEvents struct {
 // newCampaignEvents returns events that must be closed. notice is told of lines that were
 // dropped, failed of those that could not be written.
 func newCampaignEvents(out io.Writer, asJSON bool, name string, notice func(string), failed func(error)) *campaignEvents {
-	return &campaignEvents{
-		asJSON: asJSON, of: subject{election: name}, ended: make(chan struct{}),
-		Lines: cli.WriteLines(out, func(missed int) { notice(cli.DroppedLines(missed)) }, failed),
-	}
-}
-
-// stand says under which key and lease the following happens.
-func (e *campaignEvents) stand(key string, id int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.of.key, e.of.lease = key, hexLease(id)
+	lines := cli.WriteLines(out, func(missed int) { notice(cli.DroppedLines(missed)) }, failed)
+	return &campaignEvents{eventLog: eventLog{asJSON: asJSON, election: name, Lines: lines}, ended: make(chan struct{})}
 }
 
 // teller writes an event that was a fact at a moment.
@@ -90,7 +107,7 @@ type teller func(at time.Time, event campaignEvent)
 
 // sessionHooks report what the session knows. Its end is not reported: it ends the
 // candidate, who tells whether it led. why has words for the failure of a request.
-func (tell teller) sessionHooks(why func(error) string) lease.Hooks {
+func (tell teller) sessionHooks(why func(error) string, notice func(string, ...any)) lease.Hooks {
 	return lease.Hooks{
 		Jeopardy: func(j lease.JeopardyEvent) {
 			left := j.Remaining.Milliseconds()
@@ -101,6 +118,16 @@ func (tell teller) sessionHooks(why func(error) string) lease.Hooks {
 			tell(time.Now(), campaignEvent{Event: "jeopardy", Cause: cause, RemainingMS: &left})
 		},
 		Recovered: func(lease.RenewedEvent) { tell(time.Now(), campaignEvent{Event: "recovered"}) },
+		Beat:      mute(notice, why),
+	}
+}
+
+// mute says when heartbeats are given up.
+func mute(notice func(string, ...any), why func(error) string) func(lease.BeatEvent) {
+	return func(b lease.BeatEvent) {
+		if b.Mute {
+			notice("goes on without heartbeats: %s; the user needs a role that may read and write the range from /eldest/beat/ to /eldest/beat0", why(b.Err))
+		}
 	}
 }
 
@@ -115,7 +142,17 @@ func (tell teller) candidateHooks(ctx context.Context, notice func(string, ...an
 			tell(w.At, campaignEvent{Event: "waiting", Token: w.Token, Predecessor: w.Predecessor.Key})
 		},
 		Won: func(w election.WonEvent) {
-			tell(w.At, campaignEvent{Event: "leader", Token: w.Token})
+			event := campaignEvent{Event: "leader", Token: w.Token}
+			if w.Resumed {
+				event.Event = "resumed"
+			}
+			tell(w.At, event)
+		},
+		Suspended: func(s election.SuspendedEvent) {
+			tell(s.At, campaignEvent{Event: "suspended", Token: s.Token, Cause: connect.Because(s.Cause)})
+		},
+		Evicted: func(e election.EvictedEvent) {
+			tell(e.At, campaignEvent{Event: "evicted", Predecessor: e.Evicted.Key})
 		},
 		Ended: func(end election.EndedEvent) {
 			event := campaignEvent{Event: "resigned", Token: end.Token, Led: &end.Led}
@@ -159,9 +196,7 @@ func (e *campaignEvents) awaitEnd(limit time.Duration) {
 	}
 }
 
-// tell completes an event and hands its line over. at is the time of the fact, not of the
-// line: on a busy machine a hook is called late, and whoever compares the lines of two
-// candidates would see two leaders where there was one.
+// tell writes an event that was a fact at a moment.
 func (e *campaignEvents) tell(at time.Time, event campaignEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -172,7 +207,6 @@ func (e *campaignEvents) tell(at time.Time, event campaignEvent) {
 	if e.over {
 		return
 	}
-	e.of.complete(at, &event)
 	switch event.Event {
 	case "registered":
 		e.registered = true
@@ -186,11 +220,7 @@ func (e *campaignEvents) tell(at time.Time, event campaignEvent) {
 		e.over = true
 		defer close(e.ended)
 	}
-	line := event.text(at)
-	if e.asJSON {
-		line = jsonLine(event)
-	}
-	e.Write(line)
+	e.record(at, event)
 }
 
 // clockTime is how people see a time.
@@ -211,6 +241,15 @@ func (event campaignEvent) text(at time.Time) string {
 	}
 	if event.Cause != "" {
 		fmt.Fprintf(&b, "  because %s", event.Cause)
+	}
+	if event.PID != 0 {
+		fmt.Fprintf(&b, "  pid %d", event.PID)
+	}
+	if event.ExitCode != nil {
+		fmt.Fprintf(&b, "  exit code %d", *event.ExitCode)
+	}
+	if event.Hook != "" {
+		fmt.Fprintf(&b, "  %s", event.Hook)
 	}
 	b.WriteByte('\n')
 	return b.String()

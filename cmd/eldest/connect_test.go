@@ -11,19 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
-
-func TestHelpOfTheElectionCommands(t *testing.T) {
-	for _, command := range []string{"campaign", "observe", "leader", "list", "resign"} {
-		code, stdout, stderr := runLine(t, command, "--help")
-		require.Equal(t, cli.ExitOK, code)
-		require.Empty(t, stderr)
-		for _, part := range []string{"Usage:", "Examples:\n  eldest " + command, "Exit codes:", "--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "--json"} {
-			require.Contains(t, stdout, part)
-		}
-	}
-}
 
 // resolved runs resolve on a command line of connection flags alone.
 func resolved(t *testing.T, args ...string) (*connect.Flags, error) {
@@ -88,56 +76,6 @@ func TestFlagsBeatEldestBeatsEtcdctl(t *testing.T) {
 	code, err := cli.ExitCode(err, true)
 	require.Equal(t, cli.ExitUsage, code)
 	require.ErrorContains(t, err, "ELDEST_DIAL_TIMEOUT")
-}
-
-func TestAuthentication(t *testing.T) {
-	t.Parallel()
-	etcd := own(t)
-	c := etcd.client
-	// Each has its own time: checking and keeping a password is hard work for etcd, the more
-	// so where every memory access is watched.
-	must := func(_ any, err error) { t.Helper(); require.NoError(t, err) }
-	must(c.UserAdd(bounded(t), "root", "of root"))
-	must(c.UserGrantRole(bounded(t), "root", "root"))
-	must(c.RoleAdd(bounded(t), "svc"))
-	must(c.RoleGrantPermission(bounded(t), "svc", "svc/", clientv3.GetPrefixRangeEnd("svc/"), clientv3.PermissionType(clientv3.PermReadWrite)))
-	must(c.UserAdd(bounded(t), "member", "of member"))
-	must(c.UserGrantRole(bounded(t), "member", "svc"))
-	must(c.UserAdd(bounded(t), "stranger", "of stranger"))
-	must(c.AuthEnable(bounded(t)))
-	etcd = etcd.with("ELDEST_DIAL_TIMEOUT=" + patience.String())
-
-	for line, advice := range map[string]string{
-		"campaign svc":                          "use --user",
-		"leader svc":                            "use --user",
-		"campaign svc --user member:wrong":      "check --user and --password",
-		"campaign svc --user stranger":          `user "stranger" needs a role`,
-		"observe svc --user stranger":           `user "stranger" needs a role`,
-		"list svc --user member --namespace x/": `user "member" needs a role`,
-	} {
-		t.Run(line, func(t *testing.T) {
-			etcd, args := etcd.of(t), strings.Fields(line)
-			for i, arg := range args {
-				if i > 0 && args[i-1] == "--user" && !strings.Contains(arg, ":") {
-					etcd = etcd.with("ELDEST_PASSWORD=of " + arg)
-				}
-			}
-			p := etcd.start(args...)
-			stdout := strings.Join(p.Rest(), "\n")
-			p.Exits(cli.ExitFailed)
-			require.Contains(t, p.Errors(), advice)
-			require.NotContains(t, stdout+p.Errors(), "of member")
-		})
-	}
-	etcd = etcd.with("ELDEST_USER=member:of member")
-	p, _ := etcd.leading("svc", "--ttl", "60s")
-	o := etcd.start("observe", "svc", "--json")
-	o.Event("leader")
-	code, _, stderr := etcd.line("resign", "svc", "--yes", "--user", "member:of member", "--dial-timeout", patience.String())
-	require.Equal(t, cli.ExitOK, code, stderr)
-	p.Event("lost")
-	p.Exits(cli.ExitLost)
-	o.Event("nobody")
 }
 
 func TestDialEndsWithItsContext(t *testing.T) {

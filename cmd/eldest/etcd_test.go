@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +32,7 @@ type etcd struct {
 	endpoint string
 	env      []string
 	attr     func(*exec.Cmd) // changes commands before they start
+	spoiled  bool            // no other test can use it
 }
 
 // idle has the etcds that no test uses. A test has one for itself, so that it sees no keys and
@@ -52,8 +57,9 @@ func borrowed(t testing.TB) *etcd {
 		c, err = etcdtest.New(bounded(t), etcdtest.Config{})
 		require.NoError(t, err)
 	}
+	var e *etcd
 	t.Cleanup(func() { // the processes of the test have ended by now
-		if t.Failed() || empty(c) != nil {
+		if t.Failed() || e.spoiled || empty(c) != nil {
 			_ = c.Close()
 			return
 		}
@@ -61,7 +67,8 @@ func borrowed(t testing.TB) *etcd {
 		defer idle.Unlock()
 		idle.clusters = append(idle.clusters, c)
 	})
-	return at(t, c)
+	e = at(t, c)
+	return e
 }
 
 // empty removes all keys and leases from an etcd.
@@ -180,6 +187,22 @@ func (e *etcd) line(args ...string) (code int, stdout, stderr string) {
 	return runLine(e.t, args...)
 }
 
+// does is line of a command that succeeds.
+func (e *etcd) does(args ...string) (stdout string) {
+	e.t.Helper()
+	code, stdout, stderr := e.line(args...)
+	require.Equal(e.t, cli.ExitOK, code, stderr)
+	return stdout
+}
+
+// resigns ends a leader as a signal does.
+func resigns(p *clitest.Process) {
+	p.T.Helper()
+	p.Signal(syscall.SIGTERM)
+	p.Event("resigned")
+	p.Exits(cli.ExitOK)
+}
+
 // candidate starts a campaign and returns it with its first event. Its lease is one that a
 // busy machine does not lose.
 func (e *etcd) candidate(election string, more ...string) (*clitest.Process, object) {
@@ -267,4 +290,74 @@ func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// running is an "eldest run".
+type running struct {
+	*clitest.Process
+	seen int // of its stderr
+}
+
+// run runs "eldest run" with a witness, or whatever the arguments say. Where the arguments do
+// not say otherwise its lease is one that a busy machine does not lose.
+func (e *etcd) run(args ...string) *running {
+	e.t.Helper()
+	return &running{Process: e.start(append([]string{"run", "--json", "--ttl", "30s", "--grace", "500ms"}, args...)...)}
+}
+
+// event waits for the next event of that name, and passes over others.
+func (r *running) event(name string) object {
+	r.T.Helper()
+	var found object
+	r.Eventually(func() bool {
+		rest := r.Errors()[r.seen:]
+		for {
+			line, more, ok := strings.Cut(rest, "\n")
+			if !ok {
+				return false
+			}
+			r.seen += len(line) + 1
+			rest = more
+			var o object
+			if json.Unmarshal([]byte(line), &o) == nil && o["event"] == name {
+				found = o
+				return true
+			}
+		}
+	}, 2*time.Millisecond, "no event %s of %q", name, r.Args[1:])
+	return found
+}
+
+// pid waits for the program.
+func (r *running) pid() int { return int(r.event("started")["pid"].(float64)) }
+
+// keepersEnd waits until no keeper that the test has started for an election is left.
+func keepersEnd(t testing.TB, election string) {
+	t.Helper()
+	ours := []byte(ofTests + "=" + mark(t) + "\x00")
+	none(t, func(environ, cmdline []byte) bool {
+		return bytes.Contains(environ, ours) && bytes.Contains(cmdline, []byte("\x00"+keeperCommand+"\x00--\x00"+election+"\x00"))
+	})
+}
+
+// none waits until there is no such process, by its environment and command line.
+func none(t testing.TB, such func(environ, cmdline []byte) bool) {
+	t.Helper()
+	var left []string
+	require.Eventually(t, func() bool {
+		left = nil
+		for _, dir := range glob("/proc/[0-9]*") {
+			environ, _ := os.ReadFile(dir + "/environ")
+			cmdline, _ := os.ReadFile(dir + "/cmdline")
+			if such(environ, cmdline) {
+				left = append(left, filepath.Base(dir)+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+			}
+		}
+		return len(left) == 0
+	}, patience, 10*time.Millisecond, "left: %v", left)
+}
+
+func glob(pattern string) []string {
+	found, _ := filepath.Glob(pattern)
+	return found
 }

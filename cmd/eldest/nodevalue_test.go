@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -67,61 +66,6 @@ func FuzzNodeOf(f *testing.F) {
 		require.Equal(t, value, again)
 		require.Contains(t, string(value), "\x10", "without a control character it is a text")
 	})
-}
-
-func TestNodesOfAServiceAreShown(t *testing.T) {
-	t.Parallel()
-	etcd := borrowed(t)
-	o, watched := etcd.start("observe", "shop"), etcd.start("observe", "shop", "--json")
-	require.Contains(t, o.Line(), "nobody")
-	watched.Event("nobody")
-	a, address := etcd.node("a")
-	led := becomes(a, "leading")
-
-	code, stdout, stderr := etcd.line("leader", "shop", "--json")
-	require.Equal(t, cli.ExitOK, code, stderr)
-	leader := parse[object](t, stdout)
-	require.Equal(t, "a", leader["node"])
-	require.Equal(t, address, leader["address"])
-	instance := leader["instance"].(string)
-	require.Len(t, instance, 16)
-	value := encoded(t, identity.Identity{NodeID: "a", Address: address, Instance: instance, TTL: nodeTTL})
-	require.Equal(t, value, leader["value"], "the value stays what it was")
-	event := watched.Event("leader")
-	for _, field := range []string{"key", "token", "value", "node", "address", "instance"} {
-		require.Equal(t, leader[field], event[field], field)
-	}
-	code, stdout, _ = etcd.line("list", "shop", "--json")
-	require.Equal(t, cli.ExitOK, code)
-	rows := parse[[]object](t, stdout)
-	require.Len(t, rows, 1)
-	require.Equal(t, "a", rows[0]["node"])
-	require.Equal(t, instance, rows[0]["instance"])
-
-	shown := "node a at " + address + ", instance " + instance + "\n"
-	require.Contains(t, o.Line(), "  value "+shown)
-	for _, command := range []string{"leader", "list"} {
-		code, stdout, _ = etcd.line(command, "shop")
-		require.Equal(t, cli.ExitOK, code)
-		require.Contains(t, stdout, "   "+shown)
-		require.NotContains(t, stdout, `\n`)
-	}
-	code, _, stderr = etcd.line("resign", "shop", led["key"].(string), "--yes")
-	require.Equal(t, cli.ExitOK, code, stderr)
-	require.Contains(t, stderr, "  value "+shown)
-	a.Signal(os.Interrupt)
-	a.Ends(cli.ExitOK)
-}
-
-func TestHelpSaysHowNodesAreShown(t *testing.T) {
-	for _, command := range []string{"leader", "list", "observe", "resign"} {
-		code, stdout, _ := runLine(t, command, "--help")
-		require.Equal(t, cli.ExitOK, code)
-		require.Contains(t, stdout, "node NODE at ADDRESS, instance INSTANCE", command)
-		for line := range strings.Lines(stdout) {
-			require.False(t, strings.HasSuffix(strings.TrimSuffix(line, "\n"), " "), "%s: %q", command, line)
-		}
-	}
 }
 
 // A node with a priority gives way to a higher one; one without never does, and what is no

@@ -63,7 +63,7 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 // etcd refuses for good.
 func runObserve(cmd *cobra.Command, conn *connect.Flags, name string) error {
 	ctx := cmd.Context()
-	client, err := conn.DialPatiently(ctx, &connect.Notice{To: cmd, Conn: conn})
+	client, err := conn.DialPatiently(ctx, &connect.Notice{To: cmd, Conn: conn, Say: cli.ToStderr(cmd)})
 	if err != nil {
 		return err
 	}

@@ -298,12 +298,12 @@ func TestCampaignReconnects(t *testing.T) {
 	cmd := &cobra.Command{Use: "fake"}
 	cmd.SetContext(t.Context())
 	cmd.SetErr(&said)
-	c := &campaign{cmd: cmd, conn: &connect.Flags{Endpoints: []string{away}}, name: "svc", ttl: 30 * time.Second}
-	(&connect.Notice{To: cmd, Conn: c.conn}).Listen(client, c.name)
+	c := &campaign{standFlags: &standFlags{conn: &connect.Flags{Endpoints: []string{away}}, ttl: 30 * time.Second}, cmd: cmd, name: "svc"}
+	(&connect.Notice{To: cmd, Conn: c.conn, Say: cli.ToStderr(cmd)}).Listen(client, c.name)
 
 	opened := make(chan *lease.Session, 1)
 	go func() {
-		session, err := c.open(bounded(t), client, lease.Hooks{})
+		session, err := c.open(bounded(t), client, nil, lease.Hooks{})
 		assert.NoError(t, err)
 		opened <- session
 	}()

@@ -58,37 +58,6 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-func TestCommandsThatAskOnceEndWhenEtcdIsAway(t *testing.T) {
-	t.Parallel()
-	const endpoints = "127.0.0.1:1,http://127.0.0.1:2"
-	for _, line := range []string{"leader svc", "list svc", "resign svc --yes", "leader svc --user name:password"} {
-		t.Run(line, func(t *testing.T) {
-			t.Parallel()
-			endsSoon(t, to(t, endpoints), line, "2s", endpoints, "refused", "--endpoints", "--cacert")
-		})
-	}
-}
-
-// Nothing is refused here; there is just no answer.
-func TestCommandsThatAskOnceEndWhenEtcdIsSilent(t *testing.T) {
-	t.Parallel()
-	etcd := own(t)
-	etcd.halt()
-	for _, line := range []string{"leader svc", "list svc --json", "resign svc --yes"} {
-		endsSoon(t, etcd, line, "200ms", "no answer from etcd at "+etcd.endpoint)
-	}
-}
-
-// endsSoon requires that a command fails within the limit that is given as a flag.
-func endsSoon(t *testing.T, etcd *etcd, line, limit string, says ...string) {
-	t.Helper()
-	p := etcd.with("ELDEST_COMMAND_TIMEOUT=10m").start(append(strings.Fields(line), "--command-timeout", limit)...)
-	p.Exits(cli.ExitFailed) // within the patience, or the flag means nothing
-	for _, part := range says {
-		require.Contains(t, p.Errors(), part)
-	}
-}
-
 // The removal was sent and the answer did not come: the user is not told that
 // nothing was done.
 func TestResignAdmitsThatItDoesNotKnow(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +21,33 @@ import (
 func runLine(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return clitest.Line(t, newRootCmd(), args...)
+}
+
+// What --help says, on stdout, and of which commands.
+func TestHelpSays(t *testing.T) {
+	all := []string{"campaign", "observe", "leader", "list", "resign", "run"}
+	for part, commands := range map[string][]string{
+		"Usage:": all, "Exit codes:": all, "--endpoints": all, "ELDEST_ENDPOINTS": all, "ETCDCTL_ENDPOINTS": all, "--json": all,
+		"node NODE at ADDRESS, instance INSTANCE": {"leader", "list", "observe", "resign"},
+		"ELDEST_ELECTION":                         {"run"}, "ELDEST_KEY": {"run"}, "ELDEST_TOKEN": {"run"}, "ELDEST_DEADLINE": {"run"},
+		"ELDEST_CAUSE": {"run"}, "ELDEST_EXIT_CODE": {"run"}, "ELDEST_PID": {"run"}, "ELDEST_TLS_KEY": {"run"},
+		"--grace": {"run"}, "--restart": {"run"}, "--exit-code": {"run"}, "--on-win": {"run"}, "--on-loss": {"run"},
+		"--hook-timeout": {"run"}, "--health": {"run"}, "--health-every": {"run"}, "Not guaranteed": {"run", "transfer"},
+	} {
+		for _, command := range commands {
+			code, stdout, stderr := runLine(t, command, "--help")
+			require.Equal(t, cli.ExitOK, code)
+			require.Empty(t, stderr)
+			require.Contains(t, stdout, part, command)
+			require.Contains(t, stdout, "Examples:\n  eldest "+command)
+			require.NotRegexp(t, `(?m) $`, stdout, command)
+			require.NotContains(t, stdout, "run-keeper", "nobody is to use it")
+		}
+	}
+	doc, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	require.Contains(t, string(doc), "(campaign, run)")
+	require.Contains(t, string(doc), "--exit-code")
 }
 
 func TestExitCodes(t *testing.T) {
@@ -49,15 +75,10 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// clusterOf starts "eldest etcd" with temporary files in dir.
-func clusterOf(t *testing.T, dir string, args ...string) *clitest.Process {
-	return nowhere(t).with("TMPDIR=" + dir).start(append([]string{"etcd"}, args...)...)
-}
-
 func TestEtcdPrintsJSON(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := clusterOf(t, dir, "--members", "3", "--json")
+	p := nowhere(t).with("TMPDIR="+dir).start("etcd", "--members", "3", "--json")
 	got := parse[struct {
 		Endpoints []string
 		Members   []map[string]string
@@ -79,26 +100,4 @@ func TestEtcdPrintsJSON(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left, "the temporary data is left")
-}
-
-func TestEtcdPrintsTableAndShellLine(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	var first string
-	for range 2 {
-		p := clusterOf(t, dir, "--data-dir", dir)
-		var text strings.Builder
-		for !strings.Contains(text.String(), "export ELDEST_ENDPOINTS=http://127.0.0.1:") {
-			line := p.Line()
-			require.NotEmpty(t, line, p.Errors())
-			text.WriteString(line)
-		}
-		require.Contains(t, text.String(), "CLIENT URL")
-		if first == "" {
-			first = text.String()
-		}
-		require.Equal(t, first, text.String(), "the same directory is not the same cluster")
-		p.Signal(syscall.SIGTERM)
-		p.Exits(cli.ExitOK)
-	}
 }

@@ -9,14 +9,10 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 
 	"github.com/spf13/cobra"
-
-	"github.com/eldest-io/eldest/lease"
 )
 
 func newRunCmd() *cobra.Command {
 	var o runOptions
-	var conn *connect.Flags
-	var http *httpFlag
 	cmd := &cobra.Command{
 		Use:     "run ELECTION -- CMD [ARG]...",
 		Short:   "Run a program only while leading",
@@ -27,29 +23,26 @@ func newRunCmd() *cobra.Command {
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			if err := conn.Resolve(cmd); err != nil {
+			if err := o.conn.Resolve(cmd); err != nil {
 				return err
 			}
-			return newRunner(cmd, conn, http, o).run()
+			return newRunner(cmd, o).run()
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return fmt.Errorf("%w; flags of the program go after --: eldest run ELECTION -- CMD ARG", err)
 	})
-	conn, http = connect.AddFlags(cmd), addHTTPFlag(cmd)
+	o.standFlags = addStandFlags(cmd, "leader")
 	fl := cmd.Flags()
-	fl.DurationVar(&o.ttl, "ttl", lease.DefaultTTL,
-		"time to live of the lease: how long etcd waits before a crashed leader is out; rounded up to seconds")
 	fl.StringVar(&o.value, "value", "", "what others see of the candidate (default: host name and process ID)")
 	fl.DurationVar(&o.grace, "grace", 0,
-		"time between SIGTERM and SIGKILL, at most half of --ttl; 0s is SIGKILL alone (default: a quarter of --ttl)")
+		"time between SIGTERM and SIGKILL, at most half of --ttl and a quarter of --heartbeat; 0s is SIGKILL alone (default: a quarter of --heartbeat or else --ttl)")
 	fl.StringVar(&o.restart, "restart", restartNever, "when to stand again: always, on-failure or never")
 	fl.BoolVar(&o.exitCode, "exit-code", false, "end with the program's exit code")
 	fl.StringVar(&o.onWin, "on-win", "", "shell command to run after each win, before the program; if it fails, the program is not started")
 	fl.StringVar(&o.onLoss, "on-loss", "", "shell command to run after each tenure, when the program is dead and the key released")
 	fl.DurationVar(&o.hookTimeout, "hook-timeout", 10*time.Second, "how long --on-win and --on-loss may take before they are killed and count as failed")
 	fl.StringVar(&o.health, "health", "", "shell command that says, by exit code 0, that the program is well; without that the lease is not renewed")
-	fl.BoolVar(&o.noTransfer, "no-transfer", false, "take no part in transfers: nobody can ask this candidate to step back or to retire")
 	fl.DurationVar(&o.healthEvery, "health-every", 5*time.Second, "time between two --health commands, and the limit of each")
 	return cmd
 }
@@ -80,6 +73,10 @@ margin (a tenth of the TTL, at least 200 ms).
     SIGKILL. The margin is what the kill has to take effect. A program that has been sent
     SIGTERM is not kept, even if etcd comes back; and only when nothing of it runs is the
     lease given back.
+  - Heartbeats (--heartbeat) are not confirmed: the same, --grace before and at their deadline,
+    if that is sooner. Unless --restart is "never", CMD is started anew when etcd says that
+    the key still stands: same key, same token, no pause. --grace is at most a quarter of
+    --heartbeat, and that by default.
   - The key is deleted, the lease revoked from outside: SIGKILL at once, for another may
     lead already.
   - It is asked to retire (eldest transfer): CMD gets SIGTERM, and SIGKILL after --grace;
@@ -88,8 +85,9 @@ margin (a tenth of the TTL, at least 200 ms).
     then the key goes. The second one is SIGKILL at once (not the same one within 0.3 s).
     Other signals (HUP, QUIT, USR1, USR2, WINCH) are passed on; without a program HUP and
     QUIT end eldest.
-  - eldest is killed: the keeper kills the group at once. eldest is stopped: the keeper
-    kills it at the deadline. The keeper is killed: CMD gets SIGKILL from the kernel, its
+  - eldest is killed: the keeper kills the group at once and then, on Linux, revokes the
+    lease: the next one leads within milliseconds. eldest is stopped: the keeper kills
+    the group at the deadline. The keeper is killed: CMD gets SIGKILL from the kernel, its
     children from eldest. The keeper is stopped: eldest kills them.
   - A process of CMD is still there 10 s after SIGKILL: eldest stops trying, releases
     nothing, so that the key ends with the TTL, and exits with 1, or 3 if leadership was
@@ -121,13 +119,13 @@ at the latest three times --health-every, a quarter of the TTL and the TTL after
 
 It prints one line per event: registered, waiting, leader, delayed (won right after an
 outage: CMD is started once the lease is renewed), started, stopping, exited, hook,
-unhealthy, healthy, jeopardy, recovered, stepped-back, retired, lost, resigned, restarting. With --json each is an
-object with event, time, election, key, token, lease, and where they apply predecessor,
+unhealthy, healthy, jeopardy, recovered, suspended, resumed, evicted, stepped-back, retired,
+lost, resigned, restarting. With --json each is an object with event, time, election, key, token, lease, and where they apply predecessor,
 queue, cause, led, remaining_ms, pid, exit_code, hook. restarting (with cause, in_ms), and
 what else eldest writes, notice (text) and the last line of a failure, failed (cause,
 exit_code), have event, time and election alone. CMD's own stderr is between the lines,
 unless CMD sends it elsewhere.
-` + transferHelp + httpHelp + `
+` + heartbeatHelp + transferHelp + httpHelp + `
 Not guaranteed: that a program which the kernel cannot kill (it waits for a disk or a
 network file system), or whose whole machine is suspended or paused, is dead in time;
 without a control group, that a process which runs as another user, or processes that go

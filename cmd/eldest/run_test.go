@@ -22,18 +22,6 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cgrouptest"
 )
 
-// reading returns a file's content once it ends in a line break.
-func reading(t *testing.T, path string) string {
-	t.Helper()
-	var text string
-	require.Eventually(t, func() bool {
-		data, _ := os.ReadFile(path)
-		text = string(data)
-		return strings.HasSuffix(text, "\n")
-	}, patience, 5*time.Millisecond, path)
-	return text
-}
-
 func TestRunGivesTheProgramItsEnvironmentAndStreams(t *testing.T) {
 	t.Parallel()
 	etcd := borrowed(t)
@@ -58,56 +46,6 @@ func TestRunGivesTheProgramItsEnvironmentAndStreams(t *testing.T) {
 	r.Exits(cli.ExitOK)
 	require.Empty(t, etcd.keys())
 	require.Zero(t, etcd.leases(), "a lease is left")
-}
-
-// Within the program, ELDEST_KEY is the candidate's key and no file: an eldest command
-// there must not take it for one.
-func TestRunLetsEldestCommandsWorkInTheProgram(t *testing.T) {
-	t.Parallel()
-	etcd := borrowed(t)
-	diary := newDiary(t)
-	r := etcd.run("svc", "--", "sh", "-c", "eldest leader svc --json; exec sleep 1000")
-	led := r.event("leader")
-	require.Contains(t, r.Line(), led["key"].(string))
-	r.Signal(syscall.SIGTERM)
-	r.Exits(cli.ExitOK)
-	diary.nobody("svc")
-}
-
-func TestRunEndsAsTheProgramDoes(t *testing.T) {
-	t.Parallel()
-	etcd := borrowed(t)
-	for line, c := range map[string]struct{ plain, passedOn int }{
-		"exit 0":        {cli.ExitOK, 0},
-		"exit 7":        {cli.ExitFailed, 7},
-		"exit 2":        {cli.ExitFailed, 2},
-		"kill -KILL $$": {cli.ExitFailed, 137},
-		"kill -TERM $$": {cli.ExitFailed, 143},
-	} {
-		t.Run(line, func(t *testing.T) {
-			etcd := etcd.of(t)
-			// With a TTL of a minute, and etcd that expires nothing: what is gone was released.
-			p := etcd.run("svc", "--ttl", "60s", "--", "sh", "-c", line)
-			p.event("exited")
-			p.event("resigned")
-			p.Exits(c.plain)
-			require.Empty(t, etcd.keys(), "the key was not released")
-			p = etcd.run("svc", "--ttl", "60s", "--exit-code", "--", "sh", "-c", line)
-			require.EqualValues(t, c.passedOn, p.event("exited")["exit_code"])
-			p.Exits(c.passedOn)
-			require.NotContains(t, p.Errors(), "for usage", "the code is not ours")
-			require.Empty(t, etcd.keys())
-			require.Zero(t, etcd.leases())
-		})
-	}
-	script := filepath.Join(t.TempDir(), "script")
-	require.NoError(t, os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700)) //nolint:gosec // it is to be run
-	for flag, code := range map[string]int{"--exit-code=false": cli.ExitFailed, "--exit-code": 127} {
-		p := etcd.run("svc", flag, "--", script)
-		p.Exits(code)
-		require.Contains(t, p.Errors(), "no such file")
-		require.Empty(t, etcd.keys())
-	}
 }
 
 // When the head of the program ends, its children are killed: leadership is released, and
@@ -263,9 +201,7 @@ func TestRunEndsWhileItWaits(t *testing.T) {
 	etcd.delete(r.event("waiting")["key"].(string))
 	r.event("lost")
 	r.Exits(cli.ExitLost)
-	leader.Signal(syscall.SIGTERM)
-	leader.Event("resigned")
-	leader.Exits(cli.ExitOK)
+	resigns(leader)
 	newDiary(t).nobody("svc")
 }
 
@@ -293,9 +229,7 @@ func TestRunReplacesAKeeperThatDiesBeforeTheWin(t *testing.T) {
 	}, patience, time.Millisecond, "no keeper")
 	require.NoError(t, keeper.Kill())
 	require.Eventually(t, func() bool { return keeper.Signal(syscall.Signal(0)) != nil }, patience, time.Millisecond)
-	leader.Signal(syscall.SIGTERM)
-	leader.Event("resigned")
-	leader.Exits(cli.ExitOK)
+	resigns(leader)
 	require.Equal(t, "ran\n", r.Line())
 	r.Exits(cli.ExitOK)
 	require.Empty(t, etcd.keys())
@@ -308,7 +242,7 @@ func TestRunKeeperThatWakesUp(t *testing.T) {
 	etcd := borrowed(t)
 	diary := newDiary(t)
 	r := etcd.run(append([]string{"svc", "--ttl", "8s", "--"}, diary.program("A")...)...)
-	keeper := handle(t, parentOf(t, r.pid()))
+	keeper := handle(t, clitest.Parent(t, r.pid()))
 	diary.lives("A")
 	clitest.Halt(t, keeper)
 	diary.livesFor("A", 8500*time.Millisecond)
@@ -328,7 +262,7 @@ func TestRunProgramDiesWithBothWatchers(t *testing.T) {
 	etcd = etcd.changed(cgrouptest.In(t, cgrouptest.NewBarren(t))) // nobody would be there to remove a control group
 	diary := newDiary(t)
 	r := etcd.run(append([]string{"svc", "--"}, diary.program("A", stubborn)...)...)
-	keeper := handle(t, parentOf(t, r.pid()))
+	keeper := handle(t, clitest.Parent(t, r.pid()))
 	diary.lives("A")
 	clitest.Halt(t, r.Cmd.Process) // so that it cannot be eldest who kills
 	require.NoError(t, keeper.Kill())
@@ -345,7 +279,7 @@ func TestRunEndsWhenAllOfItAreTold(t *testing.T) {
 	diary := newDiary(t)
 	r := etcd.run(append([]string{"svc", "--ttl", "60s", "--"}, diary.program("A")...)...)
 	pid := r.pid()
-	keeper := handle(t, parentOf(t, pid))
+	keeper := handle(t, clitest.Parent(t, pid))
 	diary.lives("A")
 	for range 3 {
 		require.NoError(t, keeper.Signal(syscall.SIGTERM))
@@ -392,14 +326,6 @@ func TestRunGoesOnWhenNobodyReadsItsEvents(t *testing.T) {
 			diary.nobody(name)
 		})
 	}
-}
-
-// The keeper's command is of no use by itself, and says so.
-func TestRunKeeperIsForEldestAlone(t *testing.T) {
-	t.Parallel()
-	p := nowhere(t).start(keeperCommand, "svc")
-	p.Exits(cli.ExitFailed)
-	require.Contains(t, p.Errors(), "started by it and by nobody else")
 }
 
 // An "eldest run" in another one, and eldest commands in a program, find the TLS key that

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-
 	"github.com/stretchr/testify/require"
 )
 
@@ -33,6 +31,10 @@ func TestRunDocumentNamesTestsThatThereAre(t *testing.T) {
 			require.Contains(t, all, "\t\t\""+m[2][1:]+"\": {", m[0])
 		}
 	}
+	for _, m := range regexp.MustCompile("`TestScript/([a-z-]+)`").FindAllStringSubmatch(string(page), -1) {
+		names++
+		require.FileExists(t, "testdata/script/"+m[1]+".txtar")
+	}
 	require.Greater(t, names, 20)
 
 	// The table of faults: each row's, and each fault that is tried.
@@ -47,21 +49,4 @@ func TestRunDocumentNamesTestsThatThereAre(t *testing.T) {
 	_, tried, _ := strings.Cut(string(data), "faults := map[string]struct {")
 	tried, _, _ = strings.Cut(tried, "for name, c := range faults")
 	require.Equal(t, strings.Count(tried, "\": {\n"), faults, "a fault is tried and not told of, or the other way round")
-}
-
-// What --help says of exit codes is what doc.go says.
-func TestRunHelpAndExitCodes(t *testing.T) {
-	code, help, _ := runLine(t, "run", "--help")
-	require.Equal(t, cli.ExitOK, code)
-	for _, words := range []string{
-		"ELDEST_ELECTION", "ELDEST_KEY", "ELDEST_TOKEN", "ELDEST_DEADLINE", "ELDEST_CAUSE", "ELDEST_EXIT_CODE", "ELDEST_PID", "ELDEST_TLS_KEY",
-		"--grace", "--restart", "--exit-code", "--on-win", "--on-loss", "--hook-timeout", "--health", "--health-every", "Not guaranteed",
-	} {
-		require.Contains(t, help, words)
-	}
-	require.NotContains(t, help, keeperCommand, "nobody is to use it")
-	doc, err := os.ReadFile("doc.go")
-	require.NoError(t, err)
-	require.Contains(t, string(doc), "(campaign, run)")
-	require.Contains(t, string(doc), "--exit-code")
 }

@@ -5,24 +5,14 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
+	"github.com/eldest-io/eldest/hooks"
 	"github.com/eldest-io/eldest/lease"
 )
-
-// runEvent is one line of "eldest run --json". The first six fields are in every line of
-// a candidate; token is 0 before the registration.
-type runEvent struct {
-	campaignEvent
-	PID      int    `json:"pid,omitempty"`
-	ExitCode *int   `json:"exit_code,omitempty"`
-	Hook     string `json:"hook,omitempty"`
-}
 
 // ownEvent is a line of the command itself: beside the rounds there is no key, no token
 // and no lease.
@@ -36,64 +26,39 @@ type ownEvent struct {
 	ExitCode *int   `json:"exit_code,omitempty"`
 }
 
-// runEvents writes what happens. Whoever tells of it does not wait for the line.
+// runEvents writes what happens.
 type runEvents struct {
-	asJSON bool
-	path   string // of the command, as it is called
-	why    func(error) string
-	*cli.Lines
-
-	mu    sync.Mutex
-	of    subject
-	ended string // why the tenure has ended, or the candidacy is given up
+	eventLog
+	path string // of the command, as it is called
+	why  func(error) string
 }
 
 func newRunEvents(out io.Writer, asJSON bool, path, name string, why func(error) string) *runEvents {
-	e := &runEvents{asJSON: asJSON, path: path, of: subject{election: name}, why: why}
+	e := &runEvents{eventLog: eventLog{asJSON: asJSON, election: name}, path: path, why: why}
 	e.Lines = cli.WriteLines(out, func(missed int) {
 		_, _ = io.WriteString(out, e.notice(cli.DroppedLines(missed)))
 	}, func(error) {}) // the program goes on for whoever uses it, even if nobody reads this
 	return e
 }
 
-// stand says under which key and lease the following happens; "" and 0 is none.
-func (e *runEvents) stand(key string, id int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.of.key, e.of.lease, e.of.token, e.ended = key, "", 0, ""
-	if id != 0 {
-		e.of.lease = hexLease(id)
-	}
-}
-
 // tell writes an event that is a fact now.
-func (e *runEvents) tell(event runEvent) { e.tellAt(time.Now(), event) }
+func (e *runEvents) tell(event campaignEvent) { e.tellAt(time.Now(), event) }
 
-func (e *runEvents) tellAt(at time.Time, event runEvent) {
+func (e *runEvents) tellAt(at time.Time, event campaignEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if event.Event == "resigned" && event.Cause == "" {
-		event.Cause = e.ended
-	}
-	e.of.complete(at, &event.campaignEvent)
-	line := event.text(at)
-	if e.asJSON {
-		line = jsonLine(event)
-	}
-	e.Write(line)
+	e.record(at, event)
 }
 
 // because says why the candidacy that follows its end has been given up.
 func (e *runEvents) because(why string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.ended = why
+	e.given = why
 }
 
 // restarting tells of the pause between two rounds.
 func (e *runEvents) restarting(why string, pause time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	ms := pause.Milliseconds()
 	if e.asJSON {
 		e.Write(e.own(ownEvent{Event: "restarting", Cause: why, InMS: &ms}))
@@ -103,11 +68,7 @@ func (e *runEvents) restarting(why string, pause time.Duration) {
 }
 
 // note writes what is no event of a candidate.
-func (e *runEvents) note(text string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.Write(e.notice(text))
-}
+func (e *runEvents) note(text string) { e.Write(e.notice(text)) }
 
 func (e *runEvents) notice(text string) string {
 	if e.asJSON {
@@ -123,42 +84,19 @@ func (e *runEvents) failed(err error) error {
 	if !e.asJSON || reason == nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.Write(e.own(ownEvent{Event: "failed", Cause: plain.Lines(reason.Error()), ExitCode: &code}))
 	return cli.Exit(code, nil)
 }
 
 func (e *runEvents) own(event ownEvent) string {
-	event.Time, event.Election = time.Now().Format(time.RFC3339Nano), e.of.election
+	event.Time, event.Election = time.Now().Format(time.RFC3339Nano), e.election
 	return jsonLine(event)
 }
 
-// sessionHooks report what the session knows, and call renewed after each renewal.
+// sessionHooks report what the session knows, and call renewed after each renewal and heartbeat.
 func (e *runEvents) sessionHooks(renewed func()) lease.Hooks {
-	told := e.campaign().sessionHooks(e.why)
+	told := teller(e.tellAt).sessionHooks(e.why, func(format string, args ...any) { e.note(fmt.Sprintf(format, args...)) })
 	told.Renewed = func(lease.RenewedEvent) { renewed() }
+	told.Beat = hooks.Tee(told, lease.Hooks{Beat: func(lease.BeatEvent) { renewed() }}).Beat
 	return told
-}
-
-// campaign tells of what a campaign has as well.
-func (e *runEvents) campaign() teller {
-	return func(at time.Time, event campaignEvent) { e.tellAt(at, runEvent{campaignEvent: event}) }
-}
-
-// text renders the event for people, as those of a campaign.
-func (event runEvent) text(at time.Time) string {
-	var b strings.Builder
-	b.WriteString(strings.TrimSuffix(event.campaignEvent.text(at), "\n"))
-	if event.PID != 0 {
-		fmt.Fprintf(&b, "  pid %d", event.PID)
-	}
-	if event.ExitCode != nil {
-		fmt.Fprintf(&b, "  exit code %d", *event.ExitCode)
-	}
-	if event.Hook != "" {
-		fmt.Fprintf(&b, "  %s", event.Hook)
-	}
-	b.WriteByte('\n')
-	return b.String()
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -41,9 +40,9 @@ func TestRunEventsOfTheCommandItself(t *testing.T) {
 		var out clitest.Sheet
 		e := newTestEvents(&out, asJSON)
 		e.stand("svc/1", 1)
-		e.tell(runEvent{campaignEvent: campaignEvent{Event: "leader", Token: 7}})
+		e.tell(campaignEvent{Event: "leader", Token: 7})
 		e.because("the keeper is gone")
-		e.tell(runEvent{campaignEvent: campaignEvent{Event: "resigned"}})
+		e.tell(campaignEvent{Event: "resigned"})
 		e.stand("", 0)
 		e.restarting("exit code 3", 1500*time.Millisecond)
 		e.note("waiting for etcd")
@@ -90,26 +89,4 @@ func TestRunEventsOfJeopardy(t *testing.T) {
 	require.Len(t, all, 2)
 	require.Equal(t, "etcd does not answer: context deadline exceeded", all[0]["cause"])
 	require.Equal(t, "the program hangs", all[1]["cause"])
-}
-
-// With --json every line of eldest's own is an object, whatever happens.
-func TestRunWritesObjectsAndNothingElse(t *testing.T) {
-	t.Parallel()
-	etcd := later(t)
-	r := etcd.run("svc", "--ttl", "60s", "--http", "0", "--restart", "on-failure", "--on-loss", "exit 1", "--", "sh", "-c", "exit 3")
-	require.Contains(t, r.event("notice")["text"], "serving http://")
-	require.Contains(t, r.event("notice")["text"], "waiting for etcd")
-	etcd.restart()
-	r.event("restarting")
-	r.Signal(syscall.SIGTERM)
-	r.Exits(cli.ExitOK)
-	objects(t, r.Errors())
-	require.Empty(t, etcd.keys())
-
-	r = etcd.run("svc", "--ttl", "60s", "--", "sh", "-c", "exit 3")
-	end := r.event("failed")
-	require.Equal(t, "the program ended: exit code 3", end["cause"])
-	require.EqualValues(t, cli.ExitFailed, end["exit_code"])
-	r.Exits(cli.ExitFailed)
-	objects(t, r.Errors())
 }

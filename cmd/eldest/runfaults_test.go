@@ -75,17 +75,28 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 		how  []string // of the program
 		ttl  string
 		more []string // flags
-		do   func(*fault)
-		code int // of the first; -1 is killed
+		// heartbeat is of both; "" is none.
+		heartbeat string
+		do        func(*fault)
+		code      int // of the first; -1 is killed
 		// then is asked at the end.
 		then func(f *fault, last, win time.Time)
 	}{
 		"eldest killed": {
-			how: []string{stubborn, parent}, code: -1,
+			how: []string{stubborn, parent}, ttl: "60s", code: -1,
 			do: func(f *fault) { f.kill(f.eldest(), syscall.SIGKILL) },
-			then: func(f *fault, last, _ time.Time) {
+			then: func(f *fault, last, win time.Time) {
 				// The last renewal was a quarter of the TTL before, at most: the deadline was further away.
 				require.Less(f.t, last.Sub(f.began), 3*time.Second, "it lived on until the deadline")
+				require.Less(f.t, win.Sub(f.began), 30*time.Second, "its keeper left the lease to expire")
+			},
+		},
+		// etcd cannot be told that it is dead, and its lease expires.
+		"eldest cut off, then killed": {
+			how: []string{stubborn, parent}, code: -1,
+			do: func(f *fault) {
+				f.cut(etcdtest.BothWays)
+				f.kill(f.eldest(), syscall.SIGKILL)
 			},
 		},
 		"eldest stopped": {
@@ -94,6 +105,29 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			then: func(f *fault, last, _ time.Time) {
 				require.True(f.t, f.diary.told("A", syscall.SIGTERM), "no SIGTERM before the SIGKILL")
 				require.Greater(f.t, last.Sub(f.began), 500*time.Millisecond, "it was not left alone until the deadline was near")
+			},
+		},
+		// Its lease would outlive the test.
+		"eldest stopped, with heartbeats": {
+			how: []string{stubborn, parent}, ttl: "1h", heartbeat: "4s", code: cli.ExitLost,
+			do: func(f *fault) { f.kill(f.eldest(), syscall.SIGSTOP) },
+			then: func(f *fault, _, _ time.Time) {
+				require.True(f.t, f.diary.told("A", syscall.SIGTERM), "no SIGTERM before the SIGKILL")
+			},
+		},
+		"cut off, with heartbeats": {
+			how: []string{stubborn, parent}, ttl: "1h", heartbeat: "4s", code: cli.ExitLost,
+			do: func(f *fault) { f.cut(etcdtest.BothWays) },
+			then: func(f *fault, _, _ time.Time) {
+				require.Contains(f.t, f.first.event("exited")["cause"], "SIGKILL")
+			},
+		},
+		"keeper stopped, then cut off, with heartbeats": {
+			how: []string{stubborn, parent}, ttl: "1h", heartbeat: "4s", code: cli.ExitLost,
+			do: func(f *fault) {
+				f.kill(f.keeper, syscall.SIGSTOP)
+				f.diary.livesFor("A-away", 4500*time.Millisecond)
+				f.cut(etcdtest.BothWays)
 			},
 		},
 		"eldest stopped, without a grace": {
@@ -205,12 +239,15 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 				ttl = "6s"
 			}
 			flags := []string{f.name, "--grace", "1s", "--ttl", ttl, "--endpoints"}
+			if c.heartbeat != "" {
+				flags = slices.Insert(flags, 1, "--heartbeat", c.heartbeat)
+			}
 			first := append(append(slices.Clone(flags), strings.Join(f.host.Endpoints(), ",")), c.more...)
 			f.first = f.run(append(append(first, "--"), f.diary.program("A", c.how...)...)...)
 			f.key = f.first.event("leader")["key"].(string)
 			f.program = handle(t, f.first.pid())
-			f.keeper = handle(t, parentOf(t, f.program.Pid))
-			require.Equal(t, f.eldest().Pid, parentOf(t, f.keeper.Pid), "INVALID: no keeper")
+			f.keeper = handle(t, clitest.Parent(t, f.program.Pid))
+			require.Equal(t, f.eldest().Pid, clitest.Parent(t, f.keeper.Pid), "INVALID: no keeper")
 			// The second one outlasts etcd's absence, by its TTL or standing again.
 			f.second = f.run(append(append(flags, f.endpoint, "--restart", "on-failure", "--ttl", "20s", "--"), f.diary.program("B")...)...)
 			f.second.event("waiting")

@@ -5,12 +5,14 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
 
-	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 )
 
 // gate holds back, while a program may run, what would let another candidate lead.
@@ -44,9 +46,6 @@ func (g *gate) set(shut bool) {
 	g.shut = shut
 }
 
-// errHeld is of a request that was not sent, because a program may run.
-var errHeld = errors.New("held back: the program may still run")
-
 // pass blocks while the gate is shut; ctx ends when the request is given up.
 func (g *gate) pass(ctx context.Context) error {
 	g.mu.Lock()
@@ -56,83 +55,43 @@ func (g *gate) pass(ctx context.Context) error {
 	case <-open:
 		return nil
 	case <-ctx.Done():
-		return errors.Join(errHeld, ctx.Err())
+		return errors.Join(connect.ErrHeld, ctx.Err())
 	}
 }
 
-// guardClient puts the gate into a client, which keeps its type: the library does more for
-// one that it knows.
-func (g *gate) guardClient(client *clientv3.Client, name string) {
-	client.Lease = gatedLease{client.Lease, g}
-	mailboxes, _ := keys.MailboxRange(name)
-	client.KV = gatedKV{client.KV, g, mailboxes}
-}
-
-type gatedLease struct {
-	clientv3.Lease
-	gate *gate
-}
-
-func (l gatedLease) Revoke(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error) {
-	if err := l.gate.pass(ctx); err != nil {
-		return nil, err
+// intercept holds back, of the requests of a client, the revocation of leases, and every
+// transaction but those that write mailboxes alone: all that a candidate sends during its tenure
+// is the removal of its key, and no mailbox lets anybody lead. mailboxes is what the keys of the
+// election's begin with.
+func (g *gate) intercept(mailboxes string) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		held := false
+		switch r := req.(type) {
+		case *pb.LeaseRevokeRequest:
+			held = true
+		case *pb.TxnRequest:
+			held = !writesMailboxes(r, mailboxes)
+		}
+		if held {
+			if err := g.pass(ctx); err != nil {
+				return err
+			}
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
 	}
-	return l.Lease.Revoke(ctx, id)
 }
 
-// gatedKV holds back every transaction but those that write mailboxes alone: all that a
-// candidate sends during its tenure is the removal of its key, and no mailbox lets anybody
-// lead.
-type gatedKV struct {
-	clientv3.KV
-	gate      *gate
-	mailboxes string // the prefix of the election's
-}
-
-func (kv gatedKV) Txn(ctx context.Context) clientv3.Txn {
-	return gatedTxn{Txn: kv.KV.Txn(ctx), ctx: ctx, kv: kv}
-}
-
-type gatedTxn struct {
-	clientv3.Txn
-	ctx context.Context
-	kv  gatedKV
-	// writes says that there is a write to a mailbox, others that there is one to
-	// anything else.
-	writes, others bool
-}
-
-func (t gatedTxn) If(cs ...clientv3.Cmp) clientv3.Txn { t.Txn = t.Txn.If(cs...); return t }
-
-func (t gatedTxn) Then(ops ...clientv3.Op) clientv3.Txn {
-	t.Txn = t.Txn.Then(ops...)
-	t.look(ops)
-	return t
-}
-
-func (t gatedTxn) Else(ops ...clientv3.Op) clientv3.Txn {
-	t.Txn = t.Txn.Else(ops...)
-	t.look(ops)
-	return t
-}
-
-func (t *gatedTxn) look(ops []clientv3.Op) {
-	for _, op := range ops {
+// writesMailboxes reports whether a transaction writes mailboxes, and nothing else.
+func writesMailboxes(r *pb.TxnRequest, mailboxes string) (writes bool) {
+	for _, op := range slices.Concat(r.Success, r.Failure) {
+		put, del := op.GetRequestPut(), op.GetRequestDeleteRange()
 		switch {
-		case op.IsGet():
-		case (op.IsPut() || op.IsDelete()) && len(op.RangeBytes()) == 0 && strings.HasPrefix(string(op.KeyBytes()), t.kv.mailboxes):
-			t.writes = true
+		case op.GetRequestRange() != nil:
+		case strings.HasPrefix(string(put.GetKey()), mailboxes), len(del.GetRangeEnd()) == 0 && strings.HasPrefix(string(del.GetKey()), mailboxes):
+			writes = true
 		default:
-			t.others = true
+			return false
 		}
 	}
-}
-
-func (t gatedTxn) Commit() (*clientv3.TxnResponse, error) {
-	if !t.writes || t.others {
-		if err := t.kv.gate.pass(t.ctx); err != nil {
-			return nil, err
-		}
-	}
-	return t.Txn.Commit()
+	return writes
 }

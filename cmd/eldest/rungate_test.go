@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -12,58 +14,47 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/eldest-io/eldest/keys"
 )
 
-// asked notes what reaches etcd.
-type asked struct {
-	clientv3.Lease
-	clientv3.KV
-	clientv3.Txn
-	requests chan string
-}
-
-func (a asked) Revoke(context.Context, clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error) {
-	a.requests <- "revoke"
-	return &clientv3.LeaseRevokeResponse{}, nil
-}
-
-func (a asked) Then(...clientv3.Op) clientv3.Txn { return a }
-func (a asked) Else(...clientv3.Op) clientv3.Txn { return a }
-
-func (a asked) Commit() (*clientv3.TxnResponse, error) {
-	a.requests <- "commit"
-	return &clientv3.TxnResponse{}, nil
-}
-
-type askedKV struct{ asked }
-
-func (a askedKV) Txn(context.Context) clientv3.Txn { return a.asked }
-
 // While a program may run nothing is sent that lets another one lead; what is given up
 // meanwhile is never sent.
 func TestRunGate(t *testing.T) {
-	etcd := asked{requests: make(chan string, 10)}
-	g := newGate()
+	g, requests := newGate(), make(chan string, 10)
+	mailboxes, _ := keys.MailboxRange("svc")
+	client := borrowed(t).Client(t, func(cfg *clientv3.Config) {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(g.intercept(mailboxes),
+			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				requests <- path.Base(method)
+				return invoke(ctx, method, req, reply, cc, opts...)
+			}))
+	})
 	revoke := func(ctx context.Context) error {
-		_, err := gatedLease{etcd, g}.Revoke(ctx, 1)
+		_, err := client.Revoke(ctx, 1)
+		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return nil
+		}
 		return err
 	}
-	mailboxes, _ := keys.MailboxRange("svc")
 	send := func(ctx context.Context, ops ...clientv3.Op) error {
-		_, err := gatedKV{askedKV{etcd}, g, mailboxes}.Txn(ctx).Then(ops...).Else(clientv3.OpGet("svc/1")).Commit()
+		_, err := client.Txn(ctx).Then(ops...).Else(clientv3.OpGet("svc/1")).Commit()
 		return err
 	}
 	commit := func(ctx context.Context) error { return send(ctx) }
 	remove := func(ctx context.Context) error {
 		return send(ctx, clientv3.OpPut(keys.Mailbox("svc", 1), ""), clientv3.OpDelete("svc/1"))
 	}
-	for what, send := range map[string]func(context.Context) error{"revoke": revoke, "commit": commit, "remove": remove} {
-		what := strings.Replace(what, "remove", "commit", 1)
+	nested := func(ctx context.Context) error {
+		return send(ctx, clientv3.OpPut(keys.Mailbox("svc", 1), ""), clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpDelete("svc/1")}, nil))
+	}
+	for what, send := range map[string]func(context.Context) error{"LeaseRevoke": revoke, "Txn": commit, "Txn to remove": remove, "Txn in a Txn": nested} {
+		what, _, _ := strings.Cut(what, " ")
 		require.NoError(t, send(t.Context()))
-		require.Equal(t, what, <-etcd.requests)
+		require.Equal(t, what, <-requests)
 
 		g.set(true)
 		g.set(true)
@@ -71,22 +62,22 @@ func TestRunGate(t *testing.T) {
 		err := send(short)
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, errHeld)
-		require.Empty(t, etcd.requests)
+		require.ErrorIs(t, err, connect.ErrHeld)
+		require.Empty(t, requests)
 
 		sent := make(chan error)
 		go func() { sent <- send(t.Context()) }()
 		g.set(false)
 		require.NoError(t, <-sent)
-		require.Equal(t, what, <-etcd.requests)
+		require.Equal(t, what, <-requests)
 	}
 
 	// A mailbox lets nobody lead.
 	g.set(true)
 	require.NoError(t, send(t.Context(), clientv3.OpPut(keys.Mailbox("svc", 1), ""), clientv3.OpGet("svc/1")))
-	require.Equal(t, "commit", <-etcd.requests)
+	require.Equal(t, "Txn", <-requests)
 	require.NoError(t, send(t.Context(), clientv3.OpDelete(keys.Mailbox("svc", 1))))
-	require.Equal(t, "commit", <-etcd.requests)
+	require.Equal(t, "Txn", <-requests)
 }
 
 // The gate is shut from the win until nothing of the program runs, and at no other time.
@@ -103,8 +94,9 @@ func TestRunShutsTheGateWhileTheProgramMayRun(t *testing.T) {
 	cmd.SetErr(io.Discard)
 	require.NoError(t, cmd.ParseFlags([]string{"--ttl", "30s"}))
 	conn := &connect.Flags{Endpoints: []string{etcd.endpoint}, DialTimeout: time.Second, CommandTimeout: patience}
-	r := newRunner(cmd, conn, &httpFlag{}, runOptions{
-		name: "svc", ttl: 30 * time.Second, grace: 500 * time.Millisecond, restart: restartNever,
+	r := newRunner(cmd, runOptions{
+		standFlags: &standFlags{conn: conn, ttl: 30 * time.Second},
+		name:       "svc", grace: 500 * time.Millisecond, restart: restartNever,
 		path: "/usr/bin/env", program: diary.program("A"), hookTimeout: time.Second,
 	})
 	shut := func() bool {

@@ -44,7 +44,7 @@ func (t *tenure) checkHealth(env []string, pid int) {
 		if !well {
 			event.Event, event.Cause = "unhealthy", failure.Error()
 		}
-		t.events.tell(runEvent{campaignEvent: event})
+		t.events.tell(event)
 	}
 }
 

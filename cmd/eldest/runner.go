@@ -15,9 +15,12 @@ import (
 
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/face"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
+	"github.com/eldest-io/eldest/keys"
 )
 
 // runner is one run of "eldest run": rounds of standing, leading with a program, and
@@ -30,13 +33,12 @@ type runner struct {
 	gate    *gate
 	signals *runSignals
 	client  *clientv3.Client
-	http    *httpFlag
 	face    *face.Face // nil without --http
 	noted   bool       // it was said that there is no control group
 }
 
-func newRunner(cmd *cobra.Command, conn *connect.Flags, http *httpFlag, o runOptions) *runner {
-	return &runner{cmd: cmd, conn: conn, http: http, o: o, gate: newGate()}
+func newRunner(cmd *cobra.Command, o runOptions) *runner {
+	return &runner{cmd: cmd, conn: o.conn, o: o, gate: newGate()}
 }
 
 // How long it waits before it stands again: as long as programs end sooner than
@@ -56,7 +58,7 @@ func (r *runner) run() (err error) {
 	r.events = newRunEvents(r.cmd.ErrOrStderr(), cli.WantsJSON(r.cmd), r.cmd.CommandPath(), r.o.name, r.conn.Why)
 	defer r.events.Close(cli.LastLines)
 	defer func() { err = r.events.failed(err) }()
-	shown, err := r.http.serve(r.cmd, r.o.name, r.o.ttl, r.events.note)
+	shown, err := r.o.serve(r.cmd, r.o.name, r.events.note)
 	if err != nil {
 		return err
 	}
@@ -66,15 +68,13 @@ func (r *runner) run() (err error) {
 		r.notice("not guaranteed on this system: %s", lack)
 	}
 
-	wait := &connect.Notice{To: r.cmd, Conn: r.conn, Say: r.events.note}
-	client, err := r.conn.DialPatiently(ctx, wait)
+	mailboxes, _ := keys.MailboxRange(r.o.name)
+	client, err := r.o.dial(ctx, r.cmd, r.o.name, r.events.note, grpc.WithChainUnaryInterceptor(r.gate.intercept(r.conn.Namespace+mailboxes)))
 	if err != nil {
 		return r.result(ctx, outcome{err: err})
 	}
 	defer func() { _ = client.Close() }()
 	r.client = client
-	wait.Listen(client, r.o.name) // within the gate: what is held back there, etcd has not refused
-	r.gate.guardClient(client, r.o.name)
 	if err := r.face.Observe(client); err != nil {
 		return r.result(ctx, outcome{err: err})
 	}
@@ -159,7 +159,7 @@ func (r *runner) again(out outcome) bool {
 func (r *runner) result(ctx context.Context, out outcome) error {
 	stopped := ctx.Err() != nil
 	switch {
-	case lost(out.err):
+	case lost(out.err), errors.Is(out.err, eldest.ErrSuspended):
 		return cli.Exit(cli.ExitLost, errors.New(connect.Because(out.err)))
 	case errors.Is(out.err, job.ErrLeft):
 		return out.err

@@ -24,21 +24,22 @@ const (
 
 // runOptions are the arguments and flags of "eldest run".
 type runOptions struct {
+	*standFlags
+
 	name string // of the election
 	// program is CMD and its arguments; path is the executable that CMD is.
 	program []string
 	path    string
 
-	value      string
-	ttl, grace time.Duration
-	restart    string
-	exitCode   bool
+	value    string
+	grace    time.Duration
+	restart  string
+	exitCode bool
 
 	onWin, onLoss string
 	hookTimeout   time.Duration
 	health        string
 	healthEvery   time.Duration
-	noTransfer    bool
 }
 
 // take splits the arguments at --.
@@ -64,16 +65,19 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 	if o.value == "" && !cmd.Flags().Changed("value") {
 		o.value = defaultValue()
 	}
-	if err := checkCampaign(o.name, o.value, o.ttl); err != nil {
-		if len(o.value) > election.MaxValue {
-			return cli.Usagef("--value has %d bytes, at most %d are allowed", len(o.value), election.MaxValue)
-		}
+	if err := o.standFlags.check(o.name); err != nil {
 		return err
+	}
+	if len(o.value) > election.MaxValue {
+		return cli.Usagef("--value has %d bytes, at most %d are allowed", len(o.value), election.MaxValue)
 	}
 	// What is asked for in parts of a second is granted in whole ones.
 	ttl := (o.ttl + time.Second - 1).Truncate(time.Second)
 	if !cmd.Flags().Changed("grace") {
 		o.grace = ttl / 4
+		if o.heartbeat > 0 {
+			o.grace = o.heartbeat / 4
+		}
 	}
 	if err := o.checkGrace(ttl, "--ttl"); err != nil {
 		return err
@@ -103,12 +107,15 @@ func (o *runOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// checkGrace refuses a grace for which the TTL is too short: SIGTERM would be sent while
-// nothing is wrong but a renewal that takes long.
+// checkGrace refuses a grace for which the TTL, or the time of the heartbeats, is too short: SIGTERM
+// would be sent while nothing is wrong but a renewal or a heartbeat that takes long.
 func (o *runOptions) checkGrace(ttl time.Duration, what string) error {
 	switch {
 	case o.grace < 0:
 		return cli.Usagef("--grace %v: want 0s or more", o.grace)
+	case o.heartbeat > 0 && o.grace > o.heartbeat/4:
+		return cli.Usagef("--grace %v is more than a quarter of --heartbeat %v, which must leave time to beat: use --heartbeat %v or more, or --grace %v or less",
+			o.grace, o.heartbeat, 4*o.grace, o.heartbeat/4)
 	case o.grace > ttl/2:
 		return cli.Usagef("--grace %v is more than half of %s, %v, which must leave time to renew: use --ttl %v or more, or --grace %v or less",
 			o.grace, what, ttl, (2*o.grace + time.Second - 1).Truncate(time.Second), ttl/2)

@@ -41,11 +41,11 @@ func outage(t *testing.T, more func(*runOptions)) (e *etcd, out *clitest.Sheet, 
 	cmd.SetContext(t.Context())
 	conn := &connect.Flags{DialTimeout: time.Second, CommandTimeout: patience}
 	o := runOptions{
-		name: "svc", ttl: 12 * time.Second, grace: 6 * time.Second, restart: restartNever,
+		standFlags: &standFlags{conn: conn, ttl: 12 * time.Second}, name: "svc", grace: 6 * time.Second, restart: restartNever,
 		hookTimeout: time.Minute, healthEvery: time.Second,
 	}
 	more(&o)
-	r := newRunner(cmd, conn, &httpFlag{}, o)
+	r := newRunner(cmd, o)
 	out, renewals = &clitest.Sheet{}, &refusing{Lease: e.client.Lease}
 	r.events = newRunEvents(out, true, "eldest run", "svc", conn.Why)
 	t.Cleanup(func() { r.events.Close(patience) })
@@ -143,9 +143,7 @@ func TestRunStartsOnceTheKeeperHasHeardOfTheDeadline(t *testing.T) {
 	leader, _ := etcd.leading("svc")
 	r := etcd.run("svc", "--ttl", "4s", "--", "sh", "-c", "echo ran")
 	keeper := stoppedKeeper(t, r)
-	leader.Signal(syscall.SIGTERM)
-	leader.Event("resigned")
-	leader.Exits(cli.ExitOK)
+	resigns(leader)
 	r.event("leader")
 	time.Sleep(4200 * time.Millisecond) // longer than any deadline that was known at the win
 	require.NoError(t, keeper.Signal(syscall.SIGCONT))

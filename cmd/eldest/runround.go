@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -17,14 +18,14 @@ import (
 	"github.com/eldest-io/eldest/transfer"
 )
 
-// round is one session: standing, and a tenure with the program.
+// round is one session: standing, and a tenure with the program, or several if heartbeats are missed.
 type round struct {
 	*runner
 	session *lease.Session
 	// candidate is nil until there is one.
 	candidate *election.Candidate
 	pulse     *lease.Pulse // nil without --health
-	// renewed has a value after a renewal.
+	// renewed has a value after a renewal or a heartbeat.
 	renewed chan struct{}
 	// token is that of the tenure; 0 without one. ended is why it ended.
 	token eldest.Token
@@ -52,9 +53,10 @@ func (r *runner) round(ctx context.Context) outcome {
 			default:
 			}
 		}),
-		Candidate: r.events.campaign().candidateHooks(ctx, r.notice),
+		Candidate: teller(r.events.tellAt).candidateHooks(ctx, r.notice),
 	}, r.face.Hooks())
-	cfg := lease.Config{Lease: r.client, TTL: r.o.ttl, Pulse: o.pulse, Hooks: told.Session}
+	cfg := r.o.session()
+	cfg.Lease, cfg.Pulse, cfg.Hooks = r.client, o.pulse, told.Session
 	session, err := lease.Open(ctx, cfg)
 	if err != nil {
 		return outcome{err: err, final: true}
@@ -91,46 +93,87 @@ func (r *runner) round(ctx context.Context) outcome {
 // stand campaigns and serves. When it returns, nothing runs.
 func (o *round) stand(ctx context.Context, candidate *election.Candidate) outcome {
 	// Before the win, so that the program need not wait for the keeper's start.
-	keeper, err := o.startKeeper()
+	keeper, err := o.keeperOfLease()
 	if err != nil {
 		return outcome{err: err} // there may be room for it in the next round
 	}
 	defer func() { keeper.Close() }()
-	idle := o.beatWhileIdle()
-	leadership, err := candidate.Campaign(ctx)
-	idle()
-	if err != nil {
-		return outcome{err: err, final: ctx.Err() == nil && !lost(err)}
-	}
-	o.token = leadership.Token()
-	keeper.Settle()
-	if keeper.Lost() != nil { // while we waited
+	campaign := candidate.Campaign
+	for {
+		idle := o.beatWhileIdle()
+		leadership, err := campaign(ctx)
+		idle()
+		if err != nil {
+			return outcome{err: err, final: ctx.Err() == nil && !lost(err)}
+		}
+		o.token = leadership.Token()
+		keeper.Settle()
+		if keeper.Lost() != nil { // while we waited
+			if keeper, err = o.another(keeper); err != nil {
+				return outcome{err: err}
+			}
+		}
+		o.gate.set(true)
+		out := newTenure(o, leadership, keeper).serve(ctx)
+		keeper.Close()
+		if o.left = keeper.Left(); o.left != nil {
+			if out.final = true; !errors.Is(out.err, job.ErrLeft) {
+				o.notice("%v", o.left)
+			}
+			return out
+		}
+		o.gate.set(false)
+		if !o.leadsOn(ctx, out) {
+			return out
+		}
+		o.lossHook(out)
+		o.token = 0
 		if keeper, err = o.another(keeper); err != nil {
 			return outcome{err: err}
 		}
+		campaign = func(ctx context.Context) (*election.Leadership, error) {
+			if leadership.Err() == nil { // heartbeats were late, and not too late
+				return leadership, nil
+			}
+			return candidate.Await(ctx)
+		}
 	}
-	o.gate.set(true)
-	out := newTenure(o, leadership, keeper).serve(ctx)
-	keeper.Close()
-	if o.left = keeper.Left(); o.left == nil {
-		o.gate.set(false)
-		return out
-	}
-	if out.final = true; !errors.Is(out.err, job.ErrLeft) {
-		o.notice("%v", o.left)
-	}
-	return out
+}
+
+// leadsOn reports whether the round goes on after a tenure, with the same key: only heartbeats were
+// missing, and --restart has the program started anew.
+func (o *round) leadsOn(ctx context.Context, out outcome) bool {
+	return errors.Is(out.err, eldest.ErrSuspended) && !errors.Is(out.err, eldest.ErrUnresponsive) &&
+		o.o.restart != restartNever && ctx.Err() == nil && o.session.Err() == nil && !o.candidate.Status().Retired
 }
 
 // another replaces a keeper that is gone; on failure it returns the old one. There is one
 // at a time: what a keeper leaves is told from others by being our child.
 func (o *round) another(gone *job.Job) (*job.Job, error) {
 	gone.Close()
-	next, err := o.startKeeper()
+	next, err := o.keeperOfLease()
 	if err != nil {
 		return gone, err
 	}
 	return next, nil
+}
+
+// keeperOfLease starts a keeper that revokes the lease when this process has died and nothing of the
+// program runs any more.
+func (o *round) keeperOfLease() (*job.Job, error) {
+	keeper, err := o.startKeeper()
+	if err != nil {
+		return nil, err
+	}
+	with, err := json.Marshal(estate{Conn: o.o.conn, Lease: o.session.ID(), TTL: o.session.TTL()})
+	if err == nil {
+		err = keeper.SetFarewell(with)
+	}
+	if err != nil && !errors.Is(err, job.ErrKeeper) { // one that is gone is replaced after the win
+		keeper.Close()
+		return nil, err
+	}
+	return keeper, nil
 }
 
 // beatWhileIdle keeps the pulse alive while there is no program that could be asked.
@@ -159,25 +202,14 @@ func (o *round) beatWhileIdle() (stop func()) {
 	}
 }
 
-// leave removes the key and revokes the lease, within --command-timeout. What is not
-// confirmed in time is reported: etcd removes the key when the lease runs out.
+// leave removes the key and revokes the lease, within --command-timeout.
 func (o *round) leave(candidate *election.Candidate, why error) {
 	limit := o.conn.CommandTimeout
-	if errors.Is(why, eldest.ErrSessionLost) || o.left != nil {
-		// The key goes with the lease, and most often etcd cannot be reached, or nothing
-		// that removes the key is sent: nobody gains by waiting for it.
-		limit = min(limit, time.Second)
+	if o.left != nil {
+		limit = min(limit, time.Second) // nothing that removes the key is sent
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(o.cmd.Context()), limit)
-	defer cancel()
-	ttl := o.session.TTL()
-	var err error
-	if candidate != nil {
-		err = candidate.Close(ctx)
-	}
-	err = errors.Join(err, o.session.Close(ctx))
-	if err != nil && !errors.Is(why, eldest.ErrSessionLost) {
-		o.notice("etcd did not confirm that the key is gone; it will be, at the latest %v after the last renewal", ttl)
+	if unconfirmed := leave(o.cmd.Context(), limit, candidate, o.session, why); unconfirmed != nil {
+		o.events.note(unconfirmed.Error())
 	}
 }
 
@@ -210,7 +242,7 @@ func (o *round) lossHook(out outcome) {
 
 // hookEnded tells how a hook ended.
 func (r *runner) hookEnded(name string, end job.HookResult) {
-	event := runEvent{campaignEvent: campaignEvent{Event: "hook"}, Hook: name}
+	event := campaignEvent{Event: "hook", Hook: name}
 	if end.Err == nil {
 		code := end.Status.Exit()
 		event.ExitCode = &code

@@ -44,9 +44,7 @@ func TestRunStartsNothingWhenItNoLongerLeads(t *testing.T) {
 	ran := filepath.Join(t.TempDir(), "ran")
 	r := etcd.run("svc", "--ttl", "60s", "--", "sh", "-c", "echo ran > "+ran+"; sleep 1000")
 	keeper := stoppedKeeper(t, r)
-	leader.Signal(syscall.SIGTERM)
-	leader.Event("resigned")
-	leader.Exits(cli.ExitOK)
+	resigns(leader)
 	led := r.event("leader")
 	_, err := etcd.client.Delete(t.Context(), led["key"].(string))
 	require.NoError(t, err)
@@ -66,7 +64,7 @@ func TestRunKeeperThatDoesNotNoticeTheEnd(t *testing.T) {
 	diary := newDiary(t)
 	r := etcd.run(append([]string{"svc", "--ttl", "60s", "--"}, diary.program("A", stubborn, parent)...)...)
 	program := handle(t, r.pid())
-	keeper := handle(t, parentOf(t, program.Pid))
+	keeper := handle(t, clitest.Parent(t, program.Pid))
 	diary.lives("A-away")
 	clitest.Halt(t, keeper)
 	require.NoError(t, program.Kill())
@@ -84,40 +82,12 @@ func TestRunEndsWhileTheProgramIsStarted(t *testing.T) {
 	leader, _ := etcd.leading("svc")
 	r := etcd.run("svc", "--ttl", "60s", "--", "sh", "-c", "sleep 1000")
 	stoppedKeeper(t, r)
-	leader.Signal(syscall.SIGTERM)
-	leader.Event("resigned")
-	leader.Exits(cli.ExitOK)
+	resigns(leader)
 	r.event("leader")
 	r.Signal(syscall.SIGTERM)
 	r.Exits(cli.ExitOK)
 	require.Empty(t, etcd.keys())
 	newDiary(t).nobody("svc")
-}
-
-// While --on-win runs there is no program that could be asked for its health.
-func TestRunHealthWaitsForTheProgram(t *testing.T) {
-	t.Parallel()
-	etcd := borrowed(t)
-	r := etcd.run("svc", "--ttl", "4s", "--health", "true", "--health-every", "300ms", "--on-win", "sleep 6", "--", "sh", "-c", "echo ran")
-	require.Equal(t, "ran\n", r.Line())
-	r.Exits(cli.ExitOK)
-	require.NotContains(t, r.Errors(), `"lost"`)
-}
-
-// A program that ends when it is told to, because renewals fail, has lost the leadership
-// all the same: the event says so, as do the exit code and --on-loss.
-func TestRunLossIsToldThoughTheProgramObeys(t *testing.T) {
-	t.Parallel()
-	etcd := own(t)
-	over := filepath.Join(t.TempDir(), "over")
-	r := etcd.run("svc", "--ttl", "6s", "--grace", "2s", "--on-loss", logTo(over, "$ELDEST_CAUSE"), "--", "sleep", "1000")
-	r.event("started")
-	etcd.halt()
-	r.event("stopping")
-	require.Contains(t, r.event("lost")["cause"], "session lost")
-	r.Exits(cli.ExitLost)
-	require.NotContains(t, r.Errors(), `"resigned"`)
-	require.Contains(t, reading(t, over), "session lost")
 }
 
 // A check of health that fills the pipe of a stopped keeper holds up no kill. The lease ends
@@ -129,7 +99,7 @@ func TestRunKillsBesideAnOrderThatIsStuck(t *testing.T) {
 		etcd = etcd.with("BALLAST_" + name + "=" + strings.Repeat(name, 100_000))
 	}
 	a := etcd.run(append([]string{"svc", "--ttl", "3s", "--health", "true", "--health-every", "400ms", "--"}, diary.program("A", stubborn, parent)...)...)
-	keeper := handle(t, parentOf(t, a.pid()))
+	keeper := handle(t, clitest.Parent(t, a.pid()))
 	diary.lives("A")
 	b := etcd.run(append([]string{"svc", "--"}, diary.program("B")...)...)
 	b.event("waiting")

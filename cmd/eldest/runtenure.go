@@ -28,7 +28,7 @@ type tenure struct {
 	running bool // the program was started
 	stopped bool // it was told to end, because we are
 	retired bool // it was told to end, because leadership is to be handed over
-	warned  bool // it was told to end, because the lease is running out
+	warned  bool // it was told to end, because the deadline is near
 	hook    <-chan job.HookResult
 	grace   <-chan time.Time // after Stop
 	checks  sync.WaitGroup
@@ -37,8 +37,8 @@ type tenure struct {
 	starting <-chan error
 	late     <-chan time.Time
 	startEnv []string // that it was started with
-	// next is what is to be done as soon as the lease has enough time left; nil is
-	// nothing. extended has a value after a renewal.
+	// next is what is to be done as soon as the leadership has enough time left; nil is
+	// nothing. extended has a value after a renewal or a heartbeat.
 	next     func()
 	extended chan struct{}
 	// idle ends the beats of the pulse while there is no program that could be asked.
@@ -66,8 +66,8 @@ func (t *tenure) patience() time.Duration {
 	return max(killPatience, min(time.Second, t.remaining()/2))
 }
 
-// remaining is for how long the lease is certain.
-func (t *tenure) remaining() time.Duration { return t.session.Status().Remaining }
+// remaining is for how long nobody else can lead, by the lease and the heartbeats.
+func (t *tenure) remaining() time.Duration { return t.candidate.Remaining() }
 
 // startPatience is how long the keeper may take to start the program: one that stands
 // still must not lead without a program.
@@ -126,11 +126,11 @@ func (t *tenure) feed(ctx context.Context) {
 	}
 }
 
-// tellDeadline tells the keeper until when the lease is certain. The clock is read before
-// the session is asked for the time that is left, so that the sum is never too late.
+// tellDeadline tells the keeper until when the leadership is certain. The clock is read before
+// the candidate is asked for the time that is left, so that the sum is never too late.
 func (t *tenure) tellDeadline() {
 	now := job.Now()
-	left := t.session.Status().Remaining
+	left := t.remaining()
 	if left <= 0 {
 		return
 	}
@@ -144,10 +144,10 @@ func (t *tenure) graceNow() time.Duration { return min(t.o.grace, t.session.TTL(
 // roomy reports whether the lease has the time that it has when all is well: half of the
 // TTL, and a tenth of it before the grace. Tenures are also won right after an outage,
 // with what is left of a lease that could not be renewed meanwhile, and what is started
-// then would be told to end at once.
+// then would be told to end at once. Heartbeats must have left a tenth of their time.
 func (t *tenure) roomy() bool {
 	now, ttl := t.session.Status(), t.session.TTL()
-	return now.State == lease.Alive && now.Remaining >= max(ttl/2, t.graceNow()+ttl/10)
+	return now.State == lease.Alive && now.Remaining >= max(ttl/2, t.graceNow()+ttl/10) && t.remaining() >= t.graceNow()+t.o.heartbeat/10
 }
 
 // whenRoomy does what is next now, or after the renewal that is due. Where none is
@@ -161,9 +161,9 @@ func (t *tenure) whenRoomy(next func()) {
 	}
 	if !told {
 		left := t.remaining().Milliseconds()
-		t.events.tell(runEvent{campaignEvent: campaignEvent{
+		t.events.tell(campaignEvent{
 			Event: "delayed", RemainingMS: &left, Cause: "the lease is to be renewed first, or what is started now would have to end at once",
-		}})
+		})
 	}
 }
 
@@ -198,7 +198,7 @@ func (t *tenure) started() {
 	t.noteUngrouped(t.job)
 	pid, env := t.job.Pid(), t.startEnv
 	t.signals.program.Store(!over(t.job))
-	t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "started"}, PID: pid})
+	t.events.tell(campaignEvent{Event: "started", PID: pid})
 	if t.o.health != "" {
 		t.checks.Go(func() { t.checkHealth(env, pid) })
 	}
@@ -257,13 +257,13 @@ func (t *tenure) watch(ctx context.Context) *outcome {
 			return &outcome{err: fmt.Errorf("%w: it has not started the program for %v", job.ErrKeeper, startPatience)}
 		case <-warned:
 			warned, t.warned = nil, true
-			t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "stopping", Cause: connect.Because(t.whyWarned())}})
+			t.events.tell(campaignEvent{Event: "stopping", Cause: connect.Because(t.whyWarned())})
 		case <-ending:
 			ending, t.stopped = nil, true
 			if t.retired {
 				continue // it is stopping
 			}
-			t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "stopping", Cause: context.Cause(ctx).Error()}})
+			t.events.tell(campaignEvent{Event: "stopping", Cause: context.Cause(ctx).Error()})
 			if !t.stop(signalOf(ctx)) {
 				return nil
 			}
@@ -311,18 +311,21 @@ func (t *tenure) handsOver() bool {
 	}
 	if !t.retired {
 		t.retired = true
-		t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "retired", Token: t.token, Cause: connect.Because(why)}})
+		t.events.tell(campaignEvent{Event: "retired", Token: t.token, Cause: connect.Because(why)})
 		if t.running && !t.stopped {
-			t.events.tell(runEvent{campaignEvent: campaignEvent{Event: "stopping", Cause: connect.Because(why)}})
+			t.events.tell(campaignEvent{Event: "stopping", Cause: connect.Because(why)})
 		}
 	}
 	return true
 }
 
-// whyWarned is why the lease is about to run out.
+// whyWarned is why the deadline is near.
 func (t *tenure) whyWarned() error {
 	if unwell := t.pulse.Err(); unwell != nil {
 		return fmt.Errorf("--health has not succeeded: %w", unwell)
+	}
+	if t.o.heartbeat > 0 && t.session.Status().Remaining > t.graceNow() { // the lease is not the reason
+		return eldest.ErrSuspended
 	}
 	return errWarned
 }
@@ -333,7 +336,7 @@ func (t *tenure) judge(out *outcome) *outcome {
 	status, keeper := t.job.Status(), t.job.Lost()
 	if t.running {
 		code := status.Exit()
-		event := runEvent{campaignEvent: campaignEvent{Event: "exited"}, ExitCode: &code}
+		event := campaignEvent{Event: "exited", ExitCode: &code}
 		if status.Unknown || status.Signal != 0 {
 			event.Cause = status.String()
 		}
@@ -353,10 +356,12 @@ func (t *tenure) judge(out *outcome) *outcome {
 		// No loss: whatever has become of the lease since, the tenure was over.
 		why, retired = nil, why
 	} else if why == nil && t.warned {
-		// Lost, though the deadline is still ahead: whoever counts and tells of the end
-		// must call it what it is.
-		t.session.Forfeit(t.whyWarned())
-		why = t.session.Err()
+		if why = t.whyWarned(); !errors.Is(why, eldest.ErrSuspended) {
+			// Lost, though the deadline is still ahead: whoever counts and tells of the end
+			// must call it what it is.
+			t.session.Forfeit(why)
+			why = t.session.Err()
+		}
 	}
 	left := t.job.Left()
 	switch {

@@ -215,7 +215,7 @@ func TestRunRegression55ForkingTree(t *testing.T) {
 			f := newForest(t, 32)
 			election := "forest " + name
 			r := etcd.run(append([]string{election, "--ttl", "10s", "--"}, f.program()...)...)
-			keeper := handle(t, parentOf(t, r.pid()))
+			keeper := handle(t, clitest.Parent(t, r.pid()))
 			f.grows()
 			require.Len(t, glob(groups+"/eldest-run-*"), 1, "INVALID: no control group")
 			c.end(r, f, keeper)
@@ -248,7 +248,7 @@ func TestRunRemovesTheControlGroupThatIsLeft(t *testing.T) {
 	etcd = etcd.changed(cgrouptest.In(t, dir))
 	diary := newDiary(t)
 	r := etcd.run(append([]string{"svc", "--ttl", "2s", "--"}, diary.program("A")...)...)
-	keeper := handle(t, parentOf(t, r.pid()))
+	keeper := handle(t, clitest.Parent(t, r.pid()))
 	diary.lives("A")
 	clitest.Halt(t, r.Cmd.Process) // it would remove the group of a keeper that is gone
 	require.NoError(t, keeper.Kill())

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -19,8 +18,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 )
 
 // asWitness in the environment makes the test binary a program to be run: it writes a
@@ -224,77 +221,24 @@ func (d diary) inTurn(one, other string, win time.Time) time.Time {
 // nobody waits until no process of the test is left: no witness, and no keeper of the election.
 func (d diary) nobody(election string) {
 	d.t.Helper()
-	var left []string
-	ours := []byte(ofTests + "=" + mark(d.t) + "\x00")
-	require.Eventually(d.t, func() bool {
-		left = nil
-		for _, dir := range glob("/proc/[0-9]*") {
-			environ, _ := os.ReadFile(dir + "/environ")
-			cmdline, _ := os.ReadFile(dir + "/cmdline")
-			if bytes.Contains(environ, []byte(asWitness+"="+d.path)) || bytes.Contains(environ, ours) &&
-				bytes.Contains(cmdline, []byte("\x00"+keeperCommand+"\x00--\x00"+election+"\x00")) {
-				left = append(left, filepath.Base(dir)+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
-			}
-		}
-		return len(left) == 0
-	}, patience, 10*time.Millisecond, "left: %v", left)
+	none(d.t, func(environ, _ []byte) bool { return bytes.Contains(environ, []byte(asWitness+"="+d.path)) })
+	keepersEnd(d.t, election)
 }
 
-func glob(pattern string) []string {
-	found, _ := filepath.Glob(pattern)
-	return found
+// nobodyOf waits until no process of the witness of that name is left, its children
+// included.
+func (d diary) nobodyOf(t *testing.T, name string) {
+	t.Helper()
+	none(t, func(environ, cmdline []byte) bool {
+		words := strings.Split(string(cmdline), "\x00")
+		return bytes.Contains(environ, []byte(asWitness+"="+d.path)) && len(words) > 1 && strings.HasPrefix(words[1], name)
+	})
 }
-
-// running is an "eldest run".
-type running struct {
-	*clitest.Process
-	seen int // of its stderr
-}
-
-// run runs "eldest run" with a witness, or whatever the arguments say. Where the arguments do
-// not say otherwise its lease is one that a busy machine does not lose.
-func (e *etcd) run(args ...string) *running {
-	e.t.Helper()
-	return &running{Process: e.start(append([]string{"run", "--json", "--ttl", "30s", "--grace", "500ms"}, args...)...)}
-}
-
-// event waits for the next event of that name, and passes over others.
-func (r *running) event(name string) object {
-	r.T.Helper()
-	var found object
-	r.Eventually(func() bool {
-		rest := r.Errors()[r.seen:]
-		for {
-			line, more, ok := strings.Cut(rest, "\n")
-			if !ok {
-				return false
-			}
-			r.seen += len(line) + 1
-			rest = more
-			var o object
-			if json.Unmarshal([]byte(line), &o) == nil && o["event"] == name {
-				found = o
-				return true
-			}
-		}
-	}, 2*time.Millisecond, "no event %s of %q", name, r.Args[1:])
-	return found
-}
-
-// pid waits for the program.
-func (r *running) pid() int { return int(r.event("started")["pid"].(float64)) }
 
 func timeOf(t *testing.T, o object) time.Time {
 	when, err := time.Parse(time.RFC3339Nano, o["time"].(string))
 	require.NoError(t, err)
 	return when
-}
-
-// parentOf is the keeper of a program.
-func parentOf(t *testing.T, pid int) int {
-	_, parent, ok := clitest.Stat(pid)
-	require.True(t, ok)
-	return parent
 }
 
 // handle is a process of which the number is known. It stays that process's when it has
@@ -305,21 +249,4 @@ func handle(t testing.TB, pid int) *os.Process {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = p.Release() })
 	return p
-}
-
-// nobodyOf waits until no process of the witness of that name is left, its children
-// included.
-func (d diary) nobodyOf(t *testing.T, name string) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		for _, dir := range glob("/proc/[0-9]*") {
-			environ, _ := os.ReadFile(dir + "/environ")
-			cmdline, _ := os.ReadFile(dir + "/cmdline")
-			words := strings.Split(string(cmdline), "\x00")
-			if bytes.Contains(environ, []byte(asWitness+"="+d.path)) && len(words) > 1 && strings.HasPrefix(words[1], name) {
-				return false
-			}
-		}
-		return true
-	}, patience, 5*time.Millisecond, "something of %s is left", name)
 }

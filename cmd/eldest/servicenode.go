@@ -25,22 +25,18 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 	candidacy "github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
-	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/hooks"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
 )
 
 // nodeFlags are the flags of "eldest service node".
 type nodeFlags struct {
-	conn *connect.Flags
-	http *httpFlag
+	*standFlags
 	// listen is where requests are taken, advertise what the others dial; "" is the
 	// same.
 	listen, advertise string
-	ttl               time.Duration
 	takeOver          bool
-	// deaf is to take no part in transfers.
-	deaf *bool
 }
 
 func newServiceNodeCmd() *cobra.Command {
@@ -64,18 +60,15 @@ object with event ("listening", "status"), time, election, node, and where they 
 address, role, key, token, leader, leader_address and reason.
 
 The service is there to be tried out: it listens without TLS.
-` + transferHelp + httpHelp + `
+` + heartbeatHelp + transferHelp + httpHelp + `
 Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 ` + connect.Help,
 		Example: `  eldest etcd --members 3
   eldest service node shop n1 --listen 127.0.0.1:7001 --endpoints 127.0.0.1:2379`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch err := keys.Check(args[0]); {
-			case err != nil:
-				return cli.Exit(cli.ExitUsage, err)
-			case f.ttl <= 0 || f.ttl > lease.MaxTTL:
-				return cli.Usagef("--ttl %v: want more than 0s and at most %v", f.ttl, lease.MaxTTL)
+			if err := f.check(args[0]); err != nil {
+				return err
 			}
 			if err := f.checkListen(); err != nil {
 				return err
@@ -83,7 +76,7 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 			if err := f.conn.Resolve(cmd); err != nil {
 				return err
 			}
-			shown, err := f.http.serve(cmd, args[0], f.ttl, cli.ToStderr(cmd))
+			shown, err := f.serve(cmd, args[0], cli.ToStderr(cmd))
 			if err != nil {
 				return err
 			}
@@ -95,12 +88,12 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 			return f.conn.Explain(cmd.Context(), err)
 		},
 	}
-	f.conn, f.http, f.deaf = connect.AddFlags(cmd), addHTTPFlag(cmd), addTransferFlag(cmd)
+	f.standFlags = addStandFlags(cmd, "node")
+	f.addKeeperFlag(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT where to take requests, also from the other nodes; port 0 is a free one")
 	fl.StringVar(&f.advertise, "advertise", "", "the address that the other nodes dial (default: that of --listen, which must name a host then)")
 	fl.BoolVar(&f.takeOver, "take-over", false, "remove the key that an earlier process of this NODE left, instead of waiting until its lease expires")
-	fl.DurationVar(&f.ttl, "ttl", lease.DefaultTTL, "time to live of the lease: how long etcd waits before a crashed node is out; rounded up to seconds")
 	return cmd
 }
 
@@ -135,13 +128,11 @@ func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.F
 
 	notices := cli.NewNotices(cmd)
 	defer notices.Close(cli.LastLines)
-	wait := &connect.Notice{To: cmd, Conn: f.conn, Say: notices.Say}
-	client, err := f.conn.DialPatiently(ctx, wait)
+	client, err := f.dial(ctx, cmd, election, notices.Say)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	wait.Listen(client, election)
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", f.listen, err)
@@ -150,16 +141,24 @@ func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.F
 		_ = listener.Close() // a name that stands for every address; nobody knows of it yet
 		return f.undialable()
 	}
+	kept, stopKeeper, err := f.startKeeper(ctx, notices.Say)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stopKeeper()
 	events := nodeEvents{out: cmd.OutOrStdout(), asJSON: cli.WantsJSON(cmd), election: election, node: node}
 	feeds := shown.Hooks()
+	session := f.session()
+	session.Keeper = kept
+	session.Hooks = hooks.Tee(feeds.Session, lease.Hooks{Beat: mute(notices.Sayf, f.conn.Why)})
 	c, err := curator.New(curator.Config{
 		Elector: elector.Config{
 			Election: election, NodeID: node, Address: f.advertise,
 			Source:    elector.Always(elector.Client(client)),
-			Session:   lease.Config{TTL: f.ttl, Hooks: feeds.Session},
+			Session:   session,
 			Candidate: candidacy.Config{Hooks: feeds.Candidate},
 			Observer:  observe.Config{Hooks: feeds.Observer},
-			Transfer:  !*f.deaf,
+			Transfer:  !f.noTransfer,
 			TakeOver:  f.takeOver,
 		},
 		Listener: listener,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -73,30 +72,6 @@ func TestServiceNodes(t *testing.T) {
 	require.Zero(t, etcd.leases())
 }
 
-func TestServiceNodeForPeople(t *testing.T) {
-	t.Parallel()
-	etcd := borrowed(t)
-	p := etcd.start("service", "node", "shop", "n1", "--ttl", "30s", "--listen", "0.0.0.0:0", "--advertise", "node-1:7001")
-	require.Contains(t, p.Line(), "listening  at ")
-	for line := p.Line(); !strings.Contains(line, "leading  token "); line = p.Line() {
-		require.Contains(t, line, "status     neither  because ")
-	}
-	p.Signal(syscall.SIGTERM)
-	p.Ends(cli.ExitOK)
-}
-
-// A node waits for etcd, and says so.
-func TestServiceNodeWaitsForEtcd(t *testing.T) {
-	t.Parallel()
-	etcd := later(t)
-	p := etcd.start("service", "node", "shop", "n1", "--ttl", "30s", "--json")
-	p.Event("listening")
-	etcd.restart()
-	becomes(p, "leading")
-	p.Signal(syscall.SIGTERM)
-	p.Ends(cli.ExitOK)
-}
-
 // A reader that goes away ends the node; its key goes with it.
 func TestServiceNodeEndsWithItsReader(t *testing.T) {
 	t.Parallel()
@@ -109,39 +84,4 @@ func TestServiceNodeEndsWithItsReader(t *testing.T) {
 	require.Equal(t, cli.ExitFailed, p.ProcessState.ExitCode())
 	require.Contains(t, p.Errors(), "writing the events")
 	require.Zero(t, etcd.leases())
-}
-
-func TestServiceNodesHandOver(t *testing.T) {
-	t.Parallel()
-	etcd := borrowed(t)
-	a, _ := etcd.node("a")
-	led := becomes(a, "leading")
-	b, _ := etcd.node("b")
-	becomes(b, "following")
-	rows := etcd.partakes("shop", 2)
-	code, _, stderr := etcd.line("transfer", "shop", "--to", rows[1]["key"].(string), "--patience", patience.String())
-	require.Equal(t, cli.ExitOK, code, stderr)
-	require.Equal(t, rows[1]["token"], becomes(b, "leading")["token"])
-	require.Equal(t, "b", becomes(a, "following")["leader"])
-	require.NotEqual(t, led["key"], etcd.partakes("shop", 2)[1]["key"], "a stands again, in a new session")
-
-	etcd.node("c", "--no-transfer")
-	for end := time.Now().Add(patience); len(etcd.partakes("shop", 2)) != 3; {
-		require.True(t, time.Now().Before(end), "c does not stand")
-	}
-}
-
-// The key of a node that was killed is waited for, but by one that is asked to take over.
-func TestServiceNodeTakesOver(t *testing.T) {
-	t.Parallel()
-	etcd := borrowed(t)
-	killed, _ := etcd.node("a")
-	led := becomes(killed, "leading")
-	etcd.partakes("shop", 1) // or the one that is killed may never come to say that it does
-	killed.Signal(syscall.SIGKILL)
-	killed.Over()
-	etcd.node("a")
-	require.Equal(t, led["key"], etcd.partakes("shop", 2)[0]["key"])
-	next, _ := etcd.node("a", "--take-over")
-	require.Greater(t, becomes(next, "leading")["token"], led["token"])
 }

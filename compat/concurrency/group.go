@@ -29,7 +29,7 @@ func (s *Session) candidacy(election, key string) (c *candidacy, done func()) {
 	if g == nil {
 		g = &group{session: s, late: s.released || s.failed != nil, candidacies: make(map[string]*candidacy)}
 		g.ctx, g.cancel = context.WithCancelCause(context.Background())
-		g.loop = loop.NewSession(g.ctx, int64(s.id), g.look)
+		g.loop = loop.NewSession(g.ctx, int64(s.id), loop.Heartbeats{}, g.look)
 		s.group = g
 	}
 	g.calls++

@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"context"
 	"errors"
 
 	"google.golang.org/grpc/codes"
@@ -34,22 +33,14 @@ func answer(err error) error {
 
 // codeOf reads the gRPC code of an error of etcd's client, in each of its forms.
 func codeOf(err error) codes.Code {
-	var (
-		etcd interface{ Code() codes.Code }
-		raw  interface{ GRPCStatus() *status.Status }
-	)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return codes.DeadlineExceeded
-	case errors.Is(err, context.Canceled):
-		return codes.Canceled
-	case errors.As(err, &etcd):
-		return etcd.Code()
-	case errors.As(err, &raw):
-		return raw.GRPCStatus().Code()
-	default:
-		return codes.Unknown
+	if code := status.FromContextError(err).Code(); code != codes.Unknown {
+		return code
 	}
+	var etcd interface{ Code() codes.Code }
+	if errors.As(err, &etcd) {
+		return etcd.Code()
+	}
+	return status.Code(err)
 }
 
 // failure is a gRPC status that keeps the error that it was made of.

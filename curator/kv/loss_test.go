@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -21,10 +20,10 @@ import (
 
 // everything calls each method once and returns the errors.
 func everything(s *stage, server *kv.Server) map[string]error {
-	_, put := server.Put(s.ctx, put("late-1", "a", "x"))
-	_, appended := server.Append(s.ctx, &kvpb.AppendRequest{RequestId: "late-2", Key: "a", Value: []byte("x")})
-	_, deleted := server.Delete(s.ctx, &kvpb.DeleteRequest{RequestId: "late-3", Key: "a"})
-	_, got := server.Get(s.ctx, &kvpb.GetRequest{Key: "a"})
+	_, put := server.Put(s.Ctx, put("late-1", "a", "x"))
+	_, appended := server.Append(s.Ctx, &kvpb.AppendRequest{RequestId: "late-2", Key: "a", Value: []byte("x")})
+	_, deleted := server.Delete(s.Ctx, &kvpb.DeleteRequest{RequestId: "late-3", Key: "a"})
+	_, got := server.Get(s.Ctx, &kvpb.GetRequest{Key: "a"})
 	return map[string]error{"put": put, "append": appended, "delete": deleted, "get": got}
 }
 
@@ -32,13 +31,13 @@ func everything(s *stage, server *kv.Server) map[string]error {
 // about nothing but transactions. Only the guard can refuse, and it refuses reads too.
 func TestADeposedLeaderIsRefusedByEtcd(t *testing.T) {
 	s := newStage(t)
-	l, server := s.leader(s.admin, func(cfg *election.Config) {
-		cfg.Watcher, cfg.Recheck = deaf{s.admin}, time.Hour
+	l, server := s.leader(s.Admin, func(cfg *election.Config) {
+		cfg.Watcher, cfg.Recheck = etcdtest.Deaf(s.Admin), time.Hour
 	})
-	_, err := server.Put(s.ctx, put("r1", "a", "1"))
+	_, err := server.Put(s.Ctx, put("r1", "a", "1"))
 	require.NoError(t, err)
 
-	_, err = s.admin.Delete(s.ctx, l.Key())
+	_, err = s.Admin.Delete(s.Ctx, l.Key())
 	require.NoError(t, err)
 	require.NoError(t, l.Err(), "it believes that it leads")
 	before := s.revision()
@@ -48,13 +47,13 @@ func TestADeposedLeaderIsRefusedByEtcd(t *testing.T) {
 		require.Equal(t, l.Token(), refused.Wanted)
 		require.Zero(t, refused.Found)
 	}
-	require.ErrorIs(t, second(kv.New(s.ctx, l)), eldest.ErrDeposed)
+	require.ErrorIs(t, second(kv.New(s.Ctx, l)), eldest.ErrDeposed)
 	require.Equal(t, before, s.revision(), "nothing was applied")
 	require.Equal(t, []string{"", "r1"}, s.ids())
 
 	// With a successor too.
-	_, next := s.leader(s.admin)
-	_, err = next.Put(s.ctx, put("r2", "a", "2"))
+	_, next := s.leader(s.Admin)
+	_, err = next.Put(s.Ctx, put("r2", "a", "2"))
 	require.NoError(t, err)
 	before = s.revision()
 	for method, err := range everything(s, server) {
@@ -68,13 +67,13 @@ func TestAfterTheTenureNothingIsSent(t *testing.T) {
 	s := newStage(t)
 	rec := &etcdtest.Recorder{}
 	l, server := s.leader(etcdtest.Shared(t).Client(t, rec.Attach))
-	require.NoError(t, l.Resign(s.ctx))
+	require.NoError(t, l.Resign(s.Ctx))
 	sent := rec.Count("Txn", "Range", "Put", "DeleteRange")
 	for method, err := range everything(s, server) {
 		require.ErrorIs(t, err, eldest.ErrNotLeading, method)
 		require.ErrorIs(t, err, eldest.ErrResigned, method)
 	}
-	require.ErrorIs(t, second(kv.New(s.ctx, l)), eldest.ErrNotLeading)
+	require.ErrorIs(t, second(kv.New(s.Ctx, l)), eldest.ErrNotLeading)
 	require.Equal(t, sent, rec.Count("Txn", "Range", "Put", "DeleteRange"))
 }
 
@@ -85,8 +84,8 @@ func TestALostReply(t *testing.T) {
 	host := etcdtest.Shared(t).Host(t)
 	_, server := s.leader(host.Client(t))
 	swallow := host.SwallowNextReply(etcdtest.Containing("the-value"))
-	_, err := server.Put(s.ctx, put("r1", "a", "the-value"))
-	require.NoError(t, swallow.Wait(s.ctx))
+	_, err := server.Put(s.Ctx, put("r1", "a", "the-value"))
+	require.NoError(t, swallow.Wait(s.Ctx))
 	require.Equal(t, codes.Unknown, status.Code(err))
 	require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
 	require.Equal(t, []string{"", "r1"}, s.ids())
@@ -98,7 +97,7 @@ func TestTheCallersOwnEnd(t *testing.T) {
 	host := etcdtest.Shared(t).Host(t)
 	_, server := s.leader(host.Client(t))
 	host.Cut()
-	ctx, cancel := context.WithCancel(s.ctx)
+	ctx, cancel := context.WithCancel(s.Ctx)
 	defer cancel()
 	met := make(chan struct{})
 	go func() {
@@ -114,7 +113,7 @@ func TestTheCallersOwnEnd(t *testing.T) {
 	require.True(t, errors.Is(err, context.Canceled))
 	require.Positive(t, host.Stats().Dropped.Inbound, "the fault was met")
 
-	ctx, cancel = context.WithTimeout(s.ctx, 50*time.Millisecond)
+	ctx, cancel = context.WithTimeout(s.Ctx, 50*time.Millisecond)
 	defer cancel()
 	_, err = server.Put(ctx, put("r2", "a", "1"))
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
@@ -122,24 +121,6 @@ func TestTheCallersOwnEnd(t *testing.T) {
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
 	host.Mend()
 	require.NotContains(t, s.ids(), "r1")
-}
-
-// deaf delivers no events: news of the end of a tenure does not reach the leader.
-type deaf struct{ clientv3.Watcher }
-
-func (d deaf) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	out := make(chan clientv3.WatchResponse)
-	go func() {
-		defer close(out)
-		for resp := range d.Watcher.Watch(ctx, key, opts...) {
-			resp.Events = nil
-			select {
-			case out <- resp:
-			case <-ctx.Done():
-			}
-		}
-	}()
-	return out
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"iter"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -10,7 +11,7 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
 
-// page is how many keys List asks for at a time.
+// page is how many keys are asked for at a time.
 const page = 256
 
 // Get reads one key; see kvpb.KV.
@@ -32,26 +33,40 @@ func (s *Server) Get(ctx context.Context, r *kvpb.GetRequest) (*kvpb.Item, error
 // the revision of the first page, and each page under the guard: it ends with the
 // tenure, in the middle if need be. OUT_OF_RANGE: the history was compacted meanwhile.
 func (s *Server) List(r *kvpb.ListRequest, stream grpc.ServerStreamingServer[kvpb.Item]) error {
-	from := s.space.Data(r.GetPrefix())
-	end := clientv3.GetPrefixRangeEnd(from)
-	for revision := int64(0); ; {
-		resp, err := s.l.KV().Get(stream.Context(), from,
-			clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
+	for kv, err := range pages(stream.Context(), s.l.KV(), s.space.Data(r.GetPrefix())) {
 		if err != nil {
 			return answer(err)
 		}
-		for _, kv := range resp.Kvs {
-			if err := stream.Send(s.space.item(kv)); err != nil {
-				return err
+		if err := stream.Send(s.space.item(kv)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pages reads all that has a prefix as of one revision, page by page. An error is the last one.
+func pages(ctx context.Context, client clientv3.KV, prefix string) iter.Seq2[*mvccpb.KeyValue, error] {
+	return func(yield func(*mvccpb.KeyValue, error) bool) {
+		from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
+		for revision := int64(0); ; {
+			resp, err := client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
+			if err != nil {
+				yield(nil, err)
+				return
 			}
+			for _, kv := range resp.Kvs {
+				if !yield(kv, nil) {
+					return
+				}
+			}
+			if !resp.More {
+				return
+			}
+			if revision == 0 { // the header of a later page has the revision of its own time
+				revision = resp.Header.Revision
+			}
+			from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00" // the next possible key
 		}
-		if !resp.More {
-			return nil
-		}
-		if revision == 0 { // the header of a later page has the revision of its own time
-			revision = resp.Header.Revision
-		}
-		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00" // the next possible key
 	}
 }
 

@@ -21,21 +21,21 @@ import (
 // A list is what there was at one revision, however many pages it takes.
 func TestListIsOneRevision(t *testing.T) {
 	s := newStage(t)
-	_, server := s.leader(s.admin)
+	_, server := s.leader(s.Admin)
 	const n = 700 // three pages
 	for i := range n {
-		_, err := s.admin.Put(s.ctx, s.space.Data(fmt.Sprintf("k%03d", i)), "old")
+		_, err := s.Admin.Put(s.Ctx, s.space.Data(fmt.Sprintf("k%03d", i)), "old")
 		require.NoError(t, err)
 	}
-	_, err := server.Put(s.ctx, put("r1", "other", "x"))
+	_, err := server.Put(s.Ctx, put("r1", "other", "x"))
 	require.NoError(t, err)
 
-	out := &sink{ctx: s.ctx}
+	out := &sink{ctx: s.Ctx}
 	out.send = func() {
 		if len(out.items) == 1 { // the other pages are not read yet
-			_, err := server.Put(s.ctx, put("r2", "k699", "new"))
+			_, err := server.Put(s.Ctx, put("r2", "k699", "new"))
 			require.NoError(t, err)
-			_, err = server.Put(s.ctx, put("r3", "k700", "new"))
+			_, err = server.Put(s.Ctx, put("r3", "k700", "new"))
 			require.NoError(t, err)
 		}
 	}
@@ -50,16 +50,16 @@ func TestListIsOneRevision(t *testing.T) {
 // A list over the network, to its end.
 func TestList(t *testing.T) {
 	s := newStage(t)
-	_, server := s.leader(s.admin)
+	_, server := s.leader(s.Admin)
 	for _, key := range []string{"b", "a/1", "a/2"} {
-		_, err := server.Put(s.ctx, put("r", key, "of "+key))
+		_, err := server.Put(s.Ctx, put("r", key, "of "+key))
 		require.NoError(t, err)
 	}
 	client := s.dial(server)
 	for prefix, want := range map[string][]string{
 		"": {"a/1=of a/1", "a/2=of a/2", "b=of b"}, "a/": {"a/1=of a/1", "a/2=of a/2"}, "c": nil,
 	} {
-		stream, err := client.List(s.ctx, &kvpb.ListRequest{Prefix: prefix})
+		stream, err := client.List(s.Ctx, &kvpb.ListRequest{Prefix: prefix})
 		require.NoError(t, err)
 		var got []string
 		for {
@@ -77,15 +77,15 @@ func TestList(t *testing.T) {
 // A list of a leader that is deposed in the middle of it ends there.
 func TestListIsGuardedPageByPage(t *testing.T) {
 	s := newStage(t)
-	l, server := s.leader(s.admin)
+	l, server := s.leader(s.Admin)
 	for i := range 300 {
-		_, err := s.admin.Put(s.ctx, s.space.Data(fmt.Sprint(i)), "x")
+		_, err := s.Admin.Put(s.Ctx, s.space.Data(fmt.Sprint(i)), "x")
 		require.NoError(t, err)
 	}
-	out := &sink{ctx: s.ctx}
+	out := &sink{ctx: s.Ctx}
 	out.send = func() {
 		if len(out.items) == 1 {
-			require.NoError(t, l.Resign(s.ctx))
+			require.NoError(t, l.Resign(s.Ctx))
 		}
 	}
 	require.ErrorIs(t, server.List(&kvpb.ListRequest{}, out), eldest.ErrResigned)
@@ -98,15 +98,15 @@ func TestListOfCompactedHistory(t *testing.T) {
 	cli := etcdtest.Start(t, etcdtest.Config{}).Client(t) // compacting the shared one would disturb others
 	_, server := s.leader(cli)
 	for i := range 300 {
-		_, err := cli.Put(s.ctx, s.space.Data(fmt.Sprint(i)), "x")
+		_, err := cli.Put(s.Ctx, s.space.Data(fmt.Sprint(i)), "x")
 		require.NoError(t, err)
 	}
-	out := &sink{ctx: s.ctx}
+	out := &sink{ctx: s.Ctx}
 	out.send = func() {
 		if len(out.items) == 1 {
-			resp, err := cli.Put(s.ctx, "x", "x")
+			resp, err := cli.Put(s.Ctx, "x", "x")
 			require.NoError(t, err)
-			_, err = cli.Compact(s.ctx, resp.Header.Revision)
+			_, err = cli.Compact(s.Ctx, resp.Header.Revision)
 			require.NoError(t, err)
 		}
 	}
@@ -117,10 +117,10 @@ func TestListOfCompactedHistory(t *testing.T) {
 // The trail is read in pages too, and by anybody.
 func TestALongTrail(t *testing.T) {
 	s := newStage(t)
-	_, server := s.leader(s.admin)
+	_, server := s.leader(s.Admin)
 	const n = 600
 	for i := range n {
-		_, err := server.Put(s.ctx, put(fmt.Sprint(i), "a", "x"))
+		_, err := server.Put(s.Ctx, put(fmt.Sprint(i), "a", "x"))
 		require.NoError(t, err)
 	}
 	ids := s.ids()[1:]
@@ -133,22 +133,22 @@ func TestALongTrail(t *testing.T) {
 // What was changed afterwards, and what is no record, is told.
 func TestAForgedTrail(t *testing.T) {
 	s := newStage(t)
-	_, server := s.leader(s.admin)
-	_, err := server.Put(s.ctx, put("r1", "a", "x"))
+	_, server := s.leader(s.Admin)
+	_, err := server.Put(s.Ctx, put("r1", "a", "x"))
 	require.NoError(t, err)
 	trail := s.trail()
-	resp, err := s.admin.Get(s.ctx, trail[1].EtcdKey)
+	resp, err := s.Admin.Get(s.Ctx, trail[1].EtcdKey)
 	require.NoError(t, err)
-	_, err = s.admin.Put(s.ctx, trail[1].EtcdKey, string(resp.Kvs[0].Value))
+	_, err = s.Admin.Put(s.Ctx, trail[1].EtcdKey, string(resp.Kvs[0].Value))
 	require.NoError(t, err)
-	trail, err = s.space.ReadTrail(s.ctx, s.admin)
+	trail, err = s.space.ReadTrail(s.Ctx, s.Admin)
 	require.NoError(t, err)
 	require.True(t, trail[0].Untouched)
 	require.False(t, trail[1].Untouched)
 
-	_, err = s.admin.Put(s.ctx, s.space.Trail()+"x", "\xff")
+	_, err = s.Admin.Put(s.Ctx, s.space.Trail()+"x", "\xff")
 	require.NoError(t, err)
-	_, err = s.space.ReadTrail(s.ctx, s.admin)
+	_, err = s.space.ReadTrail(s.Ctx, s.Admin)
 	require.ErrorIs(t, err, kv.ErrNoRecord)
 }
 

@@ -38,41 +38,41 @@ func (s *slow) Get(ctx context.Context, key string, options ...clientv3.OpOption
 // answer; while etcd does not answer it is what it was, and grows older.
 func TestReplica(t *testing.T) {
 	s := newStage(t)
-	_, server := s.leader(s.admin)
+	_, server := s.leader(s.Admin)
 	for _, key := range []string{"b", "a/1", "a/2"} {
-		_, err := server.Put(s.ctx, put("r", key, "of "+key))
+		_, err := server.Put(s.Ctx, put("r", key, "of "+key))
 		require.NoError(t, err)
 	}
 	var clock atomic.Int64
 	replica := kv.NewReplica(s.space, func() time.Duration { return time.Duration(clock.Load()) })
-	_, err := replica.Age(s.ctx)
+	_, err := replica.Age(s.Ctx)
 	require.Error(t, err)
-	_, err = replica.Get(s.ctx, &kvpb.GetRequest{Key: "b"})
+	_, err = replica.Get(s.Ctx, &kvpb.GetRequest{Key: "b"})
 	require.Equal(t, codes.Unavailable, status.Code(err))
-	require.Equal(t, codes.Unavailable, status.Code(replica.List(&kvpb.ListRequest{}, &sink{ctx: s.ctx, send: func() {}})))
+	require.Equal(t, codes.Unavailable, status.Code(replica.List(&kvpb.ListRequest{}, &sink{ctx: s.Ctx, send: func() {}})))
 
-	client := &slow{KV: s.admin, clock: &clock}
-	ctx, stop := context.WithCancelCause(s.ctx)
+	client := &slow{KV: s.Admin, clock: &clock}
+	ctx, stop := context.WithCancelCause(s.Ctx)
 	followed := make(chan error, 1)
 	go func() { followed <- replica.Follow(ctx, client, time.Millisecond) }()
 	age := func() time.Duration {
-		age, err := replica.Age(s.ctx)
+		age, err := replica.Age(s.Ctx)
 		require.NoError(t, err)
 		return age
 	}
 	require.Eventually(t, func() bool { return client.reads.Load() > 1 }, time.Minute, time.Millisecond)
 	require.GreaterOrEqual(t, age(), time.Second, "the time that the read took is not counted")
-	item, err := replica.Get(s.ctx, &kvpb.GetRequest{Key: "a/2"})
+	item, err := replica.Get(s.Ctx, &kvpb.GetRequest{Key: "a/2"})
 	require.NoError(t, err)
-	led, err := server.Get(s.ctx, &kvpb.GetRequest{Key: "a/2"})
+	led, err := server.Get(s.Ctx, &kvpb.GetRequest{Key: "a/2"})
 	require.NoError(t, err)
 	require.Equal(t, led.String(), item.String())
-	_, err = replica.Get(s.ctx, &kvpb.GetRequest{Key: "a"})
+	_, err = replica.Get(s.Ctx, &kvpb.GetRequest{Key: "a"})
 	require.Equal(t, codes.NotFound, status.Code(err))
-	_, err = replica.Get(s.ctx, &kvpb.GetRequest{})
+	_, err = replica.Get(s.Ctx, &kvpb.GetRequest{})
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	for prefix, want := range map[string][]string{"": {"a/1", "a/2", "b"}, "a/": {"a/1", "a/2"}, "c": nil} {
-		out := &sink{ctx: s.ctx, send: func() {}}
+		out := &sink{ctx: s.Ctx, send: func() {}}
 		require.NoError(t, replica.List(&kvpb.ListRequest{Prefix: prefix}, out))
 		var got []string
 		for _, i := range out.items {
@@ -82,10 +82,10 @@ func TestReplica(t *testing.T) {
 	}
 
 	// A deletion is seen, too.
-	_, err = server.Delete(s.ctx, &kvpb.DeleteRequest{RequestId: "d", Key: "b"})
+	_, err = server.Delete(s.Ctx, &kvpb.DeleteRequest{RequestId: "d", Key: "b"})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		_, err := replica.Get(s.ctx, &kvpb.GetRequest{Key: "b"})
+		_, err := replica.Get(s.Ctx, &kvpb.GetRequest{Key: "b"})
 		return status.Code(err) == codes.NotFound
 	}, time.Minute, time.Millisecond)
 
@@ -95,7 +95,7 @@ func TestReplica(t *testing.T) {
 	before := age()
 	clock.Add(int64(time.Hour))
 	require.Equal(t, before+time.Hour, age())
-	_, err = replica.Get(s.ctx, &kvpb.GetRequest{Key: "a/2"})
+	_, err = replica.Get(s.Ctx, &kvpb.GetRequest{Key: "a/2"})
 	require.NoError(t, err)
 
 	over := errors.New("over")

@@ -47,26 +47,15 @@ func (s Space) ParseEntry(kv *mvccpb.KeyValue) (Entry, error) {
 // guarded. It blocks until all is read or ctx ends.
 func (s Space) ReadTrail(ctx context.Context, kv clientv3.KV) ([]Entry, error) {
 	var trail []Entry
-	from, end := s.Trail(), clientv3.GetPrefixRangeEnd(s.Trail())
-	for revision := int64(0); ; {
-		resp, err := kv.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
+	for kv, err := range pages(ctx, kv, s.Trail()) {
+		var e Entry
+		if err == nil {
+			e, err = s.ParseEntry(kv)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("eldest: read the trail: %w", err)
 		}
-		for _, kv := range resp.Kvs {
-			e, err := s.ParseEntry(kv)
-			if err != nil {
-				return nil, fmt.Errorf("eldest: read the trail: %w", err)
-			}
-			trail = append(trail, e)
-		}
-		if !resp.More {
-			break
-		}
-		if revision == 0 { // the header of a later page has the revision of its own time
-			revision = resp.Header.Revision
-		}
-		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00" // the next possible key
+		trail = append(trail, e)
 	}
 	// By key they are in the order in which requests were begun.
 	slices.SortFunc(trail, func(a, b Entry) int { return cmp.Compare(a.Revision, b.Revision) })

@@ -19,20 +19,20 @@ import (
 // Each write is there, and its record has its id, its tenure and its revision.
 func TestWritesLeaveRecords(t *testing.T) {
 	s := newStage(t)
-	l, server := s.leader(s.admin)
+	l, server := s.leader(s.Admin)
 
-	first, err := server.Put(s.ctx, put("r1", "a", "1"))
+	first, err := server.Put(s.Ctx, put("r1", "a", "1"))
 	require.NoError(t, err)
-	second, err := server.Append(s.ctx, &kvpb.AppendRequest{RequestId: "r2", Key: "a", Value: []byte("23")})
+	second, err := server.Append(s.Ctx, &kvpb.AppendRequest{RequestId: "r2", Key: "a", Value: []byte("23")})
 	require.NoError(t, err)
 	require.Equal(t, int64(3), second.GetLength())
-	item, err := server.Get(s.ctx, &kvpb.GetRequest{Key: "a"})
+	item, err := server.Get(s.Ctx, &kvpb.GetRequest{Key: "a"})
 	require.NoError(t, err)
 	require.Equal(t, "123", string(item.GetValue()))
 	require.Equal(t, second.GetReceipt().GetRevision(), item.GetRevision())
-	third, err := server.Delete(s.ctx, &kvpb.DeleteRequest{RequestId: "r3", Key: "a"})
+	third, err := server.Delete(s.Ctx, &kvpb.DeleteRequest{RequestId: "r3", Key: "a"})
 	require.NoError(t, err)
-	_, err = server.Get(s.ctx, &kvpb.GetRequest{Key: "a"})
+	_, err = server.Get(s.Ctx, &kvpb.GetRequest{Key: "a"})
 	require.Equal(t, codes.NotFound, status.Code(err))
 
 	trail := s.trail()
@@ -56,21 +56,21 @@ func TestWritesLeaveRecords(t *testing.T) {
 // The caller's own condition keeps its meaning behind the guard.
 func TestConditions(t *testing.T) {
 	s := newStage(t)
-	_, server := s.leader(s.admin)
+	_, server := s.leader(s.Admin)
 	only := func(id string, revision int64) *kvpb.PutRequest {
 		r := put(id, "a", id)
 		r.ExpectedRevision = &revision
 		return r
 	}
 
-	made, err := server.Put(s.ctx, only("r1", 0))
+	made, err := server.Put(s.Ctx, only("r1", 0))
 	require.NoError(t, err)
-	_, err = server.Put(s.ctx, only("r2", 0))
+	_, err = server.Put(s.Ctx, only("r2", 0))
 	require.Equal(t, codes.FailedPrecondition, status.Code(err))
 	require.ErrorContains(t, err, fmt.Sprintf("has revision %d, not 0", made.GetReceipt().GetRevision()))
-	_, err = server.Put(s.ctx, only("r3", made.GetReceipt().GetRevision()))
+	_, err = server.Put(s.Ctx, only("r3", made.GetReceipt().GetRevision()))
 	require.NoError(t, err)
-	_, err = server.Delete(s.ctx, &kvpb.DeleteRequest{RequestId: "r4", Key: "b"})
+	_, err = server.Delete(s.Ctx, &kvpb.DeleteRequest{RequestId: "r4", Key: "b"})
 	require.Equal(t, codes.NotFound, status.Code(err))
 	require.Equal(t, []string{"", "r1", "r3"}, s.ids(), "what was not applied leaves no record")
 }
@@ -78,20 +78,20 @@ func TestConditions(t *testing.T) {
 // What others append meanwhile is not lost, nor is anything added twice.
 func TestAppendsAtTheSameTime(t *testing.T) {
 	s := newStage(t)
-	_, server := s.leader(s.admin)
+	_, server := s.leader(s.Admin)
 	const n = 30
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
 			id := fmt.Sprintf("r%02d;", i)
-			_, err := server.Append(s.ctx, &kvpb.AppendRequest{RequestId: id, Key: "a", Value: []byte(id)})
+			_, err := server.Append(s.Ctx, &kvpb.AppendRequest{RequestId: id, Key: "a", Value: []byte(id)})
 			if err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	item, err := server.Get(s.ctx, &kvpb.GetRequest{Key: "a"})
+	item, err := server.Get(s.Ctx, &kvpb.GetRequest{Key: "a"})
 	require.NoError(t, err)
 	require.Equal(t, strings.Join(s.ids(), ""), string(item.GetValue()), "the trail has the order")
 	for i := range n {
@@ -103,9 +103,9 @@ func TestAppendsAtTheSameTime(t *testing.T) {
 // between a caller and the service must not repeat anything.
 func TestARepetitionIsSeen(t *testing.T) {
 	s := newStage(t)
-	_, server := s.leader(s.admin)
+	_, server := s.leader(s.Admin)
 	for range 2 {
-		_, err := server.Put(s.ctx, put("r1", "a", "1"))
+		_, err := server.Put(s.Ctx, put("r1", "a", "1"))
 		require.NoError(t, err)
 	}
 	require.Equal(t, []string{"", "r1", "r1"}, s.ids())
@@ -114,18 +114,18 @@ func TestARepetitionIsSeen(t *testing.T) {
 // Each tenure has one server and its own part of the trail.
 func TestTenures(t *testing.T) {
 	s := newStage(t)
-	l1, server1 := s.leader(s.admin)
-	_, err := kv.New(s.ctx, l1)
+	l1, server1 := s.leader(s.Admin)
+	_, err := kv.New(s.Ctx, l1)
 	require.ErrorIs(t, err, eldest.ErrInvalid)
-	_, err = server1.Put(s.ctx, put("r1", "a", "1"))
+	_, err = server1.Put(s.Ctx, put("r1", "a", "1"))
 	require.NoError(t, err)
-	require.NoError(t, l1.Resign(s.ctx))
+	require.NoError(t, l1.Resign(s.Ctx))
 
-	l2, server2 := s.leader(s.admin)
-	item, err := server2.Get(s.ctx, &kvpb.GetRequest{Key: "a"})
+	l2, server2 := s.leader(s.Admin)
+	item, err := server2.Get(s.Ctx, &kvpb.GetRequest{Key: "a"})
 	require.NoError(t, err)
 	require.Equal(t, "1", string(item.GetValue()), "the data is the next leader's")
-	_, err = server2.Put(s.ctx, put("r2", "a", "2"))
+	_, err = server2.Put(s.Ctx, put("r2", "a", "2"))
 	require.NoError(t, err)
 
 	var tokens []int64
@@ -137,29 +137,29 @@ func TestTenures(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	s := newStage(t)
-	_, server := s.leader(s.admin)
+	_, server := s.leader(s.Admin)
 	before := s.revision()
 	for _, r := range []*kvpb.PutRequest{
 		nil, put("", "a", ""), put("r", "", ""), put(strings.Repeat("r", 257), "a", ""), put("r\xff", "a", ""),
 		put("r", "a", strings.Repeat("x", 512<<10+1)), put("r", strings.Repeat("k", 4<<10+1), ""),
 	} {
-		_, err := server.Put(s.ctx, r)
+		_, err := server.Put(s.Ctx, r)
 		require.Equal(t, codes.InvalidArgument, status.Code(err), "%v", err)
 	}
-	_, err := server.Append(s.ctx, &kvpb.AppendRequest{Key: "a"})
+	_, err := server.Append(s.Ctx, &kvpb.AppendRequest{Key: "a"})
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
-	_, err = server.Delete(s.ctx, &kvpb.DeleteRequest{RequestId: "r"})
+	_, err = server.Delete(s.Ctx, &kvpb.DeleteRequest{RequestId: "r"})
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
-	_, err = server.Get(s.ctx, nil)
+	_, err = server.Get(s.Ctx, nil)
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	require.Equal(t, before, s.revision(), "nothing was applied")
 
 	// The largest of everything is taken.
-	_, err = server.Put(s.ctx, put(strings.Repeat("r", 256), strings.Repeat("k", 4<<10), strings.Repeat("x", 512<<10)))
+	_, err = server.Put(s.Ctx, put(strings.Repeat("r", 256), strings.Repeat("k", 4<<10), strings.Repeat("x", 512<<10)))
 	require.NoError(t, err)
-	_, err = server.Append(s.ctx, &kvpb.AppendRequest{RequestId: "r", Key: strings.Repeat("k", 4<<10), Value: []byte("x")})
+	_, err = server.Append(s.Ctx, &kvpb.AppendRequest{RequestId: "r", Key: strings.Repeat("k", 4<<10), Value: []byte("x")})
 	require.Equal(t, codes.FailedPrecondition, status.Code(err))
 
-	_, err = kv.New(s.ctx, nil)
+	_, err = kv.New(s.Ctx, nil)
 	require.ErrorIs(t, err, eldest.ErrInvalid)
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/eldest-io/eldest/curator/internal/routing"
 )
 
 // flight is the requests that run in one tenure, or that were forwarded to one leader.
@@ -21,7 +23,7 @@ type flight struct {
 	mu      sync.Mutex
 	closed  error
 	running map[*request]struct{}
-	changed chan struct{} // closed at the next end, if somebody waits
+	ends    routing.Ends // of requests
 }
 
 // request is one that runs.
@@ -73,10 +75,7 @@ func (f *flight) end(q *request) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.running, q)
-	if f.changed != nil {
-		close(f.changed)
-		f.changed = nil
-	}
+	f.ends.Tell()
 	return !q.cut
 }
 
@@ -131,21 +130,5 @@ func (f *flight) cut() []*request {
 
 // wait blocks until no request runs (true) or ctx ends (false).
 func (f *flight) wait(ctx context.Context) bool {
-	for {
-		f.mu.Lock()
-		if len(f.running) == 0 {
-			f.mu.Unlock()
-			return true
-		}
-		if f.changed == nil {
-			f.changed = make(chan struct{})
-		}
-		changed := f.changed
-		f.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return false
-		}
-	}
+	return f.ends.Wait(ctx, &f.mu, func() bool { return len(f.running) == 0 })
 }

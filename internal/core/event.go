@@ -56,6 +56,8 @@ const (
 	// KeyAppeared: a key with Event.Token was found although the candidate has given up: a
 	// registration was carried out late.
 	KeyAppeared
+	// Suspend: the session's heartbeats cannot be counted on now. Event.Err says so. The key stays.
+	Suspend
 	// SessionEnded: the lease cannot be counted on any more. Event.Err says why.
 	SessionEnded
 
@@ -66,7 +68,7 @@ const (
 func (k Kind) String() string {
 	return [kinds]string{
 		"Campaign", "Leave", "Keep", "Requeue", "Drain", "Registered", "Looked", "Surveyed", "Deleted", "Refused", "Undone", "Unanswered", "Due",
-		"ElderDeleted", "KeyDeleted", "KeyUnsafe", "KeyAppeared", "SessionEnded",
+		"ElderDeleted", "KeyDeleted", "KeyUnsafe", "KeyAppeared", "Suspend", "SessionEnded",
 	}[k]
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,7 +44,7 @@ func representatives(p core.Phase) (all []core.Candidate) {
 	for _, want := range wants {
 		for _, doomed := range []eldest.Token{0, 5} {
 			for _, flag := range []bool{false, true} {
-				c := core.Candidate{Phase: p, Want: want, Doomed: doomed, Owed: flag, Unsure: flag}
+				c := core.Candidate{Phase: p, Want: want, Doomed: doomed, Owed: flag, Unsure: flag, Beats: flag}
 				if p >= core.Waiting && p <= core.Leaving {
 					c.Token = 5
 				}
@@ -118,7 +119,7 @@ func render(t *testing.T) string {
 	b.WriteString(`# The states of a candidate, and of a session
 
 This page is generated from the tables in internal/core ([candidates](../internal/core/table.go),
-[sessions](../internal/core/sessiontable.go)) by its test: the code and the page cannot
+[sessions](../internal/core/sessiontable.go), [heartbeats](../internal/core/heart.go)) by its test: the code and the page cannot
 differ. Each phase has a rule for each event. A candidate has one key, bound to the lease of its session.
 
 `)
@@ -138,6 +139,7 @@ differ. Each phase has a rule for each event. A candidate has one key, bound to 
 		rows.end()
 	}
 	sessions(t, &b)
+	hearts(t, &b)
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -160,6 +162,44 @@ event but Closed, Abandoned and Forfeited ends the session as lost if its deadli
 		}
 		rows.end()
 	}
+}
+
+// hearts writes the table of heartbeats.
+func hearts(t *testing.T, b *strings.Builder) {
+	b.WriteString(`## Heartbeats
+
+The heart of a session that has heartbeats beats while one of its candidates leads, proves that it does, or keeps the key with which it led. Before
+any rule applies, a stretch whose deadline has passed ends, and whoever leads is suspended. After it, a beat is sent if that is due.
+
+`)
+	for pulse := range core.Pulses() {
+		fmt.Fprintf(b, "### %s\n\n| event | what happens | next |\n|---|---|---|\n", pulse)
+		rows := rows{b: b}
+		for k := range core.HeartKinds() {
+			rule := core.HeartTable[pulse][k]
+			require.NotEmpty(t, rule.Text, "%s at %s", k, pulse)
+			require.NotNil(t, rule.Do, "%s at %s", k, pulse)
+			rows.add(k, rule.Text, heartOutcomes(pulse, k))
+		}
+		rows.end()
+	}
+}
+
+// heartOutcomes are the pulses in which a rule can end.
+func heartOutcomes(pulse core.Pulse, k core.HeartKind) (names []string) {
+	var all []core.Pulse
+	for _, tried := range []bool{false, true} {
+		for _, sent := range []time.Duration{0, 9 * s} {
+			h := core.Heart{Pulse: pulse, Pace: core.Pace{Every: s / 4, Timeout: s, Margin: s / 5}, Deadline: 11 * s, Next: 10 * s, Flying: 1, Tried: tried}
+			next, _ := core.StepHeart(h, core.HeartEvent{Kind: k, Now: 9*s + s/2, Sent: sent})
+			all = append(all, next.Pulse)
+		}
+	}
+	slices.Sort(all)
+	for _, o := range slices.Compact(all) {
+		names = append(names, o.String())
+	}
+	return names
 }
 
 // sessionOutcomes are the stages in which a rule can end, before the deadline.

@@ -96,6 +96,9 @@ type Candidate struct {
 	Unsure bool
 	// Yields says that before a win the user is asked whether another candidate is to lead.
 	Yields bool
+	// Beats says that the session has heartbeats. Then a win is proven by the answer to Look, or Survey, alone,
+	// which the loop asks for in a stretch.
+	Beats bool
 	// Owed says that the outcome of a registration was never learnt. It may be carried out
 	// for as long as the lease exists.
 	Owed bool
@@ -145,7 +148,7 @@ type Ask struct {
 // Resumed is the state of a candidate whose session was abandoned and whose lease was
 // resumed: what was sent before may be carried out still.
 func (c Candidate) Resumed() Candidate {
-	return Candidate{Doomed: c.Doomed, Owed: c.Owed, Unsure: true, Yields: c.Yields}
+	return Candidate{Doomed: c.Doomed, Owed: c.Owed, Unsure: true, Yields: c.Yields, Beats: c.Beats}
 }
 
 // Phases are all phases, in the order of the constants.

@@ -42,6 +42,7 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   notWatched,
 		KeyUnsafe:    notWatched,
 		KeyAppeared:  {"deletes it", appeared},
+		Suspend:      notLed,
 		SessionEnded: lose,
 	},
 	Entering: {
@@ -62,10 +63,11 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   notWatched,
 		KeyUnsafe:    notWatched,
 		KeyAppeared:  notWatched,
+		Suspend:      notLed,
 		SessionEnded: lose,
 	},
 	Waiting: {
-		Campaign:     {"goes on; leads if it was the oldest all the time", func(c *Candidate, e Event) { c.Want = e.Want; c.queued(c.Position) }},
+		Campaign:     {"goes on; if it was the oldest all the time it leads, or, with heartbeats, asks again", func(c *Candidate, e Event) { c.Want = e.Want; c.queued(c.Position) }},
 		Leave:        withdraw,
 		Keep:         nothingToDo,
 		Requeue:      requeue,
@@ -82,6 +84,7 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   depose,
 		KeyUnsafe:    withdraw,
 		KeyAppeared:  notWatched,
+		Suspend:      notLed,
 		SessionEnded: lose,
 	},
 	Proving: {
@@ -102,6 +105,7 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   depose,
 		KeyUnsafe:    withdraw,
 		KeyAppeared:  notWatched,
+		Suspend:      notLed,
 		SessionEnded: lose,
 	},
 	Leading: {
@@ -122,6 +126,7 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   depose,
 		KeyUnsafe:    withdraw,
 		KeyAppeared:  notWatched,
+		Suspend:      {"ends the leading context and keeps the key, to prove the win again when a campaign asks for it", func(c *Candidate, e Event) { c.Phase, c.Cause = Draining, e.Err }},
 		SessionEnded: lose,
 	},
 	Draining: {
@@ -129,7 +134,7 @@ var Table = [phases][kinds]Rule{
 		Leave:        withdraw,
 		Keep:         nothingToDo,
 		Requeue:      notRegistered,
-		Drain:        nothingToDo,
+		Drain:        {"gives up the key that it kept; it leads no more with that", func(c *Candidate, _ Event) { c.doom() }},
 		Registered:   notAsked,
 		Looked:       notAsked,
 		Surveyed:     notAsked,
@@ -142,6 +147,7 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   depose,
 		KeyUnsafe:    withdraw,
 		KeyAppeared:  notWatched,
+		Suspend:      notLed,
 		SessionEnded: lose,
 	},
 	Leaving: {
@@ -162,11 +168,12 @@ var Table = [phases][kinds]Rule{
 		KeyDeleted:   notWatched,
 		KeyUnsafe:    notWatched,
 		KeyAppeared:  notWatched,
+		Suspend:      notLed,
 		SessionEnded: lose,
 	},
 	Lost: {
 		Campaign: over, Leave: over, Keep: over, Requeue: over, Drain: over, Registered: over, Looked: over, Surveyed: over, Deleted: over, Refused: over,
-		Undone: over, Unanswered: over, Due: over, ElderDeleted: over, KeyDeleted: over, KeyUnsafe: over, KeyAppeared: over, SessionEnded: over,
+		Undone: over, Unanswered: over, Due: over, ElderDeleted: over, KeyDeleted: over, KeyUnsafe: over, KeyAppeared: over, Suspend: over, SessionEnded: over,
 	},
 }
 
@@ -175,6 +182,7 @@ var (
 	nothingToDo   = Rule{"nothing to do", same}
 	notRegistered = Rule{"refused: not registered", same}
 	notLeading    = Rule{"refused: not leading", same}
+	notLed        = Rule{"nothing to do: it does not lead", same}
 	leads         = Rule{"refused: leading", same}
 	notAsked      = Rule{"cannot happen: no such request is under way", same}
 	notWatched    = Rule{"late, ignored: not watched any more", same}
@@ -364,6 +372,7 @@ func (c *Candidate) lead(p Position) {
 // queued takes the candidate to where its position in the queue leads.
 func (c *Candidate) queued(p Position) {
 	repeated := c.Phase == Proving
+	proven := p.Complete && (repeated || !c.Beats)
 	c.Position = p
 	c.ask(Ask{})
 	switch {
@@ -372,12 +381,12 @@ func (c *Candidate) queued(p Position) {
 		c.remove()
 	case len(p.Elders) > 0, c.Want == Queue:
 		c.Phase = Waiting
-	case p.Complete && c.Yields && c.Want == Lead:
+	case proven && c.Yields && c.Want == Lead:
 		c.Phase = Proving
 		c.ask(Ask{Request: Survey, Token: c.Token})
-	case p.Complete:
+	case proven:
 		c.lead(p)
-	default: // it is not known who is older
+	default: // it is not known who is older, or not known well enough
 		c.Phase = Proving
 		c.ask(Ask{Request: Look, Token: c.Token})
 		c.Paused = repeated

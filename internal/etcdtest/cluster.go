@@ -26,9 +26,6 @@ type Config struct {
 	// Quota is the size in bytes of the store at which etcd raises NOSPACE; 0
 	// is etcd's default of 2 GiB.
 	Quota int64
-	// TokenTTL is the life of a token where authentication is on, in whole
-	// seconds, prolonged by each use; 0 is etcd's default of five minutes.
-	TokenTTL time.Duration
 	// MaxTxnOps is how many operations a transaction may have; 0 is etcd's default of
 	// 128.
 	MaxTxnOps int

@@ -181,7 +181,6 @@ func (m *Member) arguments() []string {
 		"--heartbeat", strconv.FormatInt(c.cfg.Heartbeat.Milliseconds(), 10),
 		"--election", strconv.FormatInt(c.cfg.Election.Milliseconds(), 10),
 		"--quota", strconv.FormatInt(c.cfg.Quota, 10),
-		"--token-ttl", strconv.FormatInt(int64(c.cfg.TokenTTL/time.Second), 10),
 		"--max-txn-ops", strconv.Itoa(c.cfg.MaxTxnOps),
 	}
 	if !c.cfg.Fsync {

@@ -30,6 +30,8 @@ type User struct {
 	// Shared says that other sessions of the lease, which this process may know nothing of, may
 	// have candidates with the same key. See twins.go.
 	Shared bool
+	// Evicted, if not nil, is told of an elder that this candidate has evicted. It must not block.
+	Evicted func(Silence)
 	// Tell receives each step. It is called with the mutex, and must not block.
 	Tell func(Step)
 }
@@ -61,7 +63,14 @@ type Candidate struct {
 	own      watched
 	elder    watched
 	changed  chan struct{} // closed at the next step; nil while nobody asks
-	shared   shared
+	shared   *shared       // nil unless the user's key is
+	heart    *heart        // nil: the session has no heartbeats
+	beating  bool          // it wants beats
+	// stretched is the stretch of the heart in which it has won.
+	stretched uint64
+	// heeds is the elder whose beats are followed, by ear; nil: nobody's.
+	heeds core.Elder
+	ear   *ear
 }
 
 // State is the machine's.
@@ -105,6 +114,8 @@ func (c *Candidate) take(e core.Event, place *txn.Place) {
 		c.forget()
 	}
 	switch again := before.Paused && effects.Send.Request == before.Asked.Request; {
+	case next.Asked.Request == core.None:
+		c.attempts = nil
 	case effects.Pause:
 		c.rest()
 	case effects.Send.Request != core.None:
@@ -117,12 +128,28 @@ func (c *Candidate) take(e core.Event, place *txn.Place) {
 		c.elder.token = reported
 	}
 	c.watch(next.Watches())
+	c.beat()
 	if c.changed != nil {
 		close(c.changed)
 		c.changed = nil
 	}
 	if next.Phase == core.Idle && !next.Owed && c.session.candidates[c.name] == c {
 		delete(c.session.candidates, c.name)
+	}
+}
+
+// beat has the session beat while this candidate leads, asks whether it does, or keeps the key with
+// which it led.
+func (c *Candidate) beat() {
+	wants := core.Proving <= c.state.Phase && c.state.Phase <= core.Draining
+	switch {
+	case c.heart == nil || c.beating == wants:
+	case wants:
+		c.beating = true
+		c.heart.want(+1)
+	default:
+		c.beating = false
+		c.heart.want(-1)
 	}
 }
 

@@ -49,7 +49,7 @@ func stage(t *testing.T, shared bool) *stand {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	st := &stand{T: t, cli: cli, kv: &hooked{KV: cli}, lease: int64(g.ID)}
-	st.session = NewSession(ctx, int64(g.ID), func() {})
+	st.session = NewSession(ctx, int64(g.ID), Heartbeats{}, func() {})
 	t.Cleanup(func() { cancel(); st.session.End(); _ = st.session.Wait(context.Background()) })
 	st.user = &User{
 		KV: st.kv, Queue: txn.ByCreateRevision{}, Entry: txn.Entry{Election: t.Name(), Lease: int64(g.ID), Value: []byte("a")},

@@ -39,17 +39,27 @@ func (c *Candidate) send(a core.Ask) {
 	serial := c.asked
 	r := request{User: c.user, Ask: a, candidate: c, entry: c.user.Entry, position: c.state.Position}
 	policy, attempts := r.Policy(names[a.Request]), c.attempts
-	ctx, cancel := context.WithCancel(c.session.sending)
+	ctx, cancel := context.WithCancel(c.session.ctx)
 	c.cancel = cancel
 	entered := func() {}
 	if a.Request == core.Register || a.Request == core.RegisterAlone {
 		c.session.past.Enter()
 		entered = c.session.past.Entered
-		c.shared.sent = string(r.entry.Value)
+		if c.user.Shared {
+			c.shared.sent = string(r.entry.Value)
+		}
 	}
 	c.session.tasks.run(func() {
 		defer entered()
 		defer cancel()
+		stretch, since, asked, ended := c.stretch(ctx, a)
+		if ended != nil {
+			return
+		}
+		defer asked()
+		if r.At > 0 { // else it is the newest state that is asked for
+			r.At = max(r.At, since)
+		}
 		var e core.Event
 		err, again := attempts.Once(ctx, policy, func(once context.Context) (err error) {
 			e, err = r.carryOut(once)
@@ -63,7 +73,7 @@ func (c *Candidate) send(a core.Ask) {
 			pause = attempts.Pause(policy)
 		}
 		told := *attempts // the next attempt may begin before this one is told of
-		if c.answered(ctx, serial, answer{e, r.place, err, pause}) && err != nil {
+		if c.answered(ctx, serial, answer{e, r.place, err, pause, stretch}) && err != nil {
 			told.Tell(ctx, policy, err, pause)
 		}
 	})
@@ -75,6 +85,8 @@ type answer struct {
 	place *txn.Place
 	err   error
 	pause time.Duration // before the next attempt, if there is one
+	// stretch is the one of the session's heartbeats in which it was asked.
+	stretch uint64
 }
 
 // answered takes an answer in, unless nobody waits for it any more, and reports whether
@@ -86,6 +98,7 @@ func (c *Candidate) answered(ctx context.Context, serial int, a answer) (again b
 	if c.asked != serial || ctx.Err() != nil && a.err != nil {
 		return false
 	}
+	c.inStretch(&a)
 	c.cancel, c.delay = nil, a.pause
 	if c.state.Phase == core.Leaving && a.Kind == core.Refused {
 		c.refusal = a.err
@@ -93,6 +106,42 @@ func (c *Candidate) answered(ctx context.Context, serial int, a answer) (again b
 	}
 	c.take(a.Event, a.place)
 	return c.state.Paused
+}
+
+// stretch blocks until a stretch of the session's heartbeats goes on, if the request asks for the
+// proof of a win, and returns which, and the revision with which it began: a proof of an older one is none, for
+// the key may have been deleted between the two. asked must be called when there is an answer: so many proofs at a
+// time are asked for that no beat is late behind them.
+func (c *Candidate) stretch(ctx context.Context, a core.Ask) (n uint64, since int64, asked func(), err error) {
+	if c.heart == nil || a.Token == 0 || a.Request != core.Look && a.Request != core.Survey {
+		return 0, 0, func() {}, nil
+	}
+	select {
+	case c.heart.proofs <- struct{}{}:
+	case <-ctx.Done():
+		return 0, 0, nil, context.Cause(ctx)
+	}
+	asked = func() { <-c.heart.proofs }
+	if n, since, err = c.heart.stretch(ctx); err != nil {
+		asked()
+	}
+	return n, since, asked, err
+}
+
+// inStretch changes an answer that would be a win, unless it was asked for in the stretch that goes
+// on still (G1, decision 0029).
+func (c *Candidate) inStretch(a *answer) {
+	if c.heart == nil || !a.Position.Complete || len(a.Position.Elders) > 0 {
+		return
+	}
+	if a.Kind != core.Looked && a.Kind != core.Surveyed {
+		return
+	}
+	if !c.heart.lasts(a.stretch) {
+		a.Event, a.pause = core.Event{Kind: core.Undone}, 0
+		return
+	}
+	c.stretched = a.stretch
 }
 
 // failed is the event of a request without an answer, or with a refusal.

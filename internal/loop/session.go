@@ -15,22 +15,27 @@ import (
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
+// Of returns the candidates of a *lease.Session, for package election. Package lease sets it: a
+// method would be there for everybody.
+var Of func(session any) *Session
+
 // Session is the candidates of one session of a lease. Made by NewSession.
 type Session struct {
 	lease int64
 	past  *past.Lease
 	look  func() // reads the clock, and ends the session if it is over
-	// ctx ends with the session, sending when nothing may be sent any more.
-	ctx     context.Context //nolint:containedctx // the session's life
-	sending context.Context //nolint:containedctx // as above
-	stop    context.CancelFunc
-	tasks   tasks // requests, reads and watches
+	// ctx ends with the session: nothing may be sent any more.
+	ctx   context.Context //nolint:containedctx // the session's life
+	tasks tasks           // requests, reads and watches
+	beats Heartbeats
 
 	// mu guards what follows, and all that the candidates and their users have. It is taken
 	// after the mutex of lease.Session, and before those of what hooks wait in.
 	mu         sync.Mutex
 	candidates map[Name]*Candidate
 	streams    []watching
+	heart      *heart // nil before the first candidate, and without heartbeats
+	ears       map[string]*ear
 	ended      bool
 }
 
@@ -53,10 +58,17 @@ func Comparable(client any) any {
 // NewSession makes the candidates of a session, whose context ends with it; End must be
 // called then. look reads the clock and ends a session that is over; it is called without
 // the mutex, and before each answer of etcd is taken in, for that may be a win.
-func NewSession(ctx context.Context, lease int64, look func()) *Session {
-	s := &Session{lease: lease, past: past.Of(lease), look: look, ctx: ctx, candidates: make(map[Name]*Candidate), tasks: newTasks()}
-	s.sending, s.stop = context.WithCancel(context.Background())
-	return s
+func NewSession(ctx context.Context, lease int64, beats Heartbeats, look func()) *Session {
+	return &Session{lease: lease, past: past.Of(lease), look: look, beats: beats, ctx: ctx, candidates: make(map[Name]*Candidate), tasks: newTasks()}
+}
+
+// Beats reports whether the session has heartbeats. It needs no mutex.
+func (s *Session) Beats() bool { return s.beats.Pace.Timeout > 0 }
+
+// Look reads the clock for the heartbeats: what has passed ends leading contexts. The caller holds
+// the mutex.
+func (s *Session) Look() {
+	s.heart.look()
 }
 
 // Lock takes the session's mutex. Nothing that blocks may be done before Unlock.
@@ -66,18 +78,27 @@ func (s *Session) Lock() { s.mu.Lock() }
 func (s *Session) Unlock() { s.mu.Unlock() }
 
 // Take makes a user the one whose candidate has a name. It sends nothing. Errors:
-// eldest.ErrCampaigning while another user's has it; the session's cause once it has ended.
+// eldest.ErrCampaigning while another user's has it; the session's cause once it has ended;
+// eldest.ErrInvalid for another client than that of the candidates before, if there are heartbeats.
 // The caller holds the mutex.
 func (s *Session) Take(name Name, user *User) (*Candidate, error) {
 	if s.ctx.Err() != nil {
 		return nil, context.Cause(s.ctx)
 	}
+	heart, err := s.heartFor(name.Client, user.KV)
+	if err != nil {
+		return nil, err
+	}
 	c := s.candidates[name]
 	switch {
 	case c == nil:
-		c = &Candidate{session: s, name: name}
+		c = &Candidate{session: s, name: name, heart: heart}
+		c.state.Beats = heart != nil
+		if user.Shared {
+			c.shared = new(shared)
+		}
 		if s.past.Owed(name.Key) && !user.Shared {
-			c.state = core.Candidate{Owed: true}.Resumed()
+			c.state = core.Candidate{Owed: true, Beats: heart != nil}.Resumed()
 		}
 		s.candidates[name] = c
 	case c.user != user && c.Busy():
@@ -96,11 +117,13 @@ func (s *Session) End() {
 	if s.ended {
 		return
 	}
-	s.stop()
 	for _, c := range s.candidates {
 		c.Do(core.Event{Kind: core.SessionEnded, Err: context.Cause(s.ctx)})
 	}
 	s.ended = true
+	if s.heart != nil {
+		s.heart.timer.Stop()
+	}
 	s.past.Done()
 	for _, w := range s.streams {
 		if w.on != nil {

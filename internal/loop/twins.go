@@ -120,7 +120,7 @@ func (c *Candidate) bound() int64 {
 // known is a revision at which the key was there, in the life with this token, and bound as it is.
 func (c *Candidate) known(token eldest.Token) int64 {
 	known := max(c.state.Position.Revision, int64(token))
-	if c.shared.rebound == token {
+	if c.user.Shared && c.shared.rebound == token {
 		known = max(known, c.shared.seen)
 	}
 	return known

@@ -55,6 +55,7 @@ func (c *Candidate) watch(w core.Watch) {
 			})
 		}
 	}
+	c.heed(w.Elder)
 	// While etcd is asked who is older now the old watch stays: the end of a stream would
 	// come before the question.
 	if c.elder.token != w.Elder.Token && (w.Elder.Token > 0 || c.state.Phase != core.Proving) {
@@ -75,7 +76,7 @@ func (c *Candidate) until(l watch.Life, become func(revision int64, err error) c
 	source := c.user.Source
 	if on := c.session.stream(source); on != nil {
 		stopped := false
-		stop := source.Until(c.session.sending, on.Stream, c.session.tasks.run, l, func(revision int64, err error) {
+		stop := source.Until(c.session.ctx, on.Stream, c.session.tasks.run, l, func(revision int64, err error) {
 			c.session.mu.Lock()
 			defer c.session.mu.Unlock()
 			if !stopped {
@@ -99,7 +100,7 @@ func (c *Candidate) until(l watch.Life, become func(revision int64, err error) c
 
 // follow runs wait on a goroutine until stop, and takes in what it gives to take.
 func (c *Candidate) follow(wait func(ctx context.Context, take func(core.Event))) (stop func()) {
-	ctx, stop := context.WithCancel(c.session.sending)
+	ctx, stop := context.WithCancel(c.session.ctx)
 	c.session.tasks.run(func() {
 		wait(ctx, func(e core.Event) {
 			c.session.mu.Lock()

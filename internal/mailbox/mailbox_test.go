@@ -3,10 +3,8 @@ package mailbox_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -17,77 +15,36 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// stage is an election on the shared etcd, a client that is recorded, and one that is not.
-type stage struct {
-	t         *testing.T
-	ctx       context.Context
-	election  string
-	rec       *etcdtest.Recorder
-	kv, admin *clientv3.Client
-}
+// stage is etcdtest's, with candidates who enter the queue by hand.
+type stage struct{ *etcdtest.Stage }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	c, rec := etcdtest.Shared(t), &etcdtest.Recorder{}
-	return &stage{
-		t: t, ctx: etcdtest.ContextFor(t, 2*time.Minute), election: etcdtest.Election(t), rec: rec,
-		kv: c.Client(t, rec.Attach), admin: c.Client(t),
-	}
+	return &stage{etcdtest.NewStage(t, etcdtest.Shared(t))}
 }
 
 // enter puts a candidate into the queue, with a lease of its own.
 func (s *stage) enter(value string) (txn.Entry, txn.Place) {
-	s.t.Helper()
-	grant, err := s.admin.Grant(s.ctx, 600)
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() {
-		_, err := s.admin.Revoke(context.Background(), grant.ID)
-		require.NoError(s.t, err)
+	s.T.Helper()
+	grant, err := s.Admin.Grant(s.Ctx, 600)
+	require.NoError(s.T, err)
+	s.T.Cleanup(func() {
+		_, err := s.Admin.Revoke(context.Background(), grant.ID)
+		require.NoError(s.T, err)
 	})
-	e := txn.Entry{Election: s.election, Lease: int64(grant.ID), Value: []byte(value)}
-	p, err := txn.ByCreateRevision{}.Enter(s.ctx, s.kv, e)
-	require.NoError(s.t, err)
+	e := txn.Entry{Election: s.Election, Lease: int64(grant.ID), Value: []byte(value)}
+	p, err := txn.ByCreateRevision{}.Enter(s.Ctx, s.Client, e)
+	require.NoError(s.T, err)
 	return e, p
-}
-
-// put and remove change a key by hand.
-func (s *stage) put(key, value string) {
-	s.t.Helper()
-	_, err := s.admin.Put(s.ctx, key, value)
-	require.NoError(s.t, err)
-}
-
-func (s *stage) remove(key string) {
-	s.t.Helper()
-	resp, err := s.admin.Delete(s.ctx, key)
-	require.NoError(s.t, err)
-	require.Equal(s.t, int64(1), resp.Deleted)
-}
-
-// value reads a key; absent reports that there is none.
-func (s *stage) value(key string) (value string, absent bool) {
-	s.t.Helper()
-	resp, err := s.admin.Get(s.ctx, key)
-	require.NoError(s.t, err)
-	if len(resp.Kvs) == 0 {
-		return "", true
-	}
-	return string(resp.Kvs[0].Value), false
-}
-
-// methods returns what the recorded client has sent since the last call.
-func (s *stage) methods() []string {
-	defer s.rec.Reset()
-	return s.rec.Methods()
 }
 
 // posted is a candidate with a mailbox.
 func (s *stage) posted(value string) (txn.Entry, eldest.Candidate, mailbox.Box) {
-	s.t.Helper()
+	s.T.Helper()
 	e, p := s.enter("candidate")
 	e.Value = []byte(value)
-	box, err := mailbox.Post(s.ctx, s.kv, e, p.Token)
-	require.NoError(s.t, err)
+	box, err := mailbox.Post(s.Ctx, s.Client, e, p.Token)
+	require.NoError(s.T, err)
 	return e, eldest.Candidate{Key: e.Key(), Lease: e.Lease, Token: p.Token}, box
 }
 
@@ -95,20 +52,20 @@ func TestPost(t *testing.T) {
 	s := newStage(t)
 	e, c, box := s.posted("first")
 	require.Equal(t, mailbox.Box{Value: []byte("first"), Mod: box.Mod, Created: box.Mod, Lease: e.Lease}, box)
-	value, _ := s.value(e.Key())
+	value, _ := s.Value(e.Key())
 	require.Equal(t, "candidate", value, "the candidate's own key is not touched")
 	e.Value = []byte("second")
-	s.rec.Reset()
-	again, err := mailbox.Post(s.ctx, s.kv, e, c.Token)
+	s.Rec.Reset()
+	again, err := mailbox.Post(s.Ctx, s.Client, e, c.Token)
 	require.NoError(t, err)
-	require.Equal(t, []string{"Txn"}, s.methods(), "one request")
+	require.Equal(t, []string{"Txn"}, s.Methods(), "one request")
 	require.Greater(t, again.Mod, box.Mod)
 	require.Equal(t, box.Created, again.Created)
 
-	_, err = mailbox.Post(s.ctx, s.kv, e, c.Token+1)
+	_, err = mailbox.Post(s.Ctx, s.Client, e, c.Token+1)
 	require.ErrorIs(t, err, eldest.ErrDeposed)
-	s.remove(e.Key())
-	_, err = mailbox.Post(s.ctx, s.kv, e, c.Token)
+	s.Remove(e.Key())
+	_, err = mailbox.Post(s.Ctx, s.Client, e, c.Token)
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 }
 
@@ -117,13 +74,13 @@ func TestSwap(t *testing.T) {
 	l, leader, leaders := s.posted("leader's")
 	_, target, targets := s.posted("target's")
 	swap := mailbox.Swap{
-		Election: s.election, Lease: l.Lease, Mod: leaders.Mod, Value: []byte("new"),
+		Election: s.Election, Lease: l.Lease, Mod: leaders.Mod, Value: []byte("new"),
 		While: []eldest.Candidate{leader, target}, Boxes: []mailbox.BoxAt{{Lease: target.Lease, Mod: targets.Mod}}, Before: target.Token,
 	}
-	s.rec.Reset()
-	done, err := swap.Do(s.ctx, s.kv)
+	s.Rec.Reset()
+	done, err := swap.Do(s.Ctx, s.Client)
 	require.NoError(t, err)
-	require.Equal(t, []string{"Txn"}, s.methods(), "one request")
+	require.Equal(t, []string{"Txn"}, s.Methods(), "one request")
 	require.True(t, done.Done)
 	require.Equal(t, "new", string(done.Box.Value))
 	require.Equal(t, done.Revision, done.Box.Mod)
@@ -132,7 +89,7 @@ func TestSwap(t *testing.T) {
 	require.Equal(t, leader.Token, done.Older[0].Token)
 
 	// Once more: somebody has written since, and Box says what.
-	again, err := swap.Do(s.ctx, s.kv)
+	again, err := swap.Do(s.Ctx, s.Client)
 	require.NoError(t, err)
 	require.False(t, again.Done)
 	require.Equal(t, done.Box, again.Box)
@@ -141,22 +98,22 @@ func TestSwap(t *testing.T) {
 	next := swap
 	next.Mod = done.Box.Mod
 	next.Boxes = []mailbox.BoxAt{{Lease: target.Lease, Mod: targets.Mod - 1}}
-	got, err := next.Do(s.ctx, s.kv)
+	got, err := next.Do(s.Ctx, s.Client)
 	require.NoError(t, err)
 	require.False(t, got.Done, "somebody has written the target's mailbox")
 	require.Zero(t, got.Gone)
 	require.Equal(t, next.Mod, got.Box.Mod)
 
 	next.Boxes = nil
-	s.remove(target.Key)
-	got, err = next.Do(s.ctx, s.kv)
+	s.Remove(target.Key)
+	got, err = next.Do(s.Ctx, s.Client)
 	require.NoError(t, err)
 	require.False(t, got.Done)
 	require.Equal(t, target, got.Gone)
 
 	next.Lease = target.Lease + 1
 	next.While = nil
-	got, err = next.Do(s.ctx, s.kv)
+	got, err = next.Do(s.Ctx, s.Client)
 	require.NoError(t, err)
 	require.False(t, got.Done)
 	require.Zero(t, got.Box, "there is none")
@@ -165,12 +122,12 @@ func TestSwap(t *testing.T) {
 func TestUnpost(t *testing.T) {
 	s := newStage(t)
 	e, _, box := s.posted("v")
-	require.NoError(t, mailbox.Unpost(s.ctx, s.kv, s.election, e.Lease, box.Created-1))
-	_, absent := s.value(keys.Mailbox(s.election, e.Lease))
+	require.NoError(t, mailbox.Unpost(s.Ctx, s.Client, s.Election, e.Lease, box.Created-1))
+	_, absent := s.Value(keys.Mailbox(s.Election, e.Lease))
 	require.False(t, absent, "another life's is left alone")
 	for range 2 {
-		require.NoError(t, mailbox.Unpost(s.ctx, s.kv, s.election, e.Lease, box.Created))
-		_, absent = s.value(keys.Mailbox(s.election, e.Lease))
+		require.NoError(t, mailbox.Unpost(s.Ctx, s.Client, s.Election, e.Lease, box.Created))
+		_, absent = s.Value(keys.Mailbox(s.Election, e.Lease))
 		require.True(t, absent)
 	}
 }
@@ -180,20 +137,20 @@ func TestSurvey(t *testing.T) {
 	s := newStage(t)
 	e, first, box := s.posted("box")
 	_, p := s.enter("second")
-	s.put(s.election+"/no candidate", "")
-	s.put(keys.Mailbox(s.election, e.Lease)+"/none", "")
-	s.put(keys.Mailbox(s.election+"2", e.Lease), "another election's")
-	s.rec.Reset()
-	line, boxes, err := mailbox.Survey(s.ctx, s.kv, s.election)
+	s.Put(s.Election+"/no candidate", "")
+	s.Put(keys.Mailbox(s.Election, e.Lease)+"/none", "")
+	s.Put(keys.Mailbox(s.Election+"2", e.Lease), "another election's")
+	s.Rec.Reset()
+	line, boxes, err := mailbox.Survey(s.Ctx, s.Client, s.Election)
 	require.NoError(t, err)
-	require.Equal(t, []string{"Txn"}, s.methods())
+	require.Equal(t, []string{"Txn"}, s.Methods())
 	require.Equal(t, []eldest.Token{first.Token, p.Token}, []eldest.Token{line.Queue[0].Token, line.Queue[1].Token})
 	require.Equal(t, "candidate", string(line.Queue[0].Value))
-	require.Equal(t, []string{s.election + "/no candidate"}, line.Foreign)
+	require.Equal(t, []string{s.Election + "/no candidate"}, line.Foreign)
 	require.Equal(t, map[int64]mailbox.Box{e.Lease: box}, boxes)
 
-	queue, err := txn.ReadLine(s.ctx, s.kv, s.election)
+	queue, err := txn.ReadLine(s.Ctx, s.Client, s.Election)
 	require.NoError(t, err)
-	require.Equal(t, []string{"Range"}, s.methods())
+	require.Equal(t, []string{"Range"}, s.Methods())
 	require.Equal(t, line, queue)
 }

@@ -14,7 +14,6 @@ type Lease struct {
 	// The mutex of leases guards what follows.
 	sessions int
 	left     time.Time // when the last session ended
-	holders  map[eldest.Token]any
 	doomed   map[eldest.Token]struct{}
 	owed     map[string]struct{}
 	revoked  bool
@@ -24,12 +23,20 @@ type Lease struct {
 	gone     []eldest.Token
 }
 
-// leases are those that have sessions, and those of which something may yet arrive.
+// leases are those that have sessions, and those of which something may yet arrive. holders is one
+// map for all of them: most leases have one key, for which a map of its own would be large.
 var leases = struct {
 	sync.Mutex
-	known  map[int64]*Lease
-	pruned time.Time
-}{known: make(map[int64]*Lease)}
+	known   map[int64]*Lease
+	holders map[life]any
+	pruned  time.Time
+}{known: make(map[int64]*Lease), holders: make(map[life]any)}
+
+// life is one life of a key that is bound to a lease.
+type life struct {
+	lease int64
+	token eldest.Token
+}
 
 // memory is how long a lease without sessions is remembered: longer than a kernel sends
 // data anew that nobody acknowledges (Linux: about 15 minutes).
@@ -49,7 +56,7 @@ func of(id int64) *Lease {
 	l := leases.known[id]
 	if l == nil {
 		prune()
-		l = &Lease{id: id, left: time.Now(), holders: make(map[eldest.Token]any)}
+		l = &Lease{id: id, left: time.Now()}
 		leases.known[id] = l
 	}
 	return l
@@ -90,17 +97,18 @@ func (l *Lease) Done() {
 func (l *Lease) Hold(token eldest.Token, by any) bool {
 	leases.Lock()
 	defer leases.Unlock()
-	if l.holders[token] == nil {
-		l.holders[token] = by
+	key := life{l.id, token}
+	if leases.holders[key] == nil {
+		leases.holders[key] = by
 	}
-	return l.holders[token] == by
+	return leases.holders[key] == by
 }
 
 // Held reports whether somebody else holds the key with this token.
 func (l *Lease) Held(token eldest.Token, by any) bool {
 	leases.Lock()
 	defer leases.Unlock()
-	holder := l.holders[token]
+	holder := leases.holders[life{l.id, token}]
 	return holder != nil && holder != by
 }
 
@@ -108,7 +116,7 @@ func (l *Lease) Held(token eldest.Token, by any) bool {
 func (l *Lease) Release(token eldest.Token) {
 	leases.Lock()
 	defer leases.Unlock()
-	delete(l.holders, token)
+	delete(leases.holders, life{l.id, token})
 }
 
 // Doom notes that the key with this token is about to be deleted, also after Done.

@@ -38,7 +38,9 @@ func Spread(d, span time.Duration) time.Duration {
 // Default is the back-off of every room: quick enough that a hand-over during a
 // change of the etcd leader is not delayed noticeably, at most a request a
 // second from each client of a server that is away.
-func Default() Backoff { return Jittered(25*time.Millisecond, time.Second) }
+func Default() Backoff { return usual }
+
+var usual = Jittered(25*time.Millisecond, time.Second)
 
 // Least is the shortest pause that a back-off of the user's may give. 200 attempts a second
 // do no harm to an etcd that is overloaded, and nothing is gained by more: a request that

@@ -288,7 +288,10 @@ func goneThenCreatedAnew(t *testing.T, gone func(context.Context, *watch.Source,
 }
 
 // TestClosedClient ends a watch that is going on, and one that begins.
-func TestClosedClient(t *testing.T) { eachWay(t, closedClient) }
+func TestClosedClient(t *testing.T) {
+	t.Parallel()
+	eachWay(t, closedClient)
+}
 
 func closedClient(t *testing.T, gone func(context.Context, *watch.Source, watch.Life) outcome) {
 	cli := etcdtest.Shared(t).Client(t)
@@ -307,7 +310,10 @@ func closedClient(t *testing.T, gone func(context.Context, *watch.Source, watch.
 
 // TestGoneUnderFaults: whatever happens to the members and the network, a life that goes on is not
 // taken for one that has ended, and its end is told.
-func TestGoneUnderFaults(t *testing.T) { eachWay(t, goneUnderFaults) }
+func TestGoneUnderFaults(t *testing.T) {
+	t.Parallel()
+	eachWay(t, goneUnderFaults)
+}
 
 func goneUnderFaults(t *testing.T, gone func(context.Context, *watch.Source, watch.Life) outcome) {
 	t.Parallel()

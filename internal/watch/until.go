@@ -18,7 +18,7 @@ import (
 // they end with ctx. It does not block, and neither must report, which may call stop. After
 // stop no report begins; one that is running goes on. The watch stays open until then.
 func (s *Source) Until(ctx context.Context, on *stream.Stream, run func(func()), l Life, report func(revision int64, err error)) (stop func()) {
-	u := &until{source: s, ctx: ctx, stream: on, run: run, life: l, known: l.Known, report: report}
+	u := &until{source: s, ctx: ctx, stream: on, run: run, life: l, report: report}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open()
@@ -27,8 +27,8 @@ func (s *Source) Until(ctx context.Context, on *stream.Stream, run func(func()),
 
 // until is one life that is watched on a stream.
 //
-// Invariant: the life is known to go on at revision known. Each later end is shown by the watch,
-// if that began at known; else a read of the key is under way, or due.
+// Invariant: the life is known to go on at revision life.Known. Each later end is shown by the
+// watch, if that began there; else a read of the key is under way, or due.
 type until struct {
 	source *Source
 	ctx    context.Context // of the reads
@@ -37,15 +37,15 @@ type until struct {
 	life   Life
 	report func(int64, error)
 
-	mu           sync.Mutex
-	watch        *stream.Watch
-	known, began int64
-	reading      context.CancelFunc // nil: no read is under way
-	again        bool               // what is being read may be too old
-	failures     int                // of reads and of the watch, in a row
-	pause        *time.Timer        // before the next attempt
-	refused      time.Time          // since when etcd refuses the watch, but answers reads; zero: it does not
-	over         bool
+	mu       sync.Mutex // guards life.Known, too
+	watch    *stream.Watch
+	began    int64
+	reading  context.CancelFunc // nil: no read is under way
+	failures int                // of reads and of the watch, in a row
+	pause    *time.Timer        // before the next attempt
+	refused  time.Time          // since when etcd refuses the watch, but answers reads; zero: it does not
+	again    bool               // what is being read may be too old
+	over     bool
 }
 
 func (u *until) stop() {
@@ -71,8 +71,8 @@ func (u *until) open() {
 	// Its own key's end need not be known at once, so the watch may begin in the past. That
 	// of an elder may be a win: a read, if one is needed, is faster (see the package comment).
 	var from int64
-	if u.life.Lease > 0 && u.known > 0 {
-		from = u.known + 1
+	if u.life.Lease > 0 && u.life.Known > 0 {
+		from = u.life.Known + 1
 	}
 	u.began = 0
 	u.watch = u.stream.Watch(u.life.Key, u.life.Lease > 0, from, u.changed)
@@ -88,12 +88,12 @@ func (u *until) changed(c stream.Change) {
 		return
 	case c.Began > 0:
 		u.began, u.failures, u.refused = c.Began, 0, time.Time{}
-		if u.known != u.began { // or began earlier, and etcd was restored from a backup since
+		if u.life.Known != u.began { // or began earlier, and etcd was restored from a backup since
 			u.read()
 		}
-	case c.Revision < int64(u.life.Token), c.Revision <= u.known && c.Put != nil && c.Put.CreateRevision == int64(u.life.Token):
+	case c.Revision < int64(u.life.Token), c.Revision <= u.life.Known && c.Put != nil && c.Put.CreateRevision == int64(u.life.Token):
 		// An earlier life, or known: the member was behind.
-	case c.Revision <= u.known:
+	case c.Revision <= u.life.Known:
 		u.read() // which cannot be, unless etcd was restored from a backup
 	case c.Put == nil:
 		u.ended(c.Revision, nil)
@@ -103,7 +103,7 @@ func (u *until) changed(c stream.Change) {
 			u.ended(c.Revision, err)
 			return
 		}
-		u.known = c.Revision
+		u.life.Known = c.Revision
 	}
 	u.mu.Unlock()
 }
@@ -121,7 +121,7 @@ func (u *until) ended(revision int64, err error) {
 func (u *until) interrupted(reason error) {
 	var refused *stream.RefusedError
 	inPlace := u.began > 0
-	u.known = 0
+	u.life.Known = 0
 	switch {
 	case !errors.As(reason, &refused) || rpcerr.Compacted(reason):
 		u.open() // on the next stream, for which there is a pause
@@ -205,7 +205,7 @@ func (u *until) answered(ctx context.Context, resp *clientv3.GetResponse, err er
 		u.ended(at, err)
 		return
 	}
-	u.known = at
+	u.life.Known = at
 	if u.again || u.began > at {
 		u.read()
 	}

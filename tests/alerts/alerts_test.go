@@ -40,7 +40,10 @@ var underneath = map[string][]struct {
 		{`sum by (election) (increase(eldest_foreign_keys_total[1h]))`, 0, 0},
 		{`sum by (election) (eldest_foreign_keys_total unless eldest_foreign_keys_total offset 1h)`, 0, 0},
 	},
-	"EldestHooksDropped": {{`sum by (election, instance) (increase(eldest_hooks_dropped_total[10m]))`, 0, 0}},
+	"EldestSuspended":         {{`sum by (election) (increase(eldest_suspensions_total[10m]))`, 0, 0}},
+	"EldestLeaderEvicted":     {{`sum by (election) (increase(eldest_evictions_total[10m]))`, 0, 0}},
+	"EldestHeartbeatsRefused": {{`eldest_heartbeats_refused`, 0, 0}},
+	"EldestHooksDropped":      {{`sum by (election, instance) (increase(eldest_hooks_dropped_total[10m]))`, 0, 0}},
 	"EldestServiceRefuses": {
 		{`sum by (election, reason) (rate(eldest_service_refusals_total[2m]))`, 0, 0},
 		{`sum by (election) (rate(eldest_service_calls_total{way!="hop"}[2m]))`, 0.1, 10000},
@@ -89,6 +92,7 @@ func TestAgainstARealServer(t *testing.T) {
 	campaign(etcd, "split", slow)
 	// Long enough for scrapes to see the lease run out.
 	campaign(dark, "split", "10s")
+	join(dark, "beats", slow, "campaign", "beats", "--heartbeat", "2s")
 	darkened := []*participant{join(dark, "dark", "10s", "service", "node", "dark", "n1"), join(dark, "dark", "10s", "service", "node", "dark", "n2")}
 
 	s := serve(t, addresses)
@@ -98,7 +102,7 @@ func TestAgainstARealServer(t *testing.T) {
 		for _, l := range s.query(`sum by (election) (eldest_state{state="leading"})`) {
 			leaders[l.labels["election"]] = l.value
 		}
-		return fmt.Sprint(leaders) == "map[alone:1 dark:1 flap:1 foreign:1 gone:1 shop:1 split:2 steady:1]"
+		return fmt.Sprint(leaders) == "map[alone:1 beats:1 dark:1 flap:1 foreign:1 gone:1 shop:1 split:2 steady:1]"
 	})
 
 	call(t, shop...)
@@ -117,6 +121,7 @@ func TestAgainstARealServer(t *testing.T) {
 
 	require.NoError(t, dark.Member(0).Stop())
 	s.fires("EldestSlackBelowAThird", "dark")
+	s.fires("EldestSuspended", "beats")
 	s.fires("EldestNoLeader", "dark")
 	s.fires("EldestLeadershipLost", "dark")
 	s.fires("EldestServiceCallsWait", "dark")

@@ -74,6 +74,9 @@ var expectations = map[string][]expected{
 	"Observers":                       {{"steady", nil, 0, 3}, {"shop", nil, 0, 4}},
 	"Foreign keys":                    {{"steady", nil, 0, 0}, {"foreign", nil, 1, 10}},
 	"Dropped hook calls":              {{"steady", nil, 0, 0}},
+	"Leadership certain for":          {{"steady", nil, 1, 20}, {"beats", nil, 0.1, 2}},
+	"Heartbeat latency":               {{"beats", nil, 0.00001, 2}},
+	"Silence":                         {{"steady", nil, 0, 0}},
 	"Callers' calls":                  {{"shop", map[string]string{"code": "OK"}, 0.1, 10000}},
 	"Refusals":                        {{"shop", map[string]string{"reason": "no_leader"}, 0, 0}, {"shop", map[string]string{"reason": "busy"}, 0, 0}},
 	"What a call takes": {

@@ -22,12 +22,12 @@ import (
 // pretends has somebody lead an election who says to be a node at an address, and is no
 // curator.
 func (s *stage) pretends(election string, value []byte) {
-	s.t.Helper()
+	s.T.Helper()
 	cfg := s.config(s.session())
-	cfg.Election, cfg.Value, cfg.KV, cfg.Watcher = election, value, s.admin, s.admin
+	cfg.Election, cfg.Value, cfg.KV, cfg.Watcher = election, value, s.Admin, s.Admin
 	c := s.candidateOf(cfg)
-	_, err := c.Campaign(s.ctx)
-	require.NoError(s.t, err)
+	_, err := c.Campaign(s.Ctx)
+	require.NoError(s.T, err)
 }
 
 // says is the value of a node.
@@ -41,7 +41,7 @@ func says(t *testing.T, id, address string) []byte {
 // callsSection: calls that cannot be served, and calls that are made to do harm.
 func callsSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
-	always := elector.Always(elector.Client(st.admin))
+	always := elector.Always(elector.Client(st.Admin))
 	leader := st.serve("leader", always)
 	leader.becomes(st, elector.Leading)
 	follower := st.serve("follower", always)
@@ -51,7 +51,7 @@ func callsSection(t *testing.T) section {
 
 	// in makes a node that follows somebody who is not what they say.
 	in := func(kind string, value func(*instance) []byte) *instance {
-		name := st.election + "-" + kind
+		name := st.Election + "-" + kind
 		st.alias(name, "orders")
 		listening := make(chan struct{})
 		i := st.serve("n-"+kind, func(ctx context.Context) (elector.Clients, error) {
@@ -86,12 +86,12 @@ func callsSection(t *testing.T) section {
 		return n
 	}
 	s.lives = func(t *testing.T) {
-		_, err := follower.Put(st.ctx, &kvpb.PutRequest{})
+		_, err := follower.Put(st.Ctx, &kvpb.PutRequest{})
 		require.NoError(t, err)
 	}
 	put := func(to *instance, in *kvpb.PutRequest, md ...string) func() error {
 		return func() error {
-			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(st.ctx, md...), etcdtest.Patience)
+			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(st.Ctx, md...), etcdtest.Patience)
 			defer cancel()
 			return answer(second(to.Put(ctx, in)))
 		}
@@ -133,7 +133,7 @@ func callsSection(t *testing.T) section {
 	}
 	refused("no leader is known", lonely, codes.Unavailable, "can be retried")
 	s.rows = append(s.rows, row{tried: "the same, and the caller has less patience", want: []error{coded(codes.DeadlineExceeded)}, try: func() error {
-		ctx, cancel := context.WithTimeout(st.ctx, 20*time.Millisecond)
+		ctx, cancel := context.WithTimeout(st.Ctx, 20*time.Millisecond)
 		defer cancel()
 		return answer(second(lonely.Put(ctx, &kvpb.PutRequest{})))
 	}})
@@ -176,10 +176,10 @@ func (s *stage) oversized(to section, put func(*instance, *kvpb.PutRequest, ...s
 		row{tried: "a message of 4 MiB and some bytes, at the leader", want: []error{coded(codes.ResourceExhausted)}, try: put(leader, large)},
 		row{tried: "the same, at a follower", want: []error{coded(codes.ResourceExhausted)}, try: put(follower, large)},
 		row{tried: "a method that nobody serves", want: []error{coded(codes.Unimplemented)}, try: func() error {
-			return answer(follower.conn.Invoke(s.ctx, "/orders.Nothing/Nothing", &kvpb.PutRequest{}, &kvpb.PutResponse{}))
+			return answer(follower.conn.Invoke(s.Ctx, "/orders.Nothing/Nothing", &kvpb.PutRequest{}, &kvpb.PutResponse{}))
 		}},
 		row{tried: "two messages for a unary method", want: []error{coded(codes.Internal)}, try: func() error {
-			stream, err := follower.conn.NewStream(s.ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, kvpb.KV_Put_FullMethodName)
+			stream, err := follower.conn.NewStream(s.Ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, kvpb.KV_Put_FullMethodName)
 			if err != nil {
 				return err
 			}
@@ -190,7 +190,7 @@ func (s *stage) oversized(to section, put func(*instance, *kvpb.PutRequest, ...s
 			return answer(stream.RecvMsg(&kvpb.PutResponse{}))
 		}},
 		row{tried: "no message for a unary method", want: []error{coded(codes.Internal)}, try: func() error {
-			stream, err := follower.conn.NewStream(s.ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, kvpb.KV_Put_FullMethodName)
+			stream, err := follower.conn.NewStream(s.Ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, kvpb.KV_Put_FullMethodName)
 			if err != nil {
 				return err
 			}

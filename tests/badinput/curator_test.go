@@ -42,7 +42,7 @@ func (s store) Put(context.Context, *kvpb.PutRequest) (*kvpb.PutResponse, error)
 }
 
 // listen returns a listener of the loopback.
-func listen(t *testing.T) net.Listener {
+func listen(t testing.TB) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -57,8 +57,8 @@ func never(ctx context.Context) (elector.Clients, error) {
 
 // serve runs an instance until the test ends.
 func (s *stage) serve(id string, source elector.Source, change ...func(*curator.Config)) *instance {
-	s.t.Helper()
-	listener := listen(s.t)
+	s.T.Helper()
+	listener := listen(s.T)
 	i := &instance{address: listener.Addr().String()}
 	cfg := curator.Config{
 		Elector:  s.node(id),
@@ -83,37 +83,37 @@ func (s *stage) serve(id string, source elector.Source, change ...func(*curator.
 	i.election = cfg.Elector.Election
 	var err error
 	i.Curator, err = curator.New(cfg)
-	require.NoError(s.t, err)
+	require.NoError(s.T, err)
 	if cfg.ServerCredentials == nil {
 		s.connect(i, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- i.Run(ctx) }()
-	s.t.Cleanup(func() {
+	s.T.Cleanup(func() {
 		stop()
-		require.ErrorIs(s.t, <-done, context.Canceled)
-		require.NoError(s.t, i.conn.Close())
+		require.ErrorIs(s.T, <-done, context.Canceled)
+		require.NoError(s.T, i.conn.Close())
 	})
 	return i
 }
 
 // connect dials an instance for a caller.
 func (s *stage) connect(i *instance, options ...grpc.DialOption) {
-	s.t.Helper()
+	s.T.Helper()
 	var err error
 	i.conn, err = grpc.NewClient(i.address, options...)
-	require.NoError(s.t, err)
+	require.NoError(s.T, err)
 	i.KVClient = kvpb.NewKVClient(i.conn)
 }
 
 // becomes waits for a role.
 func (i *instance) becomes(s *stage, role elector.Role) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, etcdtest.Patience)
+	s.T.Helper()
+	ctx, cancel := context.WithTimeout(s.Ctx, etcdtest.Patience)
 	defer cancel()
 	_, err := i.Watch().NextWhere(ctx, func(st elector.Status) bool { return st.Role() == role })
-	require.NoError(s.t, err, "it is %v", i.Status())
+	require.NoError(s.T, err, "it is %v", i.Status())
 }
 
 // curatorSection: configs, and Run.
@@ -179,9 +179,9 @@ func curatorSection(t *testing.T) section {
 	require.NoError(t, err)
 	ran := st.serve("ran", never)
 	s.rows = append(s.rows,
-		row{tried: "`Run`: no context", op: "run curator", election: st.election, want: errInvalid, try: func() error { return idle.Run(absent) }},
-		row{tried: "`Run` a second time", op: "run curator", election: st.election, want: []error{eldest.ErrClosed}, try: func() error {
-			return ran.Run(st.ctx)
+		row{tried: "`Run`: no context", op: "run curator", election: st.Election, want: errInvalid, try: func() error { return idle.Run(absent) }},
+		row{tried: "`Run` a second time", op: "run curator", election: st.Election, want: []error{eldest.ErrClosed}, try: func() error {
+			return ran.Run(st.Ctx)
 		}},
 	)
 	return s

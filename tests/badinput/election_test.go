@@ -22,9 +22,9 @@ func electionSection(t *testing.T) section {
 	leading, waiting := st.candidate(session), st.candidate(elsewhere)
 	l := st.leader(leading)
 	watches := st.watches()
-	_, err := waiting.Register(st.ctx)
+	_, err := waiting.Register(st.Ctx)
 	require.NoError(t, err)
-	campaign, withdraw := context.WithCancel(st.ctx)
+	campaign, withdraw := context.WithCancel(st.Ctx)
 	result := make(chan error, 1)
 	go func() { result <- second(waiting.Await(campaign)) }()
 	t.Cleanup(func() { // at the end of the test: whatever was tried, it still waits
@@ -75,14 +75,14 @@ func (s *stage) refuses(tried string, change func(*election.Config)) row {
 func (s *stage) calls(to section, elsewhere *lease.Session, l *election.Leadership, leading, waiting *election.Candidate) section {
 	idle, gone := s.candidate(s.session(), s.variant("idle")), s.candidate(s.session(), s.variant("gone"))
 	resigned := s.leader(gone)
-	require.NoError(s.t, resigned.Resign(s.ctx))
-	require.NoError(s.t, gone.Close(s.ctx))
+	require.NoError(s.T, resigned.Resign(s.Ctx))
+	require.NoError(s.T, gone.Close(s.Ctx))
 	deposed := s.candidate(s.session(), s.variant("deposed"))
 	lost := s.leader(deposed)
-	_, err := s.admin.Delete(s.ctx, lost.Key())
-	require.NoError(s.t, err)
+	_, err := s.Admin.Delete(s.Ctx, lost.Key())
+	require.NoError(s.T, err)
 	<-lost.Done()
-	require.NoError(s.t, deposed.Close(s.ctx))
+	require.NoError(s.T, deposed.Close(s.Ctx))
 
 	large := make([]byte, election.MaxValue+1)
 	nothing := func(context.Context) error { return nil }
@@ -98,65 +98,65 @@ func (s *stage) calls(to section, elsewhere *lease.Session, l *election.Leadersh
 	call(leading, "`l.Resign`: no context", "resign", func() error { return l.Resign(absent) }, eldest.ErrInvalid)
 	call(leading, "`l.Proclaim`: no context", "proclaim", func() error { return l.Proclaim(absent, nil) }, eldest.ErrInvalid)
 	call(leading, "`l.Lead`: no context", "lead", func() error { return l.Lead(absent, nothing) }, eldest.ErrInvalid)
-	call(leading, "`l.Lead`: no function", "lead", func() error { return l.Lead(s.ctx, nil) }, eldest.ErrInvalid)
-	call(leading, "`l.Proclaim`: 1 MiB and 1 byte", "proclaim", func() error { return l.Proclaim(s.ctx, large) }, eldest.ErrInvalid)
-	call(waiting, "`waiting.Proclaim`: 1 MiB and 1 byte", "proclaim", func() error { return waiting.Proclaim(s.ctx, large) }, eldest.ErrInvalid)
-	call(idle, "`idle.Await` without `Register`", "await", func() error { return second(idle.Await(s.ctx)) }, eldest.ErrNotRegistered)
-	call(idle, "`idle.Withdraw`", "withdraw", func() error { return idle.Withdraw(s.ctx) }, eldest.ErrNotRegistered)
-	call(idle, "`idle.Proclaim`", "proclaim", func() error { return idle.Proclaim(s.ctx, nil) }, eldest.ErrNotRegistered)
-	call(leading, "`Campaign` of the candidate that leads", "campaign", func() error { return second(leading.Campaign(s.ctx)) }, eldest.ErrLeading)
-	call(leading, "`Register` of the candidate that leads", "register", func() error { return second(leading.Register(s.ctx)) }, eldest.ErrLeading)
-	call(leading, "`Try` of the candidate that leads", "try", func() error { return second(leading.Try(s.ctx)) }, eldest.ErrLeading)
-	call(leading, "`Withdraw` of the candidate that leads", "withdraw", func() error { return leading.Withdraw(s.ctx) }, eldest.ErrLeading)
-	call(waiting, "a second `Campaign` of the one that waits", "campaign", func() error { return second(waiting.Campaign(s.ctx)) }, eldest.ErrCampaigning)
-	call(waiting, "a second `Await` of the one that waits", "await", func() error { return second(waiting.Await(s.ctx)) }, eldest.ErrCampaigning)
-	call(waiting, "a second `Try` of the one that waits", "try", func() error { return second(waiting.Try(s.ctx)) }, eldest.ErrCampaigning)
-	call(waiting, "a second `Register` of the one that waits", "register", func() error { return second(waiting.Register(s.ctx)) }, eldest.ErrCampaigning)
+	call(leading, "`l.Lead`: no function", "lead", func() error { return l.Lead(s.Ctx, nil) }, eldest.ErrInvalid)
+	call(leading, "`l.Proclaim`: 1 MiB and 1 byte", "proclaim", func() error { return l.Proclaim(s.Ctx, large) }, eldest.ErrInvalid)
+	call(waiting, "`waiting.Proclaim`: 1 MiB and 1 byte", "proclaim", func() error { return waiting.Proclaim(s.Ctx, large) }, eldest.ErrInvalid)
+	call(idle, "`idle.Await` without `Register`", "await", func() error { return second(idle.Await(s.Ctx)) }, eldest.ErrNotRegistered)
+	call(idle, "`idle.Withdraw`", "withdraw", func() error { return idle.Withdraw(s.Ctx) }, eldest.ErrNotRegistered)
+	call(idle, "`idle.Proclaim`", "proclaim", func() error { return idle.Proclaim(s.Ctx, nil) }, eldest.ErrNotRegistered)
+	call(leading, "`Campaign` of the candidate that leads", "campaign", func() error { return second(leading.Campaign(s.Ctx)) }, eldest.ErrLeading)
+	call(leading, "`Register` of the candidate that leads", "register", func() error { return second(leading.Register(s.Ctx)) }, eldest.ErrLeading)
+	call(leading, "`Try` of the candidate that leads", "try", func() error { return second(leading.Try(s.Ctx)) }, eldest.ErrLeading)
+	call(leading, "`Withdraw` of the candidate that leads", "withdraw", func() error { return leading.Withdraw(s.Ctx) }, eldest.ErrLeading)
+	call(waiting, "a second `Campaign` of the one that waits", "campaign", func() error { return second(waiting.Campaign(s.Ctx)) }, eldest.ErrCampaigning)
+	call(waiting, "a second `Await` of the one that waits", "await", func() error { return second(waiting.Await(s.Ctx)) }, eldest.ErrCampaigning)
+	call(waiting, "a second `Try` of the one that waits", "try", func() error { return second(waiting.Try(s.Ctx)) }, eldest.ErrCampaigning)
+	call(waiting, "a second `Register` of the one that waits", "register", func() error { return second(waiting.Register(s.Ctx)) }, eldest.ErrCampaigning)
 	twin := s.candidate(elsewhere)
-	call(twin, "a second candidate with the same session and election", "campaign", func() error { return second(twin.Campaign(s.ctx)) }, eldest.ErrCampaigning)
-	call(twin, "the same, `Try`", "try", func() error { return second(twin.Try(s.ctx)) }, eldest.ErrCampaigning)
-	call(twin, "the same, `Withdraw`", "withdraw", func() error { return twin.Withdraw(s.ctx) }, eldest.ErrNotRegistered)
-	call(gone, "`Campaign` after `Close`", "campaign", func() error { return second(gone.Campaign(s.ctx)) }, eldest.ErrClosed)
-	call(gone, "`Proclaim` after `Close`", "proclaim", func() error { return gone.Proclaim(s.ctx, nil) }, eldest.ErrClosed)
-	call(gone, "`Close` twice", "", func() error { return gone.Close(s.ctx) })
-	call(gone, "`Leadership.Resign` twice, and after `Close`", "", func() error { return resigned.Resign(s.ctx) })
-	call(gone, "`Leadership.Proclaim` after `Resign`", "proclaim", func() error { return resigned.Proclaim(s.ctx, nil) }, eldest.ErrNotLeading, eldest.ErrResigned)
-	call(gone, "`Leadership.Lead` after `Resign`", "lead", func() error { return resigned.Lead(s.ctx, nothing) }, eldest.ErrResigned)
-	call(deposed, "`Leadership.Resign` of one that was deposed", "resign", func() error { return lost.Resign(s.ctx) }, eldest.ErrNotLeading, eldest.ErrDeposed)
+	call(twin, "a second candidate with the same session and election", "campaign", func() error { return second(twin.Campaign(s.Ctx)) }, eldest.ErrCampaigning)
+	call(twin, "the same, `Try`", "try", func() error { return second(twin.Try(s.Ctx)) }, eldest.ErrCampaigning)
+	call(twin, "the same, `Withdraw`", "withdraw", func() error { return twin.Withdraw(s.Ctx) }, eldest.ErrNotRegistered)
+	call(gone, "`Campaign` after `Close`", "campaign", func() error { return second(gone.Campaign(s.Ctx)) }, eldest.ErrClosed)
+	call(gone, "`Proclaim` after `Close`", "proclaim", func() error { return gone.Proclaim(s.Ctx, nil) }, eldest.ErrClosed)
+	call(gone, "`Close` twice", "", func() error { return gone.Close(s.Ctx) })
+	call(gone, "`Leadership.Resign` twice, and after `Close`", "", func() error { return resigned.Resign(s.Ctx) })
+	call(gone, "`Leadership.Proclaim` after `Resign`", "proclaim", func() error { return resigned.Proclaim(s.Ctx, nil) }, eldest.ErrNotLeading, eldest.ErrResigned)
+	call(gone, "`Leadership.Lead` after `Resign`", "lead", func() error { return resigned.Lead(s.Ctx, nothing) }, eldest.ErrResigned)
+	call(deposed, "`Leadership.Resign` of one that was deposed", "resign", func() error { return lost.Resign(s.Ctx) }, eldest.ErrNotLeading, eldest.ErrDeposed)
 
-	place, err := observe.LeaderOf(s.ctx, s.admin, s.election)
-	require.NoError(s.t, err)
+	place, err := observe.LeaderOf(s.Ctx, s.Admin, s.Election)
+	require.NoError(s.T, err)
 	evict := func(tried string, ctx context.Context, c eldest.Candidate, want ...error) {
-		to.rows = append(to.rows, row{tried: tried, op: "evict", election: s.election, key: c.Key, want: want, try: func() error {
-			return election.Evict(ctx, s.cli, s.election, c)
+		to.rows = append(to.rows, row{tried: tried, op: "evict", election: s.Election, key: c.Key, want: want, try: func() error {
+			return election.Evict(ctx, s.Client, s.Election, c)
 		}})
 	}
 	evict("`Evict`: no context", absent, place, eldest.ErrInvalid)
-	evict("`Evict`: token 0", s.ctx, eldest.Candidate{Key: place.Key}, eldest.ErrInvalid)
-	evict("`Evict`: a foreign key in the range", s.ctx, eldest.Candidate{Key: s.election + "/notes", Token: 1}, eldest.ErrInvalid, eldest.ErrForeignKey)
-	evict("`Evict`: another election's key", s.ctx, eldest.Candidate{Key: "invoices/2a", Token: 1}, eldest.ErrInvalid, eldest.ErrForeignKey)
-	over, cancel := context.WithCancel(s.ctx)
+	evict("`Evict`: token 0", s.Ctx, eldest.Candidate{Key: place.Key}, eldest.ErrInvalid)
+	evict("`Evict`: a foreign key in the range", s.Ctx, eldest.Candidate{Key: s.Election + "/notes", Token: 1}, eldest.ErrInvalid, eldest.ErrForeignKey)
+	evict("`Evict`: another election's key", s.Ctx, eldest.Candidate{Key: "invoices/2a", Token: 1}, eldest.ErrInvalid, eldest.ErrForeignKey)
+	over, cancel := context.WithCancel(s.Ctx)
 	cancel()
 	evict("`Evict`: a context that has ended", over, place, context.Canceled)
 	to.rows = append(to.rows,
 		row{tried: "`Evict`: a nested name", op: "evict", election: "orders/eu", key: place.Key, want: errInvalid, try: func() error {
-			return election.Evict(s.ctx, s.cli, "orders/eu", place)
+			return election.Evict(s.Ctx, s.Client, "orders/eu", place)
 		}},
-		row{tried: "`Evict`: no client", op: "evict", election: s.election, key: place.Key, want: errInvalid, try: func() error {
-			return election.Evict(s.ctx, nil, s.election, place)
+		row{tried: "`Evict`: no client", op: "evict", election: s.Election, key: place.Key, want: errInvalid, try: func() error {
+			return election.Evict(s.Ctx, nil, s.Election, place)
 		}},
-		row{tried: "`Evict`: a nil `*clientv3.Client`", op: "evict", election: s.election, key: place.Key, want: errInvalid, try: func() error {
-			return election.Evict(s.ctx, none, s.election, place)
+		row{tried: "`Evict`: a nil `*clientv3.Client`", op: "evict", election: s.Election, key: place.Key, want: errInvalid, try: func() error {
+			return election.Evict(s.Ctx, none, s.Election, place)
 		}},
 		row{tried: "`Evict`: a tenure that was over long ago", sent: 1, try: func() error {
 			past := place
 			past.Token--
-			return election.Evict(s.ctx, s.cli, s.election, past)
+			return election.Evict(s.Ctx, s.Client, s.Election, past)
 		}},
-		row{tried: "`Try` where somebody leads", op: "try", election: s.election, sent: 1, want: []error{eldest.ErrNotElected}},
+		row{tried: "`Try` where somebody leads", op: "try", election: s.Election, sent: 1, want: []error{eldest.ErrNotElected}},
 	)
 	third := s.candidate(s.session())
 	last := &to.rows[len(to.rows)-1]
-	last.key, last.try = third.Key(), func() error { return second(third.Try(s.ctx)) }
+	last.key, last.try = third.Key(), func() error { return second(third.Try(s.Ctx)) }
 	return to
 }

@@ -26,7 +26,7 @@ func untilTheEnd(ctx context.Context, _ *elector.Leadership) error {
 // node is the config of a node that sends nothing while it leads.
 func (s *stage) node(id string) elector.Config {
 	cfg := elector.Config{
-		Election: s.election, NodeID: id, Source: elector.Always(elector.Client(s.cli)),
+		Election: s.Election, NodeID: id, Source: elector.Always(elector.Client(s.Client)),
 		Session: lease.Config{TTL: quiet},
 	}
 	cfg.Candidate.Recheck, cfg.Observer.Recheck = -1, -1
@@ -37,17 +37,17 @@ func (s *stage) node(id string) elector.Config {
 func electorSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	cfg := st.node("running")
-	cfg.Source = elector.Always(elector.Client(st.admin)) // whose requests are not counted
+	cfg.Source = elector.Always(elector.Client(st.Admin)) // whose requests are not counted
 	running, err := elector.New(cfg)
 	require.NoError(t, err)
-	ctx, stop := context.WithCancel(st.ctx)
+	ctx, stop := context.WithCancel(st.Ctx)
 	done := make(chan error, 1)
 	go func() { done <- running.Run(ctx, untilTheEnd) }()
 	t.Cleanup(func() {
 		stop()
 		require.ErrorIs(t, <-done, context.Canceled)
 	})
-	_, err = running.Watch().NextWhere(st.ctx, func(s elector.Status) bool { return s.Role() == elector.Leading })
+	_, err = running.Watch().NextWhere(st.Ctx, func(s elector.Status) bool { return s.Role() == elector.Leading })
 	require.NoError(t, err)
 
 	s := st.section("elector", "`New` unless said otherwise. A node that runs leads meanwhile.")
@@ -69,18 +69,18 @@ func electorSection(t *testing.T) section {
 	refuses("a node ID that is not UTF-8", func(cfg *elector.Config) { cfg.NodeID = "\xff" })
 	refuses("an address of 1,025 bytes", func(cfg *elector.Config) { cfg.Address = long(1024) })
 	refuses("no source", func(cfg *elector.Config) { cfg.Source = nil })
-	refuses("a client in `Session`", func(cfg *elector.Config) { cfg.Session.Lease = st.cli })
-	refuses("a `Majority` in `Session`", func(cfg *elector.Config) { cfg.Session.Majority = st.cli })
+	refuses("a client in `Session`", func(cfg *elector.Config) { cfg.Session.Lease = st.Client })
+	refuses("a `Majority` in `Session`", func(cfg *elector.Config) { cfg.Session.Majority = st.Client })
 	refuses("TTL −1 s", func(cfg *elector.Config) { cfg.Session.TTL = -time.Second })
 	refuses("margin > TTL", func(cfg *elector.Config) { cfg.Session.Margin = 2 * quiet })
 	refuses("an election in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Election = "invoices" })
-	refuses("a client in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.KV = st.cli })
+	refuses("a client in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.KV = st.Client })
 	refuses("a value in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Value = []byte("v") })
 	refuses("a turn in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Turn = election.NewTurn() })
 	refuses("a session in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Session = &lease.Session{} })
 	refuses("a negative time-out in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Timeout = -1 })
-	refuses("an election in `Observer`", func(cfg *elector.Config) { cfg.Observer.Election = st.election })
-	refuses("a client in `Observer`", func(cfg *elector.Config) { cfg.Observer.KV = st.cli })
+	refuses("an election in `Observer`", func(cfg *elector.Config) { cfg.Observer.Election = st.Election })
+	refuses("a client in `Observer`", func(cfg *elector.Config) { cfg.Observer.KV = st.Client })
 	refuses("a negative time-out in `Observer`", func(cfg *elector.Config) { cfg.Observer.Timeout = -1 })
 	refuses("`Drain` −1 s", func(cfg *elector.Config) { cfg.Drain = -time.Second })
 	refuses("`Leave` −1 s", func(cfg *elector.Config) { cfg.Leave = -time.Second })
@@ -89,14 +89,14 @@ func electorSection(t *testing.T) section {
 	idle, err := elector.New(st.node("idle"))
 	require.NoError(t, err)
 	run := func(tried string, e *elector.Elector, ctx context.Context, lead func(context.Context, *elector.Leadership) error, want error) {
-		s.rows = append(s.rows, row{tried: tried, op: "run", election: st.election, want: []error{want}, try: func() error { return e.Run(ctx, lead) }})
+		s.rows = append(s.rows, row{tried: tried, op: "run", election: st.Election, want: []error{want}, try: func() error { return e.Run(ctx, lead) }})
 	}
-	over, cancel := context.WithCancel(st.ctx)
+	over, cancel := context.WithCancel(st.Ctx)
 	cancel()
 	run("`Run`: no context", idle, absent, untilTheEnd, eldest.ErrInvalid)
-	run("`Run`: no lead function", idle, st.ctx, nil, eldest.ErrInvalid)
+	run("`Run`: no lead function", idle, st.Ctx, nil, eldest.ErrInvalid)
 	run("`Run`: a context that has ended", idle, over, untilTheEnd, context.Canceled)
-	run("`Run` while it runs", running, st.ctx, untilTheEnd, eldest.ErrCampaigning)
+	run("`Run` while it runs", running, st.Ctx, untilTheEnd, eldest.ErrCampaigning)
 	reason := func(tried string, source elector.Source, want ...error) {
 		s.rows = append(s.rows, row{tried: tried, want: want, try: func() error {
 			cfg := st.node("lonely")
@@ -110,10 +110,10 @@ func electorSection(t *testing.T) section {
 	reason("a source that fails: the same", func(context.Context) (elector.Clients, error) { return elector.Clients{}, nobody }, nobody)
 	watch := idle.Watch()
 	s.rows = append(s.rows,
-		row{tried: "`Watch.Next`: no context", op: "status", election: st.election, want: errInvalid, try: func() error { return second(watch.Next(absent)) }},
-		row{tried: "`Watch.NextWhere`: no condition", op: "status", election: st.election, want: errInvalid, try: func() error { return second(watch.NextWhere(st.ctx, nil)) }},
+		row{tried: "`Watch.Next`: no context", op: "status", election: st.Election, want: errInvalid, try: func() error { return second(watch.Next(absent)) }},
+		row{tried: "`Watch.NextWhere`: no condition", op: "status", election: st.Election, want: errInvalid, try: func() error { return second(watch.NextWhere(st.Ctx, nil)) }},
 	)
-	s.rows = append(s.rows, row{tried: "`Status` before `Run`", want: []error{eldest.ErrClosed}, op: "status", election: st.election, try: func() error {
+	s.rows = append(s.rows, row{tried: "`Status` before `Run`", want: []error{eldest.ErrClosed}, op: "status", election: st.Election, try: func() error {
 		fresh, err := elector.New(st.node("fresh"))
 		if err != nil {
 			return err
@@ -123,6 +123,62 @@ func electorSection(t *testing.T) section {
 		}
 		return fresh.Status().Reason()
 	}})
+	return s
+}
+
+// groupSection: what differs from an elector.
+func groupSection(t *testing.T) section {
+	st := newStage(t, etcdtest.Shared(t), "orders")
+	s := st.section("elector.Group", "`NewGroup` unless said otherwise. What an `Elector`'s config must not have, a group's must not have either. A `Run` leads meanwhile.")
+	group := func(change func(*elector.Config)) (*elector.Group, error) {
+		cfg := st.node("n1")
+		cfg.Election = ""
+		change(&cfg)
+		return elector.NewGroup(cfg)
+	}
+	refuses := func(tried, election string, change func(*elector.Config)) {
+		s.rows = append(s.rows, row{tried: tried, op: "new group", election: election, want: errInvalid, try: func() error {
+			return second(group(change))
+		}})
+	}
+	refuses("an election", "invoices", func(cfg *elector.Config) { cfg.Election = "invoices" })
+	refuses("an election in `Candidate`", "", func(cfg *elector.Config) { cfg.Candidate.Election = "invoices" })
+	refuses("`Transfer`", "", func(cfg *elector.Config) { cfg.Transfer = true })
+	refuses("`TakeOver`", "", func(cfg *elector.Config) { cfg.TakeOver = true })
+	refuses("`Starts` −1", "", func(cfg *elector.Config) { cfg.Starts = -1 })
+	refuses("no node ID", "", func(cfg *elector.Config) { cfg.NodeID = "" })
+	refuses("no source", "", func(cfg *elector.Config) { cfg.Source = nil })
+	refuses("TTL −1 s", "", func(cfg *elector.Config) { cfg.Session.TTL = -time.Second })
+
+	running, err := group(func(cfg *elector.Config) { cfg.Source = elector.Always(elector.Client(st.Admin)) }) // whose requests are not counted
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(st.Ctx)
+	won, done := make(chan *elector.Leadership, 1), make(chan error, 1)
+	go func() {
+		done <- running.Run(ctx, st.Election, func(ctx context.Context, l *elector.Leadership) error {
+			won <- l
+			return untilTheEnd(ctx, l)
+		})
+	}()
+	t.Cleanup(func() {
+		stop()
+		require.ErrorIs(t, <-done, context.Canceled)
+	})
+	led := etcdtest.Take(t, won, "a win")
+	s.left = "the `Run` goes on leading"
+	s.lives = func(t *testing.T) { require.NoError(t, led.Err()) }
+	run := func(tried, name string, ctx context.Context, lead func(context.Context, *elector.Leadership) error, want error) {
+		s.rows = append(s.rows, row{tried: tried, op: "run", election: name, want: []error{want}, try: func() error { return running.Run(ctx, name, lead) }})
+	}
+	for _, bad := range badNames {
+		run("`Run`: "+bad.what, bad.name, st.Ctx, untilTheEnd, eldest.ErrInvalid)
+	}
+	over, cancel := context.WithCancel(st.Ctx)
+	cancel()
+	run("`Run`: no context", "other", absent, untilTheEnd, eldest.ErrInvalid)
+	run("`Run`: no lead function", "other", st.Ctx, nil, eldest.ErrInvalid)
+	run("`Run`: a context that has ended", "other", over, untilTheEnd, context.Canceled)
+	run("`Run` of an election that runs", st.Election, st.Ctx, untilTheEnd, eldest.ErrCampaigning)
 	return s
 }
 
@@ -142,7 +198,7 @@ func (s *stage) reason(cfg elector.Config, want []error) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithTimeout(s.ctx, etcdtest.Patience)
+	ctx, stop := context.WithTimeout(s.Ctx, etcdtest.Patience)
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx, untilTheEnd) }()

@@ -17,24 +17,6 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-// deaf delivers no events: news of the end of a tenure does not reach its leader.
-type deaf struct{ clientv3.Watcher }
-
-func (d deaf) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	out := make(chan clientv3.WatchResponse)
-	go func() {
-		defer close(out)
-		for resp := range d.Watcher.Watch(ctx, key, opts...) {
-			resp.Events = nil
-			select {
-			case out <- resp:
-			case <-ctx.Done():
-			}
-		}
-	}()
-	return out
-}
-
 // puts are n writes to different keys.
 func puts(n int) (ops []clientv3.Op) {
 	for i := range n {
@@ -48,8 +30,8 @@ func guardSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	session := st.session()
 	l := st.leader(st.candidate(session))
-	begin, end := keys.Range(st.election)
-	over, cancel := context.WithCancel(st.ctx)
+	begin, end := keys.Range(st.Election)
+	over, cancel := context.WithCancel(st.Ctx)
 	cancel()
 
 	s := st.section("txn: guarded operations", "`Then` of `Leadership.Txn` unless said otherwise; limits are etcd's defaults (128 operations, 1.5 MiB).")
@@ -57,13 +39,13 @@ func guardSection(t *testing.T) section {
 	s.lives = func(t *testing.T) {
 		require.NoError(t, l.Err())
 		require.True(t, l.Holds(0))
-		_, err := l.Guard().Txn(st.ctx, st.admin).Then(clientv3.OpPut("alive", "")).Commit()
+		_, err := l.Guard().Txn(st.Ctx, st.Admin).Then(clientv3.OpPut("alive", "")).Commit()
 		require.NoError(t, err)
 	}
 	op := func(tried string, sent int, want error, ops ...clientv3.Op) {
 		s.rows = append(s.rows, row{
-			tried: tried, op: "guarded operation", election: st.election, key: l.Key(), sent: sent, want: []error{want},
-			try: func() error { return second(l.Txn(st.ctx).Then(ops...).Commit()) },
+			tried: tried, op: "guarded operation", election: st.Election, key: l.Key(), sent: sent, want: []error{want},
+			try: func() error { return second(l.Txn(st.Ctx).Then(ops...).Commit()) },
 		})
 	}
 	op("a put of the own key", 0, eldest.ErrInvalid, clientv3.OpPut(l.Key(), "x"))
@@ -81,40 +63,40 @@ func guardSection(t *testing.T) section {
 	op("a lease that does not exist", 1, rpctypes.ErrLeaseNotFound, clientv3.OpPut("a", "", clientv3.WithLease(5)))
 	op("a read at a revision that is to come", 1, rpctypes.ErrFutureRev, clientv3.OpGet("a", clientv3.WithRev(1<<40)))
 	guarded := func(tried string, want error, try func() error) {
-		s.rows = append(s.rows, row{tried: tried, op: "guarded operation", election: st.election, key: l.Key(), want: []error{want}, try: try})
+		s.rows = append(s.rows, row{tried: tried, op: "guarded operation", election: st.Election, key: l.Key(), want: []error{want}, try: try})
 	}
 	guarded("no context", eldest.ErrInvalid, func() error { return second(l.Txn(absent).Commit()) })
 	guarded("a context that has ended", context.Canceled, func() error { return second(l.Txn(over).Then(puts(1)...).Commit()) })
-	guarded("`Guard.Txn`: no client", eldest.ErrInvalid, func() error { return second(l.Guard().Txn(st.ctx, nil).Commit()) })
-	guarded("`Guard.Txn`: a nil `*clientv3.Client`", eldest.ErrInvalid, func() error { return second(l.Guard().Txn(st.ctx, none).Commit()) })
-	guarded("`Guard.KV`: a nil `*clientv3.Client`", eldest.ErrInvalid, func() error { return second(l.Guard().KV(none).Get(st.ctx, "a")) })
-	guarded("`KV`: a put of the own key", eldest.ErrInvalid, func() error { return second(l.KV().Put(st.ctx, l.Key(), "")) })
+	guarded("`Guard.Txn`: no client", eldest.ErrInvalid, func() error { return second(l.Guard().Txn(st.Ctx, nil).Commit()) })
+	guarded("`Guard.Txn`: a nil `*clientv3.Client`", eldest.ErrInvalid, func() error { return second(l.Guard().Txn(st.Ctx, none).Commit()) })
+	guarded("`Guard.KV`: a nil `*clientv3.Client`", eldest.ErrInvalid, func() error { return second(l.Guard().KV(none).Get(st.Ctx, "a")) })
+	guarded("`KV`: a put of the own key", eldest.ErrInvalid, func() error { return second(l.KV().Put(st.Ctx, l.Key(), "")) })
 	guarded("`KV`: no context", eldest.ErrInvalid, func() error { return second(l.KV().Put(absent, "a", "")) })
-	guarded("`KV`: compaction", eldest.ErrInvalid, func() error { return second(l.KV().Compact(st.ctx, 1)) })
-	guarded("`KV`: a streamed read", eldest.ErrInvalid, func() error { return second(l.KV().GetStream(st.ctx, "a")) })
+	guarded("`KV`: compaction", eldest.ErrInvalid, func() error { return second(l.KV().Compact(st.Ctx, 1)) })
+	guarded("`KV`: a streamed read", eldest.ErrInvalid, func() error { return second(l.KV().GetStream(st.Ctx, "a")) })
 	s.rows = append(s.rows,
 		row{tried: "127 operations", sent: 1, changes: true, try: func() error {
-			return second(l.Txn(st.ctx).Then(puts(127)...).Commit())
+			return second(l.Txn(st.Ctx).Then(puts(127)...).Commit())
 		}, result: func() string { return "carried out" }},
 		row{tried: "the caller's own compare fails", sent: 1, try: func() error {
-			resp, err := l.Txn(st.ctx).If(clientv3.Compare(clientv3.Version("nobody"), ">", 0)).Then(puts(1)...).Commit()
+			resp, err := l.Txn(st.Ctx).If(clientv3.Compare(clientv3.Version("nobody"), ">", 0)).Then(puts(1)...).Commit()
 			if err == nil && resp.Succeeded {
 				err = fmt.Errorf("it succeeded")
 			}
 			return err
 		}, result: func() string { return "a response, `Succeeded` is false" }},
-		row{tried: "an empty transaction", sent: 1, try: func() error { return second(l.Txn(st.ctx).Commit()) },
+		row{tried: "an empty transaction", sent: 1, try: func() error { return second(l.Txn(st.Ctx).Commit()) },
 			result: func() string { return "a response" }},
 		row{tried: "before leadership: the zero `Guard`", op: "guarded operation", want: errInvalid, try: func() error {
-			return second(txn.Guard{}.Txn(st.ctx, st.cli).Then(puts(1)...).Commit())
+			return second(txn.Guard{}.Txn(st.Ctx, st.Client).Then(puts(1)...).Commit())
 		}},
-		row{tried: "before leadership: a `Guard` without a token", op: "guarded operation", election: st.election, key: l.Key(), want: errInvalid, try: func() error {
-			return second(txn.Guard{Election: st.election, Key: l.Key()}.Txn(st.ctx, st.cli).Then(puts(1)...).Commit())
+		row{tried: "before leadership: a `Guard` without a token", op: "guarded operation", election: st.Election, key: l.Key(), want: errInvalid, try: func() error {
+			return second(txn.Guard{Election: st.Election, Key: l.Key()}.Txn(st.Ctx, st.Client).Then(puts(1)...).Commit())
 		}},
 		row{tried: "a `Guard` with the token of an earlier tenure", want: []error{eldest.ErrDeposed}, sent: 1, says: []string{"nothing was applied"}, try: func() error {
 			g := l.Guard()
 			g.Token--
-			return second(g.Txn(st.ctx, st.cli).Then(puts(1)...).Commit())
+			return second(g.Txn(st.Ctx, st.Client).Then(puts(1)...).Commit())
 		}},
 	)
 	s.rows = append(s.rows, st.afterwards(t)...)
@@ -132,30 +114,30 @@ func (s *stage) afterwards(t *testing.T) (rows []row) {
 		return l
 	}
 	after := func(tried string, l *election.Leadership, sent int, want ...error) {
-		rows = append(rows, row{tried: tried, want: want, sent: sent, try: func() error { return second(l.Txn(s.ctx).Then(puts(1)...).Commit()) }})
+		rows = append(rows, row{tried: tried, want: want, sent: sent, try: func() error { return second(l.Txn(s.Ctx).Then(puts(1)...).Commit()) }})
 		if sent == 0 {
 			last := &rows[len(rows)-1]
 			last.op, last.election, last.key = "guarded operation", l.Election(), l.Key()
 		}
 	}
 	after("after `Resign`", ended("resigned", func(_ *election.Candidate, l *election.Leadership) {
-		require.NoError(t, l.Resign(s.ctx))
+		require.NoError(t, l.Resign(s.Ctx))
 	}), 0, eldest.ErrNotLeading, eldest.ErrResigned)
 	after("after `Candidate.Close`", ended("closed", func(c *election.Candidate, _ *election.Leadership) {
-		require.NoError(t, c.Close(s.ctx))
+		require.NoError(t, c.Close(s.Ctx))
 	}), 0, eldest.ErrNotLeading, eldest.ErrClosed)
 	after("after the key was removed by somebody", ended("deposed", func(_ *election.Candidate, l *election.Leadership) {
-		_, err := s.admin.Delete(s.ctx, l.Key())
+		_, err := s.Admin.Delete(s.Ctx, l.Key())
 		require.NoError(t, err)
 		<-l.Done()
 	}), 0, eldest.ErrNotLeading, eldest.ErrDeposed)
 	after("the same, and the leader has not heard of it", ended("unheard", func(_ *election.Candidate, l *election.Leadership) {
-		_, err := s.admin.Delete(s.ctx, l.Key())
+		_, err := s.Admin.Delete(s.Ctx, l.Key())
 		require.NoError(t, err)
 		require.NoError(t, l.Err(), "it believes that it leads")
-	}, func(cfg *election.Config) { cfg.Watcher = deaf{cfg.Watcher} }), 1, eldest.ErrDeposed)
+	}, func(cfg *election.Config) { cfg.Watcher = etcdtest.Deaf(cfg.Watcher) }), 1, eldest.ErrDeposed)
 	after("after its lease was revoked by somebody", ended("lost", func(_ *election.Candidate, l *election.Leadership) {
-		_, err := s.admin.Revoke(s.ctx, leaseOf(t, l))
+		_, err := s.Admin.Revoke(s.Ctx, leaseOf(t, l))
 		require.NoError(t, err)
 		<-l.Done()
 	}), 0, eldest.ErrNotLeading, eldest.ErrDeposed)
@@ -173,44 +155,44 @@ func leaseOf(t *testing.T, l *election.Leadership) clientv3.LeaseID {
 func txnSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	session := st.session()
-	entry := txn.Entry{Election: st.election, Lease: int64(session.ID())}
+	entry := txn.Entry{Election: st.Election, Lease: int64(session.ID())}
 	queue := txn.ByCreateRevision{}
-	place, err := queue.Enter(st.ctx, st.cli, entry)
+	place, err := queue.Enter(st.Ctx, st.Client, entry)
 	require.NoError(t, err)
-	other := txn.Entry{Election: st.election, Lease: 5}
+	other := txn.Entry{Election: st.Election, Lease: 5}
 
 	s := st.section("txn: the transactions of the protocol", "For those who build on them: they take what they are given for checked, and etcd decides.")
 	s.left = "the candidate that stood there still stands"
 	s.lives = func(t *testing.T) {
-		resp, err := st.admin.Get(st.ctx, entry.Key())
+		resp, err := st.Admin.Get(st.Ctx, entry.Key())
 		require.NoError(t, err)
 		require.Len(t, resp.Kvs, 1)
 		require.EqualValues(t, place.Token, resp.Kvs[0].CreateRevision)
 	}
 	s.rows = append(s.rows,
 		row{tried: "`Enter` with a lease that does not exist", sent: 1, want: []error{rpctypes.ErrLeaseNotFound}, try: func() error {
-			return second(queue.Enter(st.ctx, st.cli, other))
+			return second(queue.Enter(st.Ctx, st.Client, other))
 		}},
 		row{tried: "`Enter` where the key is there already", sent: 1, try: func() error {
-			again, err := queue.Enter(st.ctx, st.cli, entry)
+			again, err := queue.Enter(st.Ctx, st.Client, entry)
 			if err == nil && (!again.Adopted || again.Token != place.Token) {
 				err = fmt.Errorf("another life: %+v", again)
 			}
 			return err
 		}, result: func() string { return "the place it has, `Adopted`" }},
 		row{tried: "`EnterAlone` beside a candidate", sent: 1, want: []error{eldest.ErrNotElected}, try: func() error {
-			return second(queue.EnterAlone(st.ctx, st.cli, other))
+			return second(queue.EnterAlone(st.Ctx, st.Client, other))
 		}},
 		row{tried: "`Proclaim` with a token that is not the key's", sent: 1, want: []error{eldest.ErrDeposed}, try: func() error {
-			return second(txn.Proclaim(st.ctx, st.cli, entry, place.Token+1))
+			return second(txn.Proclaim(st.Ctx, st.Client, entry, place.Token+1))
 		}},
 		row{tried: "`Proclaim` of 1.5 MiB", sent: 1, want: []error{rpctypes.ErrRequestTooLarge}, try: func() error {
 			large := entry
 			large.Value = make([]byte, 3<<19)
-			return second(txn.Proclaim(st.ctx, st.cli, large, place.Token))
+			return second(txn.Proclaim(st.Ctx, st.Client, large, place.Token))
 		}},
 		row{tried: "`Leave` with a token that is not the key's", sent: 1, try: func() error {
-			return txn.Leave(st.ctx, st.cli, entry.Key(), place.Token+1)
+			return txn.Leave(st.Ctx, st.Client, entry.Key(), place.Token+1)
 		}},
 	)
 	return s

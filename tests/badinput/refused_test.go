@@ -38,11 +38,10 @@ func permissionSection(t *testing.T) section {
 	}
 	// One client before authentication is on: etcd gives it a token when it asks.
 	require.NoError(t, second(root.AuthEnable(ctx)))
-	st := &stage{t: t, cluster: c, rec: &etcdtest.Recorder{}, election: "orders"}
-	var cancel context.CancelFunc
-	st.ctx, cancel = context.WithTimeout(ctx, 4*etcdtest.Patience)
-	t.Cleanup(cancel)
-	st.admin, st.cli = c.Client(t, as("root")), c.Client(t, st.rec.Attach, as("node"))
+	st := &stage{Stage: &etcdtest.Stage{
+		T: t, Ctx: etcdtest.ContextFor(t, 4*etcdtest.Patience), Cluster: c, Election: "orders", Rec: &etcdtest.Recorder{},
+	}}
+	st.Admin, st.Client = c.Client(t, as("root")), c.Client(t, st.Rec.Attach, as("node"))
 	session := st.session()
 	l := st.leader(st.candidate(session))
 
@@ -51,7 +50,7 @@ func permissionSection(t *testing.T) section {
 	s.lives = func(t *testing.T) {
 		require.NoError(t, session.Err())
 		require.NoError(t, l.Err())
-		_, err := l.KV().Put(st.ctx, "data", "")
+		_, err := l.KV().Put(st.Ctx, "data", "")
 		require.NoError(t, err)
 	}
 	outside := func(cfg *election.Config) { cfg.Election = "invoices" }
@@ -61,33 +60,33 @@ func permissionSection(t *testing.T) section {
 	}
 	// A registration whose outcome could be unknown is looked after; a refusal is no such. The
 	// pointer is refused first, and then the key.
-	denied("`Campaign` in another election", "campaign", "invoices", c1.Key(), 2, func() error { return second(c1.Campaign(st.ctx)) })
-	denied("`Register` in another election", "register", "invoices", c2.Key(), 2, func() error { return second(c2.Register(st.ctx)) })
-	denied("`Try` in another election", "try", "invoices", c3.Key(), 1, func() error { return second(c3.Try(st.ctx)) })
-	denied("`LeaderOf` of another election", "leader", "invoices", "", 1, func() error { return second(observe.LeaderOf(st.ctx, st.cli, "invoices")) })
-	denied("`Queue` of another election", "queue", "invoices", "", 1, func() error { return second(observe.Queue(st.ctx, st.cli, nil, "invoices")) })
+	denied("`Campaign` in another election", "campaign", "invoices", c1.Key(), 2, func() error { return second(c1.Campaign(st.Ctx)) })
+	denied("`Register` in another election", "register", "invoices", c2.Key(), 2, func() error { return second(c2.Register(st.Ctx)) })
+	denied("`Try` in another election", "try", "invoices", c3.Key(), 1, func() error { return second(c3.Try(st.Ctx)) })
+	denied("`LeaderOf` of another election", "leader", "invoices", "", 1, func() error { return second(observe.LeaderOf(st.Ctx, st.Client, "invoices")) })
+	denied("`Queue` of another election", "queue", "invoices", "", 1, func() error { return second(observe.Queue(st.Ctx, st.Client, nil, "invoices")) })
 	denied("`Evict` in another election", "evict", "invoices", "invoices/2a", 1, func() error {
-		return election.Evict(st.ctx, st.cli, "invoices", eldest.Candidate{Key: "invoices/2a", Token: 1})
+		return election.Evict(st.Ctx, st.Client, "invoices", eldest.Candidate{Key: "invoices/2a", Token: 1})
 	})
 	// The token of a new stream, the watch, and a read: the member that refuses might not have
 	// heard of a permission.
 	denied("an observer of another election: `Next`", "observe", "invoices", "", 3, func() error {
-		o, err := observe.New(observe.Config{Election: "invoices", KV: st.cli, Watcher: st.cli, Timeout: etcdtest.Patience})
+		o, err := observe.New(observe.Config{Election: "invoices", KV: st.Client, Watcher: st.Client, Timeout: etcdtest.Patience})
 		if err != nil {
 			return err
 		}
 		defer o.Close()
 		sub := o.Subscribe()
 		for {
-			if state, err := sub.Next(st.ctx); err != nil {
+			if state, err := sub.Next(st.Ctx); err != nil {
 				return err
 			} else if state.Kind != eldest.Unknown {
 				return fmt.Errorf("it knows: %v", state)
 			}
 		}
 	})
-	denied("a guarded write of another key", "guarded operation", "orders", l.Key(), 1, func() error { return second(l.KV().Put(st.ctx, "other", "")) })
-	denied("a guarded read of another key", "guarded operation", "orders", l.Key(), 1, func() error { return second(l.KV().Get(st.ctx, "other")) })
+	denied("a guarded write of another key", "guarded operation", "orders", l.Key(), 1, func() error { return second(l.KV().Put(st.Ctx, "other", "")) })
+	denied("a guarded read of another key", "guarded operation", "orders", l.Key(), 1, func() error { return second(l.KV().Get(st.Ctx, "other")) })
 	return s
 }
 
@@ -101,10 +100,10 @@ func spaceSection(t *testing.T) section {
 	c1, c2 := st.candidate(st.session(), st.variant("late")), st.candidate(st.session(), st.variant("later"))
 	waiting := st.candidate(st.session())
 	watches := st.watches()
-	require.NoError(t, second(waiting.Register(st.ctx)))
+	require.NoError(t, second(waiting.Register(st.Ctx)))
 	st.watching(watches + 1) // its own key; it has not begun to wait
 	for i := 0; ; i++ {
-		_, err := st.admin.Put(st.ctx, fmt.Sprint("fill-", i), strings.Repeat("x", 1<<18))
+		_, err := st.Admin.Put(st.Ctx, fmt.Sprint("fill-", i), strings.Repeat("x", 1<<18))
 		if err != nil {
 			require.ErrorIs(t, err, rpctypes.ErrNoSpace)
 			break
@@ -115,24 +114,24 @@ func spaceSection(t *testing.T) section {
 	s.lives = func(t *testing.T) {
 		require.NoError(t, session.Err())
 		require.NoError(t, l.Err())
-		_, err := l.KV().Get(st.ctx, "data")
+		_, err := l.KV().Get(st.Ctx, "data")
 		require.NoError(t, err)
 	}
 	full := func(tried, op, election, key string, sent int, try func() error, want ...error) {
 		s.rows = append(s.rows, row{tried: tried, op: op, election: election, key: key, sent: sent, want: append(want, rpctypes.ErrNoSpace), try: try})
 	}
-	full("`lease.Open`", "open session", "", "", 1, func() error { return second(lease.Open(st.ctx, lease.Config{Lease: st.cli})) })
-	full("a guarded write", "guarded operation", st.election, l.Key(), 1, func() error {
-		return second(l.KV().Put(st.ctx, "data", ""))
+	full("`lease.Open`", "open session", "", "", 1, func() error { return second(lease.Open(st.Ctx, lease.Config{Lease: st.Client})) })
+	full("a guarded write", "guarded operation", st.Election, l.Key(), 1, func() error {
+		return second(l.KV().Put(st.Ctx, "data", ""))
 	}, eldest.ErrOutcomeUnknown)
-	full("`Leadership.Proclaim`", "proclaim", st.election, l.Key(), 1, func() error { return l.Proclaim(st.ctx, []byte("v")) }, eldest.ErrOutcomeUnknown)
-	full("`Candidate.Proclaim`", "proclaim", st.election, waiting.Key(), 1, func() error { return waiting.Proclaim(st.ctx, []byte("v")) }, eldest.ErrOutcomeUnknown)
-	s.rows = append(s.rows, row{tried: "`Withdraw`: leaving needs no space", sent: 1, changes: true, try: func() error { return waiting.Withdraw(st.ctx) }})
+	full("`Leadership.Proclaim`", "proclaim", st.Election, l.Key(), 1, func() error { return l.Proclaim(st.Ctx, []byte("v")) }, eldest.ErrOutcomeUnknown)
+	full("`Candidate.Proclaim`", "proclaim", st.Election, waiting.Key(), 1, func() error { return waiting.Proclaim(st.Ctx, []byte("v")) }, eldest.ErrOutcomeUnknown)
+	s.rows = append(s.rows, row{tried: "`Withdraw`: leaving needs no space", sent: 1, changes: true, try: func() error { return waiting.Withdraw(st.Ctx) }})
 	// The key may be there: it is looked for, and swept.
 	late := func(tried, op string, c *election.Candidate, try func() error) {
 		s.rows = append(s.rows, row{tried: tried, op: op, election: c.Election(), key: c.Key(), want: []error{eldest.ErrOutcomeUnknown, rpctypes.ErrNoSpace}, sent: -1, try: try})
 	}
-	late("`Campaign`", "campaign", c1, func() error { return second(c1.Campaign(st.ctx)) })
-	late("`Try`", "try", c2, func() error { return second(c2.Try(st.ctx)) })
+	late("`Campaign`", "campaign", c1, func() error { return second(c1.Campaign(st.Ctx)) })
+	late("`Try`", "try", c2, func() error { return second(c2.Try(st.Ctx)) })
 	return s
 }

@@ -20,7 +20,7 @@ func resolverSection(t *testing.T) section {
 		s.rows = append(s.rows, row{tried: tried, op: "resolve", want: errInvalid, try: try})
 	}
 	etcd := func(tried string, change func(*resolver.EtcdConfig)) {
-		cfg := resolver.EtcdConfig{KV: st.cli, Watcher: st.cli}
+		cfg := resolver.EtcdConfig{KV: st.Client, Watcher: st.Client}
 		change(&cfg)
 		refuses("`FromEtcd`: "+tried, func() error { return second(resolver.FromEtcd(cfg)) })
 	}
@@ -28,7 +28,7 @@ func resolverSection(t *testing.T) section {
 	etcd("a nil `*clientv3.Client`", func(cfg *resolver.EtcdConfig) { cfg.KV, cfg.Watcher = none, none })
 	etcd("no watcher", func(cfg *resolver.EtcdConfig) { cfg.Watcher = nil })
 	etcd("an election in `Observer`", func(cfg *resolver.EtcdConfig) { cfg.Observer.Election = "orders" })
-	etcd("a client in `Observer`", func(cfg *resolver.EtcdConfig) { cfg.Observer = observe.Config{KV: st.cli} })
+	etcd("a client in `Observer`", func(cfg *resolver.EtcdConfig) { cfg.Observer = observe.Config{KV: st.Client} })
 	etcd("a negative time-out in `Observer`", func(cfg *resolver.EtcdConfig) { cfg.Observer.Timeout = -1 })
 	nodes := func(tried string, cfg resolver.NodesConfig) {
 		refuses("`FromNodes`: "+tried, func() error { return second(resolver.FromNodes(cfg)) })
@@ -37,7 +37,7 @@ func resolverSection(t *testing.T) section {
 	nodes("an empty address", resolver.NodesConfig{Addresses: []string{"a:1", ""}})
 	nodes("a negative time-out", resolver.NodesConfig{Addresses: []string{"a:1"}, Timeout: -1})
 
-	builder, err := resolver.FromEtcd(resolver.EtcdConfig{KV: st.cli, Watcher: st.cli})
+	builder, err := resolver.FromEtcd(resolver.EtcdConfig{KV: st.Client, Watcher: st.Client})
 	require.NoError(t, err)
 	build := func(tried, target, election string) {
 		u, err := url.Parse(target)

@@ -20,32 +20,25 @@ import (
 // quiet is a TTL at which nothing is renewed while a row counts requests.
 const quiet = time.Hour
 
-// runs tells elections of repeated runs apart (go test -count).
-var runs atomic.Int64
-
-// stage is an etcd, a client whose requests are counted, and one whose are not.
+// stage is etcdtest's, with what stands for names in the table.
 type stage struct {
-	t        *testing.T
-	ctx      context.Context
-	cluster  *etcdtest.Cluster
-	rec      *etcdtest.Recorder
-	cli      *clientv3.Client
-	admin    *clientv3.Client
-	election string
-	// hide are pairs of a text and what stands for it in the table; see alias.
+	*etcdtest.Stage
+	// hide are pairs of a text and what stands for it; see alias.
 	hide []string
 }
 
 // newStage opens an election on a cluster.
 func newStage(t *testing.T, c *etcdtest.Cluster, election string) *stage {
 	t.Helper()
-	ctx := etcdtest.ContextFor(t, 4*etcdtest.Patience)
-	s := &stage{t: t, ctx: ctx, cluster: c, rec: &etcdtest.Recorder{}, admin: c.Client(t)}
-	s.cli = c.Client(t, s.rec.Attach)
-	s.election = fmt.Sprintf("%s.%d", election, runs.Add(1))
-	s.alias(s.election, election)
+	s := &stage{Stage: etcdtest.NewStage(t, c)}
+	s.Ctx = etcdtest.ContextFor(t, 4*etcdtest.Patience) // for all of its rows
+	s.Election = fmt.Sprintf("%s.%d", election, runs.Add(1))
+	s.alias(s.Election, election)
 	return s
 }
+
+// runs tells elections of repeated runs apart (go test -count).
+var runs atomic.Int64
 
 // alias has a name stand in the table under another one.
 func (s *stage) alias(name, as string) { s.hide = append([]string{name, as}, s.hide...) }
@@ -56,14 +49,14 @@ func (s *stage) hidden(text string) string { return strings.NewReplacer(s.hide..
 // variant is a change that has a candidate stand in another election, called the same in
 // the table.
 func (s *stage) variant(kind string) func(*election.Config) {
-	s.alias(s.election+"-"+kind, "orders")
+	s.alias(s.Election+"-"+kind, "orders")
 	return func(cfg *election.Config) { cfg.Election += "-" + kind }
 }
 
 // sent counts requests, but for renewals, and for the ends of watches, which are sent
 // when nobody waits for it any more.
 func (s *stage) sent() (n int) {
-	for _, call := range s.rec.Calls() {
+	for _, call := range s.Rec.Calls() {
 		watch, ok := call.Request.(*etcdserverpb.WatchRequest)
 		if call.Method != "LeaseKeepAlive" && (!ok || watch.GetCreateRequest() != nil) {
 			n++
@@ -74,7 +67,7 @@ func (s *stage) sent() (n int) {
 
 // watches counts those that were asked for.
 func (s *stage) watches() (n int) {
-	for _, call := range s.rec.Calls("Watch") {
+	for _, call := range s.Rec.Calls("Watch") {
 		if watch, ok := call.Request.(*etcdserverpb.WatchRequest); ok && watch.GetCreateRequest() != nil {
 			n++
 		}
@@ -84,8 +77,8 @@ func (s *stage) watches() (n int) {
 
 // revision is etcd's newest.
 func (s *stage) revision() int64 {
-	resp, err := s.admin.Get(s.ctx, "nothing")
-	require.NoError(s.t, err)
+	resp, err := s.Admin.Get(s.Ctx, "nothing")
+	require.NoError(s.T, err)
 	return resp.Header.Revision
 }
 
@@ -95,10 +88,10 @@ func (s *stage) section(title, about string) section {
 
 // session opens one that sends nothing by itself, and is closed with the test.
 func (s *stage) session() *lease.Session {
-	s.t.Helper()
-	session, err := lease.Open(s.ctx, lease.Config{Lease: s.cli, TTL: quiet})
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() {
+	s.T.Helper()
+	session, err := lease.Open(s.Ctx, lease.Config{Lease: s.Client, TTL: quiet})
+	require.NoError(s.T, err)
+	s.T.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 		defer cancel()
 		_ = session.Close(ctx) // a row may have ended it
@@ -108,7 +101,7 @@ func (s *stage) session() *lease.Session {
 
 // candidate makes one that sends nothing by itself, and is closed with the test.
 func (s *stage) candidate(session *lease.Session, change ...func(*election.Config)) *election.Candidate {
-	s.t.Helper()
+	s.T.Helper()
 	cfg := s.config(session)
 	for _, f := range change {
 		f(&cfg)
@@ -117,10 +110,10 @@ func (s *stage) candidate(session *lease.Session, change ...func(*election.Confi
 }
 
 func (s *stage) candidateOf(cfg election.Config) *election.Candidate {
-	s.t.Helper()
+	s.T.Helper()
 	c, err := election.New(cfg)
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() {
+	require.NoError(s.T, err)
+	s.T.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 		defer cancel()
 		_ = c.Close(ctx) // a row may have ended it
@@ -129,24 +122,24 @@ func (s *stage) candidateOf(cfg election.Config) *election.Candidate {
 }
 
 func (s *stage) config(session *lease.Session) election.Config {
-	return election.Config{Election: s.election, Session: session, KV: s.cli, Watcher: s.cli, Recheck: -1}
+	return election.Config{Election: s.Election, Session: session, KV: s.Client, Watcher: s.Client, Recheck: -1}
 }
 
 // leader campaigns and wins, and waits until the watch of its own key stands, so that
 // nothing of it is sent later.
 func (s *stage) leader(c *election.Candidate) *election.Leadership {
-	s.t.Helper()
+	s.T.Helper()
 	watches := s.watches()
-	l, err := c.Campaign(s.ctx)
-	require.NoError(s.t, err)
+	l, err := c.Campaign(s.Ctx)
+	require.NoError(s.T, err)
 	s.watching(watches + 1)
 	return l
 }
 
 // watching waits until so many watches have been asked for.
 func (s *stage) watching(n int) {
-	s.t.Helper()
-	require.Eventually(s.t, func() bool { return s.watches() >= n }, etcdtest.Patience, time.Millisecond)
+	s.T.Helper()
+	require.Eventually(s.T, func() bool { return s.watches() >= n }, etcdtest.Patience, time.Millisecond)
 }
 
 // second picks the error of a call with two results.

@@ -45,82 +45,82 @@ func strangeSection(t *testing.T) section {
 	} {
 		var seen []string
 		s.rows = append(s.rows, row{tried: key.what, changes: true, try: func() error {
-			name := st.election + key.key
-			if _, err := st.admin.Put(st.ctx, name, "strange"); err != nil {
+			name := st.Election + key.key
+			if _, err := st.Admin.Put(st.Ctx, name, "strange"); err != nil {
 				return err
 			}
-			watching, err := observe.New(observe.Config{Election: st.election, KV: st.cli, Watcher: st.cli, Foreign: told})
+			watching, err := observe.New(observe.Config{Election: st.Election, KV: st.Client, Watcher: st.Client, Foreign: told})
 			if err != nil {
 				return err
 			}
 			defer watching.Close()
-			state, err := watching.Subscribe().Next(st.ctx)
+			state, err := watching.Subscribe().Next(st.Ctx)
 			if err != nil {
 				return err
 			}
 			if state.Kind == eldest.Led {
 				return fmt.Errorf("an observer: %v", state)
 			}
-			if _, err := observe.LeaderOf(st.ctx, st.cli, st.election); err == nil {
+			if _, err := observe.LeaderOf(st.Ctx, st.Client, st.Election); err == nil {
 				return fmt.Errorf("it leads")
 			}
-			l, err := c.Campaign(st.ctx)
+			l, err := c.Campaign(st.Ctx)
 			if err != nil {
 				return err
 			}
-			queue, err := observe.Queue(st.ctx, st.cli, nil, st.election)
+			queue, err := observe.Queue(st.Ctx, st.Client, nil, st.Election)
 			if err != nil {
 				return err
 			}
 			if len(queue) != 1 || queue[0].Key != l.Key() {
 				return fmt.Errorf("the queue is %v", queue)
 			}
-			if err := l.Resign(st.ctx); err != nil {
+			if err := l.Resign(st.Ctx); err != nil {
 				return err
 			}
-			require.Eventually(st.t, func() bool { // hooks tell of the past
+			require.Eventually(st.T, func() bool { // hooks tell of the past
 				mu.Lock()
 				defer mu.Unlock()
 				seen = slices.Compact(slices.Sorted(slices.Values(foreign)))
 				return slices.Contains(seen, name)
 			}, etcdtest.Patience, time.Millisecond)
-			_, err = st.admin.Delete(st.ctx, name)
+			_, err = st.Admin.Delete(st.Ctx, name)
 			return err
 		}, result: func() string {
 			return "an observer sees nobody lead, a candidate wins, the queue has that candidate alone; `Hooks.Foreign` was told"
 		}})
 	}
-	byHand := eldest.Candidate{Key: st.election + "/2a"}
+	byHand := eldest.Candidate{Key: st.Election + "/2a"}
 	s.rows = append(s.rows, row{
 		tried: "a key of a candidate's shape, without a lease: it is a candidate to everybody", changes: true,
 		try: func() error {
-			put, err := st.admin.Put(st.ctx, byHand.Key, "")
+			put, err := st.Admin.Put(st.Ctx, byHand.Key, "")
 			if err != nil {
 				return err
 			}
 			byHand.Token = eldest.Token(put.Header.Revision)
-			leader, err := observe.LeaderOf(st.ctx, st.cli, st.election)
+			leader, err := observe.LeaderOf(st.Ctx, st.Client, st.Election)
 			if err != nil {
 				return err
 			}
 			if leader.Key != byHand.Key {
 				return fmt.Errorf("the leader is %v", leader)
 			}
-			_, err = c.Try(st.ctx)
+			_, err = c.Try(st.Ctx)
 			return err
 		},
-		want: []error{eldest.ErrNotElected}, op: "try", election: st.election, key: c.Key(),
+		want: []error{eldest.ErrNotElected}, op: "try", election: st.Election, key: c.Key(),
 	}, row{
 		tried: "the same, after `Evict`", changes: true,
 		try: func() error {
-			if err := election.Evict(st.ctx, st.cli, st.election, byHand); err != nil {
+			if err := election.Evict(st.Ctx, st.Client, st.Election, byHand); err != nil {
 				return err
 			}
-			l, err := c.Try(st.ctx)
+			l, err := c.Try(st.Ctx)
 			if err != nil {
 				return err
 			}
-			return l.Resign(st.ctx)
+			return l.Resign(st.Ctx)
 		},
 		result: func() string { return "the candidate leads" },
 	})
@@ -131,25 +131,25 @@ func strangeSection(t *testing.T) section {
 func observeSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	// One that a busy machine does not make doubt.
-	o, err := observe.New(observe.Config{Election: st.election, KV: st.admin, Watcher: st.admin, Timeout: etcdtest.Patience, Recheck: -1})
+	o, err := observe.New(observe.Config{Election: st.Election, KV: st.Admin, Watcher: st.Admin, Timeout: etcdtest.Patience, Recheck: -1})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
 	looking := o.Subscribe()
-	state, err := looking.Next(st.ctx)
+	state, err := looking.Next(st.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, eldest.Nobody, state.Kind)
-	ended, err := observe.New(observe.Config{Election: st.election, KV: st.admin, Watcher: st.admin})
+	ended, err := observe.New(observe.Config{Election: st.Election, KV: st.Admin, Watcher: st.Admin})
 	require.NoError(t, err)
 	ended.Close()
 	late := ended.Subscribe()
-	_, _ = late.Next(st.ctx) // the newest state, if there was one
+	_, _ = late.Next(st.Ctx) // the newest state, if there was one
 
 	s := st.section("observe", "Nobody leads.")
 	s.left = "another observer goes on observing"
 	s.lives = func(t *testing.T) { require.Equal(t, eldest.Nobody, o.State().Kind) }
 	for _, bad := range badNames {
 		s.rows = append(s.rows, row{tried: "`New`: " + bad.what, op: "observe", election: bad.name, want: errInvalid, try: func() error {
-			return second(observe.New(observe.Config{Election: bad.name, KV: st.cli, Watcher: st.cli}))
+			return second(observe.New(observe.Config{Election: bad.name, KV: st.Client, Watcher: st.Client}))
 		}})
 	}
 	for _, bad := range []struct {
@@ -162,27 +162,27 @@ func observeSection(t *testing.T) section {
 		{"a nil `*clientv3.Client` as watcher", func(cfg *observe.Config) { cfg.Watcher = none }},
 		{"a negative time-out", func(cfg *observe.Config) { cfg.Timeout = -1 }},
 	} {
-		cfg := observe.Config{Election: st.election, KV: st.cli, Watcher: st.cli}
+		cfg := observe.Config{Election: st.Election, KV: st.Client, Watcher: st.Client}
 		bad.change(&cfg)
-		s.rows = append(s.rows, row{tried: "`New`: " + bad.what, op: "observe", election: st.election, want: errInvalid, try: func() error {
+		s.rows = append(s.rows, row{tried: "`New`: " + bad.what, op: "observe", election: st.Election, want: errInvalid, try: func() error {
 			return second(observe.New(cfg))
 		}})
 	}
 	ask := func(tried, op, election string, want error, sent int, try func() error) {
 		s.rows = append(s.rows, row{tried: tried, op: op, election: election, want: []error{want}, sent: sent, try: try})
 	}
-	ask("`LeaderOf`: no context", "leader", st.election, eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(absent, st.cli, st.election)) })
-	ask("`LeaderOf`: no client", "leader", st.election, eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(st.ctx, nil, st.election)) })
-	ask("`LeaderOf`: a nil `*clientv3.Client`", "leader", st.election, eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(st.ctx, none, st.election)) })
-	ask("`LeaderOf`: a nested name", "leader", "orders/eu", eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(st.ctx, st.cli, "orders/eu")) })
-	ask("`LeaderOf`, and nobody leads", "leader", st.election, eldest.ErrNoLeader, 1, func() error { return second(observe.LeaderOf(st.ctx, st.cli, st.election)) })
-	ask("`Queue`: no context", "queue", st.election, eldest.ErrInvalid, 0, func() error { return second(observe.Queue(absent, st.cli, nil, st.election)) })
-	ask("`Queue`: no client", "queue", st.election, eldest.ErrInvalid, 0, func() error { return second(observe.Queue(st.ctx, nil, nil, st.election)) })
-	ask("`Queue`: an empty name", "queue", "", eldest.ErrInvalid, 0, func() error { return second(observe.Queue(st.ctx, st.cli, nil, "")) })
-	ask("`Subscription.Next`: no context", "observe", st.election, eldest.ErrInvalid, 0, func() error { return second(looking.Next(absent)) })
-	ask("`Next` of an observer that was closed", "observe", st.election, eldest.ErrClosed, 0, func() error { return second(late.Next(st.ctx)) })
+	ask("`LeaderOf`: no context", "leader", st.Election, eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(absent, st.Client, st.Election)) })
+	ask("`LeaderOf`: no client", "leader", st.Election, eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(st.Ctx, nil, st.Election)) })
+	ask("`LeaderOf`: a nil `*clientv3.Client`", "leader", st.Election, eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(st.Ctx, none, st.Election)) })
+	ask("`LeaderOf`: a nested name", "leader", "orders/eu", eldest.ErrInvalid, 0, func() error { return second(observe.LeaderOf(st.Ctx, st.Client, "orders/eu")) })
+	ask("`LeaderOf`, and nobody leads", "leader", st.Election, eldest.ErrNoLeader, 1, func() error { return second(observe.LeaderOf(st.Ctx, st.Client, st.Election)) })
+	ask("`Queue`: no context", "queue", st.Election, eldest.ErrInvalid, 0, func() error { return second(observe.Queue(absent, st.Client, nil, st.Election)) })
+	ask("`Queue`: no client", "queue", st.Election, eldest.ErrInvalid, 0, func() error { return second(observe.Queue(st.Ctx, nil, nil, st.Election)) })
+	ask("`Queue`: an empty name", "queue", "", eldest.ErrInvalid, 0, func() error { return second(observe.Queue(st.Ctx, st.Client, nil, "")) })
+	ask("`Subscription.Next`: no context", "observe", st.Election, eldest.ErrInvalid, 0, func() error { return second(looking.Next(absent)) })
+	ask("`Next` of an observer that was closed", "observe", st.Election, eldest.ErrClosed, 0, func() error { return second(late.Next(st.Ctx)) })
 	s.rows = append(s.rows,
-		row{tried: "`Queue`, and nobody stands", sent: 1, try: func() error { return second(observe.Queue(st.ctx, st.cli, nil, st.election)) },
+		row{tried: "`Queue`, and nobody stands", sent: 1, try: func() error { return second(observe.Queue(st.Ctx, st.Client, nil, st.Election)) },
 			result: func() string { return "an empty queue" }},
 		row{tried: "`Close` twice", try: func() error { ended.Close(); return nil }},
 	)

@@ -67,7 +67,7 @@ func TestBadInput(t *testing.T) {
 	complete := true
 	for _, open := range []func(*testing.T) section{
 		keysSection, leaseSection, identitySection, fenceSection, guardSection, txnSection, electionSection, strangeSection, observeSection,
-		electorSection, curatorSection, callsSection, tlsSection, resolverSection, permissionSection, spaceSection,
+		electorSection, groupSection, curatorSection, callsSection, tlsSection, resolverSection, permissionSection, spaceSection,
 	} {
 		s := open(t)
 		fmt.Fprintf(&doc, "\n## %s\n\n%s\n\n", s.title, s.about)

@@ -41,13 +41,13 @@ func (a authority) node(own tls.Certificate) func(*curator.Config) {
 // tlsSection: nodes that prove who they are, and others.
 func tlsSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
-	always := elector.Always(elector.Client(st.admin))
+	always := elector.Always(elector.Client(st.Admin))
 	a := authority{etcdtest.NewAuthority(t)}
 	caller := a.Issue("caller")
 	var all []*instance
 	start := func(kind, id string, certificate tls.Certificate, source elector.Source) *instance {
-		st.alias(st.election+"-"+kind, "orders")
-		i := st.serve(id, source, a.node(certificate), func(cfg *curator.Config) { cfg.Elector.Election = st.election + "-" + kind })
+		st.alias(st.Election+"-"+kind, "orders")
+		i := st.serve(id, source, a.node(certificate), func(cfg *curator.Config) { cfg.Elector.Election = st.Election + "-" + kind })
 		st.connect(i, grpc.WithTransportCredentials(a.client(caller, id)))
 		all = append(all, i)
 		return i
@@ -65,7 +65,7 @@ func tlsSection(t *testing.T) section {
 
 	// A leader that speaks no TLS: it says to be at a node's address that has none.
 	open := st.serve("open", never)
-	st.pretends(st.election+"-plain", says(t, "leader", open.address))
+	st.pretends(st.Election+"-plain", says(t, "leader", open.address))
 	plain := start("plain", "follower", a.Issue("follower"), always)
 	plain.becomes(st, elector.Following)
 
@@ -79,12 +79,12 @@ func tlsSection(t *testing.T) section {
 		return n
 	}
 	s.lives = func(t *testing.T) {
-		_, err := follower.Put(st.ctx, &kvpb.PutRequest{})
+		_, err := follower.Put(st.Ctx, &kvpb.PutRequest{})
 		require.NoError(t, err)
 	}
 	refused := func(tried string, to *instance, code codes.Code, says string, md ...string) {
 		s.rows = append(s.rows, row{tried: tried, want: []error{coded(code)}, says: []string{says}, try: func() error {
-			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(st.ctx, md...), etcdtest.Patience)
+			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(st.Ctx, md...), etcdtest.Patience)
 			defer cancel()
 			err := second(to.Put(ctx, &kvpb.PutRequest{}))
 			if code == codes.Unavailable {

@@ -14,9 +14,9 @@ import (
 
 // setting is where and how mutants are played.
 type setting struct {
-	root, at string
-	jobs     int
-	timeout  time.Duration
+	root    string
+	jobs    int
+	timeout time.Duration
 }
 
 // playAll plays the mutants, tells each result as it comes, and returns all of them in
@@ -27,38 +27,53 @@ func playAll(ctx context.Context, s setting, all []*mutant, tell func(result)) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(temp)) }()
-	h := &health{ran: map[proof]*checkup{}}
 	var players []*player
 	for i := range min(max(s.jobs, 1), len(all)) {
 		dir := filepath.Join(temp, strconv.Itoa(i))
-		t, err := copyTree(ctx, s.root, filepath.Join(dir, "tree"), s.at)
+		t, err := copyTree(ctx, s.root, filepath.Join(dir, "tree"))
 		if err != nil { // which does not say that it was interrupted
 			return nil, errors.Join(context.Cause(ctx), err)
 		}
-		players = append(players, &player{tree: t, bin: dir, timeout: s.timeout, health: h})
+		players = append(players, &player{tree: t, bin: dir, timeout: s.timeout})
 	}
-	next := make(chan *mutant)
+	next := make(chan []*mutant)
 	var mu sync.Mutex
+	told := func(r result) {
+		mu.Lock()
+		defer mu.Unlock()
+		results = append(results, r)
+		tell(r)
+	}
 	var playing sync.WaitGroup
 	for _, p := range players {
 		playing.Go(func() {
-			for m := range next {
-				r := p.play(ctx, m)
-				mu.Lock()
-				results = append(results, r)
-				tell(r)
-				mu.Unlock()
+			for same := range next {
+				p.play(ctx, same, told)
 			}
 		})
 	}
-	for _, m := range all {
+	for _, same := range byProof(all) {
 		if ctx.Err() != nil {
 			break
 		}
-		next <- m
+		next <- same
 	}
 	close(next)
 	playing.Wait()
 	slices.SortFunc(results, func(a, b result) int { return strings.Compare(a.Name, b.Name) })
 	return results, context.Cause(ctx)
+}
+
+// byProof puts those together whose test is the same, in the order of the first of each.
+func byProof(all []*mutant) (groups [][]*mutant) {
+	at := map[proof]int{}
+	for _, m := range all {
+		i, known := at[m.proof]
+		if !known {
+			i = len(groups)
+			at[m.proof], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], m)
+	}
+	return groups
 }

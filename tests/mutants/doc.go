@@ -5,7 +5,6 @@
 //	go run ./tests/mutants -run 0[1-5]      # those whose names match
 //	go run ./tests/mutants -list            # what there is
 //	go run ./tests/mutants -check           # do all patches still apply? (seconds)
-//	go run ./tests/mutants -json            # a report for programs, with revision and date
 //
 // # Mutants
 //
@@ -39,10 +38,9 @@
 // # How
 //
 // The tree as git knows it, changes that are not committed included, is copied to a
-// temporary directory (-at takes a commit instead; the patches are the working tree's
-// all the same); nothing is ever patched in place. Each patch is applied there by
-// itself, and the files that it touched are written back afterwards. A test without its
-// patch is run once for all mutants that it kills.
+// temporary directory; nothing is ever patched in place. Each patch is applied there by
+// itself, and taken back afterwards. A test without its patch is run once for all mutants
+// that it kills.
 //
 // To make a mutant: edit the code, see the test fail, and then
 //

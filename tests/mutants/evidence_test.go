@@ -52,7 +52,7 @@ func TestFailures(t *testing.T) {
 // it. The first three were counted once.
 func TestKilledForItsOwnReason(t *testing.T) {
 	const expected = `^Should be false / it holds the leadership of somebody else$`
-	m := &mutant{FailsWith: expected, fails: regexp.MustCompile(expected), proof: proof{Test: "TestA"}}
+	m := &mutant{fails: regexp.MustCompile(expected), proof: proof{Test: "TestA"}}
 	require.NoError(t, specific(m.fails))
 	const ran, fail = "=== RUN   TestA\n", "--- FAIL: TestA (0.00s)\nFAIL\n"
 	own := assertion("TestA", "Should be false", "it holds the leadership of somebody else")

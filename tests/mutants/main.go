@@ -18,10 +18,8 @@ var (
 	which   = flag.String("run", "", "only mutants whose names match this `pattern`")
 	list    = flag.Bool("list", false, "list the mutants and run none")
 	dry     = flag.Bool("check", false, "see whether every patch applies, every test is there and every expectation is specific, and run none")
-	asJSON  = flag.Bool("json", false, "write a report with revision, date and all results, and what goes on to standard error")
 	timeout = flag.Duration("timeout", 2*time.Minute, "how long a test may take, building it not counted")
 	jobs    = flag.Int("jobs", 1, "how many mutants at a time, each in a copy of its own")
-	at      = flag.String("at", "", "take this `commit` instead of the working tree")
 	keep    = flag.String("logs", "", "keep what the tests wrote in this `directory`")
 )
 
@@ -55,31 +53,16 @@ func play(ctx context.Context, out io.Writer) error {
 	}
 	switch {
 	case *list:
-		return show(out, all, *asJSON)
+		return show(out, all)
 	case *dry:
 		return verify(ctx, out, root, all)
 	}
-	written, err := reportOn(ctx, root, *at)
-	if err != nil {
-		return err
-	}
 	fmt.Fprintf(os.Stderr, "%s; the tests of each package are built first, which takes a minute or two where nothing is in Go's cache\n", count(len(all)))
-	results, err := playAll(ctx, setting{root: root, at: *at, jobs: *jobs, timeout: *timeout}, all, func(r result) {
-		if *asJSON {
-			line(os.Stderr, r)
-		} else {
-			line(out, r)
-		}
-	})
+	results, err := playAll(ctx, setting{root: root, jobs: *jobs, timeout: *timeout}, all, func(r result) { line(out, r) })
 	if err != nil {
 		return err
 	}
-	if *asJSON {
-		if err := written.end(out, results); err != nil {
-			return err
-		}
-	}
-	return sum(out, results, *asJSON)
+	return sum(out, results)
 }
 
 // chosen loads the mutants whose names match a pattern; none at all is an error.

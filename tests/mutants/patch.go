@@ -14,27 +14,25 @@ import (
 
 // mutant is a patch and what its header says of it.
 type mutant struct {
-	Name     string `json:"mutant"`
-	Row      int    `json:"row,omitempty"`
-	Guards   string `json:"guards"`
-	TakesOut string `json:"takes_out"`
-	// FailsWith is what one of the test's failures must match for it to be this
-	// mutant's doing.
-	FailsWith string `json:"fails_with"`
-	fails     *regexp.Regexp
+	Name     string
+	Row      int
+	Guards   string
+	TakesOut string
+	// fails is what one of the test's failures must match for it to be this mutant's
+	// doing.
+	fails *regexp.Regexp
 	proof
 	// The patch as it was when its header was read: it must not change during a run.
-	text  []byte
-	files []string // that it touches, relative to the root
+	text []byte
 }
 
 // proof is the test that must turn red. Mutants with the same one share its run on the
 // code as it is.
 type proof struct {
-	Package string `json:"package"`
-	Test    string `json:"test"`
-	Count   int    `json:"count"`
-	Race    bool   `json:"race,omitempty"`
+	Package string
+	Test    string
+	Count   int
+	Race    bool
 }
 
 // top is the name of the test function, without a pattern for subtests.
@@ -52,10 +50,7 @@ func (p proof) pattern() string {
 	return "^" + name + "$/" + sub
 }
 
-var (
-	testName = regexp.MustCompile(`^Test\w+(/.+)?$`)
-	touched  = regexp.MustCompile(`(?m)^diff --git a/(\S+) b/(\S+)$`)
-)
+var testName = regexp.MustCompile(`^Test\w+(/.+)?$`)
 
 // load reads the mutants of a directory, in order of their names.
 func load(dir string) ([]*mutant, error) {
@@ -87,15 +82,10 @@ func load(dir string) ([]*mutant, error) {
 // would be a mutant that nobody runs as it was meant.
 func parse(text []byte) (*mutant, error) {
 	m := &mutant{proof: proof{Count: 1}, text: text}
-	for _, match := range touched.FindAllSubmatch(text, -1) {
-		m.files = append(m.files, string(match[1]))
-		if !bytes.Equal(match[1], match[2]) {
-			m.files = append(m.files, string(match[2]))
-		}
-	}
+	diff := false
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		line := lines.Text()
-		if strings.HasPrefix(line, "diff --git ") {
+		if diff = strings.HasPrefix(line, "diff --git "); diff {
 			break
 		}
 		if line == "" {
@@ -107,7 +97,7 @@ func parse(text []byte) (*mutant, error) {
 		}
 	}
 	switch {
-	case len(m.files) == 0:
+	case !diff:
 		return nil, fmt.Errorf("no diff --git in it")
 	case m.TakesOut == "" || m.Guards == "" || m.Package == "" || m.fails == nil:
 		return nil, fmt.Errorf("the header must say Guards, Takes out, Test and Fails with")
@@ -130,7 +120,7 @@ func (m *mutant) header(name, value string) (err error) {
 		}
 	case "Fails with":
 		if m.fails, err = regexp.Compile(value); err == nil {
-			m.FailsWith, err = value, specific(m.fails)
+			err = specific(m.fails)
 		}
 	case "Count":
 		if m.Count, err = strconv.Atoi(value); err == nil && m.Count < 1 {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -17,12 +16,9 @@ import (
 // result is what became of one mutant.
 type result struct {
 	*mutant
-	Verdict verdict `json:"verdict"`
-	// Seconds is how long the test took to fail, Healthy how long it took to pass
-	// without the mutant; building counts in neither.
-	Seconds float64 `json:"seconds"`
-	Healthy float64 `json:"healthy_seconds"`
-	Why     string  `json:"why,omitempty"`
+	verdict verdict
+	took    time.Duration // until the test failed, building it not counted
+	why     string
 }
 
 // patience is how long tests that can be told wait for what must happen.
@@ -33,72 +29,40 @@ type player struct {
 	tree    tree
 	bin     string // where test binaries go
 	timeout time.Duration
-	health  *health
 }
 
-// health remembers how tests do on the code as it is.
-type health struct {
-	mu  sync.Mutex
-	ran map[proof]*checkup
-}
-
-type checkup struct {
-	once    sync.Once
-	verdict verdict
-	why     string
-	took    time.Duration
-}
-
-func (h *health) of(p proof, run func() (verdict, []string, time.Duration)) *checkup {
-	h.mu.Lock()
-	c := h.ran[p]
-	if c == nil {
-		c = &checkup{}
-		h.ran[p] = c
-	}
-	h.mu.Unlock()
-	c.once.Do(func() {
-		var why []string
-		c.verdict, why, c.took = run()
-		c.why = shorten(strings.Join(why, " | "))
-		switch c.verdict {
+// play runs the test of some mutants on the code as it is, and, if it passes, with each of
+// them.
+func (p *player) play(ctx context.Context, same []*mutant, tell func(result)) {
+	healthy, why, _ := p.test(ctx, same[0].proof, "as it is")
+	for _, m := range same {
+		switch healthy {
 		case survived:
-			c.verdict = passed
+			tell(p.mutated(ctx, m))
 		case failed:
-			c.verdict = unhealthy
+			tell(result{mutant: m, verdict: unhealthy, why: shorten(strings.Join(why, " | "))})
+		default:
+			tell(result{mutant: m, verdict: healthy, why: "without the mutant. " + shorten(strings.Join(why, " | "))})
 		}
-	})
-	return c
+	}
 }
 
-// play makes one mutant and runs its test, which has passed without it.
-func (p *player) play(ctx context.Context, m *mutant) (r result) {
+// mutated makes one mutant and runs its test.
+func (p *player) mutated(ctx context.Context, m *mutant) (r result) {
 	r.mutant = m
-	c := p.health.of(m.proof, func() (verdict, []string, time.Duration) { return p.test(ctx, m.proof, "as it is") })
-	r.Healthy = c.took.Seconds()
-	switch c.verdict {
-	case passed:
-	case unhealthy:
-		r.Verdict, r.Why = unhealthy, c.why
-		return r
-	default:
-		r.Verdict, r.Why = c.verdict, "without the mutant. "+c.why
-		return r
-	}
 	restore, err := p.tree.mutate(ctx, m)
 	defer func() {
 		if err := restore(); err != nil {
-			// The next mutant would be made of two.
-			r.Verdict, r.Why = broken, fmt.Sprintf("restoring: %v", err)
+			r.verdict, r.why = broken, fmt.Sprintf("restoring: %v", err)
 		}
 	}()
 	if err != nil {
-		r.Verdict, r.Why = stale, oneLine(err.Error())
+		r.verdict, r.why = stale, oneLine(err.Error())
 		return r
 	}
 	v, why, took := p.test(ctx, m.proof, m.Name)
-	r.Verdict, r.Why = m.of(v, why)
-	r.Seconds = took.Seconds()
+	r.verdict, r.why = m.of(v, why)
+	r.took = took
 	return r
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -112,63 +111,34 @@ func TestVerdicts(t *testing.T) {
 	require.Equal(t, len(want), told)
 	got := map[string]verdict{}
 	for _, r := range results {
-		got[r.Name] = r.Verdict
+		got[r.Name] = r.verdict
 		if r.Name == "a-killed" {
-			require.Equal(t, "wrong sum", r.Why)
+			require.Equal(t, "wrong sum", r.why)
 		}
 	}
 	require.Equal(t, want, got)
-	require.ErrorIs(t, sum(&strings.Builder{}, results, false), errAlive)
+	require.ErrorIs(t, sum(&strings.Builder{}, results), errAlive)
 	text, err := os.ReadFile(filepath.Join(root, "tiny", "tiny.go"))
 	require.NoError(t, err)
 	require.Equal(t, code, string(text), "it was patched in place")
-}
-
-// A report says of which code it speaks.
-func TestReport(t *testing.T) {
-	t.Parallel()
-	root, _ := repository(t, nil)
-	head, err := git(t.Context(), root, nil, "rev-parse", "HEAD")
-	require.NoError(t, err)
-	require.NoError(t, write(filepath.Join(root, "tiny", "more.go"), []byte("package tiny\n"), 0o644))
-	for at, changed := range map[string]int{"": 1, "HEAD": 0} {
-		r, err := reportOn(t.Context(), root, at)
-		require.NoError(t, err)
-		var out strings.Builder
-		require.NoError(t, r.end(&out, []result{{mutant: &mutant{Name: "a", FailsWith: "b"}, Verdict: otherwise}}))
-		var back struct {
-			Revision string
-			Changed  int `json:"changed_files"`
-			Date     time.Time
-			Counts   map[verdict]int
-			Results  []struct {
-				FailsWith string `json:"fails_with"`
-			}
-		}
-		require.NoError(t, json.Unmarshal([]byte(out.String()), &back))
-		require.Equal(t, strings.TrimSpace(string(head)), back.Revision, at)
-		require.Equal(t, changed, back.Changed, at)
-		require.WithinDuration(t, time.Now(), back.Date, time.Hour)
-		require.Equal(t, map[verdict]int{otherwise: 1}, back.Counts)
-		require.Equal(t, "b", back.Results[0].FailsWith)
-	}
-	_, err = reportOn(t.Context(), root, "nothing")
-	require.Error(t, err)
 }
 
 // All killed is the one good end.
 func TestAllKilled(t *testing.T) {
 	t.Parallel()
 	root, all := repository(t, map[string]string{"a": change(add, "func Add(a, b int) int { return a - b }", "TestAdd")})
-	// What is not committed counts, unless a commit is asked for.
-	require.NoError(t, write(filepath.Join(root, "tiny", "tiny_test.go"), []byte("package tiny\n"), 0o644))
-	for at, want := range map[string]verdict{"": absent, "HEAD": killed} {
-		results, err := playAll(t.Context(), setting{root: root, at: at, jobs: 2, timeout: 10 * time.Second}, all, func(result) {})
+	for _, tests := range []string{"", "package tiny\n"} {
+		want := killed
+		if tests != "" { // what is not committed counts
+			require.NoError(t, write(filepath.Join(root, "tiny", "tiny_test.go"), []byte(tests), 0o644))
+			want = absent
+		}
+		results, err := playAll(t.Context(), setting{root: root, jobs: 2, timeout: 10 * time.Second}, all, func(result) {})
 		require.NoError(t, err)
 		require.Len(t, results, 1)
-		require.Equal(t, want, results[0].Verdict, at)
+		require.Equal(t, want, results[0].verdict)
 		var out strings.Builder
-		require.Equal(t, want == killed, sum(&out, results, false) == nil)
+		require.Equal(t, want == killed, sum(&out, results) == nil)
 		require.Contains(t, out.String(), "1 mutant: 1 "+string(want))
 	}
 }

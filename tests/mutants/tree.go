@@ -1,12 +1,10 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -29,16 +27,9 @@ func rootOf(dir string) (string, error) {
 	}
 }
 
-// copyTree copies what git knows of root to dir, as it is in the working tree, or, if at
-// is not empty, as it was in that commit. What git ignores stays behind.
-func copyTree(ctx context.Context, root, dir, at string) (tree, error) {
-	if at != "" {
-		archive, err := git(ctx, root, nil, "archive", "--format=tar", at)
-		if err != nil {
-			return tree{}, err
-		}
-		return tree{dir}, unpack(archive, dir)
-	}
+// copyTree copies what git knows of root to dir, as it is in the working tree. What git
+// ignores stays behind.
+func copyTree(ctx context.Context, root, dir string) (tree, error) {
 	names, err := git(ctx, root, nil, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
 		return tree{}, err
@@ -67,27 +58,6 @@ func copyFile(from, to string) error {
 	return write(to, text, info.Mode().Perm())
 }
 
-func unpack(archive []byte, dir string) error {
-	for entries := tar.NewReader(bytes.NewReader(archive)); ; {
-		entry, err := entries.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		case entry.Typeflag != tar.TypeReg:
-			continue
-		}
-		text, err := io.ReadAll(entries)
-		if err == nil {
-			err = write(filepath.Join(dir, entry.Name), text, entry.FileInfo().Mode().Perm())
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
 func write(path string, text []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -95,31 +65,13 @@ func write(path string, text []byte, mode fs.FileMode) error {
 	return os.WriteFile(path, text, mode)
 }
 
-// mutate applies a mutant; restore makes the tree what it was, also after an error.
+// mutate applies a mutant, all of it or nothing; restore takes it back.
 func (t tree) mutate(ctx context.Context, m *mutant) (restore func() error, err error) {
-	before := map[string][]byte{}
-	for _, name := range m.files {
-		text, err := os.ReadFile(filepath.Join(t.dir, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return func() error { return nil }, err
-		}
-		before[name] = text // nil: the patch makes it
+	if err := apply(ctx, t.dir, m); err != nil {
+		return func() error { return nil }, err
 	}
-	restore = func() error {
-		var errs []error
-		for name, text := range before {
-			path := filepath.Join(t.dir, name)
-			if text == nil {
-				if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-					errs = append(errs, err)
-				}
-				continue
-			}
-			errs = append(errs, write(path, text, 0o644))
-		}
-		return errors.Join(errs...)
-	}
-	return restore, apply(ctx, t.dir, m)
+	// Also when the run is interrupted: the next mutant would be made of two.
+	return func() error { return apply(context.WithoutCancel(ctx), t.dir, m, "--reverse") }, nil
 }
 
 // apply is git apply in a directory, which fails where the context of a change is not

@@ -19,8 +19,6 @@ const (
 	absent    verdict = "no such test, or skipped"
 	unhealthy verdict = "the test fails without it"
 	broken    verdict = "error"
-	// passed is that of a test on the code as it is.
-	passed verdict = "passed"
 	// failed is that of a test for which nobody has asked yet what it failed with.
 	failed verdict = "failed"
 )
@@ -60,7 +58,7 @@ func (m *mutant) of(v verdict, why []string) (verdict, string) {
 			return killed, ends(f)
 		}
 	}
-	return otherwise, fmt.Sprintf("not with %q, but with: %s", m.FailsWith, cut(strings.Join(why, " | "), 1000))
+	return otherwise, fmt.Sprintf("not with %q, but with: %s", m.fails, cut(strings.Join(why, " | "), 1000))
 }
 
 func lastLine(output string) string {

@@ -1,25 +1,18 @@
 package regressions
 
 import (
-	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc"
 
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
-	"github.com/eldest-io/eldest/observe"
 )
-
-// tokenLife is how long a token of an etcd user lives without being used.
-const tokenLife = 2 * time.Second
 
 // locked is a cluster with authentication, whose user "node" may do what a node of the
 // election must, once permit has been called.
@@ -29,10 +22,9 @@ type locked struct {
 	name string
 }
 
-// lock starts one whose tokens live so long; 0: longer than any test.
-func lock(t *testing.T, life time.Duration) *locked {
+func lock(t *testing.T) *locked {
 	t.Helper()
-	k := &locked{Cluster: etcdtest.Start(t, etcdtest.Config{TokenTTL: life}), name: etcdtest.Election(t)}
+	k := &locked{Cluster: etcdtest.Start(t, etcdtest.Config{}), name: etcdtest.Election(t)}
 	cli, ctx := k.Client(t), etcdtest.Context(t)
 	for _, user := range []string{"root", "node"} {
 		_, err := cli.UserAdd(ctx, user, "secret")
@@ -44,25 +36,14 @@ func lock(t *testing.T, life time.Duration) *locked {
 	}
 	_, err := cli.AuthEnable(ctx)
 	require.NoError(t, err)
-	k.root, _ = k.as(t, "root")
+	k.root = k.as(t, "root")
 	return k
 }
 
-// as returns a client of a user, and how often etcd told it that its token is none.
-func (k *locked) as(t *testing.T, user string) (*clientv3.Client, *atomic.Int64) {
+// as returns a client of a user.
+func (k *locked) as(t *testing.T, user string) *clientv3.Client {
 	t.Helper()
-	refused := new(atomic.Int64)
-	return k.Client(t, func(cfg *clientv3.Config) {
-		cfg.Username, cfg.Password = user, "secret"
-		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(
-			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-				err := invoke(ctx, method, req, reply, cc, opts...)
-				if errors.Is(rpctypes.Error(err), rpctypes.ErrInvalidAuthToken) {
-					refused.Add(1)
-				}
-				return err
-			}))
-	}), refused
+	return k.Client(t, func(cfg *clientv3.Config) { cfg.Username, cfg.Password = user, "secret" })
 }
 
 // permit lets nodes stand, and a leader write its one key.
@@ -82,61 +63,6 @@ func (k *locked) forbid(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func (k *locked) queue(t *testing.T) int {
-	t.Helper()
-	queue, err := observe.Queue(etcdtest.Context(t), k.root, nil, k.name)
-	require.NoError(t, err)
-	return len(queue)
-}
-
-// silent sends nothing while it waits, so that nothing prolongs its token.
-func silent(cfg *elector.Config) {
-	cfg.Session.TTL = 10 * time.Minute
-	cfg.Candidate.Timeout = 5 * time.Second // checking a password is made to take its time
-	cfg.Candidate.Recheck, cfg.Observer.Recheck = -1, -1
-}
-
-// Row 25 (etcd #17623). The token expires while the node is queued. Elsewhere the wait
-// ends, or goes on for ever: the stream of its watches was opened with the old token,
-// and none can be added to it. Here the token is renewed: the last of three waits for
-// the first one when the second one leaves, and leads when that one leaves too.
-//
-// Fails when a watch that is refused for its stream's token is asked for again on the
-// same stream.
-func TestRegression25_TokenExpiresWhileQueued(t *testing.T) {
-	t.Parallel()
-	k := lock(t, tokenLife)
-	k.permit(t)
-	var nodes []*node
-	var refused []*atomic.Int64
-	for i := range 3 {
-		cli, r := k.as(t, "node")
-		nodes, refused = append(nodes, stand(t, cli, k.name, "n"+itoa(i), untilTheEnd, silent)), append(refused, r)
-		oneLeads(t, nodes)
-	}
-	first := etcdtest.Take(t, nodes[0].won, "the first tenure")
-	expired := func() {
-		time.Sleep(tokenLife + 3*time.Second) // the fault itself; etcd looks for expired tokens once a second
-	}
-	expired()
-	_ = nodes[1].end(t)
-	etcdtest.Eventually(t, func() bool { return k.queue(t) == 2 }, "the second one has left")
-	time.Sleep(5 * time.Second) // longer than a refusal may last before the wait ends with it
-	_ = nodes[0].end(t)
-	l := etcdtest.Take(t, nodes[2].won, "the win of the last one")
-	require.Greater(t, l.Token(), first.Token())
-	require.EqualValues(t, 1, nodes[2].rounds.Load(), "it lost its place on the way")
-	for i, r := range refused {
-		require.Positive(t, r.Load(), "INVALID: the token of n%d never expired", i)
-	}
-	// And the leader's: what it writes, and its farewell.
-	expired()
-	_, err := l.KV().Put(etcdtest.Context(t), "of-"+k.name, "")
-	require.NoError(t, err)
-	require.ErrorIs(t, nodes[2].end(t), context.Canceled)
-	require.Zero(t, k.queue(t))
-}
-
 // Row 25, permission denied. Elsewhere the loop spins, or gives up in silence. Here the
 // status says why, the rounds are held apart, no lease is left by any of them, and the
 // node stands when it may.
@@ -144,8 +70,8 @@ func TestRegression25_TokenExpiresWhileQueued(t *testing.T) {
 // Fails when a refusal is taken for an outage, or a round for the last one.
 func TestRegression25_PermissionDenied(t *testing.T) {
 	t.Parallel()
-	k := lock(t, 0)
-	cli, _ := k.as(t, "node")
+	k := lock(t)
+	cli := k.as(t, "node")
 	denied := func(s elector.Status) bool { return errors.Is(s.Reason(), rpctypes.ErrPermissionDenied) }
 	n := stand(t, cli, k.name, "n", untilTheEnd)
 	begin := time.Now()

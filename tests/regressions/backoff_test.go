@@ -71,7 +71,7 @@ func TestRegression40_NoPause(t *testing.T) {
 		"election": func(t *testing.T, ctx context.Context, backoff func(int) time.Duration) error {
 			p := join(t, cli, etcdtest.Election(t))
 			c, err := election.New(election.Config{
-				Election: etcdtest.Election(t), Session: p.session, KV: away, Watcher: away, Backoff: backoff,
+				Election: etcdtest.Election(t), Session: p.Session, KV: away, Watcher: away, Backoff: backoff,
 			})
 			require.NoError(t, err)
 			_, err = c.Campaign(ctx)
@@ -95,10 +95,10 @@ func TestRegression40_NoPause(t *testing.T) {
 		},
 		"transfer": func(t *testing.T, ctx context.Context, backoff func(int) time.Duration) error {
 			p := join(t, cli, etcdtest.Election(t))
-			_, err := p.candidate.Register(etcdtest.Context(t))
+			_, err := p.Candidate.Register(etcdtest.Context(t))
 			require.NoError(t, err)
 			return transfer.Serve(ctx, transfer.Config{
-				Candidate: p.candidate, Session: p.session, KV: away, Watcher: away, Backoff: backoff,
+				Candidate: p.Candidate, Session: p.Session, KV: away, Watcher: away, Backoff: backoff,
 			})
 		},
 	} {

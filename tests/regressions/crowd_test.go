@@ -14,6 +14,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -54,12 +55,12 @@ func TestRegression37_Crowd(t *testing.T) {
 	for _, p := range people {
 		registering.Add(1)
 		campaigns.Go(func() {
-			_, err := p.candidate.Register(ctx)
+			_, err := p.Candidate.Register(ctx)
 			registering.Done()
 			if !assert.NoError(t, err) {
 				return
 			}
-			l, err := p.candidate.Await(ctx)
+			l, err := p.Candidate.Await(ctx)
 			if !assert.NoError(t, err) {
 				return
 			}
@@ -74,7 +75,7 @@ func TestRegression37_Crowd(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { // everybody but the first waits
 		waits = 0
 		for _, p := range people {
-			waits += len(p.waiting)
+			waits += len(p.Waiting)
 		}
 		return waits == crowd-1
 	}, "the crowd waits")
@@ -95,13 +96,13 @@ func TestRegression37_Crowd(t *testing.T) {
 		}
 	}
 	for _, p := range people {
-		require.LessOrEqual(t, len(p.waiting), 1, "it waited for more than one key")
+		require.LessOrEqual(t, len(p.Waiting), 1, "it waited for more than one key")
 		// The successor's, and perhaps its own.
-		require.LessOrEqual(t, events[p.candidate.Key()], 2, "one departure woke many")
+		require.LessOrEqual(t, events[p.Candidate.Key()], 2, "one departure woke many")
 	}
 	var leaving sync.WaitGroup
 	for _, p := range people {
-		leaving.Go(p.leave)
+		leaving.Go(p.Leave)
 	}
 	leaving.Wait()
 }
@@ -146,12 +147,12 @@ func TestRegression37_TooManyRequests(t *testing.T) {
 	cli := c.Client(t)
 	kv := &busyKV{}
 	kv.KV = etcdtest.WithTxns(cli, kv.commit)
-	leader := join(t, c.Client(t), name).lead(t)
+	leader := join(t, c.Client(t), name).Lead(t)
 	p := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.KV = kv })
-	result := p.queue(t)
-	etcdtest.Take(t, p.waiting, "its wait")
+	result := p.Queue(t)
+	etcdtest.Take(t, p.Waiting, "its wait")
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
-	next := wins(t, result)
+	next := electiontest.Wins(t, result)
 	require.NoError(t, next.Resign(etcdtest.Context(t)))
 	require.Greater(t, kv.refused.Load(), int64(5))
 	require.Empty(t, queueOf(t, c, name))

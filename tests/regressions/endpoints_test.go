@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -50,7 +51,7 @@ func TestRegression08_SessionOnDeadEndpoint(t *testing.T) {
 			require.Less(t, time.Since(begin), atOnce, call)
 		}
 	}
-	t.Run("black hole", func(t *testing.T) { open(t, alive.client) })
+	t.Run("black hole", func(t *testing.T) { open(t, alive.Client) })
 	t.Run("black hole, never connected", func(t *testing.T) { open(t, hole.Client(t)) })
 	fresh := c.Client(t)
 	require.NoError(t, c.Member(0).Stop())
@@ -70,69 +71,7 @@ func TestRegression08_SessionOnDeadEndpoint(t *testing.T) {
 	require.NoError(t, c.Member(0).Restart(etcdtest.Context(t)))
 	require.NoError(t, etcdtest.Take(t, opened, "the session that was being opened"))
 	hole.Mend()
-	join(t, fresh, etcdtest.Election(t)).lead(t)
-}
-
-// Row 40. Input that cannot work, and durations that need rounding. Elsewhere: a panic,
-// a lease of another length than was asked for, a campaign that hangs. Here: a typed
-// error before any request is sent, which names the operation and the election; or the
-// documented rounding. These are the inputs of the row; all others are in tests/badinput.
-//
-// Fails when a check of a Config is left out, or moved behind the first request.
-func TestRegression40_BadInput(t *testing.T) {
-	t.Parallel()
-	var rec etcdtest.Recorder
-	c := etcdtest.Shared(t)
-	cli := c.Client(t, rec.Attach)
-	name := etcdtest.Election(t)
-	ctx := etcdtest.Context(t)
-	var noClient *clientv3.Client
-	good := join(t, cli, name, ttl(time.Hour)) // nothing is renewed meanwhile
-	_, err := cli.Get(ctx, "connected")
-	require.NoError(t, err)
-	rec.Reset()
-	session := func(cfg lease.Config) func() error {
-		return func() error { _, err := lease.Open(ctx, cfg); return err }
-	}
-	candidate := func(change func(*election.Config)) func() error {
-		return func() error {
-			cfg := election.Config{Election: name, Session: good.session, KV: cli, Watcher: cli}
-			change(&cfg)
-			_, err := election.New(cfg)
-			return err
-		}
-	}
-	for what, f := range map[string]func() error{
-		"no lease client":  session(lease.Config{}),
-		"nil lease client": session(lease.Config{Lease: noClient}),
-		"negative TTL":     session(lease.Config{Lease: cli, TTL: -1}),
-		"a year's TTL":     session(lease.Config{Lease: cli, TTL: 365 * 24 * time.Hour}),
-		"no name":          candidate(func(e *election.Config) { e.Election = "" }),
-		"nil KV":           candidate(func(e *election.Config) { e.KV = noClient }),
-		"nil watcher":      candidate(func(e *election.Config) { e.Watcher = noClient }),
-	} {
-		var err error
-		require.NotPanics(t, func() { err = f() }, what)
-		require.ErrorIs(t, err, eldest.ErrInvalid, what)
-		var op *eldest.OpError
-		require.ErrorAs(t, err, &op, what)
-		require.NotEmpty(t, op.Op, what)
-	}
-	require.Zero(t, rec.Count(), "something was sent: %v", rec.Methods())
-
-	// etcd grants whole seconds; a longer lease than was asked for is safe, a
-	// shorter one, or a default, is not.
-	for asked, granted := range map[time.Duration]time.Duration{
-		0:                       lease.DefaultTTL,
-		time.Nanosecond:         time.Second,
-		900 * time.Millisecond:  time.Second,
-		1900 * time.Millisecond: 2 * time.Second,
-		2 * time.Second:         2 * time.Second,
-		lease.MaxTTL:            lease.MaxTTL,
-	} {
-		p := join(t, cli, name, ttl(asked))
-		require.Equal(t, granted, p.session.TTL(), "asked for %v", asked)
-	}
+	join(t, fresh, etcdtest.Election(t)).Lead(t)
 }
 
 // Row 40, a client that was closed: whatever was going on or begins ends soon, with an
@@ -144,20 +83,20 @@ func TestRegression40_ClosedClient(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
 	name := etcdtest.Election(t)
-	leader := join(t, c.Client(t), name).lead(t)
+	leader := join(t, c.Client(t), name).Lead(t)
 	p := join(t, c.Client(t), name)
-	result := p.queue(t)
-	etcdtest.Take(t, p.waiting, "its wait")
-	require.NoError(t, p.client.Close())
+	result := p.Queue(t)
+	etcdtest.Take(t, p.Waiting, "its wait")
+	require.NoError(t, p.Client.Close())
 	begin := time.Now()
-	fails(t, result)
+	electiontest.Fails(t, result)
 	require.Less(t, time.Since(begin), atOnce, "a campaign on a closed client went on")
-	_, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: p.client})
+	_, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: p.Client})
 	require.ErrorIs(t, err, eldest.ErrClosed)
-	_, err = lease.Resume(etcdtest.Context(t), lease.Config{Lease: p.client}, p.session.ID())
+	_, err = lease.Resume(etcdtest.Context(t), lease.Config{Lease: p.Client}, p.Session.ID())
 	require.ErrorIs(t, err, eldest.ErrClosed)
 	begin = time.Now()
-	require.ErrorIs(t, p.session.Close(etcdtest.Context(t)), eldest.ErrClosed, "its lease cannot be revoked")
+	require.ErrorIs(t, p.Session.Close(etcdtest.Context(t)), eldest.ErrClosed, "its lease cannot be revoked")
 	require.Less(t, time.Since(begin), atOnce)
 	require.NoError(t, leader.Err())
 	// The candidate's client alone: its session has another one.
@@ -165,9 +104,9 @@ func TestRegression40_ClosedClient(t *testing.T) {
 	late := join(t, c.Client(t), name, func(_ *lease.Config, e *election.Config) { e.KV, e.Watcher = cli, cli })
 	require.NoError(t, cli.Close())
 	begin = time.Now()
-	_, err = late.candidate.Campaign(etcdtest.Context(t))
+	_, err = late.Candidate.Campaign(etcdtest.Context(t))
 	require.Error(t, err)
 	require.Less(t, time.Since(begin), atOnce)
-	require.NoError(t, late.session.Close(etcdtest.Context(t)))
-	require.NoError(t, late.candidate.Close(etcdtest.Context(t)))
+	require.NoError(t, late.Session.Close(etcdtest.Context(t)))
+	require.NoError(t, late.Candidate.Close(etcdtest.Context(t)))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -67,8 +68,8 @@ func failover(t *testing.T, life time.Duration, change func(*testing.T, *etcdtes
 	name := etcdtest.Election(t)
 	host := c.Host(t)
 	defer host.Mend()
-	tenure := join(t, host.Client(t), name, ttl(life)).lead(t)
-	result := join(t, c.Client(t), name).queue(t)
+	tenure := join(t, host.Client(t), name, ttl(life)).Lead(t)
+	result := join(t, c.Client(t), name).Queue(t)
 	ended := make(chan time.Time, 1)
 	context.AfterFunc(tenure.Context(), func() { ended <- time.Now() })
 
@@ -82,12 +83,12 @@ func failover(t *testing.T, life time.Duration, change func(*testing.T, *etcdtes
 		since = time.Now()
 		change(t, c, leads)
 	}
-	won := wins(t, result)
+	won := electiontest.Wins(t, result)
 	require.Error(t, tenure.Err(), "two leading contexts")
 	require.ErrorIs(t, tenure.Err(), eldest.ErrSessionLost)
 	end := etcdtest.Take(t, ended, "the end of the leading context")
 	require.Greater(t, won.Token(), tenure.Token())
 	require.Positive(t, host.Stats().Dropped.Inbound, "INVALID: nothing was cut")
-	took = won.at.Sub(since)
-	return took, end.After(won.at), valid && (change == nil || took >= life)
+	took = won.At.Sub(since)
+	return took, end.After(won.At), valid && (change == nil || took >= life)
 }

@@ -15,6 +15,13 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
+// silent sends nothing while it waits, so that what is counted is not its own.
+func silent(cfg *elector.Config) {
+	cfg.Session.TTL = 10 * time.Minute
+	cfg.Candidate.Timeout = 5 * time.Second // nor does a busy machine have it asked again
+	cfg.Candidate.Recheck, cfg.Observer.Recheck = -1, -1
+}
+
 // Row 27. Somebody leads whose value cannot be read. Elsewhere the loop takes that for a
 // failed round: 224 of them a second, and a goroutine is leaked in each. Here the node
 // says that it knows of no leader and why, stays in the queue with the key it has, in

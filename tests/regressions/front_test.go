@@ -18,6 +18,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -147,11 +148,11 @@ func TestRegression48_BalancerRefusesForAMoment(t *testing.T) {
 				p, waiter := join(t, cli, name, rechecked), join(t, cli, name, rechecked)
 
 				f.refuse(answer, cut)
-				campaign := p.campaign(etcdtest.Context(t))
+				campaign := p.Campaign(etcdtest.Context(t))
 				f.seen(t, f.refused, "Txn", 2)
 				f.refuse(0, false)
-				tenure := wins(t, campaign)
-				result := waiter.queue(t)
+				tenure := electiontest.Wins(t, campaign)
+				result := waiter.Queue(t)
 				f.seen(t, f.passed, "Range", 2)
 
 				f.refuse(answer, cut)
@@ -169,7 +170,7 @@ func TestRegression48_BalancerRefusesForAMoment(t *testing.T) {
 				require.NoError(t, err)
 				f.seen(t, f.refused, "Range", 2)
 				f.refuse(0, false)
-				require.Greater(t, wins(t, result).Token(), tenure.Token())
+				require.Greater(t, electiontest.Wins(t, result).Token(), tenure.Token())
 			})
 		}
 	}
@@ -197,16 +198,16 @@ func TestRegression48_BalancerRefusesForEver(t *testing.T) {
 			waiter := join(t, cli, name, rechecked, func(_ *lease.Config, e *election.Config) {
 				e.Timeout = time.Second // that it asks for less long does not matter
 			})
-			tenure := leader.lead(t)
-			result := waiter.queue(t)
+			tenure := leader.Lead(t)
+			result := waiter.Queue(t)
 			f.seen(t, f.passed, "Watch", 1)
 			f.refuse(answer, true)
-			campaign := late.campaign(etcdtest.Context(t))
-			refusal(fails(t, result).err)
+			campaign := late.Campaign(etcdtest.Context(t))
+			refusal(electiontest.Fails(t, result).Reason)
 			<-tenure.Done()
 			require.ErrorIs(t, tenure.Err(), eldest.ErrDeposed)
 			refusal(tenure.Err())
-			err := fails(t, campaign).err
+			err := electiontest.Fails(t, campaign).Reason
 			refusal(err)
 			require.ErrorIs(t, err, eldest.ErrOutcomeUnknown, "a balancer's refusal proves nothing of what etcd did")
 			f.refuse(0, false)

@@ -1,7 +1,6 @@
 package regressions
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -21,23 +20,12 @@ func TestRegression26_KeyOfAnEarlierRound(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
 	name := etcdtest.Election(t)
-	host := c.Host(t)
-	enough := make(chan struct{}, 1)
-	n := stand(t, host.Client(t), name, "n", func(ctx context.Context, _ *elector.Leadership) error {
-		select {
-		case <-enough:
-		case <-ctx.Done():
-		}
-		return nil
-	}, lasting(quiet), func(cfg *elector.Config) { cfg.Leave = 100 * time.Millisecond })
-	defer host.Mend() // before the node is stopped
+	n := startTwin(t, c, name)
 	first := etcdtest.Take(t, n.won, "the first win")
-	host.Cut()
-	enough <- struct{}{}
+	n.giveUp(t)
 	n.becomes(t, elector.Neither)
-	etcdtest.Eventually(t, func() bool { return n.log.says("lease left to expire") }, "the farewell is given up")
 	require.Equal(t, []string{first.Key()}, queueOf(t, c, name), "INVALID: nothing was left")
-	host.Mend()
+	n.host.Mend()
 	begin := time.Now()
 	second := etcdtest.Take(t, n.won, "the next win")
 	require.Less(t, time.Since(begin), quiet/2, "it waited for its own lease")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -39,8 +40,8 @@ func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 	next := join(t, c.Client(t), name)
 	var running, calls, overlaps atomic.Int32
 	t.Cleanup(release) // before anybody leaves
-	leader := wins(t, p.campaign(etcdtest.Context(t))).Leadership
-	result := next.queue(t)
+	leader := electiontest.Wins(t, p.Campaign(etcdtest.Context(t))).Leadership
+	result := next.Queue(t)
 	started, long := make(chan struct{}), make(chan struct{})
 	done := make(chan error, 2)
 	f := func(ctx context.Context) error {
@@ -66,7 +67,7 @@ func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 	// The one that ran, and the other one, which may have been told first.
 	ended := []error{etcdtest.Take(t, done, "a lead function"), etcdtest.Take(t, done, "the other one")}
 	require.Contains(t, ended, error(nil), "neither ran: %v", ended)
-	wins(t, result)
+	electiontest.Wins(t, result)
 	require.Zero(t, overlaps.Load(), "the lead function ran beside itself")
 	require.ErrorIs(t, leader.Err(), eldest.ErrResigned)
 	release()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -30,7 +31,7 @@ func deadContext() context.Context {
 // key stays as long as the session. Here the second one resigns; the leading context
 // ends with the first.
 //
-// Fails when election.Candidate.leave returns nil, and waits for nothing, for a
+// Fails when election.Candidate.Leave returns nil, and waits for nothing, for a
 // standing that is over already.
 func TestRegression06_ResignWithDeadContextFirst(t *testing.T) {
 	t.Parallel()
@@ -38,7 +39,7 @@ func TestRegression06_ResignWithDeadContextFirst(t *testing.T) {
 	name := etcdtest.Election(t)
 	host := c.Host(t)
 	p := join(t, host.Client(t), name)
-	leader := p.lead(t)
+	leader := p.Lead(t)
 	host.Hold(etcdtest.Inbound) // nothing in the background can help the first call
 	require.ErrorIs(t, leader.Resign(deadContext()), errMine)
 	require.ErrorIs(t, leader.Err(), eldest.ErrResigned)
@@ -50,7 +51,7 @@ func TestRegression06_ResignWithDeadContextFirst(t *testing.T) {
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	require.Empty(t, queueOf(t, c, name))
 	require.NoError(t, leader.Resign(etcdtest.Context(t)), "a third one is harmless")
-	p.lead(t)
+	p.Lead(t)
 }
 
 // Row 6 on the same stage, with etcd's package: the second call says it resigned, and
@@ -78,7 +79,7 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 		t.Run(map[bool]string{true: "and back", false: "for good"}[back], func(t *testing.T) {
 			t.Parallel()
 			name := etcdtest.Election(t)
-			leader := join(t, c.Client(t), name).lead(t)
+			leader := join(t, c.Client(t), name).Lead(t)
 			host := c.Host(t)
 			defer host.Mend()
 			life := quiet
@@ -87,23 +88,23 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 			}
 			p := join(t, host.Client(t), name, ttl(life))
 			ctx, cancel := context.WithCancelCause(context.Background())
-			_, err := p.candidate.Register(ctx)
+			_, err := p.Candidate.Register(ctx)
 			require.NoError(t, err)
-			result := after(func() (*election.Leadership, error) { return p.candidate.Await(ctx) })
-			etcdtest.Take(t, p.waiting, "its wait")
-			behind := join(t, c.Client(t), name).queue(t)
+			result := electiontest.After(func() (*election.Leadership, error) { return p.Candidate.Await(ctx) })
+			etcdtest.Take(t, p.Waiting, "its wait")
+			behind := join(t, c.Client(t), name).Queue(t)
 			host.Cut()
 			begin := time.Now()
 			cancel(errMine)
-			o := fails(t, result)
-			require.ErrorIs(t, o.err, errMine)
-			require.Less(t, o.at.Sub(begin), atOnce, "the caller waited for the clean-up")
+			o := electiontest.Fails(t, result)
+			require.ErrorIs(t, o.Reason, errMine)
+			require.Less(t, o.At.Sub(begin), atOnce, "the caller waited for the clean-up")
 			if back {
 				host.Mend()
 			} // else the lease takes the key with it
 			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "its key is gone")
 			require.NoError(t, leader.Resign(etcdtest.Context(t)))
-			wins(t, behind)
+			electiontest.Wins(t, behind)
 		})
 	}
 }
@@ -123,7 +124,7 @@ func TestRegression20_ProclaimAfterLoss(t *testing.T) {
 			t.Parallel()
 			name := etcdtest.Election(t)
 			p := join(t, c.Client(t), name)
-			leader := p.lead(t)
+			leader := p.Lead(t)
 			switch way {
 			case "deposed":
 				_, err := c.Client(t).Delete(etcdtest.Context(t), leader.Key())
@@ -131,7 +132,7 @@ func TestRegression20_ProclaimAfterLoss(t *testing.T) {
 			case "resigned":
 				require.NoError(t, leader.Resign(etcdtest.Context(t)))
 			default:
-				require.NoError(t, p.session.Close(etcdtest.Context(t)))
+				require.NoError(t, p.Session.Close(etcdtest.Context(t)))
 			}
 			etcdtest.Take(t, leader.Done(), "the end of the tenure")
 			first := leader.Proclaim(etcdtest.Context(t), []byte("late"))
@@ -159,14 +160,14 @@ func TestRegression21_LeaderCampaignsAgain(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := etcdtest.Election(t)
 	p := join(t, c.Client(t), name)
-	leader := p.lead(t)
+	leader := p.Lead(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	calls := map[string]func() error{
-		"campaign": func() error { _, err := p.candidate.Campaign(ctx); return err },
-		"try":      func() error { _, err := p.candidate.Try(ctx); return err },
-		"register": func() error { _, err := p.candidate.Register(ctx); return err },
-		"await":    func() error { _, err := p.candidate.Await(ctx); return err },
+		"campaign": func() error { _, err := p.Candidate.Campaign(ctx); return err },
+		"try":      func() error { _, err := p.Candidate.Try(ctx); return err },
+		"register": func() error { _, err := p.Candidate.Register(ctx); return err },
+		"await":    func() error { _, err := p.Candidate.Await(ctx); return err },
 	}
 	for range 2 {
 		for call, f := range calls {
@@ -177,10 +178,10 @@ func TestRegression21_LeaderCampaignsAgain(t *testing.T) {
 		cancel() // and the second time with a context that has ended
 	}
 	// A second candidate on the same session would be the same key.
-	twin := join(t, p.client, name, func(_ *lease.Config, e *election.Config) { e.Session = p.session })
-	_, err := twin.candidate.Campaign(etcdtest.Context(t))
+	twin := join(t, p.Client, name, func(_ *lease.Config, e *election.Config) { e.Session = p.Session })
+	_, err := twin.Candidate.Campaign(etcdtest.Context(t))
 	require.ErrorIs(t, err, eldest.ErrCampaigning)
-	require.NoError(t, twin.candidate.Close(etcdtest.Context(t)))
+	require.NoError(t, twin.Candidate.Close(etcdtest.Context(t)))
 	require.NoError(t, leader.Err())
 	require.True(t, leader.Holds(0))
 	require.Equal(t, []string{leader.Key()}, queueOf(t, c, name))
@@ -243,17 +244,17 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+r.IntN(20))*time.Millisecond)
 					switch r.IntN(7) {
 					case 0, 1:
-						won(p.candidate.Campaign(ctx))
+						won(p.Candidate.Campaign(ctx))
 					case 2:
-						won(p.candidate.Try(ctx))
+						won(p.Candidate.Try(ctx))
 					case 3:
-						check(p.candidate.Withdraw(ctx))
+						check(p.Candidate.Withdraw(ctx))
 					case 4:
-						check(p.candidate.Proclaim(ctx, []byte{byte(g)}))
+						check(p.Candidate.Proclaim(ctx, []byte{byte(g)}))
 					case 5:
-						_, err := p.candidate.Register(ctx)
+						_, err := p.Candidate.Register(ctx)
 						check(err)
-						won(p.candidate.Await(ctx))
+						won(p.Candidate.Await(ctx))
 					default:
 						mu.Lock()
 						l := tenure
@@ -269,7 +270,7 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 		if robbed {
 			hammers.Go(func() { // an operator deletes its key
 				for range 10 {
-					_, err := rival.client.Delete(etcdtest.Context(t), p.candidate.Key())
+					_, err := rival.Client.Delete(etcdtest.Context(t), p.Candidate.Key())
 					assert.NoError(t, err)
 				}
 			})
@@ -277,7 +278,7 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 		hammers.Go(func() { // somebody else comes and goes
 			for range 20 {
 				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-				l, err := rival.candidate.Campaign(ctx)
+				l, err := rival.Candidate.Campaign(ctx)
 				check(err)
 				if err == nil {
 					assert.NoError(t, l.Resign(etcdtest.Context(t)))
@@ -286,11 +287,11 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 			}
 		})
 		if round%4 == 3 {
-			hammers.Go(func() { check(p.candidate.Close(etcdtest.Context(t))) })
+			hammers.Go(func() { check(p.Candidate.Close(etcdtest.Context(t))) })
 		}
 		hammers.Wait()
-		require.NoError(t, p.candidate.Close(etcdtest.Context(t)))
-		require.NoError(t, rival.candidate.Close(etcdtest.Context(t)))
+		require.NoError(t, p.Candidate.Close(etcdtest.Context(t)))
+		require.NoError(t, rival.Candidate.Close(etcdtest.Context(t)))
 		etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "nothing is left in round %d", round)
 	}
 }
@@ -311,7 +312,7 @@ func TestRegression24_CloseWhileRegistering(t *testing.T) {
 			defer host.Mend()
 			p := join(t, host.Client(t), name)
 			host.Hold(d)
-			result := p.campaign(etcdtest.Context(t))
+			result := p.Campaign(etcdtest.Context(t))
 			if d == etcdtest.Outbound {
 				etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is written")
 			} else {
@@ -319,10 +320,10 @@ func TestRegression24_CloseWhileRegistering(t *testing.T) {
 			}
 			closed := make(chan error, 1)
 			begin := time.Now()
-			go func() { closed <- p.candidate.Close(etcdtest.Context(t)) }()
-			o := fails(t, result)
-			require.ErrorIs(t, o.err, eldest.ErrClosed, "why the campaign ended")
-			require.Less(t, o.at.Sub(begin), atOnce, "the campaign went on beside Close")
+			go func() { closed <- p.Candidate.Close(etcdtest.Context(t)) }()
+			o := electiontest.Fails(t, result)
+			require.ErrorIs(t, o.Reason, eldest.ErrClosed, "why the campaign ended")
+			require.Less(t, o.At.Sub(begin), atOnce, "the campaign went on beside Close")
 			host.Mend()
 			require.NoError(t, etcdtest.Take(t, closed, "the end of Close"))
 			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 0 }, "nothing is left")
@@ -339,21 +340,21 @@ func TestRegression35_ShutdownWithoutTenure(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
 	name := etcdtest.Election(t)
-	leader := join(t, c.Client(t), name).lead(t)
+	leader := join(t, c.Client(t), name).Lead(t)
 	p := join(t, c.Client(t), name)
 	led := make(chan struct{}, 1)
 	done := make(chan error, 1)
 	go func() {
-		l, err := p.candidate.Campaign(etcdtest.Context(t))
+		l, err := p.Candidate.Campaign(etcdtest.Context(t))
 		if err == nil {
 			err = l.Lead(etcdtest.Context(t), func(context.Context) error { led <- struct{}{}; return nil })
 		}
 		done <- err
 	}()
-	etcdtest.Take(t, p.waiting, "its wait")
+	etcdtest.Take(t, p.Waiting, "its wait")
 	begin := time.Now()
-	require.NoError(t, p.candidate.Close(etcdtest.Context(t)))
-	require.NoError(t, p.session.Close(etcdtest.Context(t)))
+	require.NoError(t, p.Candidate.Close(etcdtest.Context(t)))
+	require.NoError(t, p.Session.Close(etcdtest.Context(t)))
 	require.Less(t, time.Since(begin), atOnce)
 	require.ErrorIs(t, etcdtest.Take(t, done, "the end of the campaign"), eldest.ErrClosed)
 	require.Empty(t, led)
@@ -361,6 +362,6 @@ func TestRegression35_ShutdownWithoutTenure(t *testing.T) {
 	leases, err := c.Client(t).Leases(etcdtest.Context(t))
 	require.NoError(t, err)
 	for _, l := range leases.Leases {
-		require.NotEqual(t, p.session.ID(), l.ID, "its lease is left")
+		require.NotEqual(t, p.Session.ID(), l.ID, "its lease is left")
 	}
 }

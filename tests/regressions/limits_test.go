@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
@@ -42,14 +43,14 @@ func TestRegression43_LimitsOfTheServer(t *testing.T) {
 			}
 			var rec etcdtest.Recorder
 			p := join(t, c.Client(t, rec.Attach), name)
-			result := p.queue(t)
+			result := p.Queue(t)
 			for i := range 3 {
 				nearest := elders[len(elders)-1-i]
 				select {
-				case e := <-p.waiting:
+				case e := <-p.Waiting:
 					require.Equal(t, nearest, e.Predecessor.Key)
 				case o := <-result:
-					require.NoError(t, o.err, "a campaign that must go on")
+					require.NoError(t, o.Reason, "a campaign that must go on")
 				case <-etcdtest.Context(t).Done():
 					require.Fail(t, "not in time: its next predecessor")
 				}
@@ -60,7 +61,7 @@ func TestRegression43_LimitsOfTheServer(t *testing.T) {
 				_, err := admin.Delete(etcdtest.Context(t), elder)
 				require.NoError(t, err)
 			}
-			wins(t, result)
+			electiontest.Wins(t, result)
 			for _, call := range rec.Calls("Txn") {
 				ops := call.Request.(*etcdserverpb.TxnRequest).Success
 				require.LessOrEqual(t, len(ops), 17, "one question for each of a long queue")

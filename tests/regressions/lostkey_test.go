@@ -1,15 +1,14 @@
 package regressions
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -28,26 +27,26 @@ func TestRegression01_WaiterInTheMiddleLeaves(t *testing.T) {
 			t.Parallel()
 			name := etcdtest.Election(t)
 			a, b, waiter := join(t, c.Client(t), name), join(t, c.Client(t), name), join(t, c.Client(t), name)
-			leader := a.lead(t)
-			middle := b.queue(t)
-			result := waiter.queue(t)
-			require.Equal(t, b.candidate.Key(), etcdtest.Take(t, waiter.waiting, "its predecessor").Predecessor.Key)
+			leader := a.Lead(t)
+			middle := b.Queue(t)
+			result := waiter.Queue(t)
+			require.Equal(t, b.Candidate.Key(), etcdtest.Take(t, waiter.Waiting, "its predecessor").Predecessor.Key)
 			switch way {
 			case "withdraws":
-				require.NoError(t, b.candidate.Withdraw(etcdtest.Context(t)))
+				require.NoError(t, b.Candidate.Withdraw(etcdtest.Context(t)))
 			case "is revoked":
-				_, err := c.Client(t).Revoke(etcdtest.Context(t), b.session.ID())
+				_, err := c.Client(t).Revoke(etcdtest.Context(t), b.Session.ID())
 				require.NoError(t, err)
 			case "is deleted":
-				_, err := c.Client(t).Delete(etcdtest.Context(t), b.candidate.Key())
+				_, err := c.Client(t).Delete(etcdtest.Context(t), b.Candidate.Key())
 				require.NoError(t, err)
 			}
-			fails(t, middle)
-			require.Equal(t, a.candidate.Key(), etcdtest.Take(t, waiter.waiting, "its new predecessor").Predecessor.Key)
+			electiontest.Fails(t, middle)
+			require.Equal(t, a.Candidate.Key(), etcdtest.Take(t, waiter.Waiting, "its new predecessor").Predecessor.Key)
 			require.Empty(t, result, "it was elected beside the leader")
 			require.NoError(t, leader.Err())
 			require.NoError(t, leader.Resign(etcdtest.Context(t)))
-			require.Greater(t, wins(t, result).Token(), leader.Token())
+			require.Greater(t, electiontest.Wins(t, result).Token(), leader.Token())
 		})
 	}
 }
@@ -64,36 +63,36 @@ func TestRegression02_KeyDeletedWhileWaiting(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			name := etcdtest.Election(t)
-			leader := join(t, c.Client(t), name).lead(t)
+			leader := join(t, c.Client(t), name).Lead(t)
 			waiter := join(t, c.Client(t), name)
-			result := waiter.queue(t)
-			etcdtest.Take(t, waiter.waiting, "its wait")
+			result := waiter.Queue(t)
+			etcdtest.Take(t, waiter.Waiting, "its wait")
 			begin, reason := time.Now(), eldest.ErrDeposed
 			var err error
 			switch way {
 			case "deleted":
-				_, err = c.Client(t).Delete(etcdtest.Context(t), waiter.candidate.Key())
+				_, err = c.Client(t).Delete(etcdtest.Context(t), waiter.Candidate.Key())
 			case "put without a lease":
-				_, err = c.Client(t).Put(etcdtest.Context(t), waiter.candidate.Key(), "by hand")
+				_, err = c.Client(t).Put(etcdtest.Context(t), waiter.Candidate.Key(), "by hand")
 			default:
-				err, reason = waiter.session.Close(etcdtest.Context(t)), eldest.ErrClosed
+				err, reason = waiter.Session.Close(etcdtest.Context(t)), eldest.ErrClosed
 			}
 			require.NoError(t, err)
-			o := fails(t, result)
-			require.ErrorIs(t, o.err, reason, "why the waiter's campaign ended")
+			o := electiontest.Fails(t, result)
+			require.ErrorIs(t, o.Reason, reason, "why the waiter's campaign ended")
 			var op *eldest.OpError
-			require.ErrorAs(t, o.err, &op)
-			require.Equal(t, waiter.candidate.Key(), op.Key)
-			require.Less(t, o.at.Sub(begin), atOnce, "the waiter heard of its loss too late")
+			require.ErrorAs(t, o.Reason, &op)
+			require.Equal(t, waiter.Candidate.Key(), op.Key)
+			require.Less(t, o.At.Sub(begin), atOnce, "the waiter heard of its loss too late")
 			// The leader has nothing to do with it, and the waiter may stand again.
 			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is gone")
 			require.NoError(t, leader.Err())
 			if way == "its session is closed" {
 				return // not on a session that is over
 			}
-			result = waiter.queue(t)
+			result = waiter.Queue(t)
 			require.NoError(t, leader.Resign(etcdtest.Context(t)))
-			wins(t, result)
+			electiontest.Wins(t, result)
 		})
 	}
 }
@@ -110,7 +109,7 @@ func TestRegression02_KeyDeletedWhileLeading(t *testing.T) {
 	for _, way := range []string{"deleted", "put without a lease", "deleted and put again"} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			leader := join(t, c.Client(t), etcdtest.Election(t)).lead(t)
+			leader := join(t, c.Client(t), etcdtest.Election(t)).Lead(t)
 			begin := time.Now()
 			var err error
 			if way != "put without a lease" {
@@ -139,18 +138,18 @@ func TestRegression03_LeaseGoneWhileWaiting(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
 	name := etcdtest.Election(t)
-	leader := join(t, c.Client(t), name).lead(t)
+	leader := join(t, c.Client(t), name).Lead(t)
 	waiter := join(t, c.Client(t), name)
-	result := waiter.queue(t)
-	etcdtest.Take(t, waiter.waiting, "its wait")
+	result := waiter.Queue(t)
+	etcdtest.Take(t, waiter.Waiting, "its wait")
 	begin := time.Now()
-	_, err := c.Client(t).Revoke(etcdtest.Context(t), waiter.session.ID())
+	_, err := c.Client(t).Revoke(etcdtest.Context(t), waiter.Session.ID())
 	require.NoError(t, err)
-	o := fails(t, result)
-	require.Less(t, o.at.Sub(begin), atOnce, "the waiter heard of its loss too late")
-	require.ErrorIs(t, o.err, eldest.ErrDeposed)
+	o := electiontest.Fails(t, result)
+	require.Less(t, o.At.Sub(begin), atOnce, "the waiter heard of its loss too late")
+	require.ErrorIs(t, o.Reason, eldest.ErrDeposed)
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
-	_, err = waiter.candidate.Campaign(etcdtest.Context(t))
+	_, err = waiter.Candidate.Campaign(etcdtest.Context(t))
 	require.ErrorIs(t, err, eldest.ErrSessionLost, "a campaign on a lease that is gone")
 	require.Empty(t, queueOf(t, c, name))
 }
@@ -163,38 +162,15 @@ func TestRegression03_LeaseGoneWithTheLeaders(t *testing.T) {
 	name := etcdtest.Election(t)
 	for range 10 {
 		a, b := join(t, c.Client(t), name), join(t, c.Client(t), name)
-		a.lead(t)
-		result := b.queue(t)
-		etcdtest.Take(t, b.waiting, "its wait")
-		_, err := c.Client(t).Revoke(etcdtest.Context(t), b.session.ID())
+		a.Lead(t)
+		result := b.Queue(t)
+		etcdtest.Take(t, b.Waiting, "its wait")
+		_, err := c.Client(t).Revoke(etcdtest.Context(t), b.Session.ID())
 		require.NoError(t, err)
-		_, err = c.Client(t).Revoke(etcdtest.Context(t), a.session.ID())
+		_, err = c.Client(t).Revoke(etcdtest.Context(t), a.Session.ID())
 		require.NoError(t, err)
-		fails(t, result)
+		electiontest.Fails(t, result)
 	}
-}
-
-// hearsOnly is deaf to all keys but one: their watches are confirmed and tell nothing.
-type hearsOnly struct {
-	clientv3.Watcher
-	key string
-}
-
-func (w hearsOnly) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	events := w.Watcher.Watch(ctx, key, opts...)
-	if key == w.key {
-		return events
-	}
-	deaf := make(chan clientv3.WatchResponse, 1)
-	go func() {
-		defer close(deaf)
-		if confirmed, ok := <-events; ok {
-			deaf <- confirmed
-		}
-		for range events { // until ctx ends
-		}
-	}()
-	return deaf
 }
 
 // Row 3, when the news of its own loss never reaches the waiter at all. Then the proof
@@ -209,23 +185,23 @@ func TestRegression03_OnlyTheProofTells(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			name := etcdtest.Election(t)
-			leader := join(t, c.Client(t), name).lead(t)
+			leader := join(t, c.Client(t), name).Lead(t)
 			cli := c.Client(t)
 			waiter := join(t, cli, name, func(_ *lease.Config, e *election.Config) {
-				e.Watcher, e.Recheck = hearsOnly{cli, leader.Key()}, -1
+				e.Watcher, e.Recheck = etcdtest.Deaf(cli, leader.Key()), -1
 			})
-			result := waiter.queue(t)
-			etcdtest.Take(t, waiter.waiting, "its wait")
+			result := waiter.Queue(t)
+			etcdtest.Take(t, waiter.Waiting, "its wait")
 			var err error
 			if way == "deleted" {
-				_, err = c.Client(t).Delete(etcdtest.Context(t), waiter.candidate.Key())
+				_, err = c.Client(t).Delete(etcdtest.Context(t), waiter.Candidate.Key())
 			} else {
-				_, err = c.Client(t).Revoke(etcdtest.Context(t), waiter.session.ID())
+				_, err = c.Client(t).Revoke(etcdtest.Context(t), waiter.Session.ID())
 			}
 			require.NoError(t, err)
 			require.Empty(t, result, "INVALID: it has heard of its loss")
 			require.NoError(t, leader.Resign(etcdtest.Context(t)))
-			require.ErrorIs(t, fails(t, result).err, eldest.ErrDeposed)
+			require.ErrorIs(t, electiontest.Fails(t, result).Reason, eldest.ErrDeposed)
 			require.Empty(t, queueOf(t, c, name))
 		})
 	}
@@ -270,11 +246,11 @@ func TestRegression02And03_ToldInMilliseconds(t *testing.T) {
 	admin := c.Client(t)
 	for name, rob := range map[string]func(t *testing.T, p *participant) error{
 		"the key": func(t *testing.T, p *participant) error {
-			_, err := admin.Delete(etcdtest.Context(t), p.candidate.Key())
+			_, err := admin.Delete(etcdtest.Context(t), p.Candidate.Key())
 			return err
 		},
 		"the lease": func(t *testing.T, p *participant) error {
-			_, err := admin.Revoke(etcdtest.Context(t), p.session.ID())
+			_, err := admin.Revoke(etcdtest.Context(t), p.Session.ID())
 			return err
 		},
 	} {
@@ -283,7 +259,7 @@ func TestRegression02And03_ToldInMilliseconds(t *testing.T) {
 			cli := c.Client(t)
 			inMilliseconds(t, func() time.Duration {
 				p := join(t, cli, etcdtest.Election(t))
-				leader := p.lead(t)
+				leader := p.Lead(t)
 				require.NoError(t, rob(t, p))
 				begin := time.Now()
 				etcdtest.Take(t, leader.Done(), "the end of the tenure")
@@ -294,13 +270,13 @@ func TestRegression02And03_ToldInMilliseconds(t *testing.T) {
 		t.Run(name+" of a waiter", func(t *testing.T) {
 			t.Parallel()
 			cli, election := c.Client(t), etcdtest.Election(t)
-			join(t, c.Client(t), election).lead(t)
+			join(t, c.Client(t), election).Lead(t)
 			inMilliseconds(t, func() time.Duration {
 				p := join(t, cli, election)
-				result := p.queue(t)
+				result := p.Queue(t)
 				require.NoError(t, rob(t, p))
 				begin := time.Now()
-				require.ErrorIs(t, fails(t, result).err, eldest.ErrDeposed)
+				require.ErrorIs(t, electiontest.Fails(t, result).Reason, eldest.ErrDeposed)
 				return time.Since(begin)
 			})
 		})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
@@ -46,11 +47,11 @@ func TestRegression04_RegistrationReplyLost(t *testing.T) {
 			name := etcdtest.Election(t)
 			host := c.Host(t)
 			p := join(t, host.Client(t), name, func(_ *lease.Config, e *election.Config) { e.Value = []byte("mine") })
-			lost := host.SwallowNextReply(etcdtest.Containing(p.candidate.Key()))
-			leader, err := win(etcdtest.Context(t), p.candidate)
+			lost := host.SwallowNextReply(etcdtest.Containing(p.Candidate.Key()))
+			leader, err := win(etcdtest.Context(t), p.Candidate)
 			require.NoError(t, err, "a campaign that must be won")
 			require.NoError(t, lost.Wait(etcdtest.Context(t)))
-			require.True(t, etcdtest.Take(t, p.registered, "its registration").Adopted)
+			require.True(t, etcdtest.Take(t, p.Registered, "its registration").Adopted)
 			require.Equal(t, []string{leader.Key()}, queueOf(t, c, name))
 			now, err := observe.LeaderOf(etcdtest.Context(t), c.Client(t), name)
 			require.NoError(t, err)
@@ -77,24 +78,24 @@ func TestRegression04_RegistrationReplyLostAndGivenUp(t *testing.T) {
 			p := join(t, host.Client(t), name)
 			ctx, cancel := context.WithCancelCause(context.Background())
 			if way == "reset" {
-				lost := host.SwallowNextReply(etcdtest.Containing(p.candidate.Key()))
+				lost := host.SwallowNextReply(etcdtest.Containing(p.Candidate.Key()))
 				host.Refuse() // no new connection: nothing can be read back
-				result := p.campaign(ctx)
+				result := p.Campaign(ctx)
 				require.NoError(t, lost.Wait(etcdtest.Context(t)))
 				cancel(errMine)
-				require.ErrorIs(t, fails(t, result).err, errMine)
+				require.ErrorIs(t, electiontest.Fails(t, result).Reason, errMine)
 				require.Len(t, queueOf(t, c, name), 1, "the stage: a key without a campaign")
 			} else {
 				host.Hold(etcdtest.Outbound)
-				result := p.campaign(ctx)
+				result := p.Campaign(ctx)
 				etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is written")
 				cancel(errMine)
-				require.ErrorIs(t, fails(t, result).err, errMine)
+				require.ErrorIs(t, electiontest.Fails(t, result).Reason, errMine)
 			}
 			behind := join(t, c.Client(t), name)
-			result := behind.queue(t)
+			result := behind.Queue(t)
 			host.Mend()
-			wins(t, result)
+			electiontest.Wins(t, result)
 		})
 	}
 }
@@ -111,12 +112,12 @@ func TestRegression04_RegistrationDuringEtcdLeaderChange(t *testing.T) {
 		lead, err := c.Leader(etcdtest.Context(t))
 		require.NoError(t, err)
 		host.Hold(etcdtest.Outbound)
-		result := p.campaign(etcdtest.Context(t))
+		result := p.Campaign(etcdtest.Context(t))
 		etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 1 }, "its key is written")
 		require.NoError(t, c.MoveLeader(etcdtest.Context(t), (lead+1)%3))
 		host.Reset()
 		host.Mend()
-		leader := wins(t, result)
+		leader := electiontest.Wins(t, result)
 		require.Equal(t, []string{leader.Key()}, queueOf(t, c, name), "round %d", i)
 		require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	}
@@ -166,22 +167,22 @@ func TestRegression05_CompactionBeforeTheWatch(t *testing.T) {
 	}
 	var recA, recB etcdtest.Recorder
 	cliA, cliB := c.Client(t, recA.Attach), c.Client(t, recB.Attach)
-	leader := join(t, cliA, name, compacting(cliA)).lead(t)
+	leader := join(t, cliA, name, compacting(cliA)).Lead(t)
 	waiter := join(t, cliB, name, compacting(cliB))
-	result := waiter.queue(t)
+	result := waiter.Queue(t)
 	o, err := observe.New(observe.Config{
 		Election: name, KV: c.Client(t), Watcher: &compactingWatcher{Watcher: c.Client(t), compact: func() { busy(t, c) }},
 	})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
-	etcdtest.Take(t, waiter.waiting, "its wait")
+	etcdtest.Take(t, waiter.Waiting, "its wait")
 	// The server says "compacted" when it gets round to it: then both watch again.
 	etcdtest.Eventually(t, func() bool { return watches(&recA, leader.Key()) == 2 }, "the leader watches its key again")
-	etcdtest.Eventually(t, func() bool { return watches(&recB, waiter.candidate.Key()) == 2 }, "the waiter watches its key again")
+	etcdtest.Eventually(t, func() bool { return watches(&recB, waiter.Candidate.Key()) == 2 }, "the waiter watches its key again")
 	require.NoError(t, leader.Err())
 	require.Empty(t, result)
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
-	next := wins(t, result)
+	next := electiontest.Wins(t, result)
 	etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == next.Token() }, "the observer follows")
 	// The own key is still watched behind the compaction.
 	_, err = c.Client(t).Delete(etcdtest.Context(t), next.Key())
@@ -210,11 +211,11 @@ func TestRegression05_CompactionWhileWaiting(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{})
 	name := etcdtest.Election(t)
 	host := c.Host(t)
-	leader := join(t, c.Client(t), name).lead(t)
+	leader := join(t, c.Client(t), name).Lead(t)
 	waiter := join(t, host.Client(t), name)
-	result := waiter.queue(t)
-	etcdtest.Take(t, waiter.waiting, "its wait")
-	o, err := observe.New(observe.Config{Election: name, KV: waiter.client, Watcher: waiter.client})
+	result := waiter.Queue(t)
+	etcdtest.Take(t, waiter.Waiting, "its wait")
+	o, err := observe.New(observe.Config{Election: name, KV: waiter.Client, Watcher: waiter.Client})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
 	etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == leader.Token() }, "the observer has begun")
@@ -224,6 +225,6 @@ func TestRegression05_CompactionWhileWaiting(t *testing.T) {
 	host.Mend()
 	busy(t, c)
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
-	next := wins(t, result)
+	next := electiontest.Wins(t, result)
 	etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == next.Token() }, "the observer follows")
 }

@@ -30,7 +30,7 @@ func TestRegression11_OneMemberOfThree(t *testing.T) {
 	defer host.Mend()
 	outside := c.Client(t)
 	leader := join(t, host.Client(t), name, func(l *lease.Config, _ *election.Config) { l.TTL = granted })
-	tenure := leader.lead(t)
+	tenure := leader.Lead(t)
 	session, _ := theirs(t, host.Client(t), "theirs-"+name, int(granted/time.Second))
 	lost := func() bool {
 		select {
@@ -56,7 +56,7 @@ func TestRegression11_OneMemberOfThree(t *testing.T) {
 		require.NoError(t, err)
 		return left.TTL < 0
 	}, "their lease is gone at etcd")
-	left, err := outside.TimeToLive(etcdtest.Context(t), leader.session.ID())
+	left, err := outside.TimeToLive(etcdtest.Context(t), leader.Session.ID())
 	require.NoError(t, err)
 	require.Positive(t, left.TTL, "ours lives")
 	require.NoError(t, tenure.Resign(etcdtest.Context(t)))

@@ -84,12 +84,12 @@ func TestRegression22_Observer(t *testing.T) {
 	people := []*participant{join(t, c.Client(t), name), join(t, c.Client(t), name), join(t, c.Client(t), name)}
 	for range 10 {
 		for _, p := range people {
-			leader := p.lead(t)
+			leader := p.Lead(t)
 			last = leader.Token()
 			require.NoError(t, leader.Resign(etcdtest.Context(t)))
 		}
 	}
-	leader := people[0].lead(t)
+	leader := people[0].Lead(t)
 	require.Greater(t, leader.Token(), last)
 	v.leader(leader.Token())
 
@@ -98,7 +98,7 @@ func TestRegression22_Observer(t *testing.T) {
 	host.Reset()
 	busy(t, c)
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
-	leader = people[1].lead(t)
+	leader = people[1].Lead(t)
 	busy(t, c)
 	host.Mend()
 	v.leader(leader.Token())
@@ -109,7 +109,7 @@ func TestRegression22_Observer(t *testing.T) {
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	host.Mend()
 	v.kind(eldest.Nobody)
-	v.leader(people[2].lead(t).Token())
+	v.leader(people[2].Lead(t).Token())
 }
 
 // Row 22: a reader that is slow, and 10,000 updates. Elsewhere they pile up in a buffer,
@@ -124,7 +124,7 @@ func TestRegression22_SlowReader(t *testing.T) {
 	c := etcdtest.Start(t, etcdtest.Config{})
 	name := etcdtest.Election(t)
 	p := join(t, c.Client(t), name)
-	leader := p.lead(t)
+	leader := p.Lead(t)
 	// Without rechecks, which may take an observer that lags behind for one that is deaf.
 	o, slow := tiedViewer(t, c.Client(t), name, -1)
 	slow.leader(leader.Token())
@@ -153,7 +153,7 @@ func TestRegression22_SlowReader(t *testing.T) {
 		writing.Go(func() {
 			for i := range updates / writers {
 				value := fmt.Sprintf("%0*d", size, w*updates+i)
-				if _, err := cli.Put(ctx, leader.Key(), value, clientv3.WithLease(p.session.ID())); !assert.NoError(t, err) {
+				if _, err := cli.Put(ctx, leader.Key(), value, clientv3.WithLease(p.Session.ID())); !assert.NoError(t, err) {
 					return
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/compat/concurrency"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
@@ -33,15 +34,15 @@ func TestRegression47_ClientOfParts(t *testing.T) {
 		observer, err := observe.New(observe.Config{Election: name, KV: parts, Watcher: parts})
 		require.NoError(t, err)
 		defer observer.Close()
-		tenure := first.lead(t)
-		result := second.queue(t)
+		tenure := first.Lead(t)
+		result := second.Queue(t)
 		require.NoError(t, tenure.Proclaim(etcdtest.Context(t), []byte("value")))
 		etcdtest.Eventually(t, func() bool { return string(observer.State().Leader.Value) == "value" }, "the leader's value")
 		require.NoError(t, tenure.Resign(etcdtest.Context(t)))
-		next := wins(t, result)
-		_, err = first.candidate.Try(etcdtest.Context(t))
+		next := electiontest.Wins(t, result)
+		_, err = first.Candidate.Try(etcdtest.Context(t))
 		require.ErrorIs(t, err, eldest.ErrNotElected)
-		require.NoError(t, second.session.Close(etcdtest.Context(t)))
+		require.NoError(t, second.Session.Close(etcdtest.Context(t)))
 		require.ErrorIs(t, next.Err(), eldest.ErrClosed)
 	})
 	t.Run("in place of etcd's concurrency package", func(t *testing.T) {

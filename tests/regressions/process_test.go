@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -32,7 +33,7 @@ func TestRegression10_StoppedPastTheTTL(t *testing.T) {
 	host := c.Host(t)
 	leader := startChild(t, order{Endpoints: host.Endpoints(), Election: name, TTL: 3 * time.Second})
 	waiter := join(t, c.Client(t), name)
-	result := waiter.queue(t)
+	result := waiter.Queue(t)
 
 	// A reply to a renewal is on its way, and in the network, when it is stopped.
 	host.Hold(etcdtest.Outbound)
@@ -45,7 +46,7 @@ func TestRegression10_StoppedPastTheTTL(t *testing.T) {
 	// What came after it is still under way, above all that the key is gone.
 	host.Hold(etcdtest.Outbound)
 	t.Cleanup(host.Mend)
-	next := wins(t, result)
+	next := electiontest.Wins(t, result)
 	require.Greater(t, int64(next.Token()), leader.leading.Token)
 
 	leader.cont()
@@ -74,7 +75,7 @@ func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 	host := c.Host(t)
 	leader := startChild(t, order{Endpoints: host.Endpoints(), Election: name, TTL: 4 * time.Second})
 	waiter := join(t, c.Client(t), name)
-	result := waiter.queue(t)
+	result := waiter.Queue(t)
 	host.Hold(etcdtest.Inbound)
 	guarded, unguarded := "guarded-"+name, "unguarded-"+name
 	leader.tell("guarded " + guarded)
@@ -83,7 +84,7 @@ func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 	leader.await("sending")
 	etcdtest.Eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the writes are on their way")
 	leader.stop()
-	next := wins(t, result)
+	next := electiontest.Wins(t, result)
 	_, err := next.KV().Put(etcdtest.Context(t), "new-"+name, "new")
 	require.NoError(t, err)
 	host.Mend()
@@ -116,7 +117,7 @@ func TestRegression19_ResumeAfterRestart(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := etcdtest.Election(t)
 	old := startChild(t, order{Endpoints: c.Endpoints(), Election: name, TTL: 20 * time.Second})
-	behind := join(t, c.Client(t), name).queue(t)
+	behind := join(t, c.Client(t), name).Queue(t)
 	require.NoError(t, old.cmd.Process.Kill())
 
 	cli := c.Client(t)
@@ -125,10 +126,10 @@ func TestRegression19_ResumeAfterRestart(t *testing.T) {
 	require.EqualValues(t, old.leading.Lease, s.ID(), "it is another lease")
 	require.Equal(t, 20*time.Second, s.TTL())
 	p := join(t, cli, name, onSession(s))
-	l := p.lead(t)
+	l := p.Lead(t)
 	require.Equal(t, old.leading.Key, l.Key())
 	require.EqualValues(t, old.leading.Token, l.Token())
-	require.True(t, etcdtest.Take(t, p.registered, "its registration").Adopted)
+	require.True(t, etcdtest.Take(t, p.Registered, "its registration").Adopted)
 	require.True(t, l.Holds(time.Second))
 	require.Empty(t, behind)
 
@@ -137,10 +138,10 @@ func TestRegression19_ResumeAfterRestart(t *testing.T) {
 	etcdtest.Take(t, l.Done(), "the end of the tenure on this side")
 	s, err = lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli}, s.ID())
 	require.NoError(t, err)
-	again := join(t, cli, name, onSession(s)).lead(t)
+	again := join(t, cli, name, onSession(s)).Lead(t)
 	require.Equal(t, l.Token(), again.Token())
 	require.NoError(t, again.Resign(etcdtest.Context(t)))
-	wins(t, behind)
+	electiontest.Wins(t, behind)
 }
 
 // Row 19, a dead lease. Elsewhere the session hangs, or works without a lease. Here
@@ -151,13 +152,13 @@ func TestRegression19_ResumeADeadLease(t *testing.T) {
 	name := etcdtest.Election(t)
 	cli := c.Client(t)
 	p := join(t, cli, name)
-	token := p.lead(t).Token()
-	require.NoError(t, p.session.Close(etcdtest.Context(t)))
+	token := p.Lead(t).Token()
+	require.NoError(t, p.Session.Close(etcdtest.Context(t)))
 	ctx, cancel := context.WithTimeout(context.Background(), etcdtest.Patience)
 	defer cancel()
-	s, err := lease.Resume(ctx, lease.Config{Lease: cli}, p.session.ID())
+	s, err := lease.Resume(ctx, lease.Config{Lease: cli}, p.Session.ID())
 	require.ErrorIs(t, err, eldest.ErrSessionLost, "a lease that is gone was resumed")
 	require.Nil(t, s)
 	require.NoError(t, ctx.Err(), "it took a time-out to find out")
-	require.Greater(t, join(t, cli, name).lead(t).Token(), token)
+	require.Greater(t, join(t, cli, name).Lead(t).Token(), token)
 }

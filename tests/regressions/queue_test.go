@@ -15,6 +15,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
@@ -33,21 +34,21 @@ func TestRegression15_ReelectedWithTheSameValue(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := etcdtest.Election(t)
 	p := join(t, c.Client(t), name, func(_ *lease.Config, e *election.Config) { e.Value = []byte("same") })
-	first := p.lead(t)
+	first := p.Lead(t)
 	require.NoError(t, first.Resign(etcdtest.Context(t)))
-	second := p.lead(t)
+	second := p.Lead(t)
 	require.Equal(t, first.Key(), second.Key())
 	require.Greater(t, second.Token(), first.Token())
 	late := first.Guard()
-	_, err := late.KV(p.client).Put(etcdtest.Context(t), "data-"+name, "late")
+	_, err := late.KV(p.Client).Put(etcdtest.Context(t), "data-"+name, "late")
 	require.ErrorIs(t, err, eldest.ErrResigned, "refused on this side")
 	late.Alive = nil // as if nothing were known on this side
-	_, err = late.KV(p.client).Put(etcdtest.Context(t), "data-"+name, "late")
+	_, err = late.KV(p.Client).Put(etcdtest.Context(t), "data-"+name, "late")
 	var refused *txn.GuardError
 	require.ErrorAs(t, err, &refused, "late work of the former tenure")
 	require.Equal(t, first.Token(), refused.Wanted)
 	require.Equal(t, second.Token(), refused.Found)
-	data, err := p.client.Get(etcdtest.Context(t), "data-"+name)
+	data, err := p.Client.Get(etcdtest.Context(t), "data-"+name)
 	require.NoError(t, err)
 	require.Empty(t, data.Kvs)
 	_, err = second.KV().Put(etcdtest.Context(t), "data-"+name, "new")
@@ -89,20 +90,20 @@ func TestRegression16_HandoverIsPrompt(t *testing.T) {
 			var took, least []time.Duration
 			for range 31 {
 				least = append(least, byHand())
-				leader := a.lead(t)
-				result := b.queue(t)
+				leader := a.Lead(t)
+				result := b.Queue(t)
 				if writes {
-					etcdtest.Take(t, b.waiting, "its wait")
+					etcdtest.Take(t, b.Waiting, "its wait")
 				}
 				begin := time.Now()
 				require.NoError(t, leader.Resign(etcdtest.Context(t)))
-				next := wins(t, result)
-				took = append(took, next.at.Sub(begin))
+				next := electiontest.Wins(t, result)
+				took = append(took, next.At.Sub(begin))
 				require.NoError(t, next.Resign(etcdtest.Context(t)))
 			}
 			for _, call := range rec.Calls("Watch") {
 				create := call.Request.(*etcdserverpb.WatchRequest).GetCreateRequest()
-				if create != nil && string(create.Key) == a.candidate.Key() {
+				if create != nil && string(create.Key) == a.Candidate.Key() {
 					require.Zero(t, create.StartRevision, "a watch of the predecessor with a start revision")
 				}
 			}
@@ -153,7 +154,7 @@ func TestRegression17_NestedAndNeighbouringNames(t *testing.T) {
 	tenures := map[string]*election.Leadership{}
 	for _, name := range names {
 		p := join(t, c.Client(t), name)
-		l, err := p.candidate.Try(etcdtest.Context(t))
+		l, err := p.Candidate.Try(etcdtest.Context(t))
 		require.NoError(t, err, "%q waits behind another election", name)
 		tenures[name] = l
 	}
@@ -170,14 +171,14 @@ func TestRegression17_NestedAndNeighbouringNames(t *testing.T) {
 	kv, watcher := namespace.NewKV(cli, base+"/"), namespace.NewWatcher(cli, base+"/")
 	o.Close()
 	nested := join(t, cli, "a", func(_ *lease.Config, e *election.Config) { e.KV, e.Watcher = kv, watcher })
-	inside := nested.lead(t)
+	inside := nested.Lead(t)
 	require.NoError(t, tenures[base].Resign(etcdtest.Context(t)))
 	p := join(t, c.Client(t), base)
-	again := p.lead(t)
+	again := p.Lead(t)
 	require.NoError(t, inside.Err())
 	foreign := map[string]bool{base + "/" + inside.Key(): true, base + "/" + keys.Newest("a"): true}
 	for range 2 {
-		key := etcdtest.Take(t, p.foreign, "the report of a foreign key").Key
+		key := etcdtest.Take(t, p.Foreign, "the report of a foreign key").Key
 		require.True(t, foreign[key], "%q", key)
 		delete(foreign, key)
 	}
@@ -207,19 +208,19 @@ func TestRegression18_ForeignKey(t *testing.T) {
 			etcdtest.Eventually(t, func() bool { return o.State().Kind == eldest.Nobody }, "nobody leads")
 
 			a, b := join(t, c.Client(t), name), join(t, c.Client(t), name)
-			leader := a.lead(t)
-			require.Equal(t, key, etcdtest.Take(t, a.foreign, "the candidate's report").Key)
-			result := b.queue(t)
-			require.Equal(t, a.candidate.Key(), etcdtest.Take(t, b.waiting, "its predecessor").Predecessor.Key)
+			leader := a.Lead(t)
+			require.Equal(t, election.ForeignEvent{Election: name, Key: key}, etcdtest.Take(t, a.Foreign, "the candidate's report"))
+			result := b.Queue(t)
+			require.Equal(t, a.Candidate.Key(), etcdtest.Take(t, b.Waiting, "its predecessor").Predecessor.Key)
 			etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == leader.Token() }, "the observer sees the leader")
 			require.Len(t, queueOf(t, c, name), 2)
 			// Another one comes meanwhile.
 			_, err = cli.Put(etcdtest.Context(t), keys.Prefix(name)+"second", "")
 			require.NoError(t, err)
 			require.NoError(t, leader.Resign(etcdtest.Context(t)))
-			next := wins(t, result)
+			next := electiontest.Wins(t, result)
 			require.NoError(t, next.Resign(etcdtest.Context(t)))
-			alone, err := a.candidate.Try(etcdtest.Context(t))
+			alone, err := a.Candidate.Try(etcdtest.Context(t))
 			require.NoError(t, err)
 			require.NoError(t, alone.Resign(etcdtest.Context(t)))
 			_, err = observe.LeaderOf(etcdtest.Context(t), cli, name)
@@ -249,7 +250,7 @@ func TestRegression38_Values(t *testing.T) {
 	o, err := observe.New(observe.Config{Election: name, KV: c.Client(t), Watcher: c.Client(t)})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
-	leader := p.lead(t)
+	leader := p.Lead(t)
 	same := func(want []byte) {
 		t.Helper()
 		now, err := observe.LeaderOf(etcdtest.Context(t), cli, name)
@@ -267,7 +268,7 @@ func TestRegression38_Values(t *testing.T) {
 	rec.Reset()
 	for what, err := range map[string]error{
 		"proclaim as leader":    leader.Proclaim(etcdtest.Context(t), append(largest, 0)),
-		"proclaim as candidate": p.candidate.Proclaim(etcdtest.Context(t), append(largest, 0)),
+		"proclaim as candidate": p.Candidate.Proclaim(etcdtest.Context(t), append(largest, 0)),
 	} {
 		require.ErrorIs(t, err, eldest.ErrInvalid, what)
 	}

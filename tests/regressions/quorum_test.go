@@ -9,6 +9,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
@@ -41,13 +42,13 @@ func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 			require.NoError(t, c.MoveLeader(etcdtest.Context(t), scene.stopped[0]))
 			elsewhere := c.Host(t, 0, 2)
 			first, second := join(t, elsewhere.Client(t), name), join(t, elsewhere.Client(t), name)
-			leader := first.lead(t)
-			queued := second.queue(t)
+			leader := first.Lead(t)
+			queued := second.Queue(t)
 
 			cli := c.ClientTo(t, tied)
 			last := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Recheck = scene.recheck })
-			result := last.queue(t)
-			require.Equal(t, second.candidate.Key(), etcdtest.Take(t, last.waiting, "its wait").Predecessor.Key)
+			result := last.Queue(t)
+			require.Equal(t, second.Candidate.Key(), etcdtest.Take(t, last.Waiting, "its wait").Predecessor.Key)
 			o, v := tiedViewer(t, cli, name, scene.recheck)
 			v.leader(leader.Token())
 			_, their := theirs(t, cli, name, 60)
@@ -64,7 +65,7 @@ func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 			require.Zero(t, o.State().Leader, "a leader beside \"I do not know\"")
 			if scene.meanwhile { // somebody else leads, and it cannot hear of that
 				require.NoError(t, leader.Resign(etcdtest.Context(t)))
-				leader = wins(t, queued).Leadership
+				leader = electiontest.Wins(t, queued).Leadership
 				require.Equal(t, eldest.Unknown, o.State().Kind)
 			}
 			require.Empty(t, result)
@@ -78,10 +79,10 @@ func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 			require.Empty(t, result)
 			if !scene.meanwhile {
 				require.NoError(t, leader.Resign(etcdtest.Context(t)))
-				leader = wins(t, queued).Leadership
+				leader = electiontest.Wins(t, queued).Leadership
 			}
 			require.NoError(t, leader.Resign(etcdtest.Context(t)))
-			v.leader(wins(t, result).Token())
+			v.leader(electiontest.Wins(t, result).Token())
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -176,10 +177,10 @@ func TestRegression36_StuckSession(t *testing.T) {
 		l.TTL, l.Renewal, l.Lease, l.Majority = 4*time.Second, eager, gated{cli, &stuck}, cli
 		l.Hooks.Jeopardy = func(ev lease.JeopardyEvent) { jeopardy <- ev }
 	})
-	leader := p.lead(t)
-	next := join(t, c.Client(t), name).queue(t)
+	leader := p.Lead(t)
+	next := join(t, c.Client(t), name).Queue(t)
 	etcdtest.Eventually(t, func() bool { return rec.Count("LeaseKeepAlive") > 2 }, "renewals, while it lives")
-	etcdtest.Eventually(t, func() bool { return p.session.Status().State == lease.Alive }, "no renewal is overdue")
+	etcdtest.Eventually(t, func() bool { return p.Session.Status().State == lease.Alive }, "no renewal is overdue")
 	require.NoError(t, leader.Err())
 
 	stuck.Store(true)
@@ -189,6 +190,6 @@ func TestRegression36_StuckSession(t *testing.T) {
 	renewals := rec.Count("LeaseKeepAlive")
 	etcdtest.Take(t, leader.Done(), "the end of the tenure")
 	require.ErrorIs(t, leader.Err(), eldest.ErrSessionLost)
-	wins(t, next)
+	electiontest.Wins(t, next)
 	require.Equal(t, renewals, rec.Count("LeaseKeepAlive"), "it was renewed past the gate")
 }

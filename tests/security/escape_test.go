@@ -12,12 +12,12 @@ import (
 	"github.com/eldest-io/eldest/curator/kv"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/observe"
 	"github.com/eldest-io/eldest/resolver"
-	"github.com/eldest-io/eldest/txn"
 )
 
 // names that try to be somewhere else than where they are put.
@@ -52,14 +52,10 @@ func TestNamesStayInTheirRange(t *testing.T) {
 	}
 	before := all()
 	for _, name := range names {
-		session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: time.Minute})
-		require.NoError(t, err)
-		c, err := election.New(election.Config{Election: name, Session: session, KV: cli, Watcher: cli, Value: []byte(name)})
-		require.NoError(t, err, "%q", name)
-		l, err := c.Campaign(etcdtest.Context(t))
-		require.NoError(t, err, "%q", name)
+		p := electiontest.Join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Value = []byte(name) })
+		l := p.Lead(t)
 		during := all()
-		own := keys.Candidate(name, int64(session.ID()))
+		own := keys.Candidate(name, int64(p.Session.ID()))
 		require.Len(t, during, len(before)+2, "%q", name)
 		require.Equal(t, name, during[own])
 		require.Equal(t, own, during[keys.Newest(name)])
@@ -69,8 +65,8 @@ func TestNamesStayInTheirRange(t *testing.T) {
 			require.Equal(t, other == name, len(queue) == 1, "%q is seen in the election %q", name, other)
 		}
 		require.NoError(t, l.Proclaim(etcdtest.Context(t), []byte("news")))
-		require.NoError(t, c.Close(etcdtest.Context(t)))
-		require.NoError(t, session.Close(etcdtest.Context(t)))
+		require.NoError(t, p.Candidate.Close(etcdtest.Context(t)))
+		require.NoError(t, p.Session.Close(etcdtest.Context(t)))
 		require.Equal(t, before, all(), "%q", name)
 		require.Equal(t, "eldest:///", resolver.Target(name)[:10])
 		require.NotContains(t, resolver.Target(name)[10:], "/")
@@ -119,40 +115,6 @@ func TestNamesThatCouldEscapeAreRefused(t *testing.T) {
 	_, err = observe.LeaderOf(etcdtest.Context(t), cli, svc)
 	require.ErrorIs(t, err, eldest.ErrNoLeader)
 	require.Positive(t, rec.Count(), "INVALID: nothing is ever counted")
-}
-
-// Values are bytes: whatever they say, they are in one key and nobody's key is made of
-// them; and a guarded operation reaches no candidate, whatever range it names.
-func TestValuesAndGuardsStayWhereTheyAre(t *testing.T) {
-	cli := etcdtest.Shared(t).Client(t)
-	const name = "values"
-	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: time.Minute})
-	require.NoError(t, err)
-	c, err := election.New(election.Config{Election: name, Session: session, KV: cli, Watcher: cli})
-	require.NoError(t, err)
-	l, err := c.Campaign(etcdtest.Context(t))
-	require.NoError(t, err)
-	for _, value := range append([]string{"values/1", "other/1", "\x00\xff", strings.Repeat("\x00", 1<<16)}, names...) {
-		require.NoError(t, l.Proclaim(etcdtest.Context(t), []byte(value)))
-		queue, err := observe.Queue(etcdtest.Context(t), cli, nil, name)
-		require.NoError(t, err)
-		require.Len(t, queue, 1)
-		require.Equal(t, value, string(queue[0].Value))
-		require.Equal(t, c.Key(), queue[0].Key)
-	}
-	begin, end := keys.Range(name)
-	for _, op := range []clientv3.Op{
-		clientv3.OpDelete(begin, clientv3.WithRange(end)), clientv3.OpDelete("\x00", clientv3.WithFromKey()),
-		clientv3.OpDelete("", clientv3.WithPrefix()), clientv3.OpPut(begin+"1", "x"), clientv3.OpDelete("v", clientv3.WithPrefix()),
-	} {
-		_, err := l.KV().Do(etcdtest.Context(t), op)
-		require.ErrorIs(t, err, eldest.ErrInvalid)
-		_, err = txn.Guard{Election: name, Key: l.Key(), Token: l.Token()}.Txn(etcdtest.Context(t), cli).Then(clientv3.OpTxn(nil, nil, []clientv3.Op{op})).Commit()
-		require.ErrorIs(t, err, eldest.ErrInvalid)
-	}
-	require.True(t, l.Holds(0))
-	require.NoError(t, c.Close(etcdtest.Context(t)))
-	require.NoError(t, session.Close(etcdtest.Context(t)))
 }
 
 // The keys of a leader-elected store lie in no election's range and in no other store's,

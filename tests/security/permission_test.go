@@ -14,6 +14,7 @@ import (
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/lease"
@@ -129,17 +130,16 @@ var acts = []act{
 // stands has a candidate with a session of its own do something, and leave.
 func stands(do func(ctx context.Context, c *election.Candidate) error, changes ...func(*election.Config)) func(*testing.T, *fortress, *clientv3.Client) error {
 	return func(t *testing.T, _ *fortress, cli *clientv3.Client) error {
-		session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: 10 * time.Second})
-		require.NoError(t, err, "a lease is anybody's who has logged in")
-		cfg := election.Config{Election: svc, Session: session, KV: cli, Watcher: cli, Value: []byte("intruder")}
-		for _, change := range changes {
-			change(&cfg)
-		}
-		c, err := election.New(cfg)
-		require.NoError(t, err)
-		err = do(etcdtest.Context(t), c)
-		require.NoError(t, c.Close(etcdtest.Context(t)))
-		require.NoError(t, session.Close(etcdtest.Context(t)), "its lease is its own to revoke")
+		// A lease is anybody's who has logged in.
+		p := electiontest.Join(t, cli, svc, func(_ *lease.Config, e *election.Config) {
+			e.Value = []byte("intruder")
+			for _, change := range changes {
+				change(e)
+			}
+		})
+		err := do(etcdtest.Context(t), p.Candidate)
+		require.NoError(t, p.Candidate.Close(etcdtest.Context(t)))
+		require.NoError(t, p.Session.Close(etcdtest.Context(t)), "its lease is its own to revoke")
 		return err
 	}
 }
@@ -171,15 +171,10 @@ func TestPermissions(t *testing.T) {
 	for name, permissions := range roles {
 		f.user(name, permissions...)
 	}
-	leader := f.root
-	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: leader, TTL: time.Minute})
-	require.NoError(t, err)
 	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "leader", Address: "leader:1", TTL: time.Minute})
 	require.NoError(t, err)
-	candidate, err := election.New(election.Config{Election: svc, Session: session, KV: leader, Watcher: leader, Value: value})
-	require.NoError(t, err)
-	l, err := candidate.Campaign(etcdtest.Context(t))
-	require.NoError(t, err)
+	leader := electiontest.Join(t, f.root, svc, func(_ *lease.Config, e *election.Config) { e.Value = value })
+	l := leader.Lead(t)
 	for name := range roles {
 		for login, cli := range map[string]*clientv3.Client{"password": f.client(name, "somebody"), "certificate": f.client("", name)} {
 			for _, a := range acts {
@@ -208,8 +203,8 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 	require.True(t, l.Holds(0), "the leader is not concerned")
-	require.NoError(t, candidate.Close(etcdtest.Context(t)))
-	require.NoError(t, session.Close(etcdtest.Context(t)))
+	require.NoError(t, leader.Candidate.Close(etcdtest.Context(t)))
+	require.NoError(t, leader.Session.Close(etcdtest.Context(t)))
 }
 
 // A leader whose role has the election's range and nothing else does all that leaders do,
@@ -221,18 +216,14 @@ func TestRoleOfExactlyTheRange(t *testing.T) {
 	f.user("node", on(svc, readWrite))
 	cli := f.client("node", "somebody")
 	renewed := make(chan struct{}, 1000)
-	session, err := lease.Open(etcdtest.Context(t), lease.Config{
-		Lease: cli, TTL: 3 * time.Second,
-		Renewal: func(granted time.Duration) lease.Renewal {
+	p := electiontest.Join(t, cli, svc, func(l *lease.Config, _ *election.Config) {
+		l.TTL = 3 * time.Second
+		l.Renewal = func(granted time.Duration) lease.Renewal {
 			return lease.Renewal{Every: granted / 6, Timeout: granted / 2}
-		},
-		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) { renewed <- struct{}{} }},
+		}
+		l.Hooks.Renewed = func(lease.RenewedEvent) { renewed <- struct{}{} }
 	})
-	require.NoError(t, err)
-	c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli})
-	require.NoError(t, err)
-	l, err := c.Campaign(etcdtest.Context(t))
-	require.NoError(t, err)
+	l := p.Lead(t)
 	require.NoError(t, l.Proclaim(etcdtest.Context(t), []byte("news")))
 	for range 2 * 6 {
 		etcdtest.Take(t, renewed, "a renewal")
@@ -240,7 +231,7 @@ func TestRoleOfExactlyTheRange(t *testing.T) {
 	require.True(t, l.Holds(0))
 
 	before := f.contents()
-	_, err = l.KV().Put(etcdtest.Context(t), "data", "1")
+	_, err := l.KV().Put(etcdtest.Context(t), "data", "1")
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
 	require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
 	_, err = l.Txn(etcdtest.Context(t)).Then(clientv3.OpPut("data", "1")).Commit()
@@ -258,8 +249,8 @@ func TestRoleOfExactlyTheRange(t *testing.T) {
 	require.NoError(t, l.Resign(etcdtest.Context(t)))
 	_, err = l.KV().Put(etcdtest.Context(t), "data", "3")
 	require.ErrorIs(t, err, eldest.ErrNotLeading)
-	require.NoError(t, c.Close(etcdtest.Context(t)))
-	require.NoError(t, session.Close(etcdtest.Context(t)))
+	require.NoError(t, p.Candidate.Close(etcdtest.Context(t)))
+	require.NoError(t, p.Session.Close(etcdtest.Context(t)))
 	left := f.contents()
 	require.Len(t, left.keys, 1)
 	require.Equal(t, "2", left.keys[0].value)
@@ -274,21 +265,17 @@ func TestPermissionTakenFromALeader(t *testing.T) {
 	f := newFortress(t, simple, 0)
 	f.user("node", on(svc, readWrite), permission{from: "data", may: readWrite})
 	cli := f.client("node", "somebody")
-	session, err := lease.Open(etcdtest.Context(t), lease.Config{Lease: cli, TTL: 4 * time.Second})
-	require.NoError(t, err)
-	c, err := election.New(election.Config{Election: svc, Session: session, KV: cli, Watcher: cli})
-	require.NoError(t, err)
-	l, err := c.Campaign(etcdtest.Context(t))
-	require.NoError(t, err)
-	p := on(svc, readWrite)
-	_, err = f.root.RoleRevokePermission(etcdtest.Context(t), "node", p.from, p.to)
+	p := electiontest.Join(t, cli, svc, func(l *lease.Config, _ *election.Config) { l.TTL = 4 * time.Second })
+	l := p.Lead(t)
+	taken := on(svc, readWrite)
+	_, err := f.root.RoleRevokePermission(etcdtest.Context(t), "node", taken.from, taken.to)
 	require.NoError(t, err)
 	_, err = l.KV().Put(etcdtest.Context(t), "data", "1")
 	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
 	require.ErrorIs(t, l.Proclaim(etcdtest.Context(t), []byte("x")), rpctypes.ErrPermissionDenied)
 	require.Len(t, f.contents().keys, 1)
-	err = c.Close(etcdtest.Context(t))
-	t.Logf("the farewell of a leader without permission: %v; of its session: %v", err, session.Close(etcdtest.Context(t)))
+	err = p.Candidate.Close(etcdtest.Context(t))
+	t.Logf("the farewell of a leader without permission: %v; of its session: %v", err, p.Session.Close(etcdtest.Context(t)))
 	require.NotNil(t, l.Err())
 	etcdtest.Eventually(t, func() bool { c := f.contents(); return len(c.keys) == 0 && len(c.leases) == 0 }, "the key is gone with its lease")
 }

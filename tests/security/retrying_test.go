@@ -1,12 +1,10 @@
 package security
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -103,7 +101,7 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 	})
 	t.Run("elector", func(t *testing.T) {
 		t.Parallel()
-		var log paper
+		var log etcdtest.Paper
 		e, err := elector.New(elector.Config{
 			Election: "svc", NodeID: "n", Source: elector.Always(elector.Client(mistrusting(t))),
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -127,22 +125,4 @@ func TestRegression60WrongCertificateIsReported(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, etcdtest.Take(t, returned, "the return"), context.Canceled)
 	})
-}
-
-// paper keeps what is written.
-type paper struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (p *paper) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.Write(b)
-}
-
-func (p *paper) String() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
 }

@@ -34,6 +34,7 @@ func TestBadUsageOfBench(t *testing.T) {
 		"handover --json a b":                       "at most 1 arg",
 		"handover --json=":                          "--json FILE",
 		"handover --html=":                          "--html",
+		"handover --json x.json --html=":            "--html",
 		"handover --json --html -":                  "stdout",
 		"handover --json /no/such/dir/x":            "/no/such/dir",
 		"handover --html /no/such/dir/x":            "/no/such/dir",
@@ -201,11 +202,12 @@ func TestProgressLine(t *testing.T) {
 
 func TestProgressIsForTerminals(t *testing.T) {
 	var out bytes.Buffer
-	p := newBenchProgress(&out, false, "x", false)
+	line := func(bench.Progress, time.Duration) string { return "x" }
+	p := cli.NewProgress(&out, false, line)
 	p.Update(bench.Progress{Done: 1, Total: 2})
 	p.Close()
 	require.Empty(t, out.String())
-	p = newBenchProgress(&out, true, "x", false) // closed before there was a reason to write
+	p = cli.NewProgress(&out, true, line) // closed before there was a reason to write
 	p.Close()
 	require.Empty(t, out.String())
 }

@@ -53,9 +53,7 @@ func addBenchFlags(cmd *cobra.Command, defaults bench.Options) *benchFlags {
 		fl.IntVar(&f.load, "load", defaults.Load, orOwn(defaults.Rounds, "background writes a second, in the regimes that have any"))
 	}
 	fl.IntVar(&f.processes, "processes", defaults.Processes, "spread candidates and observers over this many processes; 0: as the scenario does\n(crash: one for each leader, fanout: also 4 for observers, else: none but this one)")
-	// The flag of all commands is a switch; here it has a file's name.
-	fl.StringVar(&f.json, "json", "", "write the report as JSON to `FILE`, or to stdout instead of the table")
-	fl.Lookup("json").NoOptDefVal = toStdout
+	addJSONFile(fl, &f.json)
 	fl.StringVar(&f.html, "html", "", "write a page with pictures to `FILE`")
 	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
 	fl.IntVar(&f.members, "members", 3, "members of our own cluster: 1, 3 or 5")
@@ -88,17 +86,13 @@ func list[T any](values []T, rounds int) string {
 	return strings.Join(texts, ",")
 }
 
-// settle refuses what cannot work, before anything is started. args is what stands
-// without a flag: the file of a --json that was given without "=".
+// settle refuses what cannot work, before anything is started.
 func (f *benchFlags) settle(cmd *cobra.Command, args []string) error {
 	fl := cmd.Flags()
+	if err := settleJSONFile(fl, &f.json, args, "--json or --html"); err != nil {
+		return err
+	}
 	switch {
-	case len(args) == 1 && fl.Changed("json") && f.json == toStdout:
-		f.json = args[0]
-	case len(args) == 1:
-		return cli.Usagef("%q: surplus; a file is named by --json or --html", args[0])
-	case fl.Changed("json") && f.json == "":
-		return cli.Usagef("--json=: names no file; use --json FILE, or --json alone for stdout")
 	case fl.Changed("html") && f.html == "":
 		return cli.Usagef("--html: names no file")
 	case f.json == toStdout && f.html == toStdout:

@@ -10,6 +10,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/benchpage"
@@ -68,6 +69,26 @@ func (p *benchPapers) add(runs ...figures.Run) error {
 
 // close writes to stdout what belongs there, once, and ends the files.
 func (p *benchPapers) close() error { return errors.Join(p.json.close(), p.html.close()) }
+
+// addJSONFile gives a command a --json that names a file; that of all commands is a switch.
+func addJSONFile(fl *pflag.FlagSet, path *string) {
+	fl.StringVar(path, "json", "", "write the report as JSON to `FILE`, or to stdout instead of the table")
+	fl.Lookup("json").NoOptDefVal = toStdout
+}
+
+// settleJSONFile takes what stands without a flag for the file of a --json that was given
+// without "=". by is which flags name files.
+func settleJSONFile(fl *pflag.FlagSet, path *string, args []string, by string) error {
+	switch {
+	case len(args) == 1 && fl.Changed("json") && *path == toStdout:
+		*path = args[0]
+	case len(args) == 1:
+		return cli.Usagef("%q: surplus; a file is named by %s", args[0], by)
+	case fl.Changed("json") && *path == "":
+		return cli.Usagef("--json=: names no file; use --json FILE, or --json alone for stdout")
+	}
+	return nil
+}
 
 // paper is a file that is written as a whole, again and again. A nil one takes nothing.
 type paper struct {

@@ -2,24 +2,14 @@ package lab
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
-
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 
 	"github.com/eldest-io/eldest/bench"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 )
 
-// newBenchProgress shows how far a benchmark has come; ttl: its Ns are TTLs.
-func newBenchProgress(out io.Writer, wanted bool, title string, ttl bool) *cli.Progress[bench.Progress] {
-	return cli.NewProgress(out, wanted, func(last bench.Progress, passed time.Duration) string {
-		return progressLine(title, last, ttl, passed)
-	})
-}
-
-// progressLine is what there is to say.
+// progressLine says how far a benchmark has come; ttl: its Ns are TTLs.
 func progressLine(title string, now bench.Progress, ttl bool, passed time.Duration) string {
 	if now.Total == 0 {
 		return title + ": getting ready"

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/bench/contender"
 )
 
 // newBenchWorkerCmd is hidden: what the processes over which a run is spread are called with.
@@ -31,6 +32,7 @@ func runBenchWorker(cmd *cobra.Command, _ []string) error {
 	if err := json.Unmarshal(line, &access); err != nil {
 		return fmt.Errorf("how to reach the cluster: %w", err)
 	}
+	contender.KeeperWith = line
 	cfg, err := access.Config()
 	if err != nil {
 		return err

@@ -86,7 +86,10 @@ func hopeless(run *figures.Run) error {
 // measure runs one scenario. The run is nil if nothing was measured at all.
 func measure(ctx context.Context, cmd *cobra.Command, f *benchFlags, site bench.Site, s bench.Scenario, nth string) (*figures.Run, error) {
 	o := f.options(cmd, s)
-	show := newBenchProgress(cmd.ErrOrStderr(), f.progress, strings.TrimPrefix(nth+" ", "1/1 ")+s.Name, figures.SizesAreTTLs(s.Name))
+	title, ttl := strings.TrimPrefix(nth+" ", "1/1 ")+s.Name, figures.SizesAreTTLs(s.Name)
+	show := cli.NewProgress(cmd.ErrOrStderr(), f.progress, func(last bench.Progress, passed time.Duration) string {
+		return progressLine(title, last, ttl, passed)
+	})
 	o.Progress = show.Update
 	began := time.Now()
 	report, err := bench.Run(ctx, site, s.Name, o)

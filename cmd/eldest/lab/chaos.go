@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,8 +18,6 @@ import (
 	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/fence"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/instant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
 )
 
@@ -38,6 +35,9 @@ const (
 	chaosSeriesRounds = 25
 )
 
+// participant is the hidden command of a participant's process.
+const participant = "participant"
+
 func newChaosCmd() *cobra.Command {
 	var f chaosFlags
 	cmd := &cobra.Command{
@@ -48,7 +48,7 @@ func newChaosCmd() *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(f.faults) == 1 && f.faults[0] == "list" {
-				return listFaults(cmd.OutOrStdout(), wantsChaosJSON(cmd))
+				return listFaults(cmd.OutOrStdout(), cmd.Flags().Changed("json"))
 			}
 			if err := f.settle(cmd, args); err != nil {
 				return err
@@ -68,31 +68,24 @@ func newChaosCmd() *cobra.Command {
 	fl.IntVar(&f.cfg.Participants, "participants", 5, fmt.Sprintf("candidates, each a process: 2 to %d", chaos.MaxParticipants))
 	fl.DurationVar(&f.cfg.TTL, "ttl", time.Second, fmt.Sprintf("of the leases, in whole seconds, up to %v", chaos.MaxTTL))
 	fl.StringVar(&f.cfg.Dir, "dir", "", "keep the histories of all series in this directory (default: those with a violation,\nin a temporary one)")
-	fl.StringVar(&f.json, "json", "", "write the report as JSON to `FILE`, or to stdout instead of the table")
-	fl.Lookup("json").NoOptDefVal = toStdout
+	addJSONFile(fl, &f.json)
 	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
 	fl.StringVar(&f.cfg.Defect, "participant-defect", "", "make the participants defective: "+strings.Join(actor.Defects, ", "))
 	_ = fl.MarkHidden("participant-defect") // it is for tests of the harness
-	for _, role := range newChaosRoleCmds() {
-		cmd.AddCommand(role)
-	}
+	cmd.AddCommand(&cobra.Command{
+		Use: participant, Short: "Be a participant of a chaos run", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return actor.Run(cmd.InOrStdin(), cmd.OutOrStdout()) },
+	})
 	return cmd
 }
-
-// wantsChaosJSON is wantsJSON for a --json that names a file.
-func wantsChaosJSON(cmd *cobra.Command) bool { return cmd.Flags().Changed("json") }
 
 // settle refuses what cannot work, before anything is started.
 func (f *chaosFlags) settle(cmd *cobra.Command, args []string) error {
 	fl := cmd.Flags()
-	switch {
-	case len(args) == 1 && fl.Changed("json") && f.json == toStdout:
-		f.json = args[0]
-	case len(args) == 1:
-		return cli.Usagef("%q: surplus; a file is named by --json", args[0])
-	case fl.Changed("json") && f.json == "":
-		return cli.Usagef("--json=: names no file; use --json FILE, or --json alone for stdout")
-	case fl.Changed("dir") && f.cfg.Dir == "":
+	if err := settleJSONFile(fl, &f.json, args, "--json"); err != nil {
+		return err
+	}
+	if fl.Changed("dir") && f.cfg.Dir == "" {
 		return cli.Usagef("--dir: names no directory")
 	}
 	if fl.Changed("duration") && !fl.Changed("rounds") {
@@ -146,11 +139,11 @@ func runChaos(cmd *cobra.Command, f chaosFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	f.cfg.Process = func(role string, args ...string) *exec.Cmd {
-		return exec.Command(executable, append([]string{"chaos", role}, args...)...)
-	}
+	f.cfg.Participant = func() *exec.Cmd { return exec.Command(executable, "chaos", participant) }
 	f.cfg.Member = []string{executable, "etcd", "member"}
-	show := newChaosProgress(cmd.ErrOrStderr(), f.progress, f.cfg)
+	show := cli.NewProgress(cmd.ErrOrStderr(), f.progress, func(last chaos.Progress, passed time.Duration) string {
+		return chaosLine(last, passed, f.cfg.Duration)
+	})
 	f.cfg.Progress = show.Update
 	report, err := chaos.Run(cmd.Context(), f.cfg)
 	show.Close()
@@ -169,24 +162,4 @@ func runChaos(cmd *cobra.Command, f chaosFlags) (err error) {
 		return cli.Exit(cli.ExitProvesNothing, nil)
 	}
 	return nil
-}
-
-// newChaosRoleCmds are hidden: what the processes of a run are called with.
-func newChaosRoleCmds() []*cobra.Command {
-	return []*cobra.Command{
-		{
-			Use: chaos.RoleParticipant, Short: "Be a participant of a chaos run", Hidden: true, Args: cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error { return actor.Run(cmd.InOrStdin(), cmd.OutOrStdout()) },
-		},
-		{
-			Use: chaos.RoleStore, Short: "Be the fenced store of a chaos run", Hidden: true, Args: cobra.ExactArgs(2),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				zero, err := strconv.ParseInt(args[1], 10, 64)
-				if err != nil {
-					return err
-				}
-				return fence.Run(args[0], instant.Clock{Zero: time.Duration(zero)}, cmd.InOrStdin(), cmd.OutOrStdout())
-			},
-		},
-	}
 }

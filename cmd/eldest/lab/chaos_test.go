@@ -68,7 +68,7 @@ func TestChaosListsItsFaults(t *testing.T) {
 	require.Equal(t, cli.ExitOK, code)
 	require.Contains(t, stdout, "Exit codes:")
 	require.NotContains(t, stdout, "participant-defect", "that is for tests")
-	require.NotContains(t, stdout, "  "+chaos.RoleStore+" ", "that is for programs")
+	require.NotContains(t, stdout, "  "+participant+" ", "that is for programs")
 }
 
 // found is a report of a run that found something in its second series.

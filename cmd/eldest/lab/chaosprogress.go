@@ -4,22 +4,12 @@ package lab
 
 import (
 	"fmt"
-	"io"
 	"time"
-
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos"
 )
 
-// newChaosProgress shows how far a run is.
-func newChaosProgress(out io.Writer, wanted bool, cfg chaos.Config) *cli.Progress[chaos.Progress] {
-	return cli.NewProgress(out, wanted, func(last chaos.Progress, passed time.Duration) string {
-		return chaosLine(last, passed, cfg.Duration)
-	})
-}
-
-// chaosLine is what there is to say.
+// chaosLine says how far a run is.
 func chaosLine(now chaos.Progress, passed, limit time.Duration) string {
 	if now.Round == 0 {
 		return "chaos: getting ready"

@@ -14,8 +14,8 @@ func newDemoCmd() *cobra.Command {
 		Use:   "demo",
 		Short: "Show the whole protocol on a cluster of its own, and check it",
 		Long: `Starts an etcd cluster and candidates, each a process of its own, and tells what
-they do while they do it. One leader resigns, a waiter leaves, a leader is killed, a
-leader's key is deleted by hand, a leader's etcd member is cut off from the others;
+they do while they do it. One leader resigns, a waiter leaves, a leader is killed, then
+one with heartbeats, a leader's key is deleted by hand, a leader's etcd member is cut off from the others;
 newcomers take the places of those who went. At the end it says what was checked,
 from what the candidates themselves reported: that one led at a time, that tokens
 rose, that wins followed the queue, how long each hand-over took, that an observer
@@ -42,6 +42,7 @@ interrupted, nothing was judged.`,
 	fl.IntVar(&cfg.Members, "members", demo.DefaultMembers, "members of the etcd cluster: 1, 3 or 5; with 1 nothing is cut off")
 	fl.IntVar(&cfg.Candidates, "candidates", demo.DefaultCandidates, "how many candidates stand at a time, 3 or more")
 	fl.DurationVar(&cfg.TTL, "ttl", demo.DefaultTTL, "time to live of their leases, 2s or more; a killed leader is replaced after that")
+	fl.DurationVar(&cfg.Heartbeat, "heartbeat", demo.DefaultHeartbeat, "timeout of the two candidates of a round that have heartbeats, 500ms or more and less than --ttl")
 	fl.DurationVar(&cfg.Duration, "duration", 0, "repeat the acts until this is over (default: each act once)")
 	return cmd
 }

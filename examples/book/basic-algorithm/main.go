@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/eldest-io/eldest"
@@ -15,14 +14,7 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	err := run(ctx)
-	cancel()
-	if err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { wire.Main(run) }
 
 // participant is what each process has one of.
 type participant struct {
@@ -32,91 +24,51 @@ type participant struct {
 }
 
 // join has the lease granted.
-func join(ctx context.Context, name string) (p participant, err error) {
-	if p.client, err = wire.Connect(name); err != nil {
-		return p, err
-	}
-	if p.session, err = lease.Open(ctx, lease.Config{Lease: p.client, TTL: time.Minute}); err != nil {
-		return p, err
-	}
-	p.candidate, err = election.New(election.Config{
-		Election: "book", Session: p.session, KV: p.client, Watcher: p.client, Value: []byte(name),
+func join(ctx context.Context, name string) participant {
+	client := wire.Connect(name)
+	session := wire.Must(lease.Open(ctx, lease.Config{Lease: client, TTL: time.Minute}))
+	candidate := wire.Must(election.New(election.Config{
+		Election: "book", Session: session, KV: client, Watcher: client, Value: []byte(name),
 		Recheck: -1, // no second looks at quiet watches, which would come when they come
-	})
-	return p, err
+	}))
+	return participant{client, session, candidate}
 }
 
 // leave resigns, if there is anything to resign, and revokes the lease.
-func (p participant) leave(ctx context.Context) error {
+func (p participant) leave(ctx context.Context) {
 	defer p.client.Hangup()
-	if err := p.candidate.Close(ctx); err != nil {
-		return err
-	}
-	return p.session.Close(ctx)
+	wire.Check(p.candidate.Close(ctx))
+	wire.Check(p.session.Close(ctx))
 }
 
-func run(ctx context.Context) error {
-	anna, err := join(ctx, "anna")
-	if err != nil {
-		return err
-	}
-	first, err := anna.candidate.Campaign(ctx)
-	if err != nil {
-		return err
-	}
-	if err := anna.client.Watching(ctx, 1); err != nil { // her own key
-		return err
-	}
+func run(ctx context.Context) {
+	anna := join(ctx, "anna")
+	first := wire.Must(anna.candidate.Campaign(ctx))
+	wire.Check(anna.client.Watching(ctx, 1)) // her own key
 	fmt.Println("anna is alone and leads with token", first.Token())
 
-	bert, err := join(ctx, "bert")
-	if err != nil {
-		return err
-	}
-	place, err := bert.candidate.Register(ctx)
-	if err != nil {
-		return err
-	}
-	if err := bert.client.Watching(ctx, 1); err != nil {
-		return err
-	}
+	bert := join(ctx, "bert")
+	place := wire.Must(bert.candidate.Register(ctx))
+	wire.Check(bert.client.Watching(ctx, 1))
 	fmt.Printf("bert is number %d with token %d, and waits for anna: %t\n", place.Queue, place.Token, place.Predecessor == first.Key())
 	won := make(chan *election.Leadership, 1)
-	go func() {
-		leadership, err := bert.candidate.Await(ctx)
-		if err != nil {
-			log.Fatal(err)
-		}
-		won <- leadership
-	}()
-	if err := bert.client.Watching(ctx, 2); err != nil { // his predecessor's
-		return err
-	}
-	if err := bert.client.Looked(ctx, 1); err != nil { // whether she is still there
-		return err
-	}
+	go func() { won <- wire.Must(bert.candidate.Await(ctx)) }()
+	wire.Check(bert.client.Watching(ctx, 2)) // his predecessor's
+	wire.Check(bert.client.Looked(ctx, 1))   // whether she is still there
 
-	if _, err := first.KV().Put(ctx, "book-state", "written by anna"); err != nil {
-		return err
-	}
+	wire.Must(first.KV().Put(ctx, "book-state", "written by anna"))
 	fmt.Println("anna writes behind her guard, and resigns")
-	if err := first.Resign(ctx); err != nil {
-		return err
-	}
+	wire.Check(first.Resign(ctx))
 	second := <-won
 	fmt.Println("bert leads with token", second.Token())
 
-	_, err = first.KV().Put(ctx, "book-state", "written by anna, late")
+	_, err := first.KV().Put(ctx, "book-state", "written by anna, late")
 	fmt.Println("anna's next write is refused on her own side:", errors.Is(err, eldest.ErrNotLeading))
 	guard := first.Guard()
 	guard.Alive = nil // as if she had been stopped in the middle of it, and had not looked
 	_, err = guard.KV(anna.client).Put(ctx, "book-state", "written by anna, late")
 	fmt.Println("a write that was under way is refused by etcd:", errors.Is(err, eldest.ErrDeposed))
-	if _, err := second.KV().Delete(ctx, "book-state"); err != nil {
-		return err
-	}
-	if err := bert.leave(ctx); err != nil {
-		return err
-	}
-	return anna.leave(ctx)
+	wire.Must(second.KV().Delete(ctx, "book-state"))
+	bert.leave(ctx)
+	anna.leave(ctx)
 }

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"slices"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -16,80 +14,39 @@ import (
 	"github.com/eldest-io/eldest/examples/book/wire"
 )
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	err := run(ctx)
-	cancel()
-	if err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { wire.Main(run) }
 
-func run(ctx context.Context) error {
-	client, err := wire.Connect("client")
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context) {
+	client := wire.Connect("client")
 	defer client.Hangup()
 
 	watched := client.Watch(ctx, "book/", clientv3.WithPrefix(), clientv3.WithFilterPut())
-	if err := client.Watching(ctx, 1); err != nil {
-		return err
-	}
-	granted, err := client.Grant(ctx, 3)
-	if err != nil {
-		return err
-	}
+	wire.Check(client.Watching(ctx, 1))
+	granted := wire.Must(client.Grant(ctx, 3))
 	for _, key := range []string{"book/x", "book/y", "book/z"} {
-		if _, err := client.Put(ctx, key, "first", clientv3.WithLease(granted.ID)); err != nil {
-			return err
-		}
+		wire.Must(client.Put(ctx, key, "first", clientv3.WithLease(granted.ID)))
 	}
 	fmt.Printf("x, y and z are bound to a lease of %d seconds\n", granted.TTL)
 	// A new value, and nothing said of the lease: the key is not bound to it any more.
-	if _, err := client.Put(ctx, "book/z", "second"); err != nil {
-		return err
-	}
+	wire.Must(client.Put(ctx, "book/z", "second"))
 	fmt.Println("z was put again without its lease")
 
 	// Nobody renews. The server ends the lease in its own time, and deletes what is bound to it.
-	resp, err := next(ctx, watched)
-	if err != nil {
-		return err
-	}
+	resp := wire.Must(wire.Next(ctx, watched))
 	var gone []string
 	for _, event := range resp.Events {
 		gone = append(gone, fmt.Sprintf("%s at %d", event.Kv.Key, event.Kv.ModRevision))
 	}
 	slices.Sort(gone)
 	fmt.Println("the lease has ended; deleted:", gone)
-	left, err := client.Get(ctx, "book/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	if err != nil {
-		return err
-	}
+	left := wire.Must(client.Get(ctx, "book/", clientv3.WithPrefix(), clientv3.WithKeysOnly()))
 	for _, kv := range left.Kvs {
 		fmt.Printf("%s is still there, and will be for ever\n", kv.Key)
 	}
 
 	// Who comes late, with a request that was under way for longer than the lease, is refused.
-	_, err = client.Put(ctx, "book/x", "late", clientv3.WithLease(granted.ID))
+	_, err := client.Put(ctx, "book/x", "late", clientv3.WithLease(granted.ID))
 	fmt.Println("a late put is refused:", errors.Is(err, rpctypes.ErrLeaseNotFound))
-	if _, err := client.Delete(ctx, "book/z"); err != nil {
-		return err
-	}
-	_, err = next(ctx, watched)
-	return err
-}
-
-// next returns the next message of a watch; a watch that ended is an error.
-func next(ctx context.Context, watched clientv3.WatchChan) (clientv3.WatchResponse, error) {
-	select {
-	case resp, ok := <-watched:
-		if !ok {
-			return resp, errors.New("the watch ended without a word")
-		}
-		return resp, resp.Err()
-	case <-ctx.Done():
-		return clientv3.WatchResponse{}, ctx.Err()
-	}
+	wire.Must(client.Delete(ctx, "book/z"))
+	wire.Must(wire.Next(ctx, watched))
 }

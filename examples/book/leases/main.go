@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/eldest-io/eldest"
@@ -14,20 +13,10 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	err := run(ctx)
-	cancel()
-	if err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { wire.Main(run) }
 
-func run(ctx context.Context) error {
-	client, err := wire.Connect("client")
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context) {
+	client := wire.Connect("client")
 	defer client.Hangup()
 
 	renewed := make(chan struct{}, 1)
@@ -43,10 +32,7 @@ func run(ctx context.Context) error {
 			}
 		}},
 	}
-	session, err := lease.Open(ctx, cfg)
-	if err != nil {
-		return err
-	}
+	session := wire.Must(lease.Open(ctx, cfg))
 	// etcd knows whole seconds; parts of one are rounded up, never down.
 	fmt.Println("wanted", cfg.TTL, "and was granted", session.TTL())
 	// The margin is a tenth. So nobody may count on the last 6 seconds.
@@ -56,23 +42,20 @@ func run(ctx context.Context) error {
 	select {
 	case <-renewed:
 	case <-ctx.Done():
-		return ctx.Err()
+		wire.Check(ctx.Err())
 	}
 	fmt.Println("renewed once, state:", session.Status().State)
 
 	// First this side stops believing, then the server is told.
-	if err := session.Close(ctx); err != nil {
-		return err
-	}
+	wire.Check(session.Close(ctx))
 	fmt.Println("closed, certain for another 0s:", session.Holds(0))
 
 	// etcd answers the renewal of a lease that is gone with a TTL of 0, not with an error.
 	// Its client makes an error of that; who reads the answer raw must do so himself.
-	_, err = client.KeepAliveOnce(ctx, session.ID())
+	_, err := client.KeepAliveOnce(ctx, session.ID())
 	fmt.Println("renewing what is gone:", err)
 	// So a lease is resumed by renewing it. Granting it again would make a new one, with
 	// no keys, under the old name.
 	_, err = lease.Resume(ctx, cfg, session.ID())
 	fmt.Println("resuming what is gone is a lost session:", errors.Is(err, eldest.ErrSessionLost))
-	return nil
 }

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"strings"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -17,20 +15,10 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	err := run(ctx)
-	cancel()
-	if err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { wire.Main(run) }
 
-func run(ctx context.Context) error {
-	client, err := wire.Connect("client")
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context) {
+	client := wire.Connect("client")
 	defer client.Hangup()
 
 	// A queue of four, by hand. The keys are of leases, so their order in the alphabet says
@@ -39,67 +27,41 @@ func run(ctx context.Context) error {
 	var line []string
 	var tokens []int64
 	for _, name := range []string{"anna", "bert", "carl", "dora"} {
-		granted, err := client.Grant(ctx, 60)
-		if err != nil {
-			return err
-		}
+		granted := wire.Must(client.Grant(ctx, 60))
 		defer func() { _, _ = client.Revoke(ctx, granted.ID) }()
 		key := keys.Candidate("book", int64(granted.ID))
-		put, err := client.Put(ctx, key, name, clientv3.WithLease(granted.ID))
-		if err != nil {
-			return err
-		}
+		put := wire.Must(client.Put(ctx, key, name, clientv3.WithLease(granted.ID)))
 		names[key], line, tokens = name, append(line, key), append(tokens, put.Header.Revision)
 	}
 	begin, end := keys.Range("book")
 	fmt.Printf("the range of the election is [%q, %q)\n", begin, end)
 
 	// Who is the nearest before dora? The newest of those that are older.
-	older, err := client.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithMaxCreateRev(tokens[3]-1),
-		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1), clientv3.WithKeysOnly())
-	if err != nil {
-		return err
-	}
+	older := wire.Must(client.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithMaxCreateRev(tokens[3]-1),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
 	kv := older.Kvs[0]
 	fmt.Printf("before dora stands %s; the answer says lease %d, because it is one of keys only\n", names[string(kv.Key)], kv.Lease)
-	lease, err := keys.Parse("book", string(kv.Key))
-	if err != nil {
-		return err
-	}
+	lease := wire.Must(keys.Parse("book", string(kv.Key)))
 	fmt.Println("the key itself names the lease:", strings.HasSuffix(string(kv.Key), fmt.Sprintf("%x", lease)))
 
 	// Dora remembers whom she has seen. Later single keys are enough: nobody new can be older.
-	if _, err := client.Delete(ctx, line[2]); err != nil { // carl
-		return err
-	}
-	gone, err := client.Delete(ctx, line[0]) // anna
-	if err != nil {
-		return err
-	}
+	wire.Must(client.Delete(ctx, line[2]))         // carl
+	gone := wire.Must(client.Delete(ctx, line[0])) // anna
 	var asked []clientv3.Op
 	for _, i := range []int{3, 2, 1, 0} {
 		asked = append(asked, clientv3.OpGet(line[i], clientv3.WithKeysOnly(), clientv3.WithRev(gone.Header.Revision), clientv3.WithSerializable()))
 	}
-	answer, err := client.Txn(ctx).Then(asked...).Commit()
-	if err != nil {
-		return err
-	}
+	answer := wire.Must(client.Txn(ctx).Then(asked...).Commit())
 	for i, who := range []string{"dora", "carl", "bert", "anna"} {
 		fmt.Printf("at revision %d %s stands: %t\n", gone.Header.Revision, who, answer.Responses[i].GetResponseRange().Count == 1)
 	}
 
 	// What was can be asked for as well, as long as it has not been compacted away.
-	before, err := client.Get(ctx, line[0], clientv3.WithRev(gone.Header.Revision-1))
-	if err != nil {
-		return err
-	}
+	before := wire.Must(client.Get(ctx, line[0], clientv3.WithRev(gone.Header.Revision-1)))
 	fmt.Printf("one revision before there was %s\n", before.Kvs[0].Value)
-	_, err = client.Get(ctx, line[3], clientv3.WithRev(gone.Header.Revision+1), clientv3.WithSerializable())
+	_, err := client.Get(ctx, line[3], clientv3.WithRev(gone.Header.Revision+1), clientv3.WithSerializable())
 	fmt.Println("of the future there is no answer:", errors.Is(err, rpctypes.ErrFutureRev))
-	if _, err := client.Compact(ctx, gone.Header.Revision); err != nil {
-		return err
-	}
+	wire.Must(client.Compact(ctx, gone.Header.Revision))
 	_, err = client.Get(ctx, line[0], clientv3.WithRev(gone.Header.Revision-1))
 	fmt.Println("of what was compacted neither:", errors.Is(err, rpctypes.ErrCompacted))
-	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -17,35 +15,19 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-func main() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	err := run(ctx)
-	cancel()
-	if err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { wire.Main(run) }
 
-func run(ctx context.Context) error {
-	client, err := wire.Connect("client")
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context) {
+	client := wire.Connect("client")
 	defer client.Hangup()
-	granted, err := client.Grant(ctx, 60)
-	if err != nil {
-		return err
-	}
+	granted := wire.Must(client.Grant(ctx, 60))
 	own := txn.Entry{Election: "book", Lease: int64(granted.ID), Value: []byte("anna")}
 
 	// Enter the queue. Let the reply be lost: nobody knows whether it happened, so it is
 	// sent again. The second one finds the key and changes nothing.
 	var token eldest.Token
 	for range 2 {
-		found, err := txn.ByCreateRevision{}.Enter(ctx, client, own)
-		if err != nil {
-			return err
-		}
+		found := wire.Must(txn.ByCreateRevision{}.Enter(ctx, client, own))
 		fmt.Printf("entered: token %d, found there already: %t\n", found.Token, found.Adopted)
 		token = found.Token
 	}
@@ -68,26 +50,16 @@ func run(ctx context.Context) error {
 			fmt.Printf("write %q: done\n", value)
 		}
 	}
-	if _, err := client.Put(ctx, "book-state", "new"); err != nil {
-		return err
-	}
+	wire.Must(client.Put(ctx, "book-state", "new"))
 	write("new", "one")
 	write("new", "two")
 
 	// The same process leaves and enters again, with the same lease: the same key, the same
 	// value, another life. What was guarded by the last life is refused.
-	if err := txn.Leave(ctx, client, own.Key(), token); err != nil {
-		return err
-	}
-	again, err := txn.ByCreateRevision{}.Enter(ctx, client, own)
-	if err != nil {
-		return err
-	}
+	wire.Check(txn.Leave(ctx, client, own.Key(), token))
+	again := wire.Must(txn.ByCreateRevision{}.Enter(ctx, client, own))
 	fmt.Printf("left and entered again: token %d\n", again.Token)
 	write("one", "three")
-	if _, err := client.Delete(ctx, "book-state"); err != nil {
-		return err
-	}
-	_, err = client.Revoke(ctx, granted.ID)
-	return err
+	wire.Must(client.Delete(ctx, "book-state"))
+	wire.Must(client.Revoke(ctx, granted.ID))
 }

@@ -31,20 +31,16 @@ type Client struct {
 
 // Connect returns a client of the etcd at ELDEST_ENDPOINTS (a list with commas). It does
 // not block: the first request finds out whether anybody is there. Hangup ends it.
-func Connect(name string) (*Client, error) {
+func Connect(name string) *Client {
 	c := &Client{answered: map[string]int{}, more: make(chan struct{})}
-	client, err := clientv3.New(clientv3.Config{
+	c.Client = Must(clientv3.New(clientv3.Config{
 		Endpoints:         strings.Split(cmp.Or(os.Getenv("ELDEST_ENDPOINTS"), Default), ","),
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
 		// By default it warns on stderr of each refused request, also of those that are repeated.
 		Logger:      zap.Must(zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))),
 		DialOptions: []grpc.DialOption{grpc.WithUserAgent(name), grpc.WithChainUnaryInterceptor(c.unary), grpc.WithChainStreamInterceptor(c.stream)},
-	})
-	if err != nil {
-		return nil, err
-	}
-	c.Client = client
-	return c, nil
+	}))
+	return c
 }
 
 // Hangup closes the connection. It does not wait for etcd.

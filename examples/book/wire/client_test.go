@@ -18,8 +18,7 @@ func TestMain(m *testing.M) { etcdtest.Main(m) }
 // waits for one that nobody opens is let go with its context.
 func TestWatching(t *testing.T) {
 	t.Setenv("ELDEST_ENDPOINTS", strings.Join(etcdtest.Shared(t).Endpoints(), ","))
-	client, err := wire.Connect("anna")
-	require.NoError(t, err)
+	client := wire.Connect("anna")
 	defer client.Hangup()
 	require.NoError(t, client.Watching(t.Context(), 0))
 	ended, end := context.WithCancelCause(t.Context())

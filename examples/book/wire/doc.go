@@ -1,13 +1,11 @@
 // Package wire connects the programs of the book to etcd, and tells them when a watch is
-// in place and when a look was answered.
+// in place and when a look was answered. A program ends at its first
+// error, so that its text is about etcd (Must, Check).
 //
-//	anna, err := wire.Connect("anna") // the etcd at ELDEST_ENDPOINTS
-//	if err != nil {
-//		return err
-//	}
+//	anna := wire.Connect("anna")         // the etcd at ELDEST_ENDPOINTS
 //	defer anna.Hangup()
-//	...                                // something that opens a watch, in the background
-//	err = anna.Watching(ctx, 1)        // until etcd has said that it is in place
+//	...                                  // something that opens a watch, in the background
+//	wire.Check(anna.Watching(ctx, 1))    // until etcd has said that it is in place
 //
 // Not guaranteed: anything that a program in production needs. There a watch is in place
 // when it is, and nobody has to know: the protocol is right in any order. The programs of

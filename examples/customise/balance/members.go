@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/observe"
 )
 
 // looking is how long a watch is trusted: a stream that has fallen silent looks like a
@@ -27,56 +27,31 @@ func follow(ctx context.Context, cfg Config, views chan []string) {
 	}
 }
 
-// look reads the members and follows them for a while.
+// look reads the members at each change of the group, for a while. The watch is in place before
+// the first reading, so that no change is missed.
 func look(ctx context.Context, cfg Config, views chan []string) error {
 	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), looking)
 	defer cancel()
 	begin, end := keys.Range(cfg.Group)
-	asking, answered := context.WithTimeout(ctx, goodbye)
-	defer answered()
-	resp, err := cfg.KV.Get(asking, begin, clientv3.WithRange(end))
-	if err != nil {
-		return err
-	}
-	m := members{}
-	for _, kv := range resp.Kvs {
-		m.change(cfg.Group, false, kv)
-	}
-	m.tell(views)
-	changes := cfg.Watcher.Watch(ctx, begin, clientv3.WithRange(end), clientv3.WithRev(resp.Header.Revision+1))
-	for change := range changes {
+	for change := range cfg.Watcher.Watch(ctx, begin, clientv3.WithRange(end), clientv3.WithCreatedNotify()) {
 		if err := change.Err(); err != nil {
 			return err
 		}
-		for _, event := range change.Events {
-			m.change(cfg.Group, event.Type == clientv3.EventTypeDelete, event.Kv)
+		asking, answered := context.WithTimeout(ctx, goodbye)
+		queue, err := observe.Queue(asking, cfg.KV, nil, cfg.Group)
+		answered()
+		if err != nil {
+			return err
 		}
-		m.tell(views)
+		members := make([]string, len(queue))
+		for i, c := range queue {
+			members[i] = string(c.Value)
+		}
+		select { // replaces what nobody has read yet
+		case <-views:
+		default:
+		}
+		views <- members // the only writer: there is room
 	}
 	return nil // time to look again
-}
-
-// members are the keys of the group and the names in their values.
-type members map[string]string
-
-func (m members) change(group string, gone bool, kv *mvccpb.KeyValue) {
-	key := string(kv.Key)
-	if gone {
-		delete(m, key)
-	} else if _, err := keys.Parse(group, key); err == nil { // foreign keys are nobody
-		m[key] = string(kv.Value)
-	}
-}
-
-// tell replaces what nobody has read yet.
-func (m members) tell(views chan []string) {
-	names := make([]string, 0, len(m))
-	for _, name := range m {
-		names = append(names, name)
-	}
-	select {
-	case <-views:
-	default:
-	}
-	views <- names // the only writer: there is room
 }

@@ -22,55 +22,54 @@ func OnTerminal(in io.Reader) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Confirm asks on stderr whether to go on, and returns errDeclined unless the
+// Confirm asks on stderr whether to go on, and returns ErrDeclined unless the
 // answer is yes. A signal ends the question.
 func Confirm(cmd *cobra.Command) error {
 	fmt.Fprint(cmd.ErrOrStderr(), "Go on? [y/N] ")
-	answer := make(chan string, 1)
-	// Nothing interrupts the reading of a terminal; after a signal this goroutine
-	// ends with the process.
-	go func() {
+	line, ok := answer(cmd, func() string {
 		line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-		answer <- line
-	}()
-	select {
-	case line := <-answer:
-		switch strings.ToLower(strings.TrimSpace(line)) {
-		case "y", "yes":
-			return nil
-		}
-		return ErrDeclined
-	case <-cmd.Context().Done():
+		return strings.ToLower(strings.TrimSpace(line))
+	})
+	if !ok {
 		fmt.Fprintln(cmd.ErrOrStderr())
+	}
+	if line != "y" && line != "yes" {
 		return ErrDeclined
 	}
+	return nil
 }
 
 // AskPassword reads a password without showing it. A signal ends the question, and
-// the terminal shows again what is typed.
+// the terminal shows again what is typed: by default it would kill the process and leave
+// a terminal that does not.
 func AskPassword(cmd *cobra.Command, user string) (string, error) {
-	fd := int(cmd.InOrStdin().(*os.File).Fd()) // see onTerminal
+	fd := int(cmd.InOrStdin().(*os.File).Fd()) // see OnTerminal
 	before, err := term.GetState(fd)
 	if err != nil {
 		return "", err
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "Password of %s: ", Printable(user))
 	defer fmt.Fprintln(cmd.ErrOrStderr())
-	type typed struct {
-		password []byte
-		err      error
-	}
-	answer := make(chan typed, 1)
-	go func() {
-		password, err := term.ReadPassword(fd)
-		answer <- typed{password, err}
-	}()
-	// The signal must be heeded here: by default it would kill the process and leave
-	// a terminal that does not show what is typed.
-	select {
-	case a := <-answer:
-		return string(a.password), a.err
-	case <-cmd.Context().Done():
+	var unread error
+	password, ok := answer(cmd, func() (password []byte) {
+		password, unread = term.ReadPassword(fd)
+		return password
+	})
+	if !ok {
 		return "", errors.Join(ErrInterrupted, term.Restore(fd, before))
+	}
+	return string(password), unread
+}
+
+// answer waits for what read returns; ok is false if a signal came first. Nothing interrupts the
+// reading of a terminal: after a signal its goroutine ends with the process.
+func answer[T any](cmd *cobra.Command, read func() T) (typed T, ok bool) {
+	answered := make(chan T, 1)
+	go func() { answered <- read() }()
+	select {
+	case typed = <-answered:
+		return typed, true
+	case <-cmd.Context().Done():
+		return typed, false
 	}
 }

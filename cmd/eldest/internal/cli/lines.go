@@ -93,18 +93,16 @@ type Notices struct {
 func NewNotices(cmd *cobra.Command) *Notices {
 	n, out := &Notices{path: cmd.CommandPath()}, cmd.ErrOrStderr()
 	n.Lines = WriteLines(out, func(missed int) {
-		_, _ = io.WriteString(out, n.line(DroppedLines(missed)))
+		_, _ = io.WriteString(out, NoticeLine(n.path, DroppedLines(missed)))
 	}, func(error) {})
 	return n
 }
-
-func (n *Notices) line(text string) string { return NoticeLine(n.path, text) }
 
 // NoticeLine is what a command says beside its output; path is how it is called.
 func NoticeLine(path, text string) string { return path + ": " + text + "\n" }
 
 // Say writes a line.
-func (n *Notices) Say(text string) { n.Write(n.line(text)) }
+func (n *Notices) Say(text string) { n.Write(NoticeLine(n.path, text)) }
 
 // Sayf formats a line and writes it.
 func (n *Notices) Sayf(format string, args ...any) { n.Say(fmt.Sprintf(format, args...)) }

@@ -27,6 +27,14 @@ func Stat(pid int) (state byte, parent int, ok bool) {
 	return state, parent, err == nil && state != 'Z' && state != 'X'
 }
 
+// Parent is the process that has started pid, which runs.
+func Parent(t testing.TB, pid int) int {
+	t.Helper()
+	_, parent, ok := Stat(pid)
+	require.True(t, ok, "process %d does not run", pid)
+	return parent
+}
+
 // Children are the processes that pid has started and that still run.
 func Children(pid int) (pids []int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")

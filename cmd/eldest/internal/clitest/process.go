@@ -124,13 +124,13 @@ func (p *Process) Rest() (lines []string) {
 }
 
 // Event returns the next line, which must be the named event. A machine that is overloaded
-// may add a renewal that failed and one that succeeded.
+// may add a renewal or heartbeats that failed, and what succeeded after them.
 func (p *Process) Event(name string) Object {
 	p.T.Helper()
 	line := p.Line()
 	var o Object
 	require.NoError(p.T, json.Unmarshal([]byte(line), &o), "line %q", line)
-	if got := o["event"]; got != name && (got == "jeopardy" || got == "recovered") {
+	if got := o["event"]; got != name && (got == "jeopardy" || got == "recovered" || got == "suspended" || got == "resumed") {
 		return p.Event(name)
 	}
 	require.Equal(p.T, name, o["event"], line)

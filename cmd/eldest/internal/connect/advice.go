@@ -22,14 +22,14 @@ import (
 // statuses of the transport.
 func Code(err error) codes.Code {
 	var coded rpctypes.EtcdError
-	var raw interface{ GRPCStatus() *status.Status }
+	raw, ok := status.FromError(err)
 	switch {
 	case errors.As(err, &coded):
 		return coded.Code()
 	case errors.Is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded
-	case errors.As(err, &raw):
-		return raw.GRPCStatus().Code()
+	case ok:
+		return raw.Code()
 	}
 	return codes.OK
 }

@@ -2,6 +2,7 @@ package connect
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -85,6 +86,16 @@ func (f *Flags) Dial(ctx context.Context, more ...grpc.DialOption) (*clientv3.Cl
 		client.Lease = namespace.NewLease(client.Lease, f.Namespace)
 	}
 	return client, nil
+}
+
+// Kept dials for the keeper of this process (keeper.Serve), which was started with resolved flags
+// as JSON.
+func Kept(ctx context.Context, with []byte) (*clientv3.Client, error) {
+	var f Flags
+	if err := json.Unmarshal(with, &f); err != nil {
+		return nil, err
+	}
+	return f.Dial(ctx)
 }
 
 // reconnecting is how attempts to connect follow one another. gRPC's own pauses

@@ -9,10 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/eldest-io/eldest/keys"
 )
@@ -22,7 +21,7 @@ import (
 type Notice struct {
 	To   *cobra.Command
 	Conn *Flags
-	// say writes the line; nil writes it to the command's stderr.
+	// Say writes a line to stderr.
 	Say func(string)
 
 	mu sync.Mutex
@@ -41,19 +40,23 @@ const (
 	repeatNotice = 30 * time.Second
 )
 
+// ErrHeld is of a request that was not sent, because the program of "eldest run" may run. Of such
+// a request etcd has refused nothing.
+var ErrHeld = errors.New("held back: the program may still run")
+
 // Answered is told the outcome of each attempt, and when it began.
 func (w *Notice) Answered(began time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err == nil {
 		if !w.told.IsZero() {
-			w.tell("etcd answers")
+			w.Say("etcd answers")
 		}
 		w.refused, w.told = time.Time{}, time.Time{}
 		return
 	}
-	if errors.Is(err, context.Canceled) || w.To.Context().Err() != nil {
-		return // the command is ending
+	if errors.Is(err, context.Canceled) || errors.Is(err, ErrHeld) || w.To.Context().Err() != nil {
+		return // the command is ending, or nothing was asked
 	}
 	text := "waiting for etcd at %s (%s); SIGINT ends the waiting"
 	if Silent(err) {
@@ -69,17 +72,8 @@ func (w *Notice) Answered(began time.Time, err error) {
 	}
 	if time.Since(w.told) > repeatNotice {
 		w.told = time.Now()
-		w.tell(fmt.Sprintf(text, w.Conn.addresses(), w.Conn.Why(err)))
+		w.Say(fmt.Sprintf(text, w.Conn.addresses(), w.Conn.Why(err)))
 	}
-}
-
-// tell writes a line. The caller holds mu.
-func (w *Notice) tell(line string) {
-	say := w.Say
-	if say == nil {
-		say = cli.ToStderr(w.To)
-	}
-	say(line)
 }
 
 // Listen puts the notice into a client, which keeps its type: the library does more for one
@@ -164,10 +158,10 @@ const pause = 500 * time.Millisecond
 
 // DialPatiently is dial, again and again while etcd is away, for commands that
 // are meant to wait.
-func (f *Flags) DialPatiently(ctx context.Context, wait *Notice) (*clientv3.Client, error) {
+func (f *Flags) DialPatiently(ctx context.Context, wait *Notice, more ...grpc.DialOption) (*clientv3.Client, error) {
 	for {
 		began := time.Now()
-		client, err := f.Dial(ctx)
+		client, err := f.Dial(ctx, more...)
 		if err == nil {
 			return client, nil
 		}

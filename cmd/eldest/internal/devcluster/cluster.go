@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -50,17 +51,13 @@ type Info struct {
 	DataDir   string `json:"data_dir"`
 }
 
-// Cluster is a running cluster. Its methods may be called from many goroutines;
-// members are numbered from 0.
+// Cluster is a running cluster. Its methods may be called from many goroutines.
 type Cluster struct {
-	dir    string
-	remove bool // dir is ours
-	cfgs   []MemberConfig
-
-	mu      sync.Mutex
-	members []*Member // nil while stopped
-	ids     []uint64
-	closed  bool
+	dir     string
+	remove  bool // dir is ours
+	members []*Member
+	infos   []Info
+	closing sync.Once
 }
 
 // Start starts a cluster and blocks until all its members serve requests or ctx
@@ -89,17 +86,19 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	c.cfgs = lay.configs(c.dir, cfg, c.remove)
-	c.members = make([]*Member, len(c.cfgs))
-	c.ids = make([]uint64, len(c.cfgs))
-	for i := range c.cfgs {
-		if err := c.start(i); err != nil {
+	for _, cfg := range lay.configs(c.dir, cfg, c.remove) {
+		m, err := StartMember(cfg)
+		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
+		c.members = append(c.members, m)
+		c.infos = append(c.infos, Info{
+			Name: cfg.Name, ID: fmt.Sprintf("%x", m.ID()), ClientURL: cfg.ClientURL, PeerURL: cfg.PeerURL, DataDir: cfg.Dir,
+		})
 	}
 	for i, m := range c.members {
 		if err := m.Ready(ctx); err != nil {
-			return nil, errors.Join(fmt.Errorf("member %s: %w", c.cfgs[i].Name, err), c.Close())
+			return nil, errors.Join(fmt.Errorf("member %s: %w", c.infos[i].Name, err), c.Close())
 		}
 	}
 	return c, nil
@@ -107,64 +106,36 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 
 // Endpoints are the client URLs of all members, in order.
 func (c *Cluster) Endpoints() []string {
-	eps := make([]string, len(c.cfgs))
-	for i, cfg := range c.cfgs {
-		eps[i] = cfg.ClientURL
+	var eps []string
+	for _, m := range c.infos {
+		eps = append(eps, m.ClientURL)
 	}
 	return eps
 }
 
 // Members describes the members, in order.
-func (c *Cluster) Members() []Info {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	infos := make([]Info, len(c.cfgs))
-	for i, cfg := range c.cfgs {
-		infos[i] = Info{
-			Name: cfg.Name, ID: fmt.Sprintf("%x", c.ids[i]),
-			ClientURL: cfg.ClientURL, PeerURL: cfg.PeerURL, DataDir: cfg.Dir,
-		}
-	}
-	return infos
-}
+func (c *Cluster) Members() []Info { return slices.Clone(c.infos) }
 
 // Close stops all members, waits for them and removes the data directory if it
 // was a temporary one. Closing twice does nothing.
-func (c *Cluster) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil
-	}
-	c.closed = true
-	// First all servers, then their listeners: a listener waits a second for
-	// the streams of members that are still running.
-	each(c.members, func(m *Member) { m.etcd.Server.HardStop() })
-	each(c.members, (*Member).Stop)
-	clear(c.members)
-	if c.remove {
-		return os.RemoveAll(c.dir)
-	}
-	return nil
+func (c *Cluster) Close() (err error) {
+	c.closing.Do(func() {
+		// First all servers, then their listeners: a listener waits a second for
+		// the streams of members that are still running.
+		each(c.members, func(m *Member) { m.etcd.Server.HardStop() })
+		each(c.members, (*Member).Stop)
+		if c.remove {
+			err = os.RemoveAll(c.dir)
+		}
+	})
+	return err
 }
 
-// each runs f for every running member side by side and waits.
+// each runs f for every member side by side and waits.
 func each(members []*Member, f func(*Member)) {
 	var wg sync.WaitGroup
 	for _, m := range members {
-		if m != nil {
-			wg.Go(func() { f(m) })
-		}
+		wg.Go(func() { f(m) })
 	}
 	wg.Wait()
-}
-
-// start starts member i. The caller holds c.mu or has c to itself.
-func (c *Cluster) start(i int) error {
-	m, err := StartMember(c.cfgs[i])
-	if err != nil {
-		return err
-	}
-	c.members[i], c.ids[i] = m, m.ID()
-	return nil
 }

@@ -3,8 +3,6 @@ package job_test
 import (
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cgrouptest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
 )
 
@@ -40,7 +39,7 @@ func TestCgroup(t *testing.T) {
 			require.NoError(t, j.Ungrouped())
 			running(t, path, 1)
 			require.Len(t, glob(t, below+"/below"), 1, "INVALID: the program cannot make a group")
-			end(j, keeperOf(t, pid))
+			end(j, clitest.Parent(t, pid))
 			over(t, j)
 			j.Close()
 			require.NoError(t, j.Left())
@@ -95,12 +94,9 @@ func TestFindCgroup(t *testing.T) {
 // halt stops a process and waits until it has stopped.
 func halt(t *testing.T, pid int) {
 	t.Helper()
-	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-	require.Eventually(t, func() bool {
-		data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-		_, rest, _ := strings.Cut(string(data), ") ")
-		return err == nil && strings.HasPrefix(rest, "T")
-	}, patience, time.Millisecond)
+	p, err := os.FindProcess(pid)
+	require.NoError(t, err)
+	clitest.Halt(t, p)
 }
 
 // A keeper that finds the program's start and the kill in its pipe, both of them, starts
@@ -110,7 +106,7 @@ func halt(t *testing.T, pid int) {
 func TestKeeperStartsNothingThatIsToBeKilled(t *testing.T) {
 	j := startJob(t)
 	j.SetDeadline(far())
-	keeper := keeperOf(t, hookPid(t, j))
+	keeper := clitest.Parent(t, hookPid(t, j))
 	halt(t, keeper)
 	before := j.Unread(t)
 	started := j.Launch(shell("sleep 1000"))
@@ -145,7 +141,7 @@ func TestKillReachesTheProcessGroup(t *testing.T) {
 		defer func() { _ = unix.Close(fd) }()
 		ends = append(ends, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
-	keeper := keeperOf(t, pid)
+	keeper := clitest.Parent(t, pid)
 	halt(t, keeper)
 	var limit unix.Rlimit
 	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))

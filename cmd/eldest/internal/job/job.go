@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/eldest-io/eldest/internal/pipe"
 )
 
 // Job is the owner's side of one keeper, which runs at most one program. Made by Start,
@@ -125,6 +127,11 @@ func Start(args []string, stdin, stdout, stderr *os.File) (*Job, error) {
 // is being written the deadline waits for that, and a newer one takes its place. A keeper
 // that does not listen keeps the old one.
 func (j *Job) SetDeadline(d Deadline) { j.tell(order{Deadline: &d}) }
+
+// SetFarewell has the keeper do something when this process has died and nothing of the program runs
+// any more: what with says to the function that was given to Keep. It blocks for 5 s at most, while
+// the keeper reads nothing.
+func (j *Job) SetFarewell(with []byte) error { return j.order(order{Farewell: with}) }
 
 // Launch has the keeper start the program. The channel gets nil when it runs, or why it
 // does not, once Over is closed at the latest: a keeper that stands still starts nothing and
@@ -279,6 +286,7 @@ func (j *Job) Close() {
 	j.closing = true
 	j.mu.Unlock()
 	if !again {
+		j.tell(order{Dismissed: true})
 		_ = j.orders.Close()
 		timer := time.AfterFunc(time.Second, j.killKeeper)
 		defer timer.Stop()
@@ -342,25 +350,10 @@ func (j *Job) tell(o order) {
 func (j *Job) catchUp() {
 	for j.backlog.some() && j.writing.TryLock() {
 		for _, o := range j.backlog.take() {
-			_ = j.offer(line(o)) // in one piece, or not at all
+			_ = pipe.Offer(j.orders, line(o))
 		}
 		j.writing.Unlock()
 	}
-}
-
-// offer writes if there is room. A time limit would not do: on a busy machine it can have
-// passed before the first attempt.
-func (j *Job) offer(data []byte) error {
-	raw, err := j.orders.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var written error
-	err = raw.Write(func(fd uintptr) bool {
-		_, written = unix.Write(int(fd), data)
-		return true
-	})
-	return errors.Join(err, written)
 }
 
 // killKeeper kills a keeper that does not do its work.

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cgrouptest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
 )
 
@@ -25,13 +26,36 @@ const patience = 20 * time.Second
 // TestMain is the keeper, too: this binary is what Start starts.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "keep" {
-		if err := job.Keep(); err != nil {
+		if err := job.Keep(farewell); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) > 1 && os.Args[1] == "own" {
+		own(os.Args[2], os.Args[3])
+	}
 	goleak.VerifyTestMain(m)
+}
+
+// farewell writes to a file whether the process whose ID is in another one has ended.
+func farewell(with []byte) func() error {
+	return func() error {
+		var pid int
+		said := "dead"
+		text, err := os.ReadFile(string(with) + ".pid")
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Sscan(string(text), &pid); err != nil {
+			return err
+		}
+		// One that has ended and was not waited for yet has the state Z.
+		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && !strings.Contains(string(stat), ") Z ") {
+			said = "alive"
+		}
+		return os.WriteFile(string(with), []byte(said), 0o600)
+	}
 }
 
 func startJob(t *testing.T) *job.Job {
@@ -203,7 +227,7 @@ func TestNewerDeadlinesCount(t *testing.T) {
 func TestDeadlineBesideAnOrderThatIsStuck(t *testing.T) {
 	j := startJob(t)
 	j.SetDeadline(far())
-	keeper := keeperOf(t, hookPid(t, j))
+	keeper := clitest.Parent(t, hookPid(t, j))
 	require.NoError(t, syscall.Kill(keeper, syscall.SIGSTOP))
 	big := append(os.Environ(), "A="+strings.Repeat("a", 100<<10), "B="+strings.Repeat("b", 100<<10))
 	started := j.Launch(job.Shell("sleep 1000", big, 0))
@@ -315,7 +339,7 @@ func testWithoutTheKeeper(t *testing.T) {
 			pid, err := launch(j, shell(fmt.Sprintf("(setsid sh -c '%s' &); sh -c '%s' & %s", say, say, say)))
 			require.NoError(t, err)
 			all := running(t, path, 3)
-			act(j, keeperOf(t, pid))
+			act(j, clitest.Parent(t, pid))
 			over(t, j)
 			for _, pid := range all {
 				require.False(t, alive(pid))
@@ -360,14 +384,3 @@ func TestChildrenWithoutLists(t *testing.T) {
 }
 
 func TestPromises(t *testing.T) { require.Empty(t, job.Promises(), "Linux keeps them all") }
-
-func keeperOf(t *testing.T, pid int) int {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	require.NoError(t, err)
-	_, rest, _ := strings.Cut(string(data), ") ")
-	var state string
-	var ppid int
-	_, err = fmt.Sscan(rest, &state, &ppid)
-	require.NoError(t, err)
-	return ppid
-}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/eldest-io/eldest/internal/pidfd"
 )
 
 // The keeper's ends of the two pipes, as exec hands them over.
@@ -31,6 +33,12 @@ type keeper struct {
 	starts  chan func()
 	wake    int     // readable when a child may have ended
 	cgroup  *cgroup // nil where there is none
+
+	owner    int // its pidfd; -1 where there is none
+	prepare  func(with []byte) (farewell func() error)
+	farewell func() error // nil: nothing
+	// dismissed says that the owner lives on.
+	dismissed bool
 
 	deadline Deadline
 	// stopBy is when the program is killed whatever the deadline says; 0 is never.
@@ -55,7 +63,11 @@ type hook struct {
 // Keep is the keeper's whole life: it takes orders until the owner is gone, and ends with
 // nothing left below it, or with an error that says what could not be killed. Only a process
 // that Start started may call it, first thing.
-func Keep() error {
+//
+// prepare is called with what Job.SetFarewell was given, each time. What it returned last is
+// called if the owner has died without Close, is dead, and nothing of the program runs any more; never
+// else. Keep returns its error.
+func Keep(prepare func(with []byte) (farewell func() error)) error {
 	unix.CloseOnExec(ordersFD)
 	unix.CloseOnExec(reportsFD)
 	for _, fd := range []int{ordersFD, reportsFD} {
@@ -83,14 +95,20 @@ func Keep() error {
 	if err != nil {
 		return err
 	}
-	k := &keeper{alarm: alarm, wake: wake, starts: starter(), hooks: make(map[int]*hook)}
+	k := &keeper{alarm: alarm, wake: wake, starts: starter(), hooks: make(map[int]*hook), prepare: prepare}
+	if k.owner, err = pidfd.Parent(os.Getppid()); err != nil {
+		k.owner = -1 // not to be had here: nobody is bidden farewell
+	}
 	for k.step() {
 	}
 	if k.stuck == nil {
 		k.stuck = k.clear()
 	}
 	k.cgroup.remove()
-	return k.stuck
+	if k.stuck != nil || k.farewell == nil || k.dismissed || k.owner < 0 || !pidfd.Dead(k.owner, pidfd.Dying) {
+		return k.stuck
+	}
+	return k.farewell()
 }
 
 // starter returns where processes are started: on one system thread that lives as long as
@@ -273,6 +291,10 @@ func (k *keeper) obey(o order) {
 		k.stopBy = o.StopBy
 	case o.Kill && !k.cleared:
 		k.finish()
+	case o.Farewell != nil:
+		k.farewell = k.prepare(o.Farewell)
+	case o.Dismissed:
+		k.dismissed = true
 	case o.Reap:
 		var status Status
 		if k.program != nil {

@@ -45,8 +45,10 @@ func TestLeftoverIsRemoved(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, waiting.Ungrouped(), "the group of a job that waits was removed")
 	require.Zero(t, over(t, waiting).Code)
-	waiting.Close()
+	// The second one first: it knows of the first one's keeper. The other way round this process's
+	// children are all dealt with as the first one's.
 	next.Close()
+	waiting.Close()
 	require.Len(t, glob(t, dir+"/eldest-run-[0-9]*"), 2, "the groups of jobs that have ended are left")
 }
 

@@ -20,6 +20,10 @@ type order struct {
 	StopBy time.Duration `json:"stop_by,omitempty"`
 	// Kill kills everything, now.
 	Kill bool `json:"kill,omitempty"`
+	// Farewell is for Keep's caller, on behalf of an owner that has died.
+	Farewell []byte `json:"farewell,omitempty"`
+	// Dismissed says that the owner lives on.
+	Dismissed bool `json:"dismissed,omitempty"`
 	// Reap says that the program's group will not be signalled any more.
 	Reap bool `json:"reap,omitempty"`
 }

@@ -102,8 +102,8 @@ func (j *Job) howKeeperEnded() error {
 	how := "for an unknown reason"
 	if j.dismissed {
 		how = "it did not listen, and was killed"
-	} else if w, ok := j.keeper.ProcessState.Sys().(syscall.WaitStatus); ok {
-		how = statusOf(unix.WaitStatus(w)).String()
+	} else if state := j.keeper.ProcessState; state != nil { // nil: waited for by somebody else
+		how = statusOf(unix.WaitStatus(state.Sys().(syscall.WaitStatus))).String()
 	}
 	return fmt.Errorf("%w: process %d, %s", ErrKeeper, j.keeper.Process.Pid, how)
 }

@@ -37,14 +37,7 @@ var documented = map[codes.Code]bool{
 
 // call sends bursts of calls to nodes that do not lead, until ctx ends.
 func (r *run) call(ctx context.Context) {
-	tick := time.NewTicker(time.Duration(r.scale.CallEvery))
-	defer tick.Stop()
-	for burst := 0; ; burst++ {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for burst := range beats(ctx, r.scale.CallEvery) {
 		var followers []*node
 		for _, n := range r.nodes {
 			if n.Status().Role() != elector.Leading {

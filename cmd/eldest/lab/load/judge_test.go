@@ -228,13 +228,17 @@ func TestALoadThatWasNotReachedIsInvalid(t *testing.T) {
 }
 
 func TestTimesAndKinds(t *testing.T) {
-	h := &times{}
+	h := newTimes()
 	for i := 1; i <= 1000; i++ {
 		h.add(time.Duration(i) * time.Millisecond)
 	}
-	for q, want := range map[float64]float64{0.5: 500, 0.99: 990, 1: 1000} {
-		require.InEpsilon(t, want, h.quantile(q).Seconds()*1000, 0.046)
-	}
+	took := h.summary()
+	require.EqualValues(t, 1000, took.Times)
+	require.InEpsilon(t, 500, took.P50, 0.01)
+	require.InEpsilon(t, 990, took.P99, 0.01)
+	require.EqualValues(t, 1000, took.Max)
+	h.add(2 * time.Hour)
+	require.EqualValues(t, 2*time.Hour.Milliseconds(), h.summary().Max, "longer than the histogram goes")
 	require.Equal(t, "session lost", kindOf(fmt.Errorf("%w: %w", eldest.ErrNotLeading, eldest.ErrSessionLost)))
 	require.Equal(t, "anything", kindOf(errors.New("anything")))
 	book := newBook()

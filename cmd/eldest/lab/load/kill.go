@@ -10,14 +10,7 @@ import (
 // kill ends one member after the other with SIGKILL and brings it back with its data,
 // until ctx ends. Whoever is down then comes back.
 func (r *run) kill(ctx context.Context) {
-	tick := time.NewTicker(time.Duration(r.scale.KillEvery))
-	defer tick.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for n := range beats(ctx, r.scale.KillEvery) {
 		member := r.cluster.Member(n % r.cluster.Size())
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		if leader, err := r.cluster.Leader(short); err == nil && leader == member.Index {
@@ -48,14 +41,8 @@ func (r *run) kill(ctx context.Context) {
 // automatic compaction does, until ctx ends. Without it the members would grow, and with
 // one up to the present every watch would break.
 func (r *run) compact(ctx context.Context) {
-	tick := time.NewTicker(time.Duration(r.scale.KillEvery))
-	defer tick.Stop()
-	for last := r.revision(ctx); ; {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	last := r.revision(ctx)
+	for range beats(ctx, r.scale.KillEvery) {
 		now := r.revision(ctx)
 		if last > 0 && now > 0 {
 			short, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"iter"
 	"math/rand/v2"
 	"time"
 )
@@ -65,18 +66,30 @@ func (r *run) conduct(ctx context.Context) {
 
 // crash has a leader leave without a word now and then, until ctx ends.
 func (r *run) crash(ctx context.Context) {
-	tick := time.NewTicker(time.Duration(r.scale.LeaderCrash))
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for range beats(ctx, r.scale.LeaderCrash) {
 		select {
 		case r.toLeader <- leaderCrash: // whoever leads next, if nobody does
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// beats counts from 0 on, at a pace, until ctx ends. A beat that comes while the one before is not
+// over is dropped.
+func beats(ctx context.Context, every Span) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		tick := time.NewTicker(time.Duration(every))
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			if !yield(n) {
+				return
+			}
 		}
 	}
 }

@@ -199,7 +199,7 @@ func (r *run) inspect(begun time.Time, progress func(string)) {
 	defer tick.Stop()
 	for !r.over(begun) {
 		<-tick.C
-		r.ask("reading the queue", r.list)
+		r.list()
 		short, cancel := context.WithTimeout(context.Background(), r.scale.patience())
 		r.auditWritten(short)
 		cancel()
@@ -210,15 +210,5 @@ func (r *run) inspect(begun time.Time, progress func(string)) {
 		progress(fmt.Sprintf("%4.0f s: %d departures, %d tenures, %d calls, %d members killed; heap %d MiB, RSS %d MiB (members %d), %d goroutines, cpu %.0f s (members %.0f); %d violations",
 			s.At, s.Departures, r.book.counted("tenures"), r.book.counted("calls"), r.book.counted("members killed"),
 			s.Heap>>20, s.RSS>>20, s.Members>>20, s.Goroutines, s.Processor, s.MembersProcessor, r.book.violatedSoFar()))
-	}
-}
-
-// ask asks etcd on the inspector's own behalf. While a member is away one question may
-// fail; then the next one will do.
-func (r *run) ask(what string, question func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := question(ctx); err != nil {
-		r.book.failed("the inspector, "+what, err)
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/eldest-io/eldest"
@@ -95,7 +95,7 @@ func (b *Book) took(what string, d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.times[what] == nil {
-		b.times[what] = &times{}
+		b.times[what] = newTimes()
 	}
 	b.times[what].add(d)
 }
@@ -149,32 +149,17 @@ func kindOf(err error) string {
 	return fmt.Sprint(err) // nil, of an end without a cause, is for the reader to see
 }
 
-// times is a histogram of fixed size: 16 buckets for each doubling, from a microsecond.
+// times is a histogram of fixed size: up to an hour, in microseconds, with two digits.
 type times struct {
-	n       int64
-	max     time.Duration
-	buckets [16 * 28]int64
+	histogram *hdrhistogram.Histogram
+	longest   time.Duration
 }
+
+func newTimes() *times { return &times{histogram: hdrhistogram.New(1, time.Hour.Microseconds(), 2)} }
 
 func (t *times) add(d time.Duration) {
-	t.n++
-	t.max = max(t.max, d)
-	at := 0
-	if d > time.Microsecond {
-		at = min(int(math.Log2(float64(d)/float64(time.Microsecond))*16), len(t.buckets)-1)
-	}
-	t.buckets[at]++
-}
-
-// quantile returns the upper end of the bucket in which it falls: at most 4.5 % too much.
-func (t *times) quantile(q float64) time.Duration {
-	rank := int64(math.Ceil(q * float64(t.n)))
-	for at, n := range t.buckets {
-		if rank -= n; rank <= 0 {
-			return min(t.max, time.Duration(math.Exp2(float64(at+1)/16)*float64(time.Microsecond)))
-		}
-	}
-	return t.max
+	t.longest = max(t.longest, d)
+	_ = t.histogram.RecordValue(min(d, time.Hour).Microseconds()) // it is in the range
 }
 
 // Took says how long something took, in milliseconds.
@@ -186,6 +171,8 @@ type Took struct {
 }
 
 func (t *times) summary() Took {
-	ms := func(d time.Duration) float64 { return math.Round(float64(d)/float64(time.Microsecond)) / 1000 }
-	return Took{Times: t.n, P50: ms(t.quantile(0.5)), P99: ms(t.quantile(0.99)), Max: ms(t.max)}
+	ms := func(microseconds int64) float64 { return float64(microseconds) / 1000 }
+	longest := t.longest.Microseconds()
+	at := func(percent float64) float64 { return ms(min(t.histogram.ValueAtQuantile(percent), longest)) }
+	return Took{Times: t.histogram.TotalCount(), P50: at(50), P99: at(99), Max: ms(longest)}
 }

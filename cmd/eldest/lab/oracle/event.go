@@ -16,10 +16,12 @@ type Event struct {
 	Kind Kind          `json:"kind"`
 	Who  string        `json:"who,omitempty"` // participant
 
-	Token int64  `json:"token,omitempty"` // Won, Sure, writes, Fence..., Removed, and whatever else is of one tenure: create revision; Joined: where it is filed only then
-	Key   string `json:"key,omitempty"`   // Won, Removed, Observed; Read: the register, where there are several
+	Token int64  `json:"token,omitempty"` // Won, Sure, writes, Fence..., Removed, Evicted (of whom it was), and whatever else is of one tenure: create revision; Joined: where it is filed only then
+	Key   string `json:"key,omitempty"`   // Won, Resumed, Removed, Evicted, Observed; Read: the register, where there are several
 	Lease int64  `json:"lease,omitempty"` // Joined, Removed, Observed
-	Write string `json:"write,omitempty"` // writes: their unique name; Read: of the write that was read, empty: none yet
+	// Beat, of Joined: after how much silence it may be evicted; 0: it has no heartbeats.
+	Beat  time.Duration `json:"beat,omitempty"`
+	Write string        `json:"write,omitempty"` // writes: their unique name; Read: of the write that was read, empty: none yet
 
 	Proof int64 `json:"proof,omitempty"` // Proven: revision of the winning proof
 	// Commit, of Acked: at which revision, as the writer was told; 0: it was not. Of
@@ -75,6 +77,9 @@ func (e Event) String() string {
 	}
 	if e.Lease != 0 {
 		s += fmt.Sprintf(" lease=%x", e.Lease)
+	}
+	if e.Beat != 0 {
+		s += fmt.Sprintf(" beat=%v", e.Beat)
 	}
 	if e.Write != "" {
 		s += " write=" + e.Write

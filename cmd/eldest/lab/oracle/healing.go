@@ -35,7 +35,7 @@ var (
 	// disturbs are the kinds after which the time to recover begins anew.
 	disturbs = map[Kind]bool{Struck: true, Stopped: true, Removed: true, Crashed: true}
 	// leads are the kinds by which somebody is known to lead.
-	leads = map[Kind]bool{Won: true, Sure: true, Held: true, Acked: true}
+	leads = map[Kind]bool{Won: true, Resumed: true, Sure: true, Held: true, Acked: true}
 )
 
 // calm reports whether nothing struck from one instant to another, and the log goes
@@ -77,8 +77,12 @@ func (h *History) led(from, till time.Duration) bool {
 		switch {
 		case e.At > till:
 			return false
-		case e.Kind == Ended:
+		case e.Kind == Ended || e.Kind == Suspended:
 			over[claim{e.Who, e.Token}] = true
+		case e.Kind == Resumed && e.At < from:
+			delete(over, claim{e.Who, e.Token})
+		case e.Kind == Resumed:
+			return true
 		case leads[e.Kind] && e.At >= from && !over[claim{e.Who, e.Token}]:
 			return true
 		}
@@ -183,8 +187,10 @@ func (h *History) standsAt(at time.Duration) (stands map[string]stand, owner map
 				owner[e.Lease] = e.Who
 			}
 			s = stand{lease: e.Lease, stood: true, since: e.At}
-		case Won:
+		case Won, Resumed:
 			s.token, s.led, s.since = e.Token, true, e.At
+		case Suspended:
+			s.token, s.led, s.since = 0, false, e.At
 		case Leaving:
 			s.leaving = h.Looks > 0
 		case Failed, Ended, Crashed:

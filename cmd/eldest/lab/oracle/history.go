@@ -48,26 +48,20 @@ func violated(invariant string, at time.Duration, format string, args ...any) Vi
 	return Violation{Invariant: invariant, At: at, Text: fmt.Sprintf(format, args...)}
 }
 
-// Checkers are those of histories whose instants and revisions are exact, as those
-// of virtual time are, in order.
-func Checkers() []func(*History) []Violation {
-	return []func(*History) []Violation{I1, I2, I3, I4, I5, I6, I7, Linear, Precedes, Tokens, Leading, Observations, Healing, Fence, Transfers, Exits, Leftovers}
+// Check judges a history whose instants and revisions are exact, as those of virtual time
+// are.
+func (h *History) Check() []Violation {
+	return h.run(I1, I2, I3, I4, I5, I6, I7, Linear, Precedes, Tokens, Leading, Observations, Healing, Fence, Transfers, Exits, Leftovers)
 }
 
-// Judges are those of histories of processes: what participants tell comes a moment
+// Judge judges a history of processes: what participants tell comes a moment
 // after it was so, changes of the store are told later than they were, and nobody
 // knows at which revision anything was told.
-func Judges() []func(*History) []Violation {
-	return []func(*History) []Violation{I2, I3, I4, Order, Linear, Precedes, Tokens, Leading, Observations, Healing, Fence, Transfers, Exits, Leftovers}
+func (h *History) Judge() []Violation {
+	return h.run(I2, I3, I4, Order, Linear, Precedes, Tokens, Leading, Observations, Healing, Fence, Transfers, Exits, Leftovers)
 }
 
-// Check runs every one of Checkers.
-func (h *History) Check() []Violation { return h.run(Checkers()) }
-
-// Judge runs every one of Judges.
-func (h *History) Judge() []Violation { return h.run(Judges()) }
-
-func (h *History) run(checkers []func(*History) []Violation) []Violation {
+func (h *History) run(checkers ...func(*History) []Violation) []Violation {
 	var all []Violation
 	for _, check := range checkers {
 		all = append(all, check(h)...)

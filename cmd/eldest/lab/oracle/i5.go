@@ -60,8 +60,10 @@ func judgement(h *History) (quiet *Event, now map[string]standing) {
 			return e, now
 		case Joined:
 			now[e.Who] = standing{lease: e.Lease}
-		case Won:
+		case Won, Resumed:
 			now[e.Who] = standing{lease: now[e.Who].lease, token: e.Token}
+		case Suspended:
+			now[e.Who] = standing{lease: now[e.Who].lease}
 		case Failed, Ended, Crashed:
 			delete(now, e.Who)
 		}

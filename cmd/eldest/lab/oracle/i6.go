@@ -9,7 +9,8 @@ const soon = time.Second
 // I6 checks: candidate, leader, end. A campaign ends once, in an error or a win; a
 // tenure ends once; and the end is told in time: before the key is gone
 // whenever the server removed it (expiry), and soon after it is gone when
-// somebody else removed it and the network was well. Who is stopped at that time
+// somebody else removed it and the network was well. Of a key that goes while its tenure is
+// suspended nothing need be told: it does not lead. Who is stopped at that time
 // tells it as soon as it goes on.
 func I6(h *History) []Violation {
 	out := Order(h)
@@ -30,6 +31,9 @@ func I6(h *History) []Violation {
 			due = max(l.died, t.won.At) + soon
 		}
 		due = awake(stops[t.who], due)
+		if t.taken == nil && t.suspended(due) {
+			continue
+		}
 		if len(t.ended) == 0 || t.ended[0].At > due {
 			out = append(out, violated("I6", due, "%s (token %d) lost its key at %v and told of its end %s",
 				t.who, t.token, l.died, told(t)))
@@ -46,14 +50,27 @@ func told(t *tenure) string {
 	return "at " + t.ended[0].At.String()
 }
 
+// suspended reports whether the tenure had told by an instant that it does not lead for now.
+func (t *tenure) suspended(at time.Duration) bool {
+	last := t.spells[0]
+	for _, s := range t.spells {
+		if s.from.At <= at {
+			last = s
+		}
+	}
+	return last.suspended != nil && last.suspended.At <= at
+}
+
 // Order checks the part of I6 that needs no instants: what each participant tells
-// follows from what it told before.
+// follows from what it told before. A lead function does not begin, nor does its tenure lead on,
+// before the last one has returned (G7).
 func Order(h *History) []Violation {
 	var out []Violation
 	state := map[string]Kind{}
 	token := map[string]int64{}
+	serves := map[string]bool{} // a lead function runs (G7)
 	for _, e := range h.Events {
-		bad := false
+		bad, last := false, state[e.Who]
 		switch e.Kind {
 		case Joined:
 			bad = state[e.Who] != ""
@@ -65,8 +82,20 @@ func Order(h *History) []Violation {
 			bad = state[e.Who] != Joined
 			state[e.Who], token[e.Who] = Won, e.Token
 		case Ended:
-			bad = state[e.Who] != Won || token[e.Who] != e.Token
+			bad = last != Won && last != Suspended || token[e.Who] != e.Token
 			state[e.Who] = ""
+		case Suspended:
+			bad = last != Won || token[e.Who] != e.Token
+			state[e.Who] = Suspended
+		case Resumed:
+			bad = last != Suspended || token[e.Who] != e.Token || serves[e.Who]
+			state[e.Who] = Won
+		case Serving:
+			bad = serves[e.Who]
+			serves[e.Who] = true
+		case Served:
+			bad = !serves[e.Who]
+			serves[e.Who] = false
 		case Stuck:
 			out = append(out, violated("I6", e.At, "%s was told to leave and did not come to its end", e.Who))
 		}

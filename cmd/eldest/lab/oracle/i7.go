@@ -16,15 +16,14 @@ const (
 	yielding = time.Second
 )
 
-// I7 checks: what is well stays well. Nobody loses a session while nothing was wrong
+// I7 checks: what is well stays well. Nobody loses a session, is suspended or is evicted while nothing was wrong
 // with its host or the server within the TTL (one lost reply is nothing wrong).
 // With a session, nobody gives up a candidacy or tenure unless told to, or unless
 // its key was taken away, or a server in trouble refused it. And whoever becomes the oldest
 // with nothing wrong leads within a tenth of a second; or is to give way, and has, or leads
 // all the same, within a second more.
 func I7(h *History) []Violation {
-	out := append(lostForNothing(h), gaveUp(h)...)
-	return append(out, slow(h)...)
+	return slices.Concat(lostForNothing(h), suspendedForNothing(h), gaveUp(h), slow(h))
 }
 
 func lostForNothing(h *History) []Violation {
@@ -46,21 +45,52 @@ func lostForNothing(h *History) []Violation {
 	return out
 }
 
+// suspendedForNothing finds those who were suspended or evicted although they and the server were well.
+func suspendedForNothing(h *History) []Violation {
+	var out []Violation
+	owner := map[int64]string{}
+	for _, e := range h.Events {
+		switch e.Kind {
+		case Joined:
+			owner[e.Lease] = e.Who
+		case Suspended:
+			if !troubled(h, e.Who, e.At-h.TTL, e.At) {
+				out = append(out, violated("I7", e.At, "%s was suspended although nothing was wrong: %s", e.Who, e.Text))
+			}
+		case Evicted:
+			if who := owner[LeaseOf(e.Key)]; !troubled(h, who, e.At-h.TTL, e.At) && !tells(h, who, 0, e.At, Crashed) {
+				out = append(out, violated("I7", e.At, "%s evicted %s (token %d), with which nothing was wrong", e.Who, who, e.Token))
+			}
+		}
+	}
+	return out
+}
+
+// evicted reports whether a key of a lease that beats is gone, and it may be that somebody evicted it.
+func evicted(h *History, q *queue, joined, e Event) bool {
+	for _, l := range q.lives {
+		if l.lease == joined.Lease && l.removed && l.died >= joined.At && l.died <= e.At {
+			return joined.Beat > 0 && troubled(h, e.Who, e.At-h.TTL, e.At)
+		}
+	}
+	return false
+}
+
 func gaveUp(h *History) []Violation {
 	var out []Violation
-	lease := map[string]int64{}
+	q, joined := h.queue(), map[string]Event{}
 	told, removed := map[string]bool{}, map[int64]bool{}
 	for _, e := range h.Events {
 		switch e.Kind {
 		case Joined:
-			lease[e.Who], told[e.Who] = e.Lease, false
+			joined[e.Who], told[e.Who] = e, false
 		case Leaving, Resigning:
 			told[e.Who] = true
 		case Removed:
 			removed[LeaseOf(e.Key)] = true
 		case Failed, Ended:
 			refused := e.Denied && troubled(h, "", e.At, e.At)
-			if !e.Lost && !told[e.Who] && !removed[lease[e.Who]] && !refused {
+			if !e.Lost && !told[e.Who] && !removed[joined[e.Who].Lease] && !refused && !evicted(h, q, joined[e.Who], e) {
 				out = append(out, violated("I7", e.At, "%s gave up with a live session, unasked: %s", e.Who, e.Text))
 			}
 		}

@@ -3,7 +3,8 @@ package oracle
 // Kind says what an event tells.
 type Kind string
 
-// What participants tell. Joined, then Failed or Won; Won, then Ended once.
+// What participants tell. Joined, then Failed or Won; Won, then Ended once. In between Suspended and
+// Resumed may take turns: what lies between them is a spell in which it leads.
 const (
 	Joined    Kind = "joined"    // begins to campaign, with its lease; before the first request
 	Failed    Kind = "failed"    // the campaign returned an error
@@ -17,6 +18,11 @@ const (
 	Ended     Kind = "ended"     // the tenure told of its end
 	Crashed   Kind = "crashed"   // the process is gone, and tells nothing more
 	Stuck     Kind = "stuck"     // told to leave, it did not come to its end
+	Suspended Kind = "suspended" // the tenure told that it does not lead for now; its key stands
+	Resumed   Kind = "resumed"   // it leads on, with the same token; before anything is done with it
+	Evicted   Kind = "evicted"   // it has deleted the key of another, whose heartbeats had stopped
+	Serving   Kind = "serving"   // its lead function begins
+	Served    Kind = "served"    // its lead function has returned
 	Moved     Kind = "moved"     // is told for whom it waits, at first and whenever that changes
 	Exited    Kind = "exited"    // its process ended, with Code, or it takes part no more
 )
@@ -103,5 +109,6 @@ var kinds = map[Kind]bool{
 	Sent: true, Acked: true, Refused: true, Unclear: true, Read: true,
 	FenceAccepted: true, FenceRefused: true, Removed: true, Trouble: true, Fault: true, Struck: true,
 	Stopped: true, Continued: true, Transferred: true, Quiet: true, Healed: true, Queue: true, Left: true,
+	Suspended: true, Resumed: true, Evicted: true, Serving: true, Served: true,
 	Moved: true, Exited: true, Observed: true, Acted: true, Settled: true,
 }

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -16,7 +17,10 @@ import (
 //     exception. This needs no successor.
 //   - A participant that was stopped for longer than its lease could last is not
 //     sure to lead by it at its first use after that, or ever.
-//   - Who has once not been sure, or told of the end, is not sure again.
+//   - Who has heartbeats and was stopped for longer than their timeout is not sure either, before it
+//     has told that it leads on.
+//   - Who has once not been sure, or told of the end, is not sure again, before it has told that it
+//     leads on. That it does is judged like a sample that began when it was suspended.
 //
 // A stop excuses nothing: what counts is the instant at which the participant looked,
 // and while it is stopped it does not.
@@ -24,9 +28,17 @@ import (
 // Each tenure is reported once for each of these.
 func Leading(h *History) []Violation {
 	w := watch(h)
+	suspended := map[claim]time.Duration{}
 	var out []Violation
 	for _, e := range h.Events {
-		if e.Kind == Sure {
+		c := claim{e.Who, e.Token}
+		switch e.Kind {
+		case Sure:
+			out = append(out, w.judge(e)...)
+		case Suspended:
+			suspended[c] = e.At
+		case Resumed:
+			e.At, e.Until = suspended[c], e.At
 			out = append(out, w.judge(e)...)
 		}
 	}
@@ -41,7 +53,7 @@ type watchman struct {
 	next    []time.Duration
 	stops   map[string][]stop
 	gone    map[int64]time.Duration // by token: when the key's deletion was told
-	over    map[claim]time.Duration // since when somebody is not sure any more
+	over    map[claim][]stop        // from when to when somebody was certainly not sure at some instant
 	told    map[claim]map[string]bool
 }
 
@@ -54,7 +66,7 @@ type claim struct {
 func watch(h *History) *watchman {
 	w := &watchman{
 		history: h, tenures: map[claim]*tenure{}, stops: h.stops(),
-		gone: map[int64]time.Duration{}, over: map[claim]time.Duration{}, told: map[claim]map[string]bool{},
+		gone: map[int64]time.Duration{}, over: map[claim][]stop{}, told: map[claim]map[string]bool{},
 	}
 	for _, l := range h.queue().lives {
 		if l.removed {
@@ -65,19 +77,15 @@ func watch(h *History) *watchman {
 		w.tenures[claim{t.who, t.token}] = t
 		w.wins = append(w.wins, t)
 	}
-	slices.SortFunc(w.wins, func(a, b *tenure) int { return int(min(1, max(-1, a.token-b.token))) })
+	slices.SortFunc(w.wins, func(a, b *tenure) int { return cmp.Compare(a.token, b.token) })
 	w.next = make([]time.Duration, len(w.wins)+1)
 	w.next[len(w.wins)] = math.MaxInt64
 	for i := len(w.wins) - 1; i >= 0; i-- {
 		w.next[i] = min(w.next[i+1], w.wins[i].won.At)
 	}
 	for _, e := range h.Events {
-		c, at := claim{e.Who, e.Token}, max(e.At, e.Until)
-		if e.Kind != NotSure && e.Kind != Ended {
-			continue
-		}
-		if since, ok := w.over[c]; !ok || at < since {
-			w.over[c] = at
+		if c := (claim{e.Who, e.Token}); e.Kind == NotSure || e.Kind == Ended || e.Kind == Suspended {
+			w.over[c] = append(w.over[c], stop{e.At, max(e.At, e.Until)})
 		}
 	}
 	return w
@@ -85,9 +93,7 @@ func watch(h *History) *watchman {
 
 // newer returns when the first win by a newer token was told.
 func (w *watchman) newer(token int64) time.Duration {
-	i, _ := slices.BinarySearchFunc(w.wins, token+1, func(t *tenure, token int64) int {
-		return int(min(1, max(-1, t.token-token)))
-	})
+	i, _ := slices.BinarySearchFunc(w.wins, token+1, func(t *tenure, token int64) int { return cmp.Compare(t.token, token) })
 	return w.next[i]
 }
 
@@ -114,13 +120,24 @@ func (w *watchman) judge(e Event) []Violation {
 	if at, ok := w.gone[e.Token]; ok && at < e.At && !w.history.underway(t, at, e.At) {
 		report("gone", "%s (token %d) is sure to lead, and its key was gone by %v, %v before", e.Who, e.Token, at, e.At-at)
 	}
+	since := t.spells[0].from.At // when it began to lead, as far as this sample can know
+	for _, s := range t.spells {
+		if s.from.At <= max(e.At, e.Until) {
+			since = s.from.At
+		}
+	}
 	for _, s := range w.stops[e.Who] {
+		if t.beat > 0 && since <= s.from && s.till <= e.At && s.till-s.from > t.beat+settling {
+			report("beat", "%s (token %d) is sure to lead after it was stopped from %v to %v, longer than its heartbeats' timeout of %v", e.Who, e.Token, s.from, s.till, t.beat)
+		}
 		if s.till <= e.At && s.outlives(t, w.history.TTL) {
 			report("stop", "%s (token %d) is sure to lead after it was stopped from %v to %v, longer than its lease of %v", e.Who, e.Token, s.from, s.till, w.history.TTL)
 		}
 	}
-	if at, ok := w.over[c]; ok && at < e.At {
-		report("again", "%s (token %d) is sure to lead, and was not by %v", e.Who, e.Token, at)
+	for _, o := range w.over[c] {
+		if o.till < e.At && (since == t.won.At || o.from > since) {
+			report("again", "%s (token %d) is sure to lead, and was not by %v", e.Who, e.Token, o.till)
+		}
 	}
 	return out
 }

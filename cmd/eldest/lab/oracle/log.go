@@ -22,19 +22,10 @@ func NewLog(now func() time.Duration, rev func() int64) *Log {
 	return &Log{now: now, rev: rev, dead: map[string]bool{}}
 }
 
-// Add files e, with its instant, revision and number. Whatever a participant
-// says after it crashed is dropped: the dead say nothing. It reports whether e
+// Add files e, with its revision and number and, if it has none, its instant. Whatever a
+// participant says after it crashed is dropped: the dead say nothing. It reports whether e
 // was filed.
 func (l *Log) Add(e Event) bool {
-	return l.file(e, func(e *Event) { e.At = l.now() })
-}
-
-// Lasted files e, which began at an instant in the past and is over now.
-func (l *Log) Lasted(begun time.Duration, e Event) bool {
-	return l.file(e, func(e *Event) { e.At, e.Until = begun, l.now() })
-}
-
-func (l *Log) file(e Event, stamp func(*Event)) bool {
 	rev := l.rev()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +36,9 @@ func (l *Log) file(e Event, stamp func(*Event)) bool {
 		l.dead[e.Who] = true
 	}
 	e.Seq, e.Rev = len(l.events)+1, rev
-	stamp(&e)
+	if e.At == 0 {
+		e.At = l.now()
+	}
 	l.events = append(l.events, e)
 	return true
 }

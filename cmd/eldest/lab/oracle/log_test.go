@@ -17,8 +17,8 @@ func TestLog(t *testing.T) {
 	require.True(t, l.Dead("a"))
 	require.False(t, l.Add(Event{Who: "a", Kind: Ended, Token: 2}), "a dead participant spoke")
 	require.True(t, l.Add(Event{Kind: Quiet}))
-	require.True(t, l.Lasted(time.Second, Event{Kind: Read}))
-	require.False(t, l.Lasted(time.Second, Event{Who: "a", Kind: Read}))
+	require.True(t, l.Add(Event{Kind: Read, At: time.Second, Until: now}))
+	require.False(t, l.Add(Event{Who: "a", Kind: Read, At: time.Second, Until: now}))
 	require.Equal(t, []Event{
 		{Seq: 1, At: time.Second, Rev: 5, Who: "a", Kind: Won, Token: 2},
 		{Seq: 2, At: 2 * time.Second, Rev: 6, Who: "a", Kind: Crashed},

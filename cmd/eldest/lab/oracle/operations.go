@@ -25,11 +25,14 @@ import (
 //     can have been: what the guard forbids afterwards is then certainly forbidden.
 func (h *History) operations() []porcupine.Operation {
 	var ops []porcupine.Operation
-	who := clients{}
+	clients := map[string]int{} // numbers, for the picture
 	add := func(o operation, call, back time.Duration) {
 		o.id = len(ops)
+		if _, known := clients[o.who]; !known {
+			clients[o.who] = len(clients)
+		}
 		ops = append(ops, porcupine.Operation{
-			ClientId: who.number(o.who), Input: o, Call: int64(call), Return: int64(max(call, back)),
+			ClientId: clients[o.who], Input: o, Call: int64(call), Return: int64(max(call, back)),
 		})
 	}
 	seen := map[string]time.Duration{} // by write: when the first read of it was over
@@ -66,16 +69,4 @@ func (h *History) operations() []porcupine.Operation {
 	}
 	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	return ops
-}
-
-// clients numbers participants for the picture.
-type clients map[string]int
-
-func (c clients) number(who string) int {
-	n, ok := c[who]
-	if !ok {
-		n = len(c)
-		c[who] = n
-	}
-	return n
 }

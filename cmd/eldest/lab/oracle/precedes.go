@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sort"
@@ -92,7 +93,7 @@ func (h *History) bounds() *bounds {
 		}
 	}
 	for _, list := range [][]moment{b.heard, b.asked} {
-		slices.SortStableFunc(list, func(a, b moment) int { return int(min(1, max(-1, a.at-b.at))) })
+		slices.SortStableFunc(list, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
 	}
 	for i := 1; i < len(b.heard); i++ {
 		b.heard[i].rev = max(b.heard[i].rev, b.heard[i-1].rev)

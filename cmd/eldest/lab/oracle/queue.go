@@ -91,11 +91,3 @@ func LeaseOf(key string) int64 {
 	id, _ := strconv.ParseInt(key[strings.LastIndexByte(key, '/')+1:], 16, 64)
 	return id
 }
-
-// LeaderAt returns the token of whoever leads at a revision, or 0.
-func (h *History) LeaderAt(rev int64) int64 {
-	if l := h.queue().oldest(rev); l != nil {
-		return l.create
-	}
-	return 0
-}

@@ -19,19 +19,41 @@ type Tally struct {
 	LongStops int            `json:"long_stops"` // stops of somebody who led, longer than its lease, with a sample after
 	Healed    int            `json:"healed"`     // times that all had healed, and nothing struck before somebody had to lead
 	Queues    int            `json:"queues"`
+	Suspended int            `json:"suspended,omitempty"`
+	Resumed   int            `json:"resumed,omitempty"`
+	Evicted   int            `json:"evicted,omitempty"`
 	Fenced    int            `json:"fenced"`     // tokens that the fenced store accepted
 	FencedOff int            `json:"fenced_off"` // older tokens that it refused
 }
 
-// Needs says what a run must have had to prove anything: the least of each, and the
-// names of faults that must have taken effect at least once. What is 0 is not needed,
-// but a run without tenures, acknowledged writes or changes of the store never
-// proves anything.
-type Needs struct {
-	Faults                         []string
-	Tenures, Acked, Refused, Reads int
-	Samples, LongStops, Healed     int
-	Queues, Fenced                 int
+// counts are the numbers of a tally, by what people call them.
+func (t *Tally) counts() []count {
+	return []count{
+		{"tenures", &t.Tenures}, {"acknowledged writes", &t.Acked}, {"refused writes", &t.Refused}, {"writes of unknown outcome", &t.Unclear},
+		{"reads", &t.Reads}, {"samples", &t.Samples}, {"stops of a leader longer than its lease", &t.LongStops},
+		{"times that all had healed", &t.Healed}, {"lists of the queue", &t.Queues},
+		{"suspensions", &t.Suspended}, {"tenures that led on", &t.Resumed}, {"evictions", &t.Evicted},
+		{"tokens in the fenced store", &t.Fenced}, {"older tokens that the fenced store refused", &t.FencedOff},
+	}
+}
+
+type count struct {
+	of string
+	n  *int
+}
+
+// Add adds what another history had.
+func (t *Tally) Add(o Tally) {
+	more := o.counts()
+	for i, c := range t.counts() {
+		*c.n += *more[i].n
+	}
+	if t.Struck == nil {
+		t.Struck = map[string]int{}
+	}
+	for name, n := range o.Struck {
+		t.Struck[name] += n
+	}
 }
 
 // Tally counts.
@@ -43,6 +65,12 @@ func (h *History) Tally() Tally {
 			t.Struck[e.Text]++
 		case Won:
 			t.Tenures++
+		case Suspended:
+			t.Suspended++
+		case Resumed:
+			t.Resumed++
+		case Evicted:
+			t.Evicted++
 		case Acked:
 			t.Acked++
 		case Refused:
@@ -98,27 +126,25 @@ func (h *History) longStops() int {
 }
 
 // Invalid says why a run proves nothing, a reason a line, or nothing at all. An
-// invariant that nothing put to the test is not one that held.
-func (h *History) Invalid(n Needs) []string {
+// invariant that nothing put to the test is not one that held. least is what it must have
+// had; without a tenure, an acknowledged write or a change of the store no run ever
+// proves anything.
+func (h *History) Invalid(least Tally) []string {
 	var out []string
-	t := h.Tally()
-	least := func(what string, got, need int) {
+	lacks := func(what string, got, need int) {
 		if got < need {
 			out = append(out, fmt.Sprintf("%s: %d, of at least %d", what, got, need))
 		}
 	}
-	least("tenures", t.Tenures, max(1, n.Tenures))
-	least("acknowledged writes", t.Acked, max(1, n.Acked))
-	least("changes of the store", len(h.Changes), 1)
-	least("refused writes", t.Refused, n.Refused)
-	least("reads", t.Reads, n.Reads)
-	least("samples", t.Samples, n.Samples)
-	least("stops of a leader longer than its lease", t.LongStops, n.LongStops)
-	least("times that all had healed", t.Healed, n.Healed)
-	least("lists of the queue", t.Queues, n.Queues)
-	least("tokens in the fenced store", t.Fenced, n.Fenced)
-	for _, name := range n.Faults {
-		least("faults of kind "+name, t.Struck[name], 1)
+	had := h.Tally()
+	least.Tenures, least.Acked = max(1, least.Tenures), max(1, least.Acked)
+	need := least.counts()
+	for i, c := range had.counts() {
+		lacks(c.of, *c.n, *need[i].n)
+	}
+	lacks("changes of the store", len(h.Changes), 1)
+	for _, name := range slices.Sorted(maps.Keys(least.Struck)) {
+		lacks("faults of kind "+name, had.Struck[name], least.Struck[name])
 	}
 	return append(out, h.muddled()...)
 }

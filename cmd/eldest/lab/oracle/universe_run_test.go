@@ -19,17 +19,9 @@ func TestNoFalseAlarms(t *testing.T) {
 			t.Fatalf("universe %d: %v\n%v", seed, got, h)
 		}
 		if seed%20 == 0 {
-			require.Empty(t, h.Invalid(Needs{Tenures: 2, Acked: 10, Reads: 10, Samples: 10, Healed: 1, Queues: 1, Fenced: 1}), "universe %d", seed)
+			require.Empty(t, h.Invalid(Tally{Tenures: 2, Acked: 10, Reads: 10, Samples: 10, Healed: 1, Queues: 1, Fenced: 1}), "universe %d", seed)
 		}
-		n := h.Tally()
-		sum.Tenures += n.Tenures
-		sum.Acked += n.Acked
-		sum.Refused += n.Refused
-		sum.Unclear += n.Unclear
-		sum.Reads += n.Reads
-		sum.Samples += n.Samples
-		sum.LongStops += n.LongStops
-		sum.Healed += n.Healed
+		sum.Add(h.Tally())
 		newest := int64(0)
 		for _, w := range h.tenures() {
 			if w.token < newest {

@@ -64,7 +64,7 @@ func changed(f func(h *History)) *History {
 // it, among all that judge a run.
 func TestKnownBadHistories(t *testing.T) {
 	require.Empty(t, run().Judge())
-	require.Empty(t, run().Invalid(Needs{Tenures: 2, Acked: 2, Refused: 1, Reads: 3, Samples: 4, LongStops: 1, Healed: 1, Queues: 1, Fenced: 2}))
+	require.Empty(t, run().Invalid(Tally{Tenures: 2, Acked: 2, Refused: 1, Reads: 3, Samples: 4, LongStops: 1, Healed: 1, Queues: 1, Fenced: 2}))
 	for name, c := range map[string]struct {
 		history *History
 		by      string
@@ -99,27 +99,27 @@ func TestKnownBadHistories(t *testing.T) {
 
 // A run that put nothing to the test says what it lacks.
 func TestInvalid(t *testing.T) {
-	needs := Needs{
-		Faults: []string{"SIGSTOP"}, Tenures: 3, Acked: 3, Refused: 2, Reads: 9, Samples: 9, LongStops: 2, Healed: 2, Queues: 2, Fenced: 3,
+	needs := Tally{
+		Struck: map[string]int{"SIGSTOP": 1}, Tenures: 3, Acked: 3, Refused: 2, Reads: 9, Samples: 9, LongStops: 2, Healed: 2, Queues: 2, Fenced: 3,
 	}
 	require.Len(t, run().Invalid(needs), 10, "%v", run().Invalid(needs))
-	require.Len(t, (&History{}).Invalid(Needs{}), 3, "no tenure, no write, no change")
+	require.Len(t, (&History{}).Invalid(Tally{}), 3, "no tenure, no write, no change")
 	for name, c := range map[string]struct {
 		history *History
-		needs   Needs
+		needs   Tally
 		lacks   string // empty: nothing
 	}{
-		"a fault struck":            {with([]Event{{At: 1, Kind: Struck, Text: "SIGSTOP"}}), Needs{Faults: []string{"SIGSTOP"}}, ""},
-		"another fault struck":      {with([]Event{{At: 1, Kind: Struck, Text: "SIGKILL"}}), Needs{Faults: []string{"SIGSTOP"}}, "SIGSTOP"},
-		"a fault only noted":        {with([]Event{{At: 1, Kind: Fault, Text: "SIGSTOP"}}), Needs{Faults: []string{"SIGSTOP"}}, "SIGSTOP"},
-		"stopped for a moment":      {changed(func(h *History) { h.TTL *= 2 }), Needs{LongStops: 1}, "stops of a leader"},
-		"nobody asked after a stop": {without(func(e Event) bool { return e.Kind == NotSure }), Needs{LongStops: 1}, "stops of a leader"},
-		"stopped when it was over":  {with(says(99, "a", Ended, 2)), Needs{LongStops: 1}, "stops of a leader"},
-		"struck while it recovered": {with(says(4150, "", Struck, 0)), Needs{Healed: 1}, "all had healed"},
-		"no store":                  {changed(func(h *History) { h.Changes = nil }), Needs{}, "changes of the store"},
-		"one name for two writes":   {with(wrote(3300, 3400, "b", 3, "w1", Refused)), Needs{}, "2 writes are named w1"},
-		"two outcomes of a write":   {with([]Event{{At: ms(3050), Who: "b", Kind: Unclear, Token: 3, Write: "w3"}}), Needs{}, "write w3 has 2 outcomes"},
-		"back from the dead":        {with(joins(3700, "c", 0xf)), Needs{}, "c joined after its crash"},
+		"a fault struck":            {with([]Event{{At: 1, Kind: Struck, Text: "SIGSTOP"}}), Tally{Struck: map[string]int{"SIGSTOP": 1}}, ""},
+		"another fault struck":      {with([]Event{{At: 1, Kind: Struck, Text: "SIGKILL"}}), Tally{Struck: map[string]int{"SIGSTOP": 1}}, "SIGSTOP"},
+		"a fault only noted":        {with([]Event{{At: 1, Kind: Fault, Text: "SIGSTOP"}}), Tally{Struck: map[string]int{"SIGSTOP": 1}}, "SIGSTOP"},
+		"stopped for a moment":      {changed(func(h *History) { h.TTL *= 2 }), Tally{LongStops: 1}, "stops of a leader"},
+		"nobody asked after a stop": {without(func(e Event) bool { return e.Kind == NotSure }), Tally{LongStops: 1}, "stops of a leader"},
+		"stopped when it was over":  {with(says(99, "a", Ended, 2)), Tally{LongStops: 1}, "stops of a leader"},
+		"struck while it recovered": {with(says(4150, "", Struck, 0)), Tally{Healed: 1}, "all had healed"},
+		"no store":                  {changed(func(h *History) { h.Changes = nil }), Tally{}, "changes of the store"},
+		"one name for two writes":   {with(wrote(3300, 3400, "b", 3, "w1", Refused)), Tally{}, "2 writes are named w1"},
+		"two outcomes of a write":   {with([]Event{{At: ms(3050), Who: "b", Kind: Unclear, Token: 3, Write: "w3"}}), Tally{}, "write w3 has 2 outcomes"},
+		"back from the dead":        {with(joins(3700, "c", 0xf)), Tally{}, "c joined after its crash"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.history.Invalid(c.needs)

@@ -14,6 +14,7 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
 	"github.com/eldest-io/eldest/internal/clockctx"
+	"github.com/eldest-io/eldest/lease"
 )
 
 // actor is a participant: a process on a host that campaigns, leads, writes
@@ -26,6 +27,8 @@ type actor struct {
 	temper Temper
 	clock  *clock
 	asked  bool                   // takes part in transfers
+	beats  lease.Heartbeat        // zero: none
+	mute   bool                   // etcd takes none of them
 	rank   func(value []byte) int // nil for those who do not give way
 	spoil  spoiler
 
@@ -40,6 +43,7 @@ type actor struct {
 	toldLet   bool               // LetGo is in the log for this tenure
 	withdraw  context.CancelFunc // ends the campaign that runs
 	giveUp    chan struct{}      // closed: resign
+	decided   bool               // how the tenure, or this spell of it, ends: in a resignation, or by itself
 	byCall    bool               // the last withdrawal was by a call
 	aside     sync.WaitGroup     // withdrawals under way
 	writes    int                // sent so far; the writer's own, of which there is one at a time
@@ -111,7 +115,7 @@ func (a *actor) campaign(s contender.Session, c contender.Candidate) {
 	ctx, cancel := context.WithCancel(a.life)
 	defer cancel()
 	a.set(func() { a.withdraw = cancel })
-	a.tell(oracle.Event{Kind: oracle.Joined, Lease: int64(s.Lease())})
+	a.joins(s)
 	t, err := c.Campaign(ctx)
 	if err != nil {
 		a.tell(oracle.Event{Kind: oracle.Failed, Lost: !s.Usable(), Denied: denied(err), Text: err.Error()})
@@ -121,11 +125,45 @@ func (a *actor) campaign(s contender.Session, c contender.Candidate) {
 		}
 		return
 	}
+	won := oracle.Event{Kind: oracle.Won, Token: t.Token(), Key: t.Key()}
+	for a.lead(s, t, won) {
+		token := t.Token()
+		a.set(func() { a.withdraw = cancel })
+		if t, err = c.(resumer).Resume(ctx); err != nil {
+			a.set(func() { a.withdraw = nil })
+			a.retired(token, err)
+			a.tell(oracle.Event{Kind: oracle.Ended, Token: token, Lost: !s.Usable(), Text: err.Error()})
+			return
+		}
+		won.Kind, won.Token = oracle.Resumed, t.Token()
+		if t.Token() != token { // its key was gone when it campaigned: this is another tenure
+			a.tell(oracle.Event{Kind: oracle.Ended, Token: token, Text: "gone while it was suspended"})
+			a.joins(s)
+			won.Kind = oracle.Won
+		}
+	}
+}
+
+// resumer is a candidate whose tenures can be suspended.
+type resumer interface {
+	Resume(ctx context.Context) (contender.Tenure, error)
+}
+
+func (a *actor) joins(s contender.Session) {
+	e := oracle.Event{Kind: oracle.Joined, Lease: int64(s.Lease())}
+	if !a.mute {
+		e.Beat = a.beats.Timeout
+	}
+	a.tell(e)
+}
+
+// wins tells that it leads, or leads on.
+func (a *actor) wins(t contender.Tenure, won oracle.Event) (contender.Tenure, <-chan struct{}) {
 	if a.spoil != nil {
 		t = a.spoil(t, a.host.Client)
 	}
 	giveUp := make(chan struct{})
-	a.set(func() { a.withdraw, a.tenure, a.toldLet, a.giveUp = nil, t, false, giveUp })
+	a.set(func() { a.withdraw, a.tenure, a.toldLet, a.giveUp, a.decided = nil, t, false, giveUp, false })
 	// Now, at the very instant of the win: who else is still sure? Their answers stand
 	// before the win in the log, because whoever is not sure was not when it was won.
 	for _, other := range a.stage.everybody() {
@@ -133,16 +171,18 @@ func (a *actor) campaign(s contender.Session, c contender.Candidate) {
 			other.ask(a.name)
 		}
 	}
-	a.tell(oracle.Event{Kind: oracle.Won, Token: t.Token(), Key: t.Key()})
-	a.lead(s, t, giveUp)
+	a.tell(won)
+	return t, giveUp
 }
 
 // lead writes until the tenure is over, and tells of its end at the instant at
-// which it is told, which may be long before a resignation returns.
-func (a *actor) lead(s contender.Session, t contender.Tenure, giveUp <-chan struct{}) {
+// which it is told, which may be long before a resignation returns. It reports whether
+// the tenure is suspended, and may lead on.
+func (a *actor) lead(s contender.Session, t contender.Tenure, won oracle.Event) (suspended bool) {
+	t, giveUp := a.wins(t, won)
 	var work sync.WaitGroup
 	enough := a.enough()
-	work.Go(func() { a.write(t) })
+	work.Go(func() { a.serve(t) })
 	work.Go(func() {
 		select {
 		case <-t.Context().Done():
@@ -151,15 +191,18 @@ func (a *actor) lead(s contender.Session, t contender.Tenure, giveUp <-chan stru
 		case <-giveUp:
 		case <-enough:
 		}
-		a.quit(t)
+		if a.decide() {
+			a.quit(t)
+		}
 	})
 	<-t.Context().Done()
 	cause := context.Cause(t.Context())
-	retired := errors.Is(cause, eldest.ErrRetired)
-	if retired {
-		a.tell(oracle.Event{Kind: oracle.Resigning, Token: t.Token()})
+	retired := a.retired(t.Token(), cause)
+	over := oracle.Event{Kind: oracle.Ended, Token: t.Token(), Lost: !s.Usable(), Text: cause.Error()}
+	if suspended = errors.Is(cause, eldest.ErrSuspended) && a.decide(); suspended {
+		over.Kind, over.Lost = oracle.Suspended, false
 	}
-	a.tell(oracle.Event{Kind: oracle.Ended, Token: t.Token(), Lost: !s.Usable(), Text: cause.Error()})
+	a.tell(over)
 	a.set(func() { a.tenure, a.giveUp = nil, nil })
 	work.Wait()
 	if retired {
@@ -167,6 +210,42 @@ func (a *actor) lead(s contender.Session, t contender.Tenure, giveUp <-chan stru
 		a.rest(0, 200*time.Millisecond)
 		a.letGo(t)
 	}
+	return suspended
+}
+
+// retired reports whether the tenure, which leads or is suspended, was asked to end, and says so.
+func (a *actor) retired(token int64, cause error) bool {
+	was := errors.Is(cause, eldest.ErrRetired)
+	if was {
+		a.tell(oracle.Event{Kind: oracle.Resigning, Token: token})
+	}
+	return was
+}
+
+// decide reports whether the caller is the first to say how the tenure ends.
+func (a *actor) decide() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first := !a.decided
+	a.decided = true
+	return first
+}
+
+// serve is what the leader does: where it has heartbeats, as a lead function.
+func (a *actor) serve(t contender.Tenure) {
+	function, ok := t.(interface {
+		Lead(ctx context.Context, f func(context.Context) error) error
+	})
+	if a.beats.Timeout == 0 || !ok {
+		a.write(t)
+		return
+	}
+	_ = function.Lead(a.stage.world.T.Context(), func(context.Context) error {
+		a.tell(oracle.Event{Kind: oracle.Serving, Token: t.Token()})
+		a.write(t)
+		a.tell(oracle.Event{Kind: oracle.Served, Token: t.Token()})
+		return nil
+	}) // the tenure says why it ended
 }
 
 // quit gives the tenure up; a resignation that fails is tried again, as the

@@ -42,7 +42,7 @@
 //
 // # Running
 //
-// By default 100 seeds run, in as
+// By default 200 seeds run, in as
 // many processes as there are processors.
 //
 //	go test ./cmd/eldest/lab/sim -sim.seed=17                        one seed

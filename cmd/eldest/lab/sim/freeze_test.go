@@ -26,7 +26,7 @@ func TestStoppedLeaderIsNotSure(t *testing.T) {
 			b.begin(ctx)
 			s.until("b waits", func() bool { return len(s.queue()) == 2 })
 			// At the reply of a renewal, which waits for a to go on.
-			a.host.Set(&rig.Trap{Match: pointMatcher("renewal"), After: true, Strike: func() {
+			a.host.Set(&rig.Trap{Match: matcher("renewal"), After: true, Strike: func() {
 				goesOn, first := a.stop()
 				require.True(w.T, first)
 				s.log.Add(oracle.Event{Who: "a", Kind: oracle.Trouble, Until: w.Now() + time.Minute})

@@ -13,7 +13,7 @@ import (
 // under which it is counted.
 type kind struct {
 	name   string
-	rare   bool // strikes too seldom for a suite of a hundred scenarios
+	rare   bool // strikes too seldom for a suite of two hundred scenarios
 	effect bool // is the proof of others, and no fault by itself
 	ours   bool // needs what only contenders of ours do: ask a majority, or read a clock
 	native bool // needs what only our own API has: transfers
@@ -60,6 +60,14 @@ func kinds() []kind {
 		kind{name: "was to give way", effect: true, native: true},
 		kind{name: "retired", effect: true, native: true},
 	)
+	for _, name := range []string{"suspended", "led on", "evicted"} {
+		out = append(out, kind{name: name, effect: true, native: true})
+	}
+	for _, point := range []string{beat, eviction} {
+		out = append(out, kind{name: "reply lost: " + point, rare: true, native: true},
+			kind{name: "stopped before the " + point, rare: true, native: true},
+			kind{name: "stopped at the reply of the " + point, rare: true, native: true})
+	}
 	for _, reply := range replies {
 		out = append(out, kind{name: "reply lost: " + reply, ours: reply == confirmation})
 	}
@@ -75,17 +83,13 @@ func kinds() []kind {
 // tally counts what is known only at the end: the proofs that faults took effect.
 func (s *show) tally() {
 	sum := s.struck
-	for _, l := range s.losses {
-		sum["reply lost: "+l.reply] += l.loss.Hits()
-	}
 	rates := map[string]float64{}
 	for _, a := range s.everybody() {
-		held, late := a.host.Effects()
-		starved, resent := a.host.Pains()
-		sum["bytes held"] += held
-		sum["bytes late"] += late
-		sum["waits for a processor"] += starved
-		sum["packets sent again"] += resent
+		met := a.host.Effects()
+		sum["bytes held"] += met.Held
+		sum["bytes late"] += met.Late
+		sum["waits for a processor"] += met.Starved
+		sum["packets sent again"] += met.Resent
 		rates[a.name] = a.clock.ran()
 	}
 	for why, n := range s.world.Server.Refusals() {
@@ -95,6 +99,12 @@ func (s *show) tally() {
 		switch {
 		case e.Kind == oracle.Ended && strings.Contains(e.Text, eldest.ErrRetired.Error()):
 			sum["retired"]++
+		case e.Kind == oracle.Suspended:
+			sum["suspended"]++
+		case e.Kind == oracle.Resumed:
+			sum["led on"]++
+		case e.Kind == oracle.Evicted:
+			sum["evicted"]++
 		case e.Kind == oracle.Yielded:
 			sum["was to give way"]++
 		case e.Kind == oracle.FenceRefused:

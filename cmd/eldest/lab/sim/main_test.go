@@ -19,7 +19,7 @@ import (
 // Which scenarios to run. The variables of the environment are for runs over
 // many packages, which do not all know the flags; a flag wins over its variable.
 var (
-	seeds     = flag.Int("sim.seeds", env("ELDEST_SIM_SEEDS", 0), "how many seeded scenarios to run; 0: 100")
+	seeds     = flag.Int("sim.seeds", env("ELDEST_SIM_SEEDS", 0), "how many seeded scenarios to run; 0: 200")
 	seed      = flag.Int("sim.seed", env("ELDEST_SIM_SEED", -1), "the one seed to run")
 	first     = flag.Int("sim.first", env("ELDEST_SIM_FIRST", 0), "the first of the seeds to run")
 	styleName = flag.String("sim.style", string(ordinary), "the style of the scenarios: ordinary, dense or quiet")
@@ -64,7 +64,7 @@ func chosen() (from, to int) {
 		return *seed, *seed + 1
 	case n > 0:
 	default:
-		n = 100
+		n = 200
 	}
 	return *first, *first + n
 }

@@ -13,7 +13,7 @@ func (s *show) network(a *actor, st step) {
 	case cut:
 		s.bother(a, st.lasts)
 		h.Cut(st.way)
-		s.endsAfter(st.lasts, "cut "+st.way.String(), held(h), func() {
+		s.endsAfter(st.lasts, "cut "+st.way.String(), func() int { return h.Effects().Held }, func() {
 			h.Heal()
 			if st.reset {
 				h.Reset()
@@ -22,12 +22,12 @@ func (s *show) network(a *actor, st step) {
 	case delay:
 		s.bother(a, st.lasts+2*st.lag)
 		h.Delay(st.way, st.lag)
-		s.endsAfter(st.lasts, "delay "+sizeOf(st.lag, s.ttl), late(h), h.Heal)
+		s.endsAfter(st.lasts, "delay "+sizeOf(st.lag, s.ttl), func() int { return h.Effects().Late }, h.Heal)
 	case packets:
 		// The last packet may be sent again, a few times, when all is well again.
 		s.bother(a, st.lasts+10*time.Second)
 		h.Lossy(st.way, st.share, s.rng(st))
-		s.endsAfter(st.lasts, string(packets), resent(h), h.Heal)
+		s.endsAfter(st.lasts, string(packets), func() int { return h.Effects().Resent }, h.Heal)
 	case fade:
 		s.bother(a, st.course(s.ttl))
 		h.Delay(st.way, st.lag)

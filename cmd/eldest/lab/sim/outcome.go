@@ -9,21 +9,11 @@ import (
 
 // outcome is what a scenario adds to a suite: a line of JSON between processes.
 type outcome struct {
-	Style   style         `json:"style"`
-	Seed    uint64        `json:"seed"`
-	Tenures int           `json:"tenures"`
-	Acked   int           `json:"acked"`
-	Reads   int           `json:"reads"`
-	Virtual time.Duration `json:"virtual"`
-	Took    time.Duration `json:"took"`
-	// Struck counts faults and proofs of faults, by name.
-	Struck map[string]int `json:"struck"`
-	// Violations counts what the checkers found, by invariant.
-	Violations map[string]int `json:"violations,omitempty"`
-	// Invalid says why the scenario proves nothing, Mild that no fault took effect in
-	// it, as happens to one in some hundred.
+	Style style  `json:"style"`
+	Seed  uint64 `json:"seed"`
+	sum
+	// Invalid says why the scenario proves nothing.
 	Invalid string `json:"invalid,omitempty"`
-	Mild    bool   `json:"mild,omitempty"`
 	// Report is there for a scenario that failed.
 	Report string `json:"report,omitempty"`
 }
@@ -31,13 +21,17 @@ type outcome struct {
 // outcome sums a result up. The history of a failed one is kept, if that is wanted: where
 // violations are expected there would be thousands.
 func (r *result) outcome(took time.Duration, keep bool) outcome {
-	o := outcome{
-		Style: r.plan.style, Seed: r.plan.seed, Tenures: r.tenures, Acked: r.acked, Reads: r.reads,
-		Virtual: r.virtual, Took: took, Struck: r.struck, Violations: map[string]int{},
-		Invalid: r.invalid(), Mild: r.faults() == 0,
+	o := outcome{Style: r.plan.style, Seed: r.plan.seed, Invalid: r.invalid(), sum: sum{
+		Scenarios: 1, Tenures: r.tally.Tenures, Acked: r.tally.Acked, Reads: r.tally.Reads,
+		Years: float64(r.virtual) / float64(year), Seconds: took.Seconds(),
+		Struck: r.struck, Violations: map[string]int{}, Found: map[string]*found{},
+	}}
+	if r.faults() == 0 {
+		o.Mild = 1
 	}
 	for _, v := range r.violations {
 		o.Violations[v.Invariant]++
+		o.Found[v.Invariant] = &found{1, []string{fmt.Sprintf("%s %d", o.Style, o.Seed)}}
 	}
 	if len(r.violations) > 0 || o.Invalid != "" {
 		if keep {
@@ -50,18 +44,19 @@ func (r *result) outcome(took time.Duration, keep bool) outcome {
 
 // sum is what many scenarios add up to.
 type sum struct {
-	Scenarios int           `json:"scenarios"`
-	Tenures   int           `json:"tenures"`
-	Acked     int           `json:"acknowledgedWrites"`
-	Reads     int           `json:"reads"`
-	Virtual   time.Duration `json:"-"`
-	// Years is Virtual in years of 365 days.
+	Scenarios int `json:"scenarios"`
+	Tenures   int `json:"tenures"`
+	Acked     int `json:"acknowledgedWrites"`
+	Reads     int `json:"reads"`
+	// Years is virtual time, in years of 365 days.
 	Years float64 `json:"virtualYears"`
-	// CPU is the time that the scenarios took, each in its process.
-	CPU        time.Duration  `json:"-"`
-	Seconds    float64        `json:"scenarioSeconds"`
-	Mild       int            `json:"withoutFault"`
-	Struck     map[string]int `json:"struck"`
+	// Seconds is the time that the scenarios took, each in its process.
+	Seconds float64 `json:"scenarioSeconds"`
+	// Mild counts those in which no fault took effect, as happens to one in some hundred.
+	Mild int `json:"withoutFault"`
+	// Struck counts faults and proofs of faults, by name.
+	Struck map[string]int `json:"struck"`
+	// Violations counts what the checkers found, by invariant.
 	Violations map[string]int `json:"violations"`
 	// Found is where violations were found, by invariant.
 	Found  map[string]*found `json:"found,omitempty"`
@@ -90,20 +85,10 @@ func newSum() *sum {
 const year = 365 * 24 * time.Hour
 
 func (s *sum) add(o outcome) {
-	one := &sum{
-		Scenarios: 1, Tenures: o.Tenures, Acked: o.Acked, Reads: o.Reads, Virtual: o.Virtual, CPU: o.Took,
-		Struck: o.Struck, Violations: o.Violations, Found: map[string]*found{},
-	}
-	if o.Mild {
-		one.Mild = 1
-	}
-	for invariant := range o.Violations {
-		one.Found[invariant] = &found{1, []string{fmt.Sprintf("%s %d", o.Style, o.Seed)}}
-	}
+	s.merge(&o.sum)
 	if o.Report != "" {
-		one.Failed = []outcome{o}
+		s.Failed = append(s.Failed, o)
 	}
-	s.merge(one)
 }
 
 // merge adds what another one has.
@@ -112,10 +97,9 @@ func (s *sum) merge(o *sum) {
 	s.Tenures += o.Tenures
 	s.Acked += o.Acked
 	s.Reads += o.Reads
-	s.Virtual += o.Virtual
-	s.CPU += o.CPU
+	s.Years += o.Years
+	s.Seconds += o.Seconds
 	s.Mild += o.Mild
-	s.Years, s.Seconds = float64(s.Virtual)/float64(year), s.CPU.Seconds()
 	for name, n := range o.Struck {
 		s.Struck[name] += n
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/eldest-io/eldest/lease"
 )
 
 // plan is a scenario before it is played: everything about it that is random,
@@ -22,10 +24,13 @@ type plan struct {
 	// unhurried plans let each fault run its course before everything heals.
 	unhurried bool
 	tempo     tempo
-	tokens    time.Duration // how long etcd's tokens live; 0: no authentication
-	asked     []bool        // who takes part in transfers; none: nobody does
-	ranked    bool          // they give way to one another
-	spoil     spoiler       // of all tenures; never drawn
+	tokens    time.Duration     // how long etcd's tokens live; 0: no authentication
+	asked     []bool            // who takes part in transfers; none: nobody does
+	ranked    bool              // they give way to one another
+	beats     []lease.Heartbeat // the heartbeats of each; none: nobody has any
+	mute      bool              // etcd's role may not touch heartbeats; where there are tokens
+	watched   bool              // somebody looks on; never drawn
+	spoil     spoiler           // of all tenures; never drawn
 }
 
 func (p *plan) String() string {
@@ -36,6 +41,9 @@ func (p *plan) String() string {
 	}
 	if p.asked != nil {
 		fmt.Fprintf(&b, "taking part in transfers: %v, giving way: %v\n", p.asked, p.ranked)
+	}
+	if p.beats != nil {
+		fmt.Fprintf(&b, "heartbeats: %+v, refused: %v\n", p.beats, p.mute)
 	}
 	for _, s := range p.steps {
 		fmt.Fprintln(&b, s)

@@ -21,7 +21,6 @@ type show struct {
 	// trouble is when something last was wrong with a host, by name; "" is the
 	// server.
 	trouble map[string]time.Duration
-	losses  []*armed
 	lost    map[string]time.Duration // when a host last lost a reply, by name
 	open    []func()                 // count faults that may not have ended
 	owed    bool                     // space, to a server that is down
@@ -29,26 +28,16 @@ type show struct {
 	asking  sync.WaitGroup           // transfers under way
 }
 
-type armed struct {
-	reply string
-	loss  *rig.Loss
-}
-
-// audience is for those who look on.
-type audience struct {
-	begin func(s *stage) // before the first step
-	quiet func(s *stage) // when everything has healed and settled
-}
-
 // play runs a plan in a world and judges it.
-func play(w *rig.World, impl contender.Contender, p *plan, looking *audience) *result {
+func play(w *rig.World, impl contender.Contender, p *plan) *result {
 	s := &show{
 		stage: newStage(w, impl, p.ttl), plan: p,
 		struck: map[string]int{}, trouble: map[string]time.Duration{}, lost: map[string]time.Duration{},
 	}
 	s.tempo = p.tempo
-	if looking != nil {
-		looking.begin(s.stage)
+	var v *spectator
+	if p.watched {
+		v = newSpectator(s.stage, p.seed)
 	}
 	begun := w.Now()
 	stop := s.readAlong()
@@ -70,11 +59,11 @@ func play(w *rig.World, impl contender.Contender, p *plan, looking *audience) *r
 	s.heal()
 	close(s.healed)
 	s.asking.Wait()
-	s.settle(looking != nil)
+	s.settle()
 	s.listQueue()
 	s.log.Add(oracle.Event{Kind: oracle.Quiet})
-	if looking != nil {
-		looking.quiet(s.stage)
+	if v != nil {
+		v.leave(s.queue())
 	}
 	stop()
 	return s.end()
@@ -86,10 +75,10 @@ const patient = 8
 // settle lets time pass in which everything comes right by itself: leases expire, sessions
 // are opened, back-offs end. In most scenarios that is over once all has been well for a
 // moment; one in a few shows whether it lasts, and so does each that somebody looks at.
-func (s *show) settle(watched bool) {
+func (s *show) settle() {
 	const enough = 3
 	all := 2*s.plan.ttl + s.plan.tempo.settle
-	if watched || s.plan.seed%patient == 0 {
+	if s.plan.watched || s.plan.seed%patient == 0 {
 		time.Sleep(all)
 		return
 	}
@@ -135,6 +124,9 @@ func (s *show) join(name string, after time.Duration) {
 	a.temper = s.plan.temper[n]
 	a.clock = newClock(a.temper.Rate)
 	s.plan.partake(a, n)
+	if s.plan.beats != nil {
+		a.beats, a.mute = s.plan.beats[n], s.plan.mute
+	}
 	a.spoil = s.plan.spoil
 	a.rng = rand.New(rand.NewPCG(s.plan.seed, uint64(len(s.everybody()))))
 	life := s.world.T.Context()
@@ -176,40 +168,14 @@ func (s *show) listQueue() {
 	s.log.Add(oracle.Event{Kind: oracle.Queue, Until: now, Keys: keys})
 }
 
-// end lets everybody leave, and looks at what they left behind.
+// end lets everybody leave, and judges all.
 func (s *show) end() *result {
 	r := &result{impl: s.impl.Name(), plan: s.plan, violations: s.finish(), virtual: s.world.Now()}
 	s.mu.Lock()
 	r.struck = s.struck // counting has ended
 	s.mu.Unlock()
 	s.tally()
-	for _, k := range s.queue() {
-		r.violations = append(r.violations, oracle.Violation{
-			Invariant: "G8", At: s.world.Now(), Text: "key " + k.Key + " is left although everybody has gone",
-		})
-	}
-	for key := range s.world.Server.Tap.Live(mailboxes, mailboxesEnd) {
-		r.violations = append(r.violations, oracle.Violation{
-			Invariant: "G8", At: s.world.Now(), Text: "mailbox " + key + " is left although everybody has gone",
-		})
-	}
-	leases, err := s.admin.Client.Leases(s.world.T.Context())
-	require.NoError(s.world.T, err)
-	if n := len(leases.Leases); n > 0 {
-		r.violations = append(r.violations, oracle.Violation{
-			Invariant: "G8", At: s.world.Now(), Text: fmt.Sprintf("%d leases are left although everybody has gone", n),
-		})
-	}
 	r.history = s.history()
-	for _, e := range r.history.Events {
-		switch e.Kind {
-		case oracle.Won:
-			r.tenures++
-		case oracle.Acked:
-			r.acked++
-		case oracle.Read:
-			r.reads++
-		}
-	}
+	r.tally = r.history.Tally()
 	return r
 }

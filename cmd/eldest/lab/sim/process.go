@@ -32,7 +32,7 @@ func (s *show) crash(a *actor, st step) {
 func (s *show) starve(a *actor, st step) {
 	s.bother(a, st.lasts+2*st.lag)
 	a.host.Starve(st.lag, s.rng(st))
-	s.endsAfter(st.lasts, string(starve), starved(a.host), func() { a.host.Starve(0, nil) })
+	s.endsAfter(st.lasts, string(starve), func() int { return a.host.Effects().Starved }, func() { a.host.Starve(0, nil) })
 }
 
 // freeze stops a process and lets it go on after a while: at once, or when it comes to
@@ -42,7 +42,7 @@ func (s *show) freeze(a *actor, st step) {
 		s.stopNow(a, st)
 		return
 	}
-	a.host.Set(&rig.Trap{Match: pointMatcher(st.point), After: st.after, Strike: func() {
+	a.host.Set(&rig.Trap{Match: matcher(st.point), After: st.after, Strike: func() {
 		if goesOn := s.stopNow(a, st); st.gone && goesOn != nil {
 			<-goesOn
 		}
@@ -51,7 +51,9 @@ func (s *show) freeze(a *actor, st step) {
 	if what == "watch" && !st.after {
 		what = "registration" // who enters opens one; who hears of an end does not
 	}
-	s.force(a, what)
+	if !st.unforced {
+		s.force(a, what)
+	}
 }
 
 // stopNow stops a process, and counts the stop when it is over: that its lease was over
@@ -135,13 +137,15 @@ func (s *show) goesBefore(a *actor) bool {
 // itself.
 func (s *show) lose(a *actor, st step) {
 	harmless := !st.reset && (st.reply == "renewal" || st.reply == confirmation)
-	l := &rig.Loss{Match: replyMatcher(st.reply), Reset: st.reset, Struck: func() {
+	a.host.Set(&rig.Trap{Match: matcher(st.reply), After: true, Lose: true, Strike: func() {
+		s.count("reply lost: "+st.reply, true)
 		if !s.first(a) || !harmless { // one of these lost must not matter
 			s.bother(a, s.ttl)
 		}
-	}}
-	a.host.Lose(l)
-	s.losses = append(s.losses, &armed{reply: st.reply, loss: l})
+		if st.reset {
+			a.host.Reset()
+		}
+	}})
 	s.force(a, st.reply)
 }
 

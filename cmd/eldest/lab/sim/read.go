@@ -52,5 +52,5 @@ func (s *stage) read(ctx context.Context, who string, client clientv3.KV) {
 			name = string(resp.Kvs[0].Value) // nobody wrote it, and the checker says so
 		}
 	}
-	s.log.Lasted(asked, oracle.Event{Who: who, Kind: oracle.Read, Write: name})
+	s.log.Add(oracle.Event{Who: who, Kind: oracle.Read, Write: name, At: asked, Until: s.world.Now()})
 }

@@ -157,10 +157,7 @@ func mixed(impl string, from, to map[style]int) []job {
 		}
 	}
 	slices.SortFunc(all, func(a, b placed) int {
-		if a.at != b.at {
-			return int(min(1, max(-1, (a.at-b.at)*1e9)))
-		}
-		return strings.Compare(string(a.style), string(b.style))
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.style, b.style))
 	})
 	var jobs []job
 	for _, p := range all {

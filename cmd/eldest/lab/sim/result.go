@@ -16,9 +16,7 @@ type result struct {
 	history    *oracle.History
 	violations []oracle.Violation
 	struck     map[string]int // what took effect, by name
-	tenures    int
-	acked      int
-	reads      int
+	tally      oracle.Tally
 	virtual    time.Duration
 	kept       string // where the history of a failed run is
 }
@@ -38,7 +36,7 @@ func (r *result) faults() int {
 // invalid says why a run proves nothing, or "". An invariant that nothing put to
 // the test is not one that held.
 func (r *result) invalid() string {
-	return strings.Join(r.history.Invalid(oracle.Needs{Tenures: 1, Acked: 1, Reads: 1, Queues: 1, Fenced: 1}), "; ")
+	return strings.Join(r.history.Invalid(oracle.Tally{Tenures: 1, Acked: 1, Reads: 1, Queues: 1, Fenced: 1}), "; ")
 }
 
 // found says what was wrong, a line each.

@@ -18,7 +18,7 @@ import (
 const (
 	// enough is the number of scenarios from which on every kind of fault must have
 	// struck at least once.
-	enough = 100
+	enough = 200
 	// stopAfter is how many failed scenarios are enough to read.
 	stopAfter = 3
 	// tenuresEach is how many tenures a scenario must have on average: 10,000 seeds
@@ -88,7 +88,7 @@ func TestScenariosOfTheDropIn(t *testing.T) {
 	for _, n := range seeds {
 		r := run(t, named(t, contender.DropIn), draw(n))
 		require.Empty(t, r.found(), "%v", r)
-		tenures += r.tenures
+		tenures += r.tally.Tenures
 	}
 	require.GreaterOrEqual(t, tenures, tenuresEach*len(seeds), "INVALID: too few tenures")
 }
@@ -131,7 +131,7 @@ func TestAgainIsTheSameScenario(t *testing.T) {
 }
 
 func run(t *testing.T, impl contender.Contender, p *plan) (r *result) {
-	rig.RunWith(t, p.options(), func(w *rig.World) { r = play(w, impl, p, nil) })
+	rig.RunWith(t, p.options(), func(w *rig.World) { r = play(w, impl, p) })
 	if r == nil {
 		t.Fatalf("%s seed %d did not come to its end; its plan:\n%v", p.style, p.seed, p)
 	}
@@ -139,8 +139,8 @@ func run(t *testing.T, impl contender.Contender, p *plan) (r *result) {
 }
 
 func report(t *testing.T, s *sum, took time.Duration) {
-	t.Logf("%d scenarios, %d tenures, %v of virtual time in %v, %v each; without a fault: %d",
-		s.Scenarios, s.Tenures, s.Virtual.Round(time.Second), took.Round(time.Millisecond), (s.CPU / time.Duration(max(1, s.Scenarios))).Round(100*time.Microsecond), s.Mild)
+	t.Logf("%d scenarios, %d tenures, %.1f virtual hours in %v, %.1f ms each; without a fault: %d",
+		s.Scenarios, s.Tenures, s.Years*year.Hours(), took.Round(time.Millisecond), 1000*s.Seconds/float64(max(1, s.Scenarios)), s.Mild)
 	for _, name := range slices.Sorted(maps.Keys(s.Struck)) {
 		t.Logf("%9d %s", s.Struck[name], name)
 	}

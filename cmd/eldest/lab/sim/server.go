@@ -50,7 +50,7 @@ func (s *show) full(st step) {
 		return
 	}
 	s.bother(nil, st.lasts)
-	s.endsAfter(st.lasts, string(full), refused(s.world.Server, rig.NoSpace), s.space)
+	s.endsAfter(st.lasts, string(full), func() int { return s.world.Server.Refusals()[rig.NoSpace] }, s.space)
 }
 
 // space gives it back; to a server that is down, when it is up again.
@@ -70,7 +70,7 @@ func (s *show) stall(st step) {
 	effect := func() int {
 		sum := 0
 		for _, a := range all {
-			sum += held(a.host)()
+			sum += a.host.Effects().Held
 		}
 		return sum
 	}

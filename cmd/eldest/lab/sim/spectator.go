@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
 	"github.com/eldest-io/eldest/observe"
@@ -23,8 +22,6 @@ type spectator struct {
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
-
-	last eldest.State // for who waited for running
 }
 
 // newSpectator takes a seat; draw it from the same seed as the plan.
@@ -48,7 +45,6 @@ func (v *spectator) watch(ctx context.Context, o *observe.Observer) {
 		if err != nil {
 			return
 		}
-		v.last = state
 		e := oracle.Event{
 			Kind: oracle.Observed, Who: "spectator", Text: state.Kind.String(), Commit: state.Revision,
 			Token: int64(state.Leader.Token), Key: state.Leader.Key, Lease: state.Leader.Lease,
@@ -88,9 +84,14 @@ func (v *spectator) pause(ctx context.Context, least, most time.Duration) bool {
 	}
 }
 
-// leave closes the observer and returns what it was told last.
-func (v *spectator) leave() eldest.State {
+// leave closes the observer, when all has settled: by then it knows who is first in the
+// queue.
+func (v *spectator) leave(queue []oracle.Change) {
+	e := oracle.Event{Kind: oracle.Settled}
+	if len(queue) > 0 {
+		e.Token = queue[0].Create
+	}
+	v.stage.log.Add(e)
 	v.stop()
 	v.running.Wait()
-	return v.last
 }

@@ -6,10 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
 )
 
 // An observer behind a bad network, over random scenarios (G6): what it reports
@@ -20,29 +18,20 @@ func TestObserverNeverGoesBack(t *testing.T) {
 	told := map[string]int{}
 	for n := range scenarios {
 		t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
-			var last eldest.State
-			var truth int64
-			var r *result
-			rig.Run(t, func(w *rig.World) {
-				var v *spectator
-				r = play(w, contender.Ours{}, draw(uint64(n)), &audience{
-					begin: func(s *stage) { v = newSpectator(s, uint64(n)) },
-					quiet: func(s *stage) {
-						last, truth = v.leave(), s.history().LeaderAt(w.Server.Rev())
-					},
-				})
-			})
-			require.NotNil(t, r, "the scenario did not come to its end")
+			p := draw(uint64(n))
+			p.watched = true
+			r := run(t, contender.Ours{}, p)
+			settled := 0
 			for _, e := range r.history.Events {
-				if e.Kind == oracle.Observed {
+				switch e.Kind {
+				case oracle.Observed:
 					told[e.Text]++
+				case oracle.Settled:
+					settled++
 				}
 			}
-			if bad := oracle.Observations(r.history); len(bad) > 0 {
-				t.Errorf("%v\n%v", bad, r)
-			}
-			require.NotEqual(t, eldest.Unknown, last.Kind, "healed long ago: %v", last.Reason)
-			require.EqualValues(t, truth, last.Leader.Token, "the last report was %v", last)
+			require.Empty(t, oracle.Observations(r.history), "%v", r)
+			require.Equal(t, 1, settled, "what it knows at the end is judged")
 		})
 	}
 	t.Logf("reported: %v", told)

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -92,18 +94,34 @@ func (s *stage) until(what string, cond func() bool) {
 	}
 }
 
-// finish stops everybody and judges the run.
+// finish has everybody leave, looks for what they left behind, and judges the run.
 func (s *stage) finish() []oracle.Violation {
 	for _, a := range s.everybody() {
 		a.leave()
 	}
 	time.Sleep(time.Second) // for the tap to see the last of it
+	left := func(what string) { s.log.Add(oracle.Event{Kind: oracle.Left, Text: what}) }
+	for _, k := range s.queue() {
+		left("key " + k.Key)
+	}
+	for key := range s.world.Server.Tap.Live(mailboxes, mailboxesEnd) {
+		left("mailbox " + key)
+	}
+	for key := range s.world.Server.Tap.Live(beats, beatsEnd) {
+		left("heartbeat " + key)
+	}
+	leases, err := s.admin.Client.Leases(s.world.T.Context())
+	require.NoError(s.world.T, err)
+	for _, l := range leases.Leases {
+		left(fmt.Sprintf("lease %x", int64(l.ID)))
+	}
 	return s.history().Check()
 }
 
 func (s *stage) history() *oracle.History {
 	changes, complete := s.world.Server.Tap.Changes()
 	require.True(s.world.T, complete, "INVALID: the tap was overtaken by a compaction")
+	changes = slices.DeleteFunc(changes, func(c oracle.Change) bool { return strings.HasPrefix(c.Key, beats) })
 	return &oracle.History{
 		// A server that comes back gives every lease another TTL, and its own election.
 		About: oracle.About{

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
 )
 
 // steady is how long a host must have been well for its owner to owe a prompt
@@ -150,17 +149,4 @@ func (s *show) count(name string, took bool) {
 func (s *show) note(st step, whom string) {
 	st.at = s.world.Now()
 	s.log.Add(oracle.Event{Kind: oracle.Fault, Text: fmt.Sprintf("%s -> %s", st, whom)})
-}
-
-// Effects of faults, to be measured before and after; also a.sessionsLost.
-func held(h *rig.Host) func() int { return func() int { n, _ := h.Effects(); return n } }
-func late(h *rig.Host) func() int { return func() int { _, n := h.Effects(); return n } }
-func resent(h *rig.Host) func() int {
-	return func() int { _, n := h.Pains(); return n }
-}
-func starved(h *rig.Host) func() int {
-	return func() int { n, _ := h.Pains(); return n }
-}
-func refused(s *rig.Server, why rig.Refusal) func() int {
-	return func() int { return s.Refusals()[why] }
 }

@@ -37,6 +37,7 @@ func (st style) draw(seed uint64) *plan {
 		p.drawOrdinary(rng)
 	}
 	p.drawTransfers()
+	p.drawBeats()
 	return p
 }
 
@@ -98,8 +99,12 @@ func (p *plan) gather(rng *rand.Rand, joins, trips time.Duration) {
 
 // options are what the plan asks of its world.
 func (p *plan) options() rig.Options {
-	return rig.Options{
+	o := rig.Options{
 		Tick: p.tempo.tick, Tokens: p.tokens,
 		Ranges: [][2]string{{prefix, electionName + "0"}, {dataKey, dataKey + "\x00"}, {mailboxes, mailboxesEnd}},
 	}
+	if !p.mute {
+		o.Ranges = append(o.Ranges, [2]string{beats, beatsEnd})
+	}
+	return o
 }

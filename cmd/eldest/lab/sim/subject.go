@@ -28,7 +28,7 @@ func (a *actor) contender() contender.Contender {
 	altered := ours.Lease
 	ours.Lease = func(cfg *lease.Config) {
 		a.temper.apply(cfg)
-		cfg.Clock = a.clock
+		cfg.Clock, cfg.Heartbeat = a.clock, a.beats
 		if altered != nil {
 			altered(cfg)
 		}
@@ -37,6 +37,15 @@ func (a *actor) contender() contender.Contender {
 		cfg.Recheck, cfg.GiveWay = a.stage.tempo.recheck, a.giveWay()
 		cfg.Hooks.Won = func(e election.WonEvent) {
 			a.tell(oracle.Event{Kind: oracle.Proven, Token: int64(e.Token), Proof: e.Revision})
+		}
+	}
+	if a.beats.Timeout > 0 {
+		tellsOf := ours.Election
+		ours.Election = func(cfg *election.Config) {
+			tellsOf(cfg)
+			cfg.Hooks.Evicted = func(e election.EvictedEvent) {
+				a.tell(oracle.Event{Kind: oracle.Evicted, Token: int64(e.Evicted.Token), Key: e.Evicted.Key})
+			}
 		}
 	}
 	if a.rng != nil && a.rng.IntN(2) == 0 {

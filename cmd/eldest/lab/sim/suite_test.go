@@ -72,7 +72,7 @@ func TestLedger(t *testing.T) {
 		"never struck":    {func(l *ledger) { l.Total.Struck["cut in"] = 0 }, false},
 		"broken range":    {func(l *ledger) { l.Broken = []string{"x"} }, false},
 		"invalid":         {func(l *ledger) { l.Total.Failed = []outcome{{Invalid: "nobody ever led"}} }, false},
-		"only violations": {func(l *ledger) { l.Total.Failed = []outcome{{Violations: map[string]int{"I1": 1}}} }, true},
+		"only violations": {func(l *ledger) { l.Total.Failed = []outcome{{sum: sum{Violations: map[string]int{"I1": 1}}}} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := full()
@@ -107,7 +107,7 @@ func TestMixed(t *testing.T) {
 // is left that would count as done.
 func TestJobs(t *testing.T) {
 	dir := t.TempDir()
-	want := outcome{Style: ordinary, Seed: 7, Tenures: 3, Struck: map[string]int{"cut in": 1}}
+	want := outcome{Style: ordinary, Seed: 7, sum: sum{Scenarios: 1, Tenures: 3, Struck: map[string]int{"cut in": 1}}}
 	line, err := json.Marshal(want)
 	require.NoError(t, err)
 	file := filepath.Join(dir, "done.jsonl")
@@ -124,7 +124,9 @@ func TestJobs(t *testing.T) {
 
 	s := newSum()
 	s.add(want)
-	s.add(outcome{Style: dense, Seed: 9, Violations: map[string]int{"I1": 2}, Report: "x"})
+	s.add(outcome{Style: dense, Seed: 9, Report: "x", sum: sum{
+		Scenarios: 1, Violations: map[string]int{"I1": 2}, Found: map[string]*found{"I1": {1, []string{"dense 9"}}},
+	}})
 	sums := merged(map[style]*sum{ordinary: s})
 	require.Equal(t, 2, sums.Scenarios)
 	require.Equal(t, map[string]int{"I1": 2}, sums.Violations)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
 )
 
 // What a seed draws of transfers leaves all else as it is without them.
@@ -43,8 +42,7 @@ func TestTransferWithoutFaults(t *testing.T) {
 		trips: make([]time.Duration, 4), temper: make([]Temper, 4), asked: []bool{true, true, true, true},
 		steps: []step{{at: 3 * time.Second, verb: transfers, role: aWaiter, pick: 1, keep: true, lasts: 10 * time.Second}},
 	}
-	var r *result
-	rig.RunWith(t, p.options(), func(w *rig.World) { r = play(w, contender.Ours{}, p, nil) })
+	r := run(t, contender.Ours{}, p)
 	require.Empty(t, r.violations, "%v", r)
 	require.Equal(t, 1, r.struck["transferred past others"], "%v", r)
 

@@ -76,21 +76,22 @@ func (r role) String() string { return [...]string{"anybody", "the leader", "a w
 
 // step is one thing that happens. Which fields count depends on the verb.
 type step struct {
-	at    time.Duration
-	verb  verb
-	role  role
-	pick  int           // chooses among those in the role
-	way   rig.Way       // cut, delay, packets, fade, flicker
-	lasts time.Duration // of whatever has an end; crash: until a new process comes, 0 never
-	lag   time.Duration // delay, fade, flicker; starve: the longest wait at a point
-	share float64       // packets: of those that are lost
-	reply string        // lose: which reply
-	point string        // freeze: at which request; "": wherever it is
-	after bool          // freeze: at its reply
-	gone  bool          // freeze: the request at the point goes on only with the process
-	asked bool          // freeze: the first thing it does is to ask whether it leads
-	keep  bool          // transfer: the order of the others
-	reset bool          // crash, lose: connections break; cut, flicker: they break when it heals
+	at       time.Duration
+	verb     verb
+	role     role
+	pick     int           // chooses among those in the role
+	way      rig.Way       // cut, delay, packets, fade, flicker
+	lasts    time.Duration // of whatever has an end; crash: until a new process comes, 0 never
+	lag      time.Duration // delay, fade, flicker; starve: the longest wait at a point
+	share    float64       // packets: of those that are lost
+	reply    string        // lose: which reply
+	point    string        // freeze: at which request; "": wherever it is
+	after    bool          // freeze: at its reply
+	gone     bool          // freeze: the request at the point goes on only with the process
+	unforced bool          // freeze: only if it comes to the point by itself
+	asked    bool          // freeze: the first thing it does is to ask whether it leads
+	keep     bool          // transfer: the order of the others
+	reset    bool          // crash, lose: connections break; cut, flicker: they break when it heals
 }
 
 // course is how long the step's effects last under a TTL, if nothing ends them before.
@@ -121,6 +122,7 @@ func (s step) String() string {
 	say("point", s.point, s.point != "")
 	say("after", s.after, s.after)
 	say("gone", s.gone, s.gone)
+	say("unforced", s.unforced, s.unforced)
 	say("asked", s.asked, s.asked)
 	say("keep", s.keep, s.keep)
 	say("reset", s.reset, s.reset)

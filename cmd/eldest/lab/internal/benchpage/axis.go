@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/plot"
 
 	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 )
 
 // scale maps values to places on an axis, which gonum then takes for linear.
@@ -111,15 +112,15 @@ type mark struct {
 // niceMarks are the marks of a unit, from the smallest to the largest.
 func niceMarks(unit string) []mark {
 	var marks []mark
-	units := axisUnits[unit]
+	units := axisUnits(unit)
 	if units == nil {
-		units = axisUnits[bench.Counts]
+		units = thousands
 	}
 	for i, u := range units {
 		for factor := 1.0; ; factor *= 10 {
 			for _, digit := range []float64{1, 2, 5} {
 				v := digit * factor
-				marks = append(marks, mark{v * u.per, spaced(strconv.FormatFloat(v, 'f', -1, 64), u.name), digit == 1})
+				marks = append(marks, mark{v * u.Per, spaced(strconv.FormatFloat(v, 'f', -1, 64), u.Name), digit == 1})
 			}
 			// 1 KiB follows 500 B as 1 ms follows 500 µs.
 			if i < len(units)-1 && factor == 100 || factor == 1e5 {
@@ -130,31 +131,30 @@ func niceMarks(unit string) []mark {
 	return marks
 }
 
-// axisUnit is a unit of an axis; counts have thousands as units.
-type axisUnit struct {
-	name string
-	per  float64
-}
+// thousands are the units of counts on an axis; in tables they have none.
+var thousands = []figures.Unit{{Name: "", Per: 1}, {Name: "k", Per: 1e3}, {Name: "M", Per: 1e6}}
 
-var axisUnits = map[string][]axisUnit{
-	bench.Nanoseconds: {{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}},
-	bench.Bytes:       {{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}},
-	bench.Counts:      {{"", 1}, {"k", 1e3}, {"M", 1e6}},
+// axisUnits are the units of an axis; nil if they are not known.
+func axisUnits(unit string) []figures.Unit {
+	if unit == bench.Counts {
+		return thousands
+	}
+	return figures.Units[unit]
 }
 
 // unitAt is the unit in which a value is at least 1.
 func unitAt(unit string, v float64) (name string, per float64) {
-	units := axisUnits[unit]
+	units := axisUnits(unit)
 	if units == nil {
 		return unit, 1
 	}
 	best := units[0]
 	for _, u := range units {
-		if v >= u.per {
+		if v >= u.Per {
 			best = u
 		}
 	}
-	return best.name, best.per
+	return best.Name, best.Per
 }
 
 // niceStep is the smallest of 1, 2, 5 times a power of ten that is not below v.

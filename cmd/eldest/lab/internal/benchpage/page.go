@@ -104,18 +104,17 @@ func contenders(runs []figures.Run) []string {
 }
 
 func newChapter(run *figures.Run, i int, colours palette) chapter {
-	one := []figures.Run{*run}
 	c := chapter{
 		ID: fmt.Sprintf("run-%d", i+1), Scenario: run.Scenario, Summary: run.Summary,
 		Command: run.Setup.Command, Incomplete: run.Incomplete, Facts: facts(run), Complaints: run.Complaints(),
 	}
-	for _, name := range contenders(one) {
+	for _, name := range contenders([]figures.Run{*run}) {
 		c.Legend = append(c.Legend, key{name, template.CSS(colours[name].variable())})
 	}
 	for _, t := range run.Terms() {
 		c.Terms = append(c.Terms, fact{t.Name, figures.Explain(t)})
 	}
-	c.Base, c.Floor = figures.Comparison(one)
+	c.Base, c.Floor = run.Comparison()
 	c.Bounded = run.Bounded()
 	groups := run.Groups()
 	c.pictures = newPictures(groups, c.Base, colours)

@@ -2,6 +2,7 @@ package benchpage
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"html/template"
 	"regexp"
@@ -112,15 +113,7 @@ const lineHeight = textSize * 1.2
 // Plot draws them beside the area of the data.
 func (l endLabels) Plot(c draw.Canvas, p *plot.Plot) {
 	_, ty := p.Transforms(&c)
-	sorted := slices.SortedStableFunc(slices.Values(l), func(a, b endLabel) int {
-		switch {
-		case a.y < b.y:
-			return -1
-		case a.y > b.y:
-			return 1
-		}
-		return 0
-	})
+	sorted := slices.SortedStableFunc(slices.Values(l), func(a, b endLabel) int { return cmp.Compare(a.y, b.y) })
 	places := make([]float64, len(sorted))
 	for i, label := range sorted {
 		places[i] = ty(label.y).Points()

@@ -79,7 +79,7 @@ func Files(runs []figures.Run) ([]File, error) {
 			text := strings.Replace(string(p.SVG), ">", ">"+style, 1) // after the first tag
 			files = append(files, File{fileName(run.Scenario, kind, p.Title), text})
 		}
-		base, _ := figures.Comparison([]figures.Run{*run})
+		base, _ := run.Comparison()
 		all := newPictures(run.Groups(), base, colours)
 		if all.Ratios != nil {
 			add("ratios", picture{SVG: all.Ratios.SVG})

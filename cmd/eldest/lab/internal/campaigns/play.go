@@ -7,22 +7,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/bench/contender"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/capture"
 	"github.com/eldest-io/eldest/election"
 )
-
-// Wire is what the scene is played on.
-type Wire interface {
-	// Await blocks until the messages so far are what is waited for.
-	Await(ctx context.Context, seen func([]wiretap.Message) bool) error
-	// Note has the transcript say what happens, beside somebody's lane.
-	Note(lane, text string)
-	// Cut has everything vanish that a lane sends, or is sent, until Mend.
-	Cut(lane string)
-	Mend(lane string)
-	// Freeze ends the recording.
-	Freeze()
-}
 
 // member is a candidate of the scene.
 type member struct {
@@ -39,14 +26,14 @@ type member struct {
 // scene is one being played.
 type scene struct {
 	Config
-	wire    Wire
+	wire    *capture.Capture
 	members []*member
 }
 
 // Play plays a scene, until the act is over: until somebody leads again and has set up what
 // it needs, or ctx ends. What follows, the candidates' leaving, is not recorded. It blocks
 // until they have left.
-func Play(ctx context.Context, wire Wire, cfg Config) error {
+func Play(ctx context.Context, wire *capture.Capture, cfg Config) error {
 	if err := cfg.Check(); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -15,36 +14,23 @@ import (
 
 	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/fence"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/instant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// roleWord, as the first argument, makes this test binary one of a run's processes.
-const roleWord = "chaos-role"
+// roleWord, as the first argument, makes this test binary a participant.
+const roleWord = "chaos-participant"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == roleWord {
-		if err := beRole(os.Args[2], os.Args[3:]); err != nil {
+	if len(os.Args) > 1 && os.Args[1] == roleWord {
+		if err := actor.Run(os.Stdin, os.Stdout); err != nil {
 			_, _ = os.Stderr.WriteString(err.Error() + "\n")
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}
-	etcdtest.Parallel(3)
+	etcdtest.Parallel(4)
 	goleak.VerifyTestMain(m)
-}
-
-func beRole(role string, args []string) error {
-	if role == RoleParticipant {
-		return actor.Run(os.Stdin, os.Stdout)
-	}
-	zero, err := strconv.ParseInt(args[1], 10, 64)
-	if err != nil {
-		return err
-	}
-	return fence.Run(args[0], instant.Clock{Zero: time.Duration(zero)}, os.Stdin, os.Stdout)
 }
 
 // small is a run whose processes are this binary; members are the tests' own.
@@ -53,9 +39,7 @@ func small(t *testing.T) Config {
 	return Config{
 		Contender: contender.Eldest, Seed: 1, Rounds: 2, SeriesRounds: 25, Members: 3, Participants: 3,
 		Faults: plan.Names(), TTL: time.Second, Dir: t.TempDir(),
-		Process: func(role string, args ...string) *exec.Cmd {
-			return exec.Command(os.Args[0], append([]string{roleWord, role}, args...)...)
-		},
+		Participant: func() *exec.Cmd { return exec.Command(os.Args[0], roleWord) },
 	}
 }
 

@@ -16,12 +16,6 @@ import (
 // ErrInvalid is returned for a Config that makes no run; nothing was started.
 var ErrInvalid = errors.New("invalid run")
 
-// The roles of the processes that a run starts.
-const (
-	RoleParticipant = "participant"
-	RoleStore       = "store"
-)
-
 // Limits of Config.
 const (
 	// MaxParticipants is how many processes one machine is asked to run: with more of
@@ -59,10 +53,10 @@ type Config struct {
 	// Defect is one of actor.Defects, for tests of the harness.
 	Defect string
 
-	// Process makes the command of a role; Member is the command line of a member,
-	// to which its flags are appended.
-	Process func(role string, args ...string) *exec.Cmd
-	Member  []string
+	// Participant makes the command of a participant, whose process calls actor.Run;
+	// Member is the command line of a member, to which its flags are appended.
+	Participant func() *exec.Cmd
+	Member      []string
 	// Progress, if set, is called before each round and after the last. It must not
 	// block.
 	Progress func(Progress)

@@ -97,8 +97,9 @@ func takenByEtcd(h *oracle.History, resumed []time.Duration) []oracle.Event {
 }
 
 // needs is what a series must have had to prove anything.
-func needs(rounds []Round) oracle.Needs {
-	n := oracle.Needs{
+func needs(rounds []Round) oracle.Tally {
+	n := oracle.Tally{
+		Struck:  map[string]int{},
 		Tenures: 1, Acked: len(rounds), Reads: len(rounds), Samples: len(rounds), Fenced: len(rounds),
 		Queues: len(rounds), Healed: 1,
 	}
@@ -107,8 +108,8 @@ func needs(rounds []Round) oracle.Needs {
 			continue
 		}
 		for _, strike := range r.Strikes {
-			if !slices.Contains(r.Unsupported, strike.Fault) && !slices.Contains(n.Faults, string(strike.Fault)) {
-				n.Faults = append(n.Faults, string(strike.Fault))
+			if !slices.Contains(r.Unsupported, strike.Fault) {
+				n.Struck[string(strike.Fault)] = 1
 			}
 		}
 	}

@@ -52,14 +52,14 @@ func TestRunMustHaveHadItsOccasions(t *testing.T) {
 		lacks  int
 	}{
 		"never stopped for long":    {Report{Series: []Series{{Rounds: stops(stopsOfLeaders - 5)}, {Rounds: stops(5)}}}, 1},
-		"stopped for long, once":    {Report{LongStops: 1, Series: []Series{{Rounds: stops(stopsOfLeaders)}}}, 0},
+		"stopped for long, once":    {Report{Tally: oracle.Tally{LongStops: 1}, Series: []Series{{Rounds: stops(stopsOfLeaders)}}}, 0},
 		"not stopped often":         {Report{Series: []Series{{Rounds: stops(stopsOfLeaders - 1)}}}, 0},
 		"never refused":             {Report{Rounds: roundsWithWrites}, 1},
-		"refused, once":             {Report{Rounds: roundsWithWrites, Refused: 1}, 0},
+		"refused, once":             {Report{Rounds: roundsWithWrites, Tally: oracle.Tally{Refused: 1}}, 0},
 		"few rounds, never refused": {Report{Rounds: roundsWithWrites - 1}, 0},
-		"never fenced off":          {Report{LongStops: longStopsWithWrites}, 1},
-		"fenced off, once":          {Report{LongStops: longStopsWithWrites, FencedOff: 1}, 0},
-		"few long stops":            {Report{LongStops: longStopsWithWrites - 1}, 0},
+		"never fenced off":          {Report{Tally: oracle.Tally{LongStops: longStopsWithWrites}}, 1},
+		"fenced off, once":          {Report{Tally: oracle.Tally{LongStops: longStopsWithWrites, FencedOff: 1}}, 0},
+		"few long stops":            {Report{Tally: oracle.Tally{LongStops: longStopsWithWrites - 1}}, 0},
 	} {
 		c.report.prove()
 		require.Len(t, c.report.InvalidBecause, c.lacks, name)

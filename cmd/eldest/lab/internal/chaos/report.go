@@ -24,16 +24,7 @@ func (r *Report) add(s Series) {
 		r.Violations = append(r.Violations, v)
 		r.ByInvariant[v.Invariant]++
 	}
-	t := s.Tally
-	r.Tenures += t.Tenures
-	r.Acked += t.Acked
-	r.Refused += t.Refused
-	r.Unclear += t.Unclear
-	r.Reads += t.Reads
-	r.Samples += t.Samples
-	r.LongStops += t.LongStops
-	r.Fenced += t.Fenced
-	r.FencedOff += t.FencedOff
+	r.Add(s.Tally)
 }
 
 // What a whole run must have had, where it had the occasion so often that chance does

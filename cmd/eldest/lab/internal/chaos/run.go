@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
 // Report is what a run has found.
@@ -28,21 +29,10 @@ type Report struct {
 	Violations  []Violation `json:"violations"`
 	// ByInvariant counts violations.
 	ByInvariant map[string]int `json:"by_invariant"`
-	// Tenures, and what became of guarded writes; Reads of their key; Samples: how
-	// often somebody was asked whether it is sure to lead; LongStops: of leaders, for
-	// longer than their lease; Fenced: writes to the store outside; FencedOff: those
-	// with an older token, which it refused.
-	Tenures   int      `json:"tenures"`
-	Acked     int      `json:"acked"`
-	Refused   int      `json:"refused"`
-	Unclear   int      `json:"unclear"`
-	Reads     int      `json:"reads"`
-	Samples   int      `json:"samples"`
-	LongStops int      `json:"long_stops"`
-	Fenced    int      `json:"fenced"`
-	FencedOff int      `json:"fenced_off"`
-	Seconds   float64  `json:"seconds"`
-	Series    []Series `json:"series"`
+	// Tally adds up those of the series.
+	oracle.Tally
+	Seconds float64  `json:"seconds"`
+	Series  []Series `json:"series"`
 }
 
 // FaultLine is what there is to say of a fault in a run.
@@ -74,6 +64,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	r := &Report{
 		Contender: cfg.Contender, Seed: cfg.Seed, Members: cfg.Members, Participants: cfg.Participants, TTL: cfg.TTL, SeriesRounds: cfg.SeriesRounds, Wanted: cfg.Rounds,
 		InvalidBecause: []string{}, Violations: []Violation{}, ByInvariant: map[string]int{}, Series: []Series{},
+		Tally: oracle.Tally{Struck: map[string]int{}},
 	}
 	start := time.Now()
 	wanted := func(played int) bool {

@@ -115,7 +115,7 @@ func (s *stage) rest(ctx context.Context) error {
 // finds a write's acknowledgement without the write.
 func (s *stage) halt() error {
 	s.crew.Stop()
-	if err := s.closeStore(); err != nil {
+	if err := s.store.Close(); err != nil {
 		return err
 	}
 	if s.whole {

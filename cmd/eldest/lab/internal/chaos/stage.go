@@ -2,14 +2,9 @@ package chaos
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
@@ -19,7 +14,6 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/instant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/truth"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
@@ -54,15 +48,8 @@ type stage struct {
 
 	file  *os.File // the harness's history
 	log   *oracle.Recorder
-	store storeProcess
+	store *fence.Store
 	whole bool // the record of the truth has ended
-}
-
-// storeProcess is the process of the fenced store. It ends when its stdin does.
-type storeProcess struct {
-	*offspring.Process
-	stdin io.Closer
-	file  string
 }
 
 // build starts everything. On an error nothing is left.
@@ -96,60 +83,18 @@ func (s *stage) build(ctx context.Context) (err error) {
 		return err
 	}
 	s.truth = truth.Start(s.field.Each, s.clock, dataKey, s.log.Change)
-	address, err := s.startStore(filepath.Join(dir, "store.jsonl"))
-	if err != nil {
+	if s.store, err = fence.Open(s.log); err != nil {
 		return err
 	}
 	s.crew, err = crew.Start(crew.Config{
-		Command: func() *exec.Cmd { return s.cfg.Process(RoleParticipant) },
-		Size:    s.cfg.Participants, Dir: dir, Field: cluster, Log: s.log,
+		Command: s.cfg.Participant, Size: s.cfg.Participants, Dir: dir, Field: cluster, Log: s.log,
 		Seat: actor.Config{
 			Contender: s.cfg.Contender, Election: electionName, TTL: s.cfg.TTL, Data: dataKey,
-			Store: address, Clock: s.clock, Defect: s.cfg.Defect,
+			Store: s.store.Address, Clock: s.clock, Defect: s.cfg.Defect,
 		},
 	})
 	s.field.Crew, s.field.Truth, s.field.Log = s.crew, s.truth, s.log
 	return err
-}
-
-// startStore blocks until the store serves, and returns its address.
-func (s *stage) startStore(file string) (address string, err error) {
-	st := &s.store
-	st.file = file
-	cmd := s.cfg.Process(RoleStore, file, strconv.FormatInt(int64(s.clock.Zero), 10))
-	if st.stdin, err = cmd.StdinPipe(); err != nil {
-		return "", err
-	}
-	ready := make(chan fence.Ready, 1)
-	st.Process, err = s.field.Spawner.Launch(cmd, func(line []byte) {
-		var r fence.Ready
-		if json.Unmarshal(line, &r) == nil && r.Address != "" {
-			ready <- r // it is said once
-		}
-	}, func(*offspring.Process) { close(ready) })
-	if err != nil {
-		return "", fmt.Errorf("starting the store: %w", err)
-	}
-	if address = (<-ready).Address; address == "" {
-		return "", errors.Join(errors.New("the store does not serve"), s.closeStore())
-	}
-	return address, nil
-}
-
-// closeStore has the store end, which it does well unless its history is not whole.
-func (s *stage) closeStore() error {
-	st := &s.store
-	if st.Process == nil {
-		return nil
-	}
-	_ = st.stdin.Close() // that is what it waits for
-	code, complaint := st.Result()
-	st.End()
-	st.Process = nil
-	if code != 0 {
-		return fmt.Errorf("the store ended with exit code %d: %s", code, complaint)
-	}
-	return nil
 }
 
 // stopTruth ends the record, when there is nothing more to record.
@@ -166,7 +111,9 @@ func (s *stage) close() error {
 	if s.crew != nil {
 		errs = append(errs, s.crew.Close())
 	}
-	errs = append(errs, s.closeStore())
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+	}
 	s.stopTruth()
 	if s.file != nil {
 		errs = append(errs, s.file.Close())
@@ -179,5 +126,5 @@ func (s *stage) close() error {
 
 // files are all histories so far.
 func (s *stage) files() []string {
-	return append([]string{s.file.Name(), s.store.file}, s.crew.Files()...)
+	return append(s.crew.Files(), s.file.Name())
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
-	"github.com/eldest-io/eldest/txn"
 )
 
 // errNobody ends the play when a leader or waiter that an act needs is missing.
@@ -48,8 +46,15 @@ func kill(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	if err := s.signal(Kill, leader, syscall.SIGKILL); err != nil {
+	act := Kill
+	if queue := s.queue(); len(queue) > 1 && s.beats[leader.actor] && s.beats[queue[1].actor] {
+		act = Silence
+	}
+	if err := s.signal(act, leader, syscall.SIGKILL); err != nil {
 		return err
+	}
+	if act == Silence {
+		return s.succeeded(ctx, leader)
 	}
 	entries, err := s.entries(ctx, s.Client())
 	if err != nil {
@@ -82,9 +87,6 @@ func partition(ctx context.Context, s *stage) error {
 		return err
 	}
 	member := s.Participant(leader.actor).Member
-	if s.Leads(ctx, member.Index, scenario.Election) {
-		s.Aside("%s happens to lead etcd itself; the other members must first elect another, and leases begin anew", member.Name)
-	}
 	s.Tell(Fact{Kind: Acted, Act: Cut, Actor: leader.actor, Member: member.Name, Key: leader.key, Token: leader.token})
 	if err := s.Cut(ctx, member); err != nil {
 		return err
@@ -168,14 +170,5 @@ func (s *stage) succeeded(ctx context.Context, old *candidacy) error {
 		return err
 	}
 	s.tellHandover()
-	return nil
-}
-
-// asRefusal returns the guard's refusal in err, or nil.
-func asRefusal(err error) *txn.GuardError {
-	var refused *txn.GuardError
-	if errors.As(err, &refused) && errors.Is(err, eldest.ErrDeposed) {
-		return refused
-	}
 	return nil
 }

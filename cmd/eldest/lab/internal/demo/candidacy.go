@@ -66,7 +66,7 @@ func candidacies(facts []Fact) []*candidacy {
 func (c *candidacy) acted(f Fact) {
 	switch {
 	case !c.ended.IsZero() || f.Act == Mend:
-	case f.Act == Kill || f.Act == Delete:
+	case f.Act == Kill || f.Act == Silence || f.Act == Delete:
 		c.act, c.ended = f.Act, f.At
 	default:
 		c.act = f.Act

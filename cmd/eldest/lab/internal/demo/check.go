@@ -28,6 +28,12 @@ func (l Limits) of(a Act) time.Duration {
 // told reports whether etcd is told of the departure.
 func (a Act) told() bool { return a == Resign || a == Delete || a == Leave }
 
+// silent reports whether the candidate behind it hears no heartbeats any more.
+func (a Act) silent() bool { return a == Silence }
+
+// expired reports whether a lease has to run out.
+func (a Act) expired() bool { return !a.told() && !a.silent() }
+
 // Check judges a history. It is a function of the facts: the order of the slice does
 // not matter, their times do. Package oracle has the rules; here they are named, and what
 // there was to judge is counted.
@@ -57,8 +63,8 @@ func Check(facts []Fact, limits Limits) []story.Verdict {
 		story.Judge("tokens rise", len(led), story.Texts(oracle.Tokens(h), oracle.Order(h)), "%s", strings.Join(story.Shortened(tokens), " < ")),
 		story.Judge("wins in create-revision order", len(led), story.Texts(oracle.Overtaken(h)), "%s", strings.Join(story.Shortened(winners), ", ")),
 		story.Judge("one departure wakes one waiter", departures, story.Texts(oracle.Wakes(h)), "%s", story.Count(departures, "departure")),
-		story.Judge("hand-overs in time", len(changes), story.Texts(oracle.InTime(h)), "%s; when etcd was told: %s; when a lease had to run out: %s",
-			story.Count(len(changes), "hand-over"), spread(changes, true), spread(changes, false)),
+		story.Judge("hand-overs in time", len(changes), story.Texts(oracle.InTime(h)), "%s; when etcd was told: %s; when heartbeats had stopped: %s; when a lease had to run out: %s",
+			story.Count(len(changes), "hand-over"), spread(changes, Act.told), spread(changes, Act.silent), spread(changes, Act.expired)),
 		story.Judge("old tokens are refused", n[Guarded], story.Texts(oracle.Granted(h)),
 			"guarded writes: %d with a past token refused, %d with the leader's accepted", n[Guarded]-accepted, accepted),
 		story.Judge("the observer agrees", min(n[Observed], n[Settled]), story.Texts(oracle.Observations(h)), "%s, agreed after each of %s",
@@ -86,10 +92,10 @@ func smallestGap(led []*candidacy) string {
 }
 
 // spread renders the range of the hand-over times of one sort.
-func spread(changes []Handover, told bool) string {
+func spread(changes []Handover, sort func(Act) bool) string {
 	low, high := time.Duration(-1), time.Duration(-1)
 	for _, h := range changes {
-		if h.Act.told() != told {
+		if !sort(h.Act) {
 			continue
 		}
 		if low < 0 || h.Took < low {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
+	"github.com/eldest-io/eldest/lease"
 )
 
 // What the command starts from, and the limits of a demo.
@@ -13,6 +14,7 @@ const (
 	DefaultMembers    = 3
 	DefaultCandidates = 5
 	DefaultTTL        = 5 * time.Second
+	DefaultHeartbeat  = time.Second
 
 	// With fewer there is no waiter behind a waiter.
 	minCandidates = 3
@@ -29,6 +31,8 @@ type Config struct {
 	scenario.Config
 	// Candidates is how many stand at a time.
 	Candidates int
+	// Heartbeat is the timeout of those that have heartbeats.
+	Heartbeat time.Duration
 	// Duration repeats the acts until it is over, and begins none after that. 0:
 	// each act once.
 	Duration time.Duration
@@ -43,6 +47,9 @@ func (c Config) check() (Config, error) {
 		return c, fmt.Errorf("%w: %d candidates; it can be %d to %d", ErrInvalid, c.Candidates, minCandidates, maxCandidates)
 	case c.Duration < 0:
 		return c, fmt.Errorf("%w: a duration of %v", ErrInvalid, c.Duration)
+	}
+	if c.Heartbeat < lease.MinHeartbeat || c.Heartbeat >= c.TTL {
+		return c, fmt.Errorf("%w: heartbeats of %v; they can be %v or more, and less than the TTL, %v", ErrInvalid, c.Heartbeat, lease.MinHeartbeat, c.TTL)
 	}
 	if err := c.Check(maxTTL); err != nil {
 		return c, fmt.Errorf("%w: %w", ErrInvalid, err)

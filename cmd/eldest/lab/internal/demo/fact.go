@@ -19,6 +19,9 @@ const (
 	Recovered  Kind = "recovered"
 	Lost       Kind = "lost"
 	Resigned   Kind = "resigned"
+	Suspended  Kind = "suspended"
+	Resumed    Kind = "resumed"
+	Evicted    Kind = "evicted"
 )
 
 // What the demo does and sees.
@@ -48,6 +51,7 @@ const (
 	Resign   Act = "resign"
 	Withdraw Act = "withdraw"
 	Kill     Act = "kill"
+	Silence  Act = "silence" // a kill, of one with heartbeats
 	Delete   Act = "delete"
 	Cut      Act = "cut"
 	Mend     Act = "mend"

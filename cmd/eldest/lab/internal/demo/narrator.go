@@ -8,20 +8,10 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// narrator finds the words for facts. It is for one goroutine at a time.
-type narrator struct {
-	names map[string]string // by key
-	led   map[string]bool   // by key
-}
-
-func newNarrator() *narrator {
-	return &narrator{names: make(map[string]string), led: make(map[string]bool)}
-}
-
 // Words says how a fact is told.
 func (s *stage) Words(f Fact) scenario.Line {
 	l := scenario.Line{Rank: rankOf(f.Kind)}
-	l.Who, l.Ink, l.Text, l.Why = s.narrator.words(f)
+	l.Who, l.Ink, l.Text, l.Why = s.words(f)
 	return l
 }
 
@@ -39,22 +29,22 @@ func rankOf(k Kind) story.Rank {
 	}
 }
 
-func (n *narrator) words(f Fact) (who string, colour story.Ink, text, why string) {
+func (s *stage) words(f Fact) (who string, colour story.Ink, text, why string) {
 	switch f.Kind {
 	case Registered:
-		n.names[f.Key] = f.Actor
+		s.names[f.Key] = f.Actor
 		text = fmt.Sprintf("stands: key %s, token %d, through %s; ", shortKey(f.Key), f.Token, f.Member)
 		if f.Predecessor == "" {
 			text += "nobody is before it"
 		} else {
-			text += fmt.Sprintf("number %d, behind %s", f.Queue, n.name(f.Predecessor))
+			text += fmt.Sprintf("number %d, behind %s", f.Queue, s.name(f.Predecessor))
 		}
 		return f.Actor, story.Plain, text, "the token is its key's create revision: etcd gives it, it only grows, it is the place in the queue"
 	case Waiting:
-		return f.Actor, story.Plain, fmt.Sprintf("waits for %s's key %s to go", n.name(f.Predecessor), shortKey(f.Predecessor)),
+		return f.Actor, story.Plain, fmt.Sprintf("waits for %s's key %s to go", s.name(f.Predecessor), shortKey(f.Predecessor)),
 			"it watches that one key and no other: in a queue of any length one departure wakes one waiter"
 	case Won:
-		n.led[f.Key] = true
+		s.led[f.Key] = true
 		return f.Actor, story.Green, fmt.Sprintf("LEADS with token %d", f.Token),
 			"it has proof, as of one revision, that its key is there and that no key is older"
 	case Jeopardy:
@@ -64,42 +54,49 @@ func (n *narrator) words(f Fact) (who string, colour story.Ink, text, why string
 		return f.Actor, story.Plain, "renewed its lease after all", ""
 	case Lost:
 		text = "is out of the queue: " + f.Cause
-		if n.led[f.Key] {
+		if s.led[f.Key] {
 			text = "LEADS NO MORE: " + f.Cause
 		}
 		return f.Actor, story.Red, text, ""
+	case Suspended:
+		return f.Actor, story.Yellow, "LEADS NO MORE, for now: " + f.Cause, "its key stands: it leads on with the same token if nobody has evicted it"
+	case Resumed:
+		return f.Actor, story.Green, fmt.Sprintf("LEADS ON with token %d", f.Token), ""
+	case Evicted:
+		return f.Actor, story.Plain, fmt.Sprintf("deletes %s's key: nothing was heard of it", s.name(f.Predecessor)),
+			"only if no newer beat has come: etcd compares that, and deletes, in one step"
 	case Resigned:
-		if n.led[f.Key] {
+		if s.led[f.Key] {
 			return f.Actor, story.Yellow, "resigned: first it stopped leading, then it deletes its key", ""
 		}
 		return f.Actor, story.Plain, "left the queue", ""
 	case Exited:
 		return f.Actor, story.Dim, exitWords(f), ""
 	case Acted:
-		return "demo", story.Bold, n.actWords(f), ""
+		return "demo", story.Bold, s.actWords(f), ""
 	case Observed:
-		return n.observed(f)
+		return s.observed(f)
 	case Guarded:
-		return n.guarded(f)
+		return s.guarded(f)
 	default:
 		return "", story.Plain, "", ""
 	}
 }
 
-func (n *narrator) name(key string) string {
-	if name, ok := n.names[key]; ok {
+func (s *stage) name(key string) string {
+	if name, ok := s.names[key]; ok {
 		return name
 	}
 	return shortKey(key)
 }
 
-func (n *narrator) actWords(f Fact) string {
+func (s *stage) actWords(f Fact) string {
 	switch f.Act {
 	case Resign:
 		return fmt.Sprintf("sends SIGTERM to %s, the leader", f.Actor)
 	case Withdraw:
 		return fmt.Sprintf("sends SIGTERM to %s, which waits", f.Actor)
-	case Kill:
+	case Kill, Silence:
 		return fmt.Sprintf("sends SIGKILL to %s, the leader", f.Actor)
 	case Delete:
 		return fmt.Sprintf("deletes %s, the key of %s, the leader", shortKey(f.Key), f.Actor)
@@ -124,7 +121,7 @@ func exitWords(f Fact) string {
 	}
 }
 
-func (n *narrator) observed(f Fact) (who string, colour story.Ink, text, why string) {
+func (s *stage) observed(f Fact) (who string, colour story.Ink, text, why string) {
 	const observer = "observer"
 	switch f.State {
 	case eldest.Led.String():
@@ -138,25 +135,17 @@ func (n *narrator) observed(f Fact) (who string, colour story.Ink, text, why str
 	}
 }
 
-func (n *narrator) guarded(f Fact) (who string, colour story.Ink, text, why string) {
-	write := fmt.Sprintf("writes as %s, with token %d: ", n.name(f.Key), f.Token)
+func (s *stage) guarded(f Fact) (who string, colour story.Ink, text, why string) {
+	write := fmt.Sprintf("writes as %s, with token %d: ", s.name(f.Key), f.Token)
 	switch {
 	case f.Accepted:
 		return "writer", story.Green, write + "accepted", ""
 	case f.Found == 0:
-		return "writer", story.Red, write + "REFUSED by etcd, that key is gone" + extra(f.Cause),
+		return "writer", story.Red, write + "REFUSED by etcd, that key is gone",
 			"each write says: only if this key has this create revision; a late one of an old leader cannot pass"
 	default:
 		return "writer", story.Red, write + fmt.Sprintf("REFUSED by etcd, the key has token %d", f.Found), ""
 	}
-}
-
-// extra is for an error that is no refusal.
-func extra(cause string) string {
-	if cause == "" {
-		return ""
-	}
-	return " (" + cause + ")"
 }
 
 // shortKey is the end of a candidate's key: enough to tell keys apart.

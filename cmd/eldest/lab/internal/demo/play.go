@@ -19,8 +19,8 @@ type scene struct {
 	members int
 }
 
-// script is one round. Five candidates leave from the front of the queue in it;
-// memberFor counts on that.
+// script is one round. Six candidates leave from the front of the queue in it; memberFor and beating
+// count on that.
 var script = []scene{
 	{"The leader resigns", []string{
 		"It stops leading, then deletes its own key. The deletion wakes the next one, so nobody waits for a lease.",
@@ -30,6 +30,10 @@ var script = []scene{
 	}, withdraw, 1},
 	{"The leader is killed", []string{
 		"No farewell this time. But its key is bound to its lease: etcd deletes it when the lease has run out.",
+	}, kill, 1},
+	{"A leader with heartbeats is killed", []string{
+		"The same, but this one and the next beat: a leader writes a key four times in --heartbeat. The one behind it hears",
+		"nothing for that long, and deletes the leader's key itself. A leader to which etcd confirms no beat stops before that.",
 	}, kill, 1},
 	{"Somebody deletes the leader's key", []string{
 		"A leader watches its own key, so it knows within milliseconds. So does the next one, and which of the two hears",

@@ -2,12 +2,14 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/observe"
@@ -32,15 +34,23 @@ func standing(facts []Fact) []*candidacy {
 func (s *stage) fill(ctx context.Context) error {
 	for len(s.queue()) < s.cfg.Candidates {
 		s.named++
-		if err := s.stand(ctx, fmt.Sprintf("c%d", s.named), s.memberFor(s.named)); err != nil {
+		name := fmt.Sprintf("c%d", s.named)
+		s.beats[name] = beating(s.named)
+		if err := s.stand(ctx, name, s.memberFor(s.named)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// memberFor chooses the member of the n-th candidate. The acts of a round use up
-// five candidates from the front of the queue, and the fifth leads when a member
+// round is how many candidates the acts of a round use up, from the front of the queue.
+const round = 6
+
+// beating reports whether the n-th candidate has heartbeats: the fourth, which is killed then, and the fifth,
+// which is next.
+func beating(n int) bool { return n%round == 4 || n%round == 5 }
+
+// memberFor chooses the member of the n-th candidate. The sixth of a round leads when a member
 // is cut off. It has the last member to itself, so that the cut takes nobody else
 // with it; should it do so anyway, that is told and judged like everything else.
 func (s *stage) memberFor(n int) int {
@@ -48,7 +58,7 @@ func (s *stage) memberFor(n int) int {
 	switch {
 	case members == 1:
 		return 0
-	case n%5 == 0:
+	case n%round == 0:
 		return members - 1
 	default:
 		return n % (members - 1)
@@ -90,12 +100,13 @@ func (s *stage) write(ctx context.Context, c *candidacy) error {
 	sent := time.Now()
 	_, err := guard.KV(s.Client()).Put(ctx, workKey, c.actor)
 	f := Fact{At: sent, Kind: Guarded, Actor: c.actor, Key: c.key, Token: c.token, Accepted: err == nil}
-	if err != nil {
-		refused := asRefusal(err)
-		if refused == nil {
-			return fmt.Errorf("a guarded write: %w", err)
-		}
+	var refused *txn.GuardError
+	switch {
+	case err == nil:
+	case errors.As(err, &refused) && errors.Is(err, eldest.ErrDeposed):
 		f.Found = refused.Found
+	default:
+		return fmt.Errorf("a guarded write: %w", err)
 	}
 	s.Tell(f)
 	return nil

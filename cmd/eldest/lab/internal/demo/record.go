@@ -37,6 +37,10 @@ func history(facts []Fact, limits Limits) *oracle.History {
 		case Won:
 			won[f.Key] = true
 			tell(oracle.Event{Kind: oracle.Won, Who: f.Actor})
+		case Suspended:
+			tell(oracle.Event{Kind: oracle.Suspended, Who: f.Actor})
+		case Resumed:
+			tell(oracle.Event{Kind: oracle.Resumed, Who: f.Actor})
 		case Lost, Resigned:
 			e := oracle.Event{Kind: oracle.Failed, Who: f.Actor, Code: codeLeft, Text: f.Cause}
 			if won[f.Key] {
@@ -57,7 +61,7 @@ func history(facts []Fact, limits Limits) *oracle.History {
 			}
 			tell(step)
 			switch f.Act {
-			case Kill:
+			case Kill, Silence:
 				tell(oracle.Event{Kind: oracle.Crashed, Who: f.Actor, Code: codeKilled})
 			case Delete:
 				tell(oracle.Event{Kind: oracle.Removed})
@@ -73,7 +77,7 @@ func history(facts []Fact, limits Limits) *oracle.History {
 		case Guarded:
 			e := oracle.Event{Kind: oracle.Sent, Who: f.Actor, Write: fmt.Sprintf("write %d", i)}
 			tell(e)
-			e.Kind, e.Text = oracle.Refused, f.Cause
+			e.Kind = oracle.Refused
 			if f.Accepted {
 				e.Kind = oracle.Acked
 			}

@@ -24,11 +24,15 @@ type stage struct {
 	cfg      Config
 	observer *observe.Observer
 	watching sync.WaitGroup
-	narrator *narrator
 
 	named int // how many names were given
 	// handovers is how many were told.
 	handovers int
+	// names are the candidates' by key, and led has the keys that have won, for the words.
+	names map[string]string
+	led   map[string]bool
+	// beats has the names of those with heartbeats.
+	beats map[string]bool
 }
 
 // Run plays a demo: see scenario.Run. It returns ErrInvalid before anything was started.
@@ -37,7 +41,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	return scenario.Run(ctx, cfg.Config, &stage{cfg: cfg, narrator: newNarrator()})
+	return scenario.Run(ctx, cfg.Config, &stage{cfg: cfg, names: make(map[string]string), led: make(map[string]bool), beats: make(map[string]bool)})
 }
 
 // Open begins to observe.
@@ -77,9 +81,13 @@ func (s *stage) watch() {
 // stand starts a candidate's process that talks to the given member only, and
 // blocks until it waits or leads.
 func (s *stage) stand(ctx context.Context, name string, member int) error {
+	words := []string{"campaign", electionName}
+	if s.beats[name] {
+		words = []string{"campaign", "--heartbeat", s.cfg.Heartbeat.String(), electionName}
+	}
 	_, _, err := s.Start(ctx, name, member, func(f Fact) bool {
 		return f.Actor == name && (f.Kind == Waiting || f.Kind == Won)
-	}, "campaign", electionName)
+	}, words...)
 	return err
 }
 

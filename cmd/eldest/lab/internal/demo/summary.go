@@ -2,7 +2,6 @@ package demo
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
@@ -10,13 +9,8 @@ import (
 
 // Summary is what --json ends with.
 type Summary struct {
-	Event      string          `json:"event"` // "summary"
-	OK         bool            `json:"ok"`
-	DurationMS int64           `json:"duration_ms"`
-	Checks     []story.Verdict `json:"checks"`
-	Handovers  []handoverRow   `json:"handovers"`
-	// Broken says why the play did not come to its end.
-	Broken string `json:"broken,omitempty"`
+	scenario.Result
+	Handovers []handoverRow `json:"handovers"`
 }
 
 // handoverRow is a Handover with its times in milliseconds.
@@ -31,10 +25,10 @@ func (s *stage) Check(facts []Fact) []story.Verdict { return Check(facts, s.cfg.
 
 // Summary words what was found.
 func (s *stage) Summary(facts []Fact, r scenario.Result) scenario.Summary {
-	sum := Summary{Event: "summary", OK: r.OK, DurationMS: r.DurationMS, Checks: r.Checks, Broken: r.Broken}
+	sum := Summary{Result: r}
 	var rows []string
 	for _, h := range handovers(facts) {
-		sum.Handovers = append(sum.Handovers, handoverRow{Handover: h, TookMS: inMillis(h.Took), NeitherMS: inMillis(h.Neither)})
+		sum.Handovers = append(sum.Handovers, handoverRow{Handover: h, TookMS: story.InMillis(h.Took), NeitherMS: story.InMillis(h.Neither)})
 		c := changeWords(h)
 		rows = append(rows, fmt.Sprintf("%-12s %s after %-18s %s", c.who,
 			s.Style.Paint(story.Bold, fmt.Sprintf("%8s", c.took)), c.why, s.Style.Paint(story.Dim, c.tail)))
@@ -55,15 +49,15 @@ func changeWords(h Handover) changeLine {
 		tail = fmt.Sprintf("%s knew of it after %s", h.From, story.Millis(h.Told))
 	case Kill:
 		tail = "its lease had to run out"
+	case Silence:
+		tail = "its heartbeats had stopped"
 	default:
 		tail = fmt.Sprintf("nobody led for %s", story.Millis(h.Neither))
 	}
-	causes := map[Act]string{Resign: "resigned", Kill: "was killed", Delete: "lost its key", Cut: "was cut off", Leave: "left"}
+	causes := map[Act]string{Resign: "resigned", Kill: "was killed", Silence: "was killed", Delete: "lost its key", Cut: "was cut off", Leave: "left"}
 	cause, ok := causes[h.Act]
 	if !ok {
 		cause = "lost it by itself"
 	}
 	return changeLine{who: h.From + " -> " + h.To, took: story.Millis(h.Took), why: h.From + " " + cause, tail: tail}
 }
-
-func inMillis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

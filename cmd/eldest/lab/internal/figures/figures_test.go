@@ -140,12 +140,12 @@ func TestTableOfNothing(t *testing.T) {
 
 func TestRatiosFallBackToTheFirst(t *testing.T) {
 	run := sample()
-	base, floor := Comparison([]Run{run})
+	base, floor := run.Comparison()
 	require.Equal(t, []string{"concurrency", "floor"}, []string{base, floor})
 	run.Results = slices.DeleteFunc(run.Results, func(r Result) bool { return r.Contender == Base || r.Contender == Floor })
-	base, floor = Comparison([]Run{run})
+	base, floor = run.Comparison()
 	require.Equal(t, []string{"eldest", ""}, []string{base, floor})
-	base, floor = Comparison(nil)
+	base, floor = (&Run{}).Comparison()
 	require.Equal(t, []string{"", ""}, []string{base, floor})
 
 	_, ok := Ratio(&run.Results[0], nil)

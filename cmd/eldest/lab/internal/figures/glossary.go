@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/jedib0t/go-pretty/v6/text"
+
 	"github.com/eldest-io/eldest/bench"
 )
 
@@ -60,27 +62,10 @@ func Glossary(terms []bench.Term, indent string) string {
 	var lines []string
 	for _, t := range terms {
 		head := indent + t.Name + strings.Repeat(" ", wide-utf8.RuneCountInString(t.Name)) + "  "
-		for _, line := range wrap(Explain(t), lineWidth-len(indent)-wide-2) {
-			lines = append(lines, head+line)
+		for line := range strings.SplitSeq(text.WrapSoft(Explain(t), lineWidth-len(indent)-wide-2), "\n") {
+			lines = append(lines, strings.TrimRight(head+line, " "))
 			head = strings.Repeat(" ", len(indent)+wide+2)
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// wrap breaks a text at spaces.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
-			lines, line = append(lines, line), word
-		default:
-			line += " " + word
-		}
-	}
-	return append(lines, line)
 }

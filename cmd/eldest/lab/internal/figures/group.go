@@ -142,28 +142,19 @@ func (g *Group) AgainstBound(of *Result) (ratio float64, ok bool) {
 	return of.Typical() / float64(g.Bound), true
 }
 
-// Comparison is with whom the runs' contenders are compared, "" where there is nobody.
-func Comparison(runs []Run) (base, floor string) {
-	for i := range runs {
-		for j := range runs[i].Results {
-			switch runs[i].Results[j].Contender {
-			case Base:
-				base = Base
-			case Floor:
-				floor = Floor
-			}
-		}
+// Comparison is with whom the run's contenders are compared, "" where there is nobody.
+func (r *Run) Comparison() (base, floor string) {
+	took := func(name string) bool {
+		return slices.ContainsFunc(r.Results, func(x Result) bool { return x.Contender == name })
 	}
-	if base == "" {
-		for i := range runs {
-			if len(runs[i].Results) > 0 {
-				base = runs[i].Results[0].Contender
-				break
-			}
-		}
+	switch {
+	case took(Base):
+		base = Base
+	case len(r.Results) > 0:
+		base = r.Results[0].Contender
 	}
-	if base == floor {
-		floor = ""
+	if took(Floor) && base != Floor {
+		floor = Floor
 	}
 	return base, floor
 }

@@ -19,14 +19,14 @@ type Scale struct {
 	Decimals int
 }
 
-// step is a unit, and how many of the samples' it is.
-type step struct {
-	name string
-	per  float64
+// Unit is what figures are shown in, and how many of the samples' unit it is.
+type Unit struct {
+	Name string
+	Per  float64
 }
 
-// steps are the units, the smallest first.
-var steps = map[string][]step{
+// Units are those of each of the samples' units, the smallest first.
+var Units = map[string][]Unit{
 	bench.Nanoseconds: {
 		{"ns", 1}, {"µs", float64(time.Microsecond)}, {"ms", float64(time.Millisecond)}, {"s", float64(time.Second)},
 	},
@@ -43,20 +43,20 @@ func ScaleFor(unit string, values []int64) Scale {
 			least = a
 		}
 	}
-	known, ok := steps[unit]
+	known, ok := Units[unit]
 	if !ok {
-		known = []step{{unit, 1}}
+		known = []Unit{{unit, 1}}
 	}
 	best := known[0]
 	for _, s := range known {
 		// From 0.5 on: 0.84 ms reads better beside 95 ms than 840 µs does.
-		if least >= s.per/2 {
+		if least >= s.Per/2 {
 			best = s
 		}
 	}
-	scale := Scale{Unit: best.name, Per: best.per}
-	switch shown := least / best.per; {
-	case best.per == 1: // samples are whole
+	scale := Scale{Unit: best.Name, Per: best.Per}
+	switch shown := least / best.Per; {
+	case best.Per == 1: // samples are whole
 	case shown < 10:
 		scale.Decimals = 2
 	case shown < 100:

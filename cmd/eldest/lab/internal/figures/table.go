@@ -73,7 +73,7 @@ func (r *Run) Circumstances() string {
 
 // figures is the table itself.
 func figures(run *Run, style story.Style) string {
-	base, floor := Comparison([]Run{*run})
+	base, floor := run.Comparison()
 	t := table.NewWriter()
 	t.SetStyle(spaced)
 	groups := run.Groups()

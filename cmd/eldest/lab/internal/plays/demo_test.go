@@ -54,7 +54,7 @@ func TestDemoForPrograms(t *testing.T) {
 		require.Positive(t, h.TookMS)
 		require.Greater(t, h.NewToken, h.OldToken)
 	}
-	require.Equal(t, []demo.Act{demo.Resign, demo.Kill, demo.Delete, demo.Cut}, acts)
+	require.Equal(t, []demo.Act{demo.Resign, demo.Kill, demo.Silence, demo.Delete, demo.Cut}, acts)
 	// The one that was cut off had stopped before the next one began.
 	require.Positive(t, sum.Handovers[3].NeitherMS)
 	require.Greater(t, sum.Handovers[3].TookMS, sum.Handovers[3].NeitherMS)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	etcdtest.Parallel(6)
+	etcdtest.Parallel(8)
 	cleanup := func(code int) {
 		if path, err := binary(); err == nil {
 			_ = os.RemoveAll(filepath.Dir(path)) // it lies in the temporary directory

@@ -64,9 +64,12 @@ func (e *Env[F]) close() error {
 	return e.Close()
 }
 
-// Cut separates a member from all others. It blocks until that took effect, for no longer
-// than Expiry.
+// Cut separates a member from all others, and tells if that one led etcd. It blocks until that
+// took effect, for no longer than Expiry.
 func (e *Env[F]) Cut(ctx context.Context, m *etcdtest.Member) error {
+	if e.Leads(ctx, m.Index, Election) {
+		e.Aside("%s happens to lead etcd itself; the other members must first elect another, and leases begin anew", m.Name)
+	}
 	ctx, cancel := context.WithTimeout(ctx, e.Expiry())
 	defer cancel()
 	return e.Field.Cut(ctx, etcdtest.BothWays, m.Index)

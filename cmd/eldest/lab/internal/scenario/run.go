@@ -30,14 +30,15 @@ type Plan[F Fact[F]] interface {
 	Width() int
 }
 
-// Result is how a run ended.
+// Result is how a run ended; --json ends with it, and with what the plan adds.
 type Result struct {
+	Event string `json:"event"` // "summary"
 	// OK says that everything held, the plan came to its end, and nothing was left.
-	OK         bool
-	DurationMS int64
-	Checks     []story.Verdict
+	OK         bool            `json:"ok"`
+	DurationMS int64           `json:"duration_ms"`
+	Checks     []story.Verdict `json:"checks"`
 	// Broken says why the plan did not come to its end, or what was left.
-	Broken string
+	Broken string `json:"broken,omitempty"`
 }
 
 // Summary is how a run is summed up: for programs an object; for people rows below a title,
@@ -97,7 +98,7 @@ func (e *Env[F]) Step(title string, why []string, step func() error) error {
 
 // conclude has the facts judged and prints what was found.
 func (e *Env[F]) conclude(facts []F, broken, left error) error {
-	r := Result{DurationMS: time.Since(e.Tape.Start()).Milliseconds(), Checks: e.plan.Check(facts)}
+	r := Result{Event: "summary", DurationMS: time.Since(e.Tape.Start()).Milliseconds(), Checks: e.plan.Check(facts)}
 	r.OK = broken == nil && left == nil && len(story.Failed(r.Checks)) == 0
 	if err := errors.Join(broken, left); err != nil {
 		r.Broken = err.Error()

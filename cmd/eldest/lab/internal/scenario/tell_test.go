@@ -96,9 +96,9 @@ func TestConclude(t *testing.T) {
 		broken, left error
 		want         string
 	}{
-		"a check failed": {false, nil, nil, `"OK":false`},
-		"a broken step":  {true, broken, nil, `"Broken":"broken"`},
-		"something left": {true, nil, broken, `"Broken":"broken"`},
+		"a check failed": {false, nil, nil, `"ok":false`},
+		"a broken step":  {true, broken, nil, `"broken":"broken"`},
+		"something left": {true, nil, broken, `"broken":"broken"`},
 	} {
 		var out bytes.Buffer
 		err := newEnv(&out, true, c.holds).conclude(nil, c.broken, c.left)

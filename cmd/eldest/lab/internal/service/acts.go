@@ -91,9 +91,6 @@ func cutLeader(ctx context.Context, s *stage) error {
 		return err
 	}
 	s.act(CutLeader, old)
-	if s.Leads(ctx, old.Member.Index, scenario.Election) {
-		s.Aside("%s happens to lead etcd itself; the other members must first elect another, and leases begin anew", old.Member.Name)
-	}
 	return s.cut(ctx, old.node, func() error {
 		if err := s.succeeded(ctx, old); err != nil {
 			return err

@@ -11,14 +11,9 @@ import (
 
 // Summary is what --json ends with.
 type Summary struct {
-	Event      string          `json:"event"` // "summary"
-	OK         bool            `json:"ok"`
-	Seed       uint64          `json:"seed"`
-	DurationMS int64           `json:"duration_ms"`
-	Checks     []story.Verdict `json:"checks"`
-	Acts       []ActRow        `json:"acts"`
-	// Broken says why the play did not come to its end.
-	Broken string `json:"broken,omitempty"`
+	scenario.Result
+	Seed uint64   `json:"seed"`
+	Acts []ActRow `json:"acts"`
 }
 
 // ActRow is what one act did to the service.
@@ -46,21 +41,19 @@ func rows(x *exhibits) []ActRow {
 	var all []ActRow
 	for _, s := range x.spans() {
 		r := ActRow{
-			Act: s.Act, Node: s.Node, OldToken: s.Token, SilenceMS: inMillis(s.silence()),
+			Act: s.Act, Node: s.Node, OldToken: s.Token, SilenceMS: story.InMillis(s.silence()),
 			Done:    s.count(func(a Attempt) bool { return a.Outcome == Done }),
 			Refused: s.count(func(a Attempt) bool { return a.Outcome == Refused }),
 			Open:    s.count(func(a Attempt) bool { return a.Outcome == Open }),
 			Failed:  s.count(func(a Attempt) bool { return a.Outcome == Failed }),
 		}
 		if s.successor != nil {
-			r.Successor, r.NewToken, r.TookMS = s.successor.Node, s.successor.Token, inMillis(s.successor.At.Sub(s.At))
+			r.Successor, r.NewToken, r.TookMS = s.successor.Node, s.successor.Token, story.InMillis(s.successor.At.Sub(s.At))
 		}
 		all = append(all, r)
 	}
 	return all
 }
-
-func inMillis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func fromMillis(ms float64) string {
 	return story.Millis(time.Duration(ms * float64(time.Millisecond)))
@@ -85,7 +78,7 @@ func (s *stage) Check(facts []Fact) []story.Verdict {
 // Summary words what was found.
 func (s *stage) Summary(facts []Fact, r scenario.Result) scenario.Summary {
 	sum := Summary{
-		Event: "summary", OK: r.OK, Seed: s.cfg.Seed, DurationMS: r.DurationMS, Checks: r.Checks, Broken: r.Broken,
+		Result: r, Seed: s.cfg.Seed,
 		Acts: s.reckoned(rows(exhibit(facts, s.attempts.Facts(), s.evidence))),
 	}
 	var lines []string

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// InMillis is a time span as the plays' JSON has it.
+func InMillis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
 // Millis renders a time span the way a play speaks of them.
 func Millis(d time.Duration) string {
 	if d < 10*time.Millisecond && d > -10*time.Millisecond {

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"math"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -146,17 +147,10 @@ func (g *gathering) answer(i int, m *wiretap.Message) {
 		g.add(&atom{begin: i, end: i, lane: m.Lane, answer: m})
 		return
 	}
-	switch r := m.Body.(type) {
-	case *etcdserverpb.PutResponse:
+	if writes(m.Body) {
 		a.rank = rankWrite
-	case *etcdserverpb.DeleteRangeResponse:
-		if r.Deleted > 0 {
-			a.rank = rankWrite
-		}
-	case *etcdserverpb.TxnResponse:
-		if writes(r) {
-			a.rank = rankWrite
-		}
+	}
+	switch r := m.Body.(type) {
 	case *etcdserverpb.LeaseGrantResponse:
 		g.granted[r.ID] = true
 	case *etcdserverpb.LeaseKeepAliveResponse:
@@ -168,12 +162,7 @@ func (g *gathering) answer(i int, m *wiretap.Message) {
 
 // drop takes an atom out again.
 func (g *gathering) drop(a *atom) {
-	for i := len(g.atoms) - 1; i >= 0; i-- {
-		if g.atoms[i] == a {
-			g.atoms = append(g.atoms[:i], g.atoms[i+1:]...)
-			return
-		}
-	}
+	g.atoms = slices.DeleteFunc(g.atoms, func(one *atom) bool { return one == a })
 }
 
 func (g *gathering) watched(i int, m *wiretap.Message, w *etcdserverpb.WatchResponse) {

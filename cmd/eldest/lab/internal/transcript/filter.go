@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
@@ -40,7 +41,7 @@ func (f *Filter) Keep(m wiretap.Message) bool {
 		if w, ok := m.Body.(*etcdserverpb.WatchRequest); ok {
 			return f.watchRequest(m.Call, w)
 		}
-		f.calls[m.Call] = f.calls[m.Call] || f.concerns(m)
+		f.calls[m.Call] = f.calls[m.Call] || f.concerns(m.Body)
 		return f.calls[m.Call]
 	}
 	if w, ok := m.Body.(*etcdserverpb.WatchResponse); ok {
@@ -58,8 +59,8 @@ func (f *Filter) touches(from, end []byte) bool {
 }
 
 // concerns reports whether a request is about the election's keys, or a lease.
-func (f *Filter) concerns(m wiretap.Message) bool {
-	switch r := m.Body.(type) {
+func (f *Filter) concerns(request proto.Message) bool {
+	switch r := request.(type) {
 	case *etcdserverpb.RangeRequest:
 		return f.touches(r.Key, r.RangeEnd)
 	case *etcdserverpb.PutRequest:
@@ -67,29 +68,11 @@ func (f *Filter) concerns(m wiretap.Message) bool {
 	case *etcdserverpb.DeleteRangeRequest:
 		return f.touches(r.Key, r.RangeEnd)
 	case *etcdserverpb.TxnRequest:
-		return f.txn(r)
+		return slices.ContainsFunc(r.Compare, func(c *etcdserverpb.Compare) bool { return f.touches(c.Key, c.RangeEnd) }) ||
+			slices.ContainsFunc(slices.Concat(r.Success, r.Failure), func(op *etcdserverpb.RequestOp) bool { return f.concerns(inside(op)) })
 	case *etcdserverpb.LeaseGrantRequest, *etcdserverpb.LeaseRevokeRequest,
 		*etcdserverpb.LeaseKeepAliveRequest, *etcdserverpb.LeaseTimeToLiveRequest:
 		return true
-	}
-	return false
-}
-
-func (f *Filter) txn(r *etcdserverpb.TxnRequest) bool {
-	for _, c := range r.Compare {
-		if f.touches(c.Key, c.RangeEnd) {
-			return true
-		}
-	}
-	for _, branch := range [][]*etcdserverpb.RequestOp{r.Success, r.Failure} {
-		for _, op := range branch {
-			if t := op.GetRequestTxn(); t != nil && f.txn(t) ||
-				op.GetRequestRange() != nil && f.touches(op.GetRequestRange().Key, op.GetRequestRange().RangeEnd) ||
-				op.GetRequestPut() != nil && f.touches(op.GetRequestPut().Key, nil) ||
-				op.GetRequestDeleteRange() != nil && f.touches(op.GetRequestDeleteRange().Key, op.GetRequestDeleteRange().RangeEnd) {
-				return true
-			}
-		}
 	}
 	return false
 }

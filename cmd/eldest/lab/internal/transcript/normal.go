@@ -117,10 +117,7 @@ func Normalise(messages []wiretap.Message) []Entry {
 func baseOf(atoms []*atom) int64 {
 	base := int64(unanswered)
 	for _, a := range atoms {
-		revokes := false // which may have removed nothing
-		if a.ask != nil {
-			_, revokes = a.ask.Body.(*etcdserverpb.LeaseRevokeRequest)
-		}
+		_, revokes := requestOf(a).(*etcdserverpb.LeaseRevokeRequest) // which may have removed nothing
 		switch {
 		case a.rev == 0:
 		case revokes && len(a.told) == 0:
@@ -136,10 +133,8 @@ func baseOf(atoms []*atom) int64 {
 
 func (a *atom) entries(n *normal, lanes map[string]int) []Entry {
 	created := ""
-	if a.ask != nil {
-		if w, ok := a.ask.Body.(*etcdserverpb.WatchRequest); ok && w.GetCreateRequest() != nil {
-			created = n.created(a.lane, a.watch)
-		}
+	if w, ok := requestOf(a).(*etcdserverpb.WatchRequest); ok && w.GetCreateRequest() != nil {
+		created = n.created(a.lane, a.watch)
 	}
 	var entries []Entry
 	for _, m := range []*wiretap.Message{a.ask, a.answer} {

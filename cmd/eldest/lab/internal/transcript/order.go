@@ -21,10 +21,8 @@ func (g *gathering) attribute() {
 	// The deletion of a lease's keys is a write as well, but its revision may be that of
 	// another one if there were no keys.
 	for _, a := range g.atoms {
-		if a.ask == nil || a.rev == 0 || causes[a.rev] != nil {
-			continue
-		}
-		if _, revokes := a.ask.Body.(*etcdserverpb.LeaseRevokeRequest); revokes {
+		_, revokes := requestOf(a).(*etcdserverpb.LeaseRevokeRequest)
+		if revokes && a.rev != 0 && causes[a.rev] == nil {
 			causes[a.rev], a.rank = a, rankWrite
 		}
 	}

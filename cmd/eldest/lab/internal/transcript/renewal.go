@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/wiretap"
 )
@@ -71,9 +72,17 @@ func (g *gathering) unanswered() {
 	})
 }
 
+// requestOf is what was asked, or nil.
+func requestOf(a *atom) proto.Message {
+	if a.ask == nil {
+		return nil
+	}
+	return a.ask.Body
+}
+
 // answerOf is the answer's message, or nil.
-func answerOf(a *atom) any {
-	if a.answer == nil || a.answer.Body == nil {
+func answerOf(a *atom) proto.Message {
+	if a.answer == nil {
 		return nil
 	}
 	return a.answer.Body

@@ -6,6 +6,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
 )
 
 // standing are the candidates' keys that are in etcd: those whose last part is the ID of
@@ -33,15 +34,15 @@ func (s standing) change(a *atom, said []Entry, n *normal) {
 			}
 		}
 	}
-	for _, op := range carriedOut(a) {
-		switch {
-		case op.put != nil:
-			gain(op.put.Key, op.put.Lease)
-		case op.remove != nil:
-			from, end := n.text(string(op.remove.Key)), n.text(string(op.remove.RangeEnd))
+	for _, request := range carriedOut(requestOf(a), answerOf(a)) {
+		switch r := request.(type) {
+		case *etcdserverpb.PutRequest:
+			gain(r.Key, r.Lease)
+		case *etcdserverpb.DeleteRangeRequest:
+			from, end := n.text(string(r.Key)), n.text(string(r.RangeEnd))
 			lose(func(name string) bool { return name == from || end != "" && name >= from && name < end })
-		case op.revoke != nil:
-			suffix := "/" + n.lease(op.revoke.ID)
+		case *etcdserverpb.LeaseRevokeRequest:
+			suffix := "/" + n.lease(r.ID)
 			lose(func(name string) bool { return strings.HasSuffix(name, suffix) })
 		}
 	}
@@ -59,49 +60,24 @@ func (s standing) change(a *atom, said []Entry, n *normal) {
 	at.Gained, at.Gone = gained, gone
 }
 
-// operation is one that changed the store.
-type operation struct {
-	put    *etcdserverpb.PutRequest
-	remove *etcdserverpb.DeleteRangeRequest
-	revoke *etcdserverpb.LeaseRevokeRequest
-}
-
-// carriedOut are the operations of an atom that etcd says were carried out.
-func carriedOut(a *atom) []operation {
-	if a.ask == nil || a.answer == nil || a.answer.Body == nil {
+// carriedOut are the requests that etcd says were carried out: one, or those of the branch of a
+// transaction that was taken.
+func carriedOut(request, answer proto.Message) []proto.Message {
+	if request == nil || answer == nil {
 		return nil
 	}
-	switch r := a.ask.Body.(type) {
-	case *etcdserverpb.PutRequest:
-		return []operation{{put: r}}
-	case *etcdserverpb.DeleteRangeRequest:
-		return []operation{{remove: r}}
-	case *etcdserverpb.LeaseRevokeRequest:
-		return []operation{{revoke: r}}
-	case *etcdserverpb.TxnRequest:
-		answer, _ := a.answer.Body.(*etcdserverpb.TxnResponse)
-		return branch(r, answer)
+	r, isTxn := request.(*etcdserverpb.TxnRequest)
+	if !isTxn {
+		return []proto.Message{request}
 	}
-	return nil
-}
-
-func branch(r *etcdserverpb.TxnRequest, answer *etcdserverpb.TxnResponse) []operation {
+	outcome, _ := answer.(*etcdserverpb.TxnResponse)
 	taken := r.Failure
-	if answer.GetSucceeded() {
+	if outcome.GetSucceeded() {
 		taken = r.Success
 	}
-	var done []operation
-	for i, op := range taken {
-		switch u := op.Request.(type) {
-		case *etcdserverpb.RequestOp_RequestPut:
-			done = append(done, operation{put: u.RequestPut})
-		case *etcdserverpb.RequestOp_RequestDeleteRange:
-			done = append(done, operation{remove: u.RequestDeleteRange})
-		case *etcdserverpb.RequestOp_RequestTxn:
-			if i < len(answer.GetResponses()) {
-				done = append(done, branch(u.RequestTxn, answer.Responses[i].GetResponseTxn())...)
-			}
-		}
+	var done []proto.Message
+	for i, op := range taken[:min(len(taken), len(outcome.GetResponses()))] {
+		done = append(done, carriedOut(inside(op), inside(outcome.Responses[i]))...)
 	}
 	return done
 }

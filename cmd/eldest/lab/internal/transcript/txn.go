@@ -1,9 +1,11 @@
 package transcript
 
 import (
+	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/protobuf/proto"
 )
 
 // sayTxn writes a transaction: a part for each operation, and one for all compares.
@@ -32,15 +34,15 @@ func sayBranch(word string, ops []*etcdserverpb.RequestOp, n names) []string {
 }
 
 func sayOp(op *etcdserverpb.RequestOp, n names) string {
-	switch r := op.Request.(type) {
-	case *etcdserverpb.RequestOp_RequestRange:
-		return "Range " + sayRange(r.RequestRange, n)
-	case *etcdserverpb.RequestOp_RequestPut:
-		return "Put " + sayPut(r.RequestPut, n)
-	case *etcdserverpb.RequestOp_RequestDeleteRange:
-		return "Delete " + sayDelete(r.RequestDeleteRange, n)
-	case *etcdserverpb.RequestOp_RequestTxn:
-		return "Txn (" + Entry{Parts: sayTxn(r.RequestTxn, n)}.Text() + ")"
+	switch r := inside(op).(type) {
+	case *etcdserverpb.RangeRequest:
+		return "Range " + sayRange(r, n)
+	case *etcdserverpb.PutRequest:
+		return "Put " + sayPut(r, n)
+	case *etcdserverpb.DeleteRangeRequest:
+		return "Delete " + sayDelete(r, n)
+	case *etcdserverpb.TxnRequest:
+		return "Txn (" + Entry{Parts: sayTxn(r, n)}.Text() + ")"
 	}
 	return "nothing"
 }
@@ -91,15 +93,15 @@ func sayOutcome(r *etcdserverpb.TxnResponse, n names) []string {
 }
 
 func sayResult(op *etcdserverpb.ResponseOp, n names) string {
-	switch r := op.Response.(type) {
-	case *etcdserverpb.ResponseOp_ResponseRange:
-		return counted("Range", sayFound(r.ResponseRange, n))
-	case *etcdserverpb.ResponseOp_ResponsePut:
-		return counted("Put", sayPutDone(r.ResponsePut, n))
-	case *etcdserverpb.ResponseOp_ResponseDeleteRange:
-		return counted("Delete", sayDeleted(r.ResponseDeleteRange, n))
-	case *etcdserverpb.ResponseOp_ResponseTxn:
-		return "Txn (" + strings.Join(sayOutcome(r.ResponseTxn, n), "; ") + ")"
+	switch r := inside(op).(type) {
+	case *etcdserverpb.RangeResponse:
+		return counted("Range", sayFound(r, n))
+	case *etcdserverpb.PutResponse:
+		return counted("Put", sayPutDone(r, n))
+	case *etcdserverpb.DeleteRangeResponse:
+		return counted("Delete", sayDeleted(r, n))
+	case *etcdserverpb.TxnResponse:
+		return "Txn (" + strings.Join(sayOutcome(r, n), "; ") + ")"
 	}
 	return "nothing"
 }
@@ -116,21 +118,26 @@ func counted(op string, parts []string) string {
 	return text
 }
 
-// writes reports whether a transaction that had this answer changed the store.
-func writes(r *etcdserverpb.TxnResponse) bool {
-	for _, op := range r.Responses {
-		switch r := op.Response.(type) {
-		case *etcdserverpb.ResponseOp_ResponsePut:
-			return true
-		case *etcdserverpb.ResponseOp_ResponseDeleteRange:
-			if r.ResponseDeleteRange.Deleted > 0 {
-				return true
-			}
-		case *etcdserverpb.ResponseOp_ResponseTxn:
-			if writes(r.ResponseTxn) {
-				return true
-			}
-		}
+// inside is the request or the answer that an operation of a transaction holds: the same
+// message as that of a call of its own. nil: it holds none.
+func inside(op proto.Message) proto.Message {
+	m := op.ProtoReflect()
+	held := m.WhichOneof(m.Descriptor().Oneofs().Get(0))
+	if held == nil {
+		return nil
+	}
+	return m.Get(held).Message().Interface()
+}
+
+// writes reports whether what had this answer changed the store.
+func writes(answer proto.Message) bool {
+	switch r := answer.(type) {
+	case *etcdserverpb.PutResponse:
+		return true
+	case *etcdserverpb.DeleteRangeResponse:
+		return r.Deleted > 0
+	case *etcdserverpb.TxnResponse:
+		return slices.ContainsFunc(r.Responses, func(op *etcdserverpb.ResponseOp) bool { return writes(inside(op)) })
 	}
 	return false
 }

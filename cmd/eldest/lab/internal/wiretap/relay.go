@@ -108,24 +108,26 @@ func (c *call) answers(ctx context.Context, client grpc.ServerStream, etcd grpc.
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
-			// Ended by the mending of a cut, and not by etcd or by the client.
-			if cause := context.Cause(ctx); errors.Is(cause, errTorn) {
-				return status.Error(codes.Unavailable, cause.Error())
-			}
-			return err
+			return torn(ctx, err)
 		}
 		m := c.Message
 		m.Kind, m.Body, m.Size = Answer, decode(c.method.answer, f.Data), f.Data.Len()
 		if !c.pass(ctx, m, c.cancel) {
-			if cause := context.Cause(ctx); errors.Is(cause, errTorn) {
-				return status.Error(codes.Unavailable, cause.Error())
-			}
-			return status.FromContextError(ctx.Err()).Err()
+			return torn(ctx, status.FromContextError(ctx.Err()).Err())
 		}
 		if err := client.SendMsg(&f); err != nil {
 			return err
 		}
 	}
+}
+
+// torn is how a call ends that was ended by the mending of a cut, and err for one that was ended
+// by etcd or by the client.
+func torn(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errTorn) {
+		return status.Error(codes.Unavailable, cause.Error())
+	}
+	return err
 }
 
 // end records how a call ended, and returns that.

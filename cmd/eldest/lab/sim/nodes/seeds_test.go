@@ -109,7 +109,12 @@ var faults = []struct {
 	}},
 	{"reply lost", func(p *troupe, i int) bool {
 		method := []string{"/etcdserverpb.KV/Txn", "/etcdserverpb.Lease/LeaseRevoke", "/etcdserverpb.Lease/LeaseGrant"}[p.random.IntN(3)]
-		p.nodes[i].host.Lose(&rig.Loss{Reset: p.random.IntN(2) == 0, Match: func(m string, _ any) bool { return m == method }})
+		host, reset := p.nodes[i].host, p.random.IntN(2) == 0
+		host.Set(&rig.Trap{After: true, Lose: true, Match: func(m string, _ any) bool { return m == method }, Strike: func() {
+			if reset {
+				host.Reset()
+			}
+		}})
 		return true
 	}},
 	{"compaction", func(p *troupe, _ int) bool {

@@ -1,6 +1,10 @@
 package rig
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 // change alters the weather and wakes every reader to see it.
 func (h *Host) change(way Way, f func(*weather)) {
@@ -61,6 +65,7 @@ func (h *Host) Delay(way Way, d time.Duration) {
 func (h *Host) Reset() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.tearLocked()
 	for c, s := range h.conns {
 		c.in.tear()
 		c.out.tear()
@@ -78,10 +83,8 @@ const afterglow = 50 * time.Millisecond
 // dialled again and gone on. It returns how many there were.
 func (h *Host) Drop() int {
 	h.mu.Lock()
-	var open []*conn
-	for c := range h.conns {
-		open = append(open, c)
-	}
+	h.tearLocked()
+	open := slices.Collect(maps.Keys(h.conns))
 	h.mu.Unlock()
 	for _, c := range open {
 		c.in.tear()
@@ -111,9 +114,14 @@ func (h *Host) Kill() {
 	_ = h.Client.Close()
 }
 
-// Effects returns how many bytes were written into a cut and how many were
-// delayed: the proof that the weather was more than a forecast.
-func (h *Host) Effects() (held, late int) { return int(h.held.Load()), int(h.late.Load()) }
+// Effects are the proof that the weather was more than a forecast.
+type Effects struct {
+	Held, Late int // bytes that met a cut, or a delay
+	Starved    int // times that a goroutine waited for a processor
+	Resent     int // times that a packet was sent again
+}
 
-// Pains returns how often a goroutine of the host starved, and a packet was sent again.
-func (h *Host) Pains() (starved, resent int) { return int(h.waits.Load()), int(h.resent.Load()) }
+// Effects returns what the host has met so far.
+func (h *Host) Effects() Effects {
+	return Effects{int(h.held.Load()), int(h.late.Load()), int(h.starved.Load()), int(h.resent.Load())}
+}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// addr names a host; the server knows by it which host a request came from.
+// addr names a host.
 type addr string
 
 func (addr) Network() string  { return "sim" }

@@ -16,10 +16,10 @@
 //     ([Options]). It counts what it refused;
 //   - [Host]: one machine with its own network towards the server and one
 //     clientv3 client. Its network can be delayed, held in either direction or
-//     both, reset, and told to lose the reply to a chosen request after the
-//     server has done it. Packets can be lost, which delays what follows. The
+//     both, and reset. Packets can be lost, which delays what follows. The
 //     process on it can be frozen, can starve, and can be caught by a [Trap] at
-//     any of its requests;
+//     any of its requests, whose reply may be lost there after the server has
+//     done it;
 //   - [Tap]: every change of the store, read from the server's own store and
 //     not through any client, with the virtual instant of the commit.
 //

@@ -2,7 +2,6 @@ package rig_test
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,8 +46,7 @@ func TestCut(t *testing.T) {
 				_, err = put(w, h, "during", time.Second)
 				require.ErrorIs(w.T, err, context.DeadlineExceeded)
 				require.Equal(w.T, c.done, written(w, "during"))
-				held, _ := h.Effects()
-				require.Positive(w.T, held)
+				require.Positive(w.T, h.Effects().Held)
 				h.Heal()
 				_, err = put(w, h, "after", time.Second)
 				require.NoError(w.T, err)
@@ -72,8 +70,7 @@ func TestDelay(t *testing.T) {
 		took, err = put(w, h, "k", time.Second)
 		require.NoError(w.T, err)
 		require.Equal(w.T, 702*time.Millisecond, took)
-		_, late := h.Effects()
-		require.Positive(w.T, late)
+		require.Positive(w.T, h.Effects().Late)
 		h.Heal()
 		took, err = put(w, h, "k", time.Second)
 		require.NoError(w.T, err)
@@ -99,20 +96,20 @@ func TestLose(t *testing.T) {
 		rig.Run(t, func(w *rig.World) {
 			h := w.Host("a")
 			var struck atomic.Int32
-			l := &rig.Loss{
-				Match:  func(method string, _ any) bool { return strings.HasSuffix(method, "/Put") },
-				Reset:  reset,
-				Struck: func() { struck.Add(1) },
-			}
-			h.Lose(l)
+			h.Set(&rig.Trap{Match: isPut, After: true, Lose: true, Strike: func() {
+				struck.Add(1)
+				if reset {
+					h.Reset()
+				}
+			}})
+			require.False(w.T, h.Armed())
 			_, err := put(w, h, "k", time.Second)
 			require.Error(w.T, err)
 			require.True(w.T, written(w, "k"))
-			require.Equal(w.T, 1, l.Hits())
 			require.EqualValues(w.T, 1, struck.Load())
 			_, err = put(w, h, "k2", 10*time.Second)
 			require.NoError(w.T, err)
-			require.Equal(w.T, 1, l.Hits())
+			require.EqualValues(w.T, 1, struck.Load())
 		})
 	}
 }

@@ -2,8 +2,10 @@ package rig
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,8 +25,7 @@ type Host struct {
 
 	world *World
 
-	held, late    atomic.Int64 // bytes that met a cut or a delay
-	waits, resent atomic.Int64 // times that a goroutine starved and a packet was sent again
+	held, late, starved, resent atomic.Int64 // see Effects
 
 	mu      sync.Mutex
 	out, in weather
@@ -33,7 +34,7 @@ type Host struct {
 	ends    map[*conn]bool  // server's ends that are open
 	changed chan struct{}   // closed and renewed at each change of the weather
 	hurried chan struct{}   // the same, when what is under way is hurried
-	losses  []*Loss
+	torn    chan struct{}   // the same, when connections break
 	traps   []*Trap
 	hunger  time.Duration // longest wait for a processor; 0: there is no want of it
 	dice    *rand.Rand    // for hunger
@@ -47,7 +48,10 @@ type Host struct {
 // clientv3: a host can be made while the server is down, unless authentication is
 // on, where a client begins by asking for a token.
 func (w *World) Host(name string) *Host {
-	h := &Host{Name: name, world: w, conns: map[*conn]*conn{}, ends: map[*conn]bool{}, changed: make(chan struct{}), hurried: make(chan struct{})}
+	h := &Host{
+		Name: name, world: w, conns: map[*conn]*conn{}, ends: map[*conn]bool{},
+		changed: make(chan struct{}), hurried: make(chan struct{}), torn: make(chan struct{}),
+	}
 	w.Server.admit(h)
 	cfg := clientv3.Config{
 		Endpoints:   []string{"etcd:2379"},
@@ -60,9 +64,6 @@ func (w *World) Host(name string) *Host {
 	var err error
 	h.Client, err = clientv3.New(cfg)
 	require.NoError(w.T, err)
-	w.mu.Lock()
-	w.hosts = append(w.hosts, h)
-	w.mu.Unlock()
 	return h
 }
 
@@ -128,14 +129,24 @@ func (h *Host) connect(ctx context.Context) (net.Conn, error) {
 // hangUp closes the server's end of the host's connections.
 func (h *Host) hangUp() {
 	h.mu.Lock()
-	var ends []*conn
-	for server := range h.ends {
-		ends = append(ends, server)
-	}
+	h.tearLocked()
+	ends := slices.Collect(maps.Keys(h.ends))
 	h.mu.Unlock()
 	for _, server := range ends {
 		_ = server.Close() // asks for the host's weather
 	}
+}
+
+// untilTorn is closed when the host's connections break.
+func (h *Host) untilTorn() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.torn
+}
+
+func (h *Host) tearLocked() {
+	close(h.torn)
+	h.torn = make(chan struct{})
 }
 
 func (h *Host) weather(way Way) weather {

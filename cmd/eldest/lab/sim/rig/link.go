@@ -19,10 +19,8 @@ type chunk struct {
 // bytes: a direction that is held keeps what was written and delivers it, late,
 // when it is let go. Only a reset or the death of the host loses bytes.
 type link struct {
-	weather func() weather // conditions of this direction, asked at each use
-	held    func(n int)    // told of each write that was held or delayed
-	late    func(n int)
-	again   func(p float64) time.Duration // draws how late losses make a packet
+	host *Host // whose conditions are asked at each use
+	way  Way
 
 	mu       sync.Mutex
 	queue    []chunk
@@ -36,13 +34,7 @@ type link struct {
 }
 
 func newLink(h *Host, way Way) *link {
-	return &link{
-		weather: func() weather { return h.weather(way) },
-		held:    func(n int) { h.held.Add(int64(n)) },
-		late:    func(n int) { h.late.Add(int64(n)) },
-		again:   h.retransmit,
-		wake:    make(chan struct{}, 1),
-	}
+	return &link{host: h, way: way, wake: make(chan struct{}, 1)}
 }
 
 // poke wakes the reader to look again.
@@ -55,9 +47,9 @@ func (l *link) poke() {
 
 // write never blocks: the wire is as long as it has to be.
 func (l *link) write(p []byte) (int, error) {
-	w := l.weather()
+	w := l.host.weather(l.way)
 	if w.loss > 0 {
-		w.delay += l.again(w.loss)
+		w.delay += l.host.retransmit(w.loss)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,9 +61,9 @@ func (l *link) write(p []byte) (int, error) {
 	}
 	switch {
 	case w.held:
-		l.held(len(p))
+		l.host.held.Add(int64(len(p)))
 	case w.delay > w.trip:
-		l.late(len(p))
+		l.host.late.Add(int64(len(p)))
 	}
 	at := time.Now().Add(w.delay)
 	if at.Before(l.last) {
@@ -107,7 +99,7 @@ func (l *link) read(p []byte) (int, error) {
 // tryRead returns bytes or an error if there is one now, or else how long to
 // wait for the next thing to happen by itself; 0 means until woken.
 func (l *link) tryRead(p []byte) (n int, wait time.Duration, err error) {
-	w := l.weather()
+	w := l.host.weather(l.way)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -178,7 +170,7 @@ func (l *link) end() { l.endAfter(0) }
 
 // endAfter lets the end arrive a while after the last of the queue.
 func (l *link) endAfter(d time.Duration) {
-	w := l.weather()
+	w := l.host.weather(l.way)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {

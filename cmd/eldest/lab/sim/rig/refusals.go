@@ -1,10 +1,13 @@
 package rig
 
 import (
+	"context"
 	"errors"
+	"maps"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
 )
 
 // Refusal is a reason for which the server turned a host down: the proof that a fault
@@ -31,14 +34,36 @@ var reasons = map[error]Refusal{
 func (s *Server) Refusals() map[Refusal]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := map[Refusal]int{}
-	for why, n := range s.refusals {
-		out[why] = n
-	}
-	return out
+	return maps.Clone(s.refusals)
 }
 
-// refused counts an error that goes out to a host.
+// unary and stream are interceptors inside etcd's own.
+func (s *Server) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	resp, err := handler(ctx, req)
+	s.refused(err)
+	return resp, err
+}
+
+func (s *Server) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	err := handler(srv, &countedStream{ss, s})
+	s.refused(err)
+	return err
+}
+
+type countedStream struct {
+	grpc.ServerStream
+	server *Server
+}
+
+// SendMsg counts a refusal that goes out as a message of a watch.
+func (s *countedStream) SendMsg(m any) error {
+	if resp, ok := m.(*pb.WatchResponse); ok && resp.CompactRevision != 0 {
+		s.server.count(Compacted)
+	}
+	return s.ServerStream.SendMsg(m)
+}
+
+// refused counts an error that goes out to a host, if it is one.
 func (s *Server) refused(err error) {
 	var known rpctypes.EtcdError
 	if !errors.As(rpctypes.Error(err), &known) {
@@ -48,13 +73,6 @@ func (s *Server) refused(err error) {
 		if errors.Is(known, reason) {
 			s.count(why)
 		}
-	}
-}
-
-// told counts a refusal that goes out as a message of a watch.
-func (s *Server) told(m any) {
-	if resp, ok := m.(*pb.WatchResponse); ok && resp.CompactRevision != 0 {
-		s.count(Compacted)
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/types"
@@ -32,26 +32,22 @@ type Server struct {
 	// Tap holds every change of the store since the first start.
 	Tap *Tap
 
-	dir      string
-	with     Options
-	requests atomic.Int64
+	dir  string
+	with Options
 
 	mu       sync.Mutex
 	etcd     *etcdserver.EtcdServer
 	grpc     *grpc.Server
 	listener *listener
 	served   chan struct{}
-	hosts    map[string]*Host
+	hosts    []*Host
 	refusals map[Refusal]int
 }
 
 func newServer(dir string, with Options, now func() time.Duration) *Server {
 	with.Tick = max(with.Tick, tick)
-	return &Server{with: with, dir: filepath.Join(dir, "data"), hosts: map[string]*Host{}, refusals: map[Refusal]int{}, Tap: newTap(now)}
+	return &Server{with: with, dir: filepath.Join(dir, "data"), refusals: map[Refusal]int{}, Tap: newTap(now)}
 }
-
-// Requests returns the number of unary requests the server has answered.
-func (s *Server) Requests() int64 { return s.requests.Load() }
 
 // Up reports whether the member runs.
 func (s *Server) Up() bool { return s.front() != nil }
@@ -107,7 +103,9 @@ func (s *Server) Stop() {
 	_ = l.Close()
 	// As a kernel does for a process that ends. Without this, gRPC first waits for
 	// connections that have not yet said hello, for up to two minutes.
-	s.hangUp()
+	for _, h := range s.admitted() {
+		h.hangUp()
+	}
 	front.Stop()
 	<-served
 	s.Tap.detach()
@@ -115,15 +113,6 @@ func (s *Server) Stop() {
 	s.etcd = nil
 	s.mu.Unlock()
 	etcd.Stop()
-}
-
-// hangUp closes the server's end of every connection.
-func (s *Server) hangUp() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, h := range s.hosts {
-		h.hangUp()
-	}
 }
 
 func (s *Server) config() config.ServerConfig {
@@ -165,5 +154,11 @@ func (s *Server) front() *listener {
 func (s *Server) admit(h *Host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hosts[h.Name] = h
+	s.hosts = append(s.hosts, h)
+}
+
+func (s *Server) admitted() []*Host {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.hosts)
 }

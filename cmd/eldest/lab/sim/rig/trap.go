@@ -3,9 +3,12 @@ package rig
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Trap waits, inside the process on a host, for its next matching request: at the
@@ -22,6 +25,10 @@ type Trap struct {
 	// Strike is called on the goroutine that makes the request, which goes on when
 	// Strike returns, whatever became of the request's context meanwhile.
 	Strike func()
+	// Lose, of a trap After: nobody ever sees the reply, so the client cannot know that
+	// the request was done. A request then ends with its context, or with the host's
+	// connections; a stream goes on.
+	Lose bool
 }
 
 // Set arms a trap.
@@ -31,18 +38,39 @@ func (h *Host) Set(t *Trap) {
 	h.traps = append(h.traps, t)
 }
 
-// Armed reports whether a trap waits that has not struck.
+// Armed reports whether a trap waits that has not struck, and that loses no reply.
 func (h *Host) Armed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.traps) > 0
+	return slices.ContainsFunc(h.traps, func(t *Trap) bool { return !t.Lose })
 }
 
-// step is passed by the process's goroutines on their way into and out of requests.
-func (h *Host) step(method string, req any, after bool) {
-	h.starved()
-	if t := h.trapFor(method, req, after); t != nil {
-		t.Strike()
+// Forget disarms every trap that has not struck yet.
+func (h *Host) Forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.traps = nil
+}
+
+// step is passed by the process's goroutines on their way into and out of requests. It
+// reports whether the reply is lost.
+func (h *Host) step(method string, req any, after bool) (lost bool) {
+	h.starve()
+	t := h.trapFor(method, req, after)
+	if t == nil {
+		return false
+	}
+	t.Strike()
+	return t.Lose
+}
+
+// unanswered is what becomes of a request whose reply is lost.
+func unanswered(ctx context.Context, torn <-chan struct{}) error {
+	select {
+	case <-torn:
+		return status.Error(codes.Unavailable, "the connection was reset")
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
 	}
 }
 
@@ -72,8 +100,8 @@ func (h *Host) Starve(most time.Duration, rng *rand.Rand) {
 	h.fed = make(chan struct{})
 }
 
-// starved stands still, if the host has no processor to spare.
-func (h *Host) starved() {
+// starve stands still, if the host has no processor to spare.
+func (h *Host) starve() {
 	h.mu.Lock()
 	if h.hunger <= 0 {
 		h.mu.Unlock()
@@ -81,7 +109,7 @@ func (h *Host) starved() {
 	}
 	d, fed := time.Duration(h.dice.Int64N(int64(h.hunger))), h.fed
 	h.mu.Unlock()
-	h.waits.Add(1)
+	h.starved.Add(1)
 	select {
 	case <-time.After(d):
 	case <-fed:
@@ -94,8 +122,9 @@ func (h *Host) steps() []grpc.DialOption {
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			h.step(method, req, false)
 			err := invoke(ctx, method, req, reply, cc, opts...)
-			if err == nil {
-				h.step(method, req, true)
+			torn := h.untilTorn()
+			if err == nil && h.step(method, req, true) {
+				err = unanswered(ctx, torn)
 			}
 			return err
 		}),
@@ -124,9 +153,10 @@ func (s *steppedStream) SendMsg(m any) error {
 }
 
 func (s *steppedStream) RecvMsg(m any) error {
-	err := s.ClientStream.RecvMsg(m)
-	if err == nil {
-		s.host.step(s.method, m, true)
+	for {
+		err := s.ClientStream.RecvMsg(m)
+		if err != nil || !s.host.step(s.method, m, true) {
+			return err
+		}
 	}
-	return err
 }

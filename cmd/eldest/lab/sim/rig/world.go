@@ -24,9 +24,6 @@ type World struct {
 
 	start time.Time
 	with  Options
-
-	mu    sync.Mutex
-	hosts []*Host
 }
 
 // Run calls f with a running world, in a bubble of its own, and closes the
@@ -73,10 +70,7 @@ func (w *World) Now() time.Duration { return time.Since(w.start) }
 // close ends what runs: clients first, so that none of them meets a dead
 // server, then the server.
 func (w *World) close() {
-	w.mu.Lock()
-	hosts := w.hosts
-	w.mu.Unlock()
-	for _, h := range hosts {
+	for _, h := range w.Server.admitted() {
 		h.Kill()
 	}
 	w.Server.Stop()

@@ -32,11 +32,7 @@ type Config struct {
 type Crew struct {
 	Members []*Member
 
-	command func() *exec.Cmd
-	seat    actor.Config
-	dir     string
-	log     *oracle.Recorder
-	field   *inject.Field
+	cfg Config
 
 	mu      sync.Mutex
 	files   []string
@@ -46,9 +42,7 @@ type Crew struct {
 
 // Start starts all participants, every other one of them tight. The caller must Close the crew, also after an error.
 func Start(cfg Config) (*Crew, error) {
-	c := &Crew{
-		command: cfg.Command, seat: cfg.Seat, dir: cfg.Dir, log: cfg.Log, field: cfg.Field, changed: make(chan struct{}),
-	}
+	c := &Crew{cfg: cfg, changed: make(chan struct{})}
 	for i := range cfg.Size {
 		host, err := cfg.Field.NewHost()
 		if err != nil {

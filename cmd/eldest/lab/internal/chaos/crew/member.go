@@ -81,20 +81,20 @@ func (m *Member) Start() error {
 		return fmt.Errorf("%w: start %s, which lives", ErrState, m.who())
 	}
 	m.life++
-	cfg := m.crew.seat
+	cfg := m.crew.cfg.Seat
 	cfg.Who, cfg.Endpoints, cfg.Tight = m.who(), m.Host.Endpoints(), m.Tight
-	cfg.File = filepath.Join(m.crew.dir, m.who()+".jsonl")
+	cfg.File = filepath.Join(m.crew.cfg.Dir, m.who()+".jsonl")
 	line, err := json.Marshal(cfg)
 	if err != nil {
 		return err
 	}
-	cmd := m.crew.command()
+	cmd := m.crew.cfg.Command()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return err
 	}
 	life := m.life
-	p, err := m.crew.field.Spawner.Launch(cmd, func(text []byte) { m.heard(life, text) }, func(p *offspring.Process) { m.exited(life, p) })
+	p, err := m.crew.cfg.Field.Spawner.Launch(cmd, func(text []byte) { m.heard(life, text) }, func(p *offspring.Process) { m.exited(life, p) })
 	if err != nil {
 		return fmt.Errorf("starting %s: %w", m.who(), err)
 	}
@@ -155,7 +155,7 @@ func (m *Member) Kill() error {
 		return fmt.Errorf("%w: kill %s, which is dead", ErrState, who)
 	}
 	p.End()
-	return m.crew.log.Add(oracle.Event{Kind: oracle.Crashed, Who: who})
+	return m.crew.cfg.Log.Add(oracle.Event{Kind: oracle.Crashed, Who: who})
 }
 
 // Stop halts the process with SIGSTOP, and returns when it stands still.
@@ -169,7 +169,7 @@ func (m *Member) Stop() error {
 	if err := m.proc.Suspend(); err != nil {
 		return err
 	}
-	return m.crew.log.Add(oracle.Event{Kind: oracle.Stopped, Who: m.who()})
+	return m.crew.cfg.Log.Add(oracle.Event{Kind: oracle.Stopped, Who: m.who()})
 }
 
 // Continue lets a stopped process go on.
@@ -182,7 +182,7 @@ func (m *Member) Continue() error {
 	if still, err := etcdtest.Stopped(m.proc.Pid()); err != nil || !still {
 		return fmt.Errorf("%w: %s went on by itself", ErrState, m.who())
 	}
-	if err := m.crew.log.Add(oracle.Event{Kind: oracle.Continued, Who: m.who()}); err != nil {
+	if err := m.crew.cfg.Log.Add(oracle.Event{Kind: oracle.Continued, Who: m.who()}); err != nil {
 		return err
 	}
 	m.stopped = false

@@ -1,52 +1,25 @@
 package fence
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
-	"io"
-	"os"
-	"path/filepath"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/instant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve runs a store; stop ends it and returns its history.
-func serve(t *testing.T) (address string, stop func() []oracle.Event) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "store")
-	in, end := io.Pipe()
-	out, said := io.Pipe()
-	done := make(chan error, 1)
-	go func() { done <- Run(file, instant.Begin(), in, said) }()
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	require.NoError(t, err)
-	var r Ready
-	require.NoError(t, json.Unmarshal(line, &r))
-	return r.Address, func() []oracle.Event {
-		require.NoError(t, end.Close())
-		require.NoError(t, <-done)
-		f, err := os.Open(file)
-		require.NoError(t, err)
-		defer func() { _ = f.Close() }()
-		var about bytes.Buffer // the harness says that, elsewhere
-		require.NoError(t, oracle.NewRecorder(&about, nil).About(oracle.About{}))
-		h, err := oracle.Load(&about, f)
-		require.NoError(t, err)
-		return h.Events
-	}
-}
-
 func TestOlderTokensAreRefused(t *testing.T) {
-	address, stop := serve(t)
-	a, b := Dial(address), Dial(address)
+	var file bytes.Buffer
+	history := oracle.NewRecorder(&file, nil)
+	require.NoError(t, history.About(oracle.About{}))
+	store, err := Open(history)
+	require.NoError(t, err)
+	a, b := Dial(store.Address), Dial(store.Address)
 	offer := func(c *Client, who string, token int64, want bool) {
 		t.Helper()
 		got, err := c.Write(who, token)
@@ -62,13 +35,31 @@ func TestOlderTokensAreRefused(t *testing.T) {
 	a.Close()
 	b.Close()
 
+	require.NoError(t, store.Close())
+	h, err := oracle.Load(&file)
+	require.NoError(t, err)
 	var told []string
-	for _, e := range stop() {
+	for _, e := range h.Events {
 		told = append(told, e.Who+" "+string(e.Kind))
 	}
 	yes, no := string(oracle.FenceAccepted), string(oracle.FenceRefused)
 	require.Equal(t, []string{"a " + yes, "b " + yes, "a " + no, "a " + no, "b " + yes}, told)
 
-	_, err := a.Write("a", 9)
+	_, err = a.Write("a", 9)
 	require.Error(t, err, "nobody is there any more")
 }
+
+// A store whose history cannot be written accepts nothing, and says so in the end.
+func TestHistoryThatCannotBeWritten(t *testing.T) {
+	store, err := Open(oracle.NewRecorder(full{}, nil))
+	require.NoError(t, err)
+	c := Dial(store.Address)
+	_, err = c.Write("a", 5)
+	require.Error(t, err)
+	c.Close()
+	require.ErrorContains(t, store.Close(), "no space")
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }

@@ -1,0 +1,281 @@
+package loop
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// Heartbeats says how the candidates of a session beat. The zero value: they do not.
+type Heartbeats struct {
+	Pace core.Pace
+	// Now reads the session's clock. Silent says why the application is not believed to be alive.
+	Now    func() time.Duration
+	Silent func() error
+	// Fresh says that the lease is new: nobody has beaten for it.
+	Fresh bool
+	// Told is told of each beat. It is called with the mutex, and must not block.
+	Told func(Beat)
+	// Lost gives the session up: etcd refuses beats with err, and may have taken one before. It must not block.
+	Lost func(err error)
+}
+
+// Beat is what came of one beat.
+type Beat struct {
+	// Latency is the time from its sending to the news of it.
+	Latency time.Duration
+	// Left is what was left of the stretch then; 0: there was none.
+	Left time.Duration
+	Err  error
+	// Mute says that this refusal was one too many: there will be no more beats.
+	Mute bool
+}
+
+// heart runs the machine of a session's heartbeats, for all of its candidates, which have one client: in another
+// namespace there might be the beats of an earlier life of the lease. Made by Session.heartFor. The session's mutex
+// guards it.
+type heart struct {
+	session *Session
+	client  any // comparable
+	kv      clientv3.KV
+	key     string
+	nonce   string
+	state   core.Heart
+	wanted  int // candidates
+	beats   uint64
+	timer   *time.Timer
+	proofs  chan struct{} // has one for each proof of a win that is asked for
+	began   chan struct{} // closed when the next stretch begins; nil while nobody waits
+}
+
+// most is how many proofs of wins are asked for at a time.
+const most = 64
+
+// heartFor returns the session's heart, which is made for the first candidate; nil: it has no heartbeats.
+// Another client than the first one's is an error that wraps eldest.ErrInvalid.
+func (s *Session) heartFor(client any, kv clientv3.KV) (*heart, error) {
+	switch {
+	case !s.Beats():
+		return nil, nil
+	case s.heart != nil && s.heart.client != client:
+		return nil, fmt.Errorf("%w: the session has heartbeats, and a candidate with another client: all of them need one", eldest.ErrInvalid)
+	case s.heart != nil:
+		return s.heart, nil
+	}
+	var nonce [8]byte
+	_, _ = rand.Read(nonce[:]) // does not fail
+	h := &heart{session: s, client: client, kv: kv, proofs: make(chan struct{}, most), key: keys.Beat(s.lease), nonce: hex.EncodeToString(nonce[:])}
+	h.state = core.Heart{Pace: s.beats.Pace, Tried: !s.beats.Fresh}
+	h.timer = time.AfterFunc(time.Hour, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		h.look()
+	})
+	h.timer.Stop()
+	s.heart = h
+	return h, nil
+}
+
+// want counts who leads, or asks whether it does.
+func (h *heart) want(change int) {
+	h.wanted += change
+	if h.wanted == 0 {
+		h.do(core.HeartEvent{Kind: core.Unwanted})
+	} else {
+		h.do(core.HeartEvent{Kind: core.Wanted})
+	}
+}
+
+// look reads the clock: what has passed ends the stretch.
+func (h *heart) look() {
+	if h != nil {
+		h.do(core.HeartEvent{Kind: core.Ticked})
+	}
+}
+
+// do gives the machine an event. It does not block.
+func (h *heart) do(e core.HeartEvent) {
+	if h.session.ctx.Err() != nil {
+		return // that is the end of all who lead, and not a suspension
+	}
+	e.Now, e.Silent = h.session.beats.Now(), h.session.beats.Silent()
+	before := h.state
+	next, effects := core.StepHeart(before, e)
+	h.state = next
+	if effects.Suspend {
+		h.suspend(e.Silent)
+	}
+	if effects.Began && h.began != nil {
+		close(h.began)
+		h.began = nil
+	}
+	if effects.Beat {
+		h.beat(e.Now)
+	}
+	if effects.Delete {
+		h.session.tasks.run(h.remove)
+	}
+	if effects.Timer == 0 {
+		h.timer.Stop()
+	} else {
+		h.timer.Reset(max(effects.Timer-e.Now, leastTimer))
+	}
+}
+
+// leastTimer is the shortest time for which a timer is set: it may go off a little before its time,
+// by the session's clock.
+const leastTimer = 50 * time.Microsecond
+
+// suspend ends the leading contexts of all who lead.
+func (h *heart) suspend(silent error) {
+	cause := eldest.ErrSuspended
+	if silent != nil {
+		cause = fmt.Errorf("%w: %w", cause, silent)
+	}
+	for _, c := range h.session.candidates {
+		if c.state.Phase == core.Leading {
+			c.Do(core.Event{Kind: core.Suspend, Err: cause})
+		}
+	}
+}
+
+// beat sends one, which waits for none of the others.
+func (h *heart) beat(sent time.Duration) {
+	s := h.session
+	h.beats++
+	value := fmt.Sprintf("%s %d %v", h.nonce, h.beats, s.beats.Pace.Timeout)
+	s.tasks.run(func() {
+		// A later answer counts for nothing.
+		ctx, cancel := context.WithTimeout(s.ctx, s.beats.Pace.Deadline(0))
+		resp, err := h.kv.Put(ctx, h.key, value, clientv3.WithLease(clientv3.LeaseID(s.lease)))
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		h.heard(sent, resp, err)
+	})
+}
+
+func (h *heart) heard(sent time.Duration, resp *clientv3.PutResponse, err error) {
+	e := core.HeartEvent{Kind: core.Acknowledged, Sent: sent}
+	switch {
+	case err == nil:
+		e.Revision = resp.Header.Revision
+	case rpcerr.Is(err, rpctypes.ErrPermissionDenied):
+		e.Kind = core.Forbidden
+	default:
+		e.Kind = core.Missed
+	}
+	before := h.state.Pulse
+	h.do(e)
+	if h.state.Pulse == core.Barred && before != core.Barred {
+		h.session.tasks.run(func() { h.session.beats.Lost(err) })
+	}
+	if told, now := h.session.beats.Told, h.session.beats.Now(); told != nil && h.session.ctx.Err() == nil {
+		b := Beat{Latency: now - sent, Err: err, Mute: h.state.Pulse == core.Mute && before != core.Mute}
+		if h.state.Pulse == core.Certain {
+			b.Left = h.state.Deadline - now
+		}
+		told(b)
+	}
+}
+
+// remove deletes the key of beats, unless they are wanted again. A deletion that is carried out late
+// does no harm: nobody is evicted for whom there is no beat.
+func (h *heart) remove() {
+	policy := ask.Policy{Client: h.kv, Timeout: time.Second, Backoff: retry.Default()}
+	_ = policy.Until(h.session.ctx, func(ctx context.Context) error {
+		h.session.mu.Lock()
+		wanted := h.wanted > 0
+		h.session.mu.Unlock()
+		if wanted {
+			return nil
+		}
+		_, err := h.kv.Delete(ctx, h.key)
+		return err
+	})
+}
+
+// stretch blocks until a stretch goes on, and returns which, and the revision with which it began; 0 where
+// none is needed. It is called without the mutex. Its error is ctx's cause.
+func (h *heart) stretch(ctx context.Context) (n uint64, since int64, err error) {
+	for {
+		h.session.mu.Lock()
+		h.look()
+		if h.state.Sure() {
+			n, since = h.state.Stretch, h.state.Since
+			h.session.mu.Unlock()
+			return n, since, nil
+		}
+		if h.began == nil {
+			h.began = make(chan struct{})
+		}
+		began := h.began
+		h.session.mu.Unlock()
+		if err := retry.Wait(ctx, began); err != nil {
+			return 0, 0, err
+		}
+	}
+}
+
+// lasts reports whether the stretch goes on, by the clock.
+func (h *heart) lasts(stretch uint64) bool {
+	h.look()
+	return h.state.Sure() && h.state.Stretch == stretch
+}
+
+// certain reports whether nobody evicts for another d, by the clock.
+func (h *heart) certain(d time.Duration) bool {
+	h.look()
+	return h.state.Pulse == core.Mute || h.state.Pulse == core.Certain && h.state.Deadline-h.session.beats.Now() > d
+}
+
+// left is for how long nobody evicts who has led since the stretch, by the clock; 0 once that has ended.
+func (h *heart) left(stretch uint64) time.Duration {
+	switch {
+	case !h.lasts(stretch):
+		return 0
+	case h.state.Pulse == core.Mute:
+		return math.MaxInt64
+	}
+	return h.state.Deadline - h.session.beats.Now()
+}
+
+// Left is for how long nobody evicts this candidate, counted from the call, if it has led since the
+// stretch that goes on; else it is not positive.
+func (c *Candidate) Left() time.Duration {
+	if c.heart == nil {
+		return math.MaxInt64
+	}
+	return c.heart.left(c.stretched)
+}
+
+// Certain reports whether nobody evicts this candidate for another d: it reads the clock, and what
+// has passed ends leading contexts first.
+func (c *Candidate) Certain(d time.Duration) bool { return c.heart == nil || c.heart.certain(d) }
+
+// timeout returns the timeout that a beat publishes; 0: it is none of ours.
+func timeout(value string) time.Duration {
+	parts := strings.Fields(value)
+	if len(parts) != 3 {
+		return 0
+	}
+	d, err := time.ParseDuration(parts[2])
+	if err != nil || d < core.LeastTimeout {
+		return 0
+	}
+	return d
+}

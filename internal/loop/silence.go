@@ -1,0 +1,222 @@
+package loop
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/watch"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/txn"
+)
+
+// heard is the newest beat of an elder; the zero value: there is none.
+type heard struct {
+	mod   int64
+	value string
+}
+
+func heardOf(kvs []*mvccpb.KeyValue) heard {
+	if len(kvs) == 0 {
+		return heard{}
+	}
+	return heard{kvs[0].ModRevision, string(kvs[0].Value)}
+}
+
+// Silence is that of an elder who was evicted for it.
+type Silence struct {
+	Elder core.Elder
+	// For is the time since its newest beat was received.
+	For time.Duration
+}
+
+// ear follows the beats of one session, for all candidates that wait behind it, and evicts it for them when it
+// is silent: for each the one that it waits behind. The mutex of the session of those who wait guards it.
+//
+// Invariant: an eviction is sent no sooner than the published timeout after the receipt of the beat
+// that it compares.
+type ear struct {
+	session *Session
+	key     string // of the beats
+	source  *watch.Source
+	waiting map[*Candidate]core.Elder
+	stop    context.CancelFunc
+}
+
+// heed has the beats of the elder followed; the zero value: of nobody any more. The caller holds the mutex.
+func (c *Candidate) heed(elder core.Elder) {
+	if c.heart == nil || c.heeds == elder {
+		return
+	}
+	s := c.session
+	if old := c.ear; old != nil {
+		delete(old.waiting, c)
+		if len(old.waiting) == 0 {
+			old.stop()
+			delete(s.ears, old.key)
+		}
+	}
+	c.heeds, c.ear = elder, nil
+	lease, err := keys.Parse(c.user.Entry.Election, elder.Key)
+	if elder.Token == 0 || err != nil {
+		return
+	}
+	key := keys.Beat(lease)
+	if c.ear = s.ears[key]; c.ear == nil {
+		c.ear = s.listen(key, c.user.Source)
+	}
+	c.ear.waiting[c] = elder
+}
+
+// listen begins to follow beats, as a source does, but on nobody's behalf.
+func (s *Session) listen(key string, as *watch.Source) *ear {
+	ctx, stop := context.WithCancel(s.ctx)
+	e := &ear{session: s, key: key, waiting: make(map[*Candidate]core.Elder), stop: stop, source: &watch.Source{
+		KV: as.KV, Watcher: as.Watcher, Backoff: as.Backoff, Timeout: as.Timeout, Recheck: as.Recheck,
+	}}
+	if s.ears == nil {
+		s.ears = make(map[string]*ear)
+	}
+	s.ears[key] = e
+	news := make(chan heard, 1)
+	s.tasks.run(func() { e.follow(ctx, news) })
+	s.tasks.run(func() { e.run(ctx, news) })
+	return e
+}
+
+// run waits for silence, until ctx ends. Where etcd stands still, or loses what was under way when its leader
+// changes, the silence is not the elder's. So a majority is asked after half of the timeout, and again at its end:
+// in the half before an eviction etcd was well enough for beats.
+func (e *ear) run(ctx context.Context, news <-chan heard) {
+	now := e.session.beats.Now
+	var (
+		last  heard
+		since time.Duration // a reading from after it was received
+		well  time.Duration // one from after a majority had nothing newer; 0: it was not asked
+		timer = time.NewTimer(time.Hour)
+	)
+	defer timer.Stop()
+	hear := func(newest heard) { last, since, well = newest, now(), 0 }
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case newest := <-news:
+			if newest != last {
+				hear(newest)
+			}
+		case <-timer.C:
+		}
+		allowed := timeout(last.value)
+		if allowed == 0 {
+			timer.Stop()
+			continue
+		}
+		due := since + allowed/2
+		if well > 0 {
+			due = max(since+allowed, well+allowed/2)
+		}
+		if left := due - now(); left > 0 {
+			timer.Reset(max(left, leastTimer))
+			continue
+		}
+		asked := now()
+		newest, err := e.read(ctx)
+		if err != nil {
+			return
+		}
+		switch {
+		case newest != last:
+			hear(newest)
+		case well > 0 && now()-asked < allowed/4:
+			e.evict(last, allowed, since)
+			hear(last) // a whole timeout anew, where it stands still
+		default:
+			well = now()
+		}
+		timer.Reset(allowed / 4)
+	}
+}
+
+// evict deletes the key of each elder, if the beat is still the one that was heard last.
+func (e *ear) evict(last heard, within, since time.Duration) {
+	type eviction struct {
+		user  *User
+		elder core.Elder
+		txn.Silent
+	}
+	var all []eviction
+	s := e.session
+	s.mu.Lock()
+	for c, elder := range e.waiting {
+		all = append(all, eviction{c.user, elder, txn.Silent{
+			Own: c.name.Key, OwnToken: c.state.Token, Key: elder.Key, Token: elder.Token, Beat: e.key, Mod: last.mod, Value: last.value,
+		}})
+	}
+	s.mu.Unlock()
+	// Not under the context of the ear: the watch may tell of a deletion before the reply is here.
+	ctx, cancel := context.WithTimeout(s.ctx, within)
+	defer cancel()
+	slots := make(chan struct{}, most)
+	var under sync.WaitGroup
+	for _, one := range all {
+		slots <- struct{}{}
+		under.Go(func() {
+			defer func() { <-slots }()
+			evicted, _ := txn.Evict(ctx, one.user.KV, one.Silent)
+			if evicted && one.user.Evicted != nil {
+				one.user.Evicted(Silence{one.elder, s.beats.Now() - since})
+			}
+		})
+	}
+	under.Wait()
+}
+
+// read reads the beat from a majority, as often as it takes.
+func (e *ear) read(ctx context.Context) (newest heard, err error) {
+	policy := ask.Policy{Client: e.source.KV, Timeout: e.source.Timeout, Backoff: e.source.Backoff}
+	err = policy.Until(ctx, func(once context.Context) error {
+		resp, err := e.source.KV.Get(once, e.key)
+		if err == nil {
+			newest = heardOf(resp.Kvs)
+		}
+		return err
+	})
+	return newest, err
+}
+
+// follow gives the newest beat to news, from now on.
+func (e *ear) follow(ctx context.Context, news chan heard) {
+	var seen heard
+	tell := func(newest heard) bool {
+		seen = newest
+		select {
+		case <-news: // one that nobody has taken
+		default:
+		}
+		news <- newest
+		return false
+	}
+	_ = e.source.Follow(ctx, watch.Target{
+		Key:      e.key,
+		Snapshot: func(resp *clientv3.GetResponse) bool { return tell(heardOf(resp.Kvs)) },
+		Change: func(_ int64, events []*clientv3.Event) bool {
+			newest := events[len(events)-1]
+			if newest.Type == mvccpb.DELETE {
+				return tell(heard{})
+			}
+			return tell(heardOf([]*mvccpb.KeyValue{newest.Kv}))
+		},
+		Probe: func() (clientv3.Op, func(clientv3.OpResponse) bool) {
+			return clientv3.OpGet(e.key), func(answer clientv3.OpResponse) bool {
+				there := heardOf(answer.Get().Kvs)
+				return there == seen || there.mod > 0 && there.mod < seen.mod
+			}
+		},
+	})
+}

@@ -1,0 +1,115 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/rpcerr"
+)
+
+// Revoker is a client of etcd that is kept ready for the one thing that it is for. Made by
+// NewRevoker. It is what the keeper has, and for processes that watch over others in their own way:
+// its goroutine ends with the process, which has nothing else to do, also where dial does not return.
+type Revoker struct {
+	dialed chan struct{} // closed when there is a client
+	client *clientv3.Client
+}
+
+const (
+	// idle is the time between two questions that keep the connection open, and its token fresh.
+	idle = 30 * time.Second
+	// attempt bounds one request.
+	attempt = time.Second
+	// abreast is how many requests are under way at a time.
+	abreast = 16
+)
+
+// NewRevoker returns at once. It dials until it has a client, and keeps its connection open. dial is
+// called once at a time.
+func NewRevoker(dial func(ctx context.Context) (*clientv3.Client, error)) *Revoker {
+	e := &Revoker{dialed: make(chan struct{})}
+	go e.keepReady(dial)
+	return e
+}
+
+func (e *Revoker) keepReady(dial func(ctx context.Context) (*clientv3.Client, error)) {
+	ctx := context.Background()
+	for failures := 0; e.client == nil; failures++ {
+		client, err := dial(ctx)
+		if err != nil {
+			time.Sleep(retry.Default()(failures))
+			continue
+		}
+		e.client = client
+	}
+	close(e.dialed)
+	for ; ; time.Sleep(idle) {
+		once, cancel := context.WithTimeout(ctx, attempt)
+		_, _ = e.client.MemberList(once) // for the connection; the answer is of no use
+		cancel()
+	}
+}
+
+// within revokes leases, and blocks until etcd has answered for each or the time is over; then it
+// returns what failed. One that is gone is a success.
+func (e *Revoker) within(d time.Duration, leases []clientv3.LeaseID) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	if err := retry.Wait(ctx, e.dialed); err != nil {
+		return fmt.Errorf("no client of etcd: %w", err)
+	}
+	slots := make(chan struct{}, abreast)
+	failed := make([]error, len(leases))
+	var under sync.WaitGroup
+	for i, id := range leases {
+		slots <- struct{}{}
+		under.Go(func() {
+			defer func() { <-slots }()
+			failed[i] = e.revoke(ctx, id)
+		})
+	}
+	under.Wait()
+	return errors.Join(failed...)
+}
+
+// promptly is how long Farewell tries before it lets go of the standard streams.
+const promptly = 2 * time.Second
+
+// Farewell revokes leases of a process that is dead, as the last that its keeper does. It blocks until
+// etcd has answered for each, or the longest TTL of them has passed, and then returns what failed. A
+// lease that is gone is a success. After two seconds without success it says so on stderr and then has
+// the process's standard streams end in /dev/null: who started the program may wait for the end of
+// those, to start it anew, and is not to wait for etcd.
+func (e *Revoker) Farewell(longest time.Duration, leases ...clientv3.LeaseID) error {
+	err := e.within(min(promptly, longest), leases)
+	if err == nil || longest <= promptly {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "eldest keeper: %v; it is tried again until then\n", err)
+	silence()
+	return e.within(longest-promptly, leases)
+}
+
+func (e *Revoker) revoke(ctx context.Context, id clientv3.LeaseID) error {
+	policy := ask.Policy{Client: e.client, Timeout: attempt, Backoff: retry.Default()}
+	err := policy.Until(ctx, func(ctx context.Context) error {
+		_, err := e.client.Revoke(ctx, id)
+		if rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("revoke lease %x, which expires by itself, of the process that died: %w", id, err)
+	}
+	return nil
+}

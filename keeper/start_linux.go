@@ -1,0 +1,85 @@
+package keeper
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The keeper's ends of the two pipes, as exec hands them over.
+const (
+	ordersFD  = 3
+	reportsFD = 4
+)
+
+// ready is what the keeper reports once it watches.
+const ready = "ready"
+
+var errEnded = errors.New("it ended by itself")
+
+// start starts the keeper's process, whose first order is what is given to dial. begun gets nil when
+// it watches this one, or why it does not.
+func start(with []byte) (k *Keeper, begun chan error, err error) {
+	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: pidfd_open: %w", errors.ErrUnsupported, err)
+	}
+	_ = unix.Close(fd)
+	theirOrders, orders, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = theirOrders.Close() }()
+	reports, theirReports, err := os.Pipe()
+	if err != nil {
+		_ = orders.Close()
+		return nil, nil, err
+	}
+	defer func() { _ = theirReports.Close() }()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = os.Args
+	cmd.Env = append(os.Environ(), variable+"="+strconv.Itoa(os.Getpid()))
+	cmd.Stderr = os.Stderr
+	cmd.ExtraFiles = []*os.File{theirOrders, theirReports}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal's signals
+	if err := cmd.Start(); err != nil {
+		_, _ = orders.Close(), reports.Close()
+		return nil, nil, err
+	}
+	k = &Keeper{process: cmd.Process, orders: orders, over: make(chan struct{})}
+	begun = make(chan error, 1)
+	go func() {
+		defer close(k.over)
+		// It reads nothing else before, and there is nothing else to write yet.
+		if _, err := fmt.Fprintf(orders, "%x\n", with); err != nil {
+			k.kill()
+		}
+		line, err := bufio.NewReader(reports).ReadString('\n')
+		_ = reports.Close()
+		switch text := strings.TrimSpace(line); {
+		case text == ready:
+			begun <- nil
+		case text != "":
+			begun <- errors.New(text)
+		case errors.Is(err, io.EOF):
+			begun <- errEnded
+		default:
+			begun <- err
+		}
+		if k.err = cmd.Wait(); k.err == nil {
+			k.err = errEnded
+		}
+		k.mu.Lock()
+		k.hangUp()
+		k.mu.Unlock()
+	}()
+	return k, begun, nil
+}
