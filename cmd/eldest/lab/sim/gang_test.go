@@ -142,7 +142,7 @@ func work(t *testing.T, impl contender.Contender, st style, from, to int) {
 	for n := from; n < to; n++ {
 		t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
 			begun := time.Now()
-			r := run(t, impl, st.draw(uint64(n)))
+			r := run(t, impl, st.drawFor(impl, uint64(n)))
 			require.NoError(t, enc.Encode(r.outcome(time.Since(begun), faultless(impl))))
 		})
 	}

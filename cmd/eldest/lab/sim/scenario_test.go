@@ -49,7 +49,7 @@ func TestScenarios(t *testing.T) {
 		for n := from; n < to && len(sum.Failed) < stopAfter; n++ {
 			t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
 				begun := time.Now()
-				failed(run(t, impl, st.draw(uint64(n))).outcome(time.Since(begun), true))
+				failed(run(t, impl, st.drawFor(impl, uint64(n))).outcome(time.Since(begun), true))
 			})
 		}
 	} else {
@@ -80,13 +80,14 @@ func TestScenarios(t *testing.T) {
 // when the context had ended.
 func TestScenariosOfTheDropIn(t *testing.T) {
 	const scenarios = 60
+	impl := named(t, contender.DropIn)
 	seeds := []uint64{132, 442, 534, 788, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415}
 	for n := range uint64(scenarios) {
 		seeds = append(seeds, n)
 	}
 	tenures := 0
 	for _, n := range seeds {
-		r := run(t, named(t, contender.DropIn), draw(n))
+		r := run(t, impl, ordinary.drawFor(impl, n))
 		require.Empty(t, r.found(), "%v", r)
 		tenures += r.tally.Tenures
 	}
@@ -97,9 +98,9 @@ func TestScenariosOfTheDropIn(t *testing.T) {
 // if they do not, they prove nothing above.
 func TestScenariosFindFaultsOfConcurrency(t *testing.T) {
 	const scenarios = 60
-	found := map[string]int{}
+	impl, found := concurrency(t), map[string]int{}
 	for n := range scenarios {
-		r := run(t, concurrency(t), draw(uint64(n)))
+		r := run(t, impl, ordinary.drawFor(impl, uint64(n)))
 		for _, v := range r.violations {
 			found[v.Invariant]++
 		}
@@ -121,7 +122,8 @@ func TestSeedDeterminesPlan(t *testing.T) {
 
 // The command in the report of a scenario plays that one: this election, style and seed.
 func TestAgainIsTheSameScenario(t *testing.T) {
-	r := run(t, concurrency(t), ordinary.draw(3))
+	impl := concurrency(t)
+	r := run(t, impl, ordinary.drawFor(impl, 3))
 	words := strings.Fields(r.again())
 	for name, want := range map[string]string{"sim.impl": contender.Concurrency, "sim.style": string(ordinary), "sim.seed": "3"} {
 		require.NotNil(t, flag.Lookup(name))

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
 )
 
@@ -26,6 +27,21 @@ const calm = 3 * time.Second
 
 // draw makes the plan of a seed.
 func (st style) draw(seed uint64) *plan {
+	p := st.drawSteady(seed)
+	p.drawBeats()
+	return p
+}
+
+// drawFor makes the plan of a seed for an election, which may be one without heartbeats.
+func (st style) drawFor(impl contender.Contender, seed uint64) *plan {
+	if _, ours := impl.(contender.Ours); !ours {
+		return st.drawSteady(seed)
+	}
+	return st.draw(seed)
+}
+
+// drawSteady makes the plan of a seed without heartbeats.
+func (st style) drawSteady(seed uint64) *plan {
 	rng := rand.New(rand.NewPCG(seed, 0x656c64657374))
 	p := &plan{style: st, seed: seed}
 	switch st {
@@ -37,7 +53,6 @@ func (st style) draw(seed uint64) *plan {
 		p.drawOrdinary(rng)
 	}
 	p.drawTransfers()
-	p.drawBeats()
 	return p
 }
 

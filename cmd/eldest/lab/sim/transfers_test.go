@@ -14,7 +14,7 @@ import (
 func TestTransfersAreAnExtra(t *testing.T) {
 	with := 0
 	for seed := range uint64(200) {
-		p := draw(seed)
+		p := ordinary.drawSteady(seed)
 		if p.asked != nil {
 			with++
 		}
