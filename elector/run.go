@@ -1,0 +1,92 @@
+package elector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Option changes the Config of Run. Any function will do; those of this package set what most
+// programs want to set.
+type Option func(*Config)
+
+// WithNodeID names this node: one living process for each ID. Without it the name is made of the
+// host name and the process ID.
+func WithNodeID(id string) Option { return func(c *Config) { c.NodeID = id } }
+
+// WithTTL sets the time to live of the lease: for how long nobody leads after a leader has crashed.
+// See lease.Config.TTL.
+func WithTTL(ttl time.Duration) Option { return func(c *Config) { c.Session.TTL = ttl } }
+
+// WithHeartbeat has a leader that is silent for the timeout replaced, and not only when its lease
+// expires. See lease.Heartbeat for what that costs.
+func WithHeartbeat(timeout time.Duration) Option {
+	return func(c *Config) { c.Session.Heartbeat = lease.Heartbeat{Timeout: timeout} }
+}
+
+// WithLogger sets the logger. Without it it is slog.Default().
+func WithLogger(l *slog.Logger) Option { return func(c *Config) { c.Logger = l } }
+
+// Run campaigns in an election and calls lead in each tenure, again and again, until ctx ends. Then
+// it gives leadership up, waits for lead, and returns nil.
+//
+// lead is called with a context that carries ctx's values and ends with ctx or the tenure, whichever
+// is first. One call never overlaps another (G7). When lead returns, with or without an error,
+// leadership is given up, and the node campaigns again after a pause; an error is logged. What lead
+// writes to etcd through l.KV or l.Txn is refused once the tenure is over (G4).
+//
+// Run retries whatever fails, and logs it: while etcd is away it waits. It returns an error that
+// wraps eldest.ErrInvalid, before anything is sent, for bad input; and eldest.ErrStuck if ctx has
+// ended and lead has not returned within Config.Drain. Elector has more: a status, transfers of
+// leadership, clients that may be swapped; Group campaigns in many elections.
+func Run(ctx context.Context, client *clientv3.Client, election string, lead func(ctx context.Context, l *Leadership) error, options ...Option) error {
+	host, _ := os.Hostname() // empty: the process ID is left
+	cfg := Config{
+		Election: election, NodeID: fmt.Sprintf("%s-%d", host, os.Getpid()), Source: Always(Client(client)), Logger: slog.Default(),
+	}
+	for _, option := range options {
+		option(&cfg)
+	}
+	if client == nil {
+		return failed("run", election, invalid("the client is nil"))
+	}
+	e, err := New(cfg)
+	if err != nil {
+		return err
+	}
+	err = e.Run(ctx, lead)
+	if ctx == nil || ctx.Err() == nil || errors.Is(err, eldest.ErrStuck) {
+		return err
+	}
+	return nil
+}
+
+// Dial connects to etcd as leases need it. In cfg it sets what is not set: keepalives, so that a
+// connection that has died is noticed in time, and a logger for errors alone, for etcd's client
+// warns of each refused request, also of those that are repeated. It sends nothing, unless there
+// is a user to log in. The caller closes the client.
+func Dial(cfg clientv3.Config) (*clientv3.Client, error) {
+	if cfg.DialKeepAliveTime == 0 {
+		cfg.DialKeepAliveTime = 10 * time.Second // the shortest that gRPC's clients take
+	}
+	if cfg.DialKeepAliveTimeout == 0 {
+		cfg.DialKeepAliveTimeout = 3 * time.Second
+	}
+	if cfg.Logger == nil && cfg.LogConfig == nil {
+		logger, err := zap.NewProduction(zap.IncreaseLevel(zap.ErrorLevel))
+		if err != nil {
+			return nil, err
+		}
+		cfg.Logger = logger
+	}
+	return clientv3.New(cfg)
+}
