@@ -145,8 +145,7 @@ type handover struct {
 func (h *handover) left(ctx context.Context, refusal *Refusal) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, h.options.Patience, errEnoughWaiting)
 	defer cancel()
-	_, release, err := h.source.Gone(waiting, watch.Life{Key: h.plan.Leader.Key, Token: h.plan.Leader.Token})
-	defer release()
+	_, err := h.source.Gone(waiting, watch.Life{Key: h.plan.Leader.Key, Token: h.plan.Leader.Token})
 	if err == nil {
 		return nil
 	}
@@ -162,9 +161,7 @@ func (h *handover) arrival(ctx context.Context) (leader eldest.Candidate, revisi
 	late := fmt.Errorf("%w: the leader has retired, and its key has not gone within %v", eldest.ErrOutcomeUnknown, h.options.Drain)
 	waiting, cancel := context.WithTimeoutCause(ctx, h.options.Drain, late)
 	defer cancel()
-	_, release, err := h.source.Gone(waiting, watch.Life{Key: h.plan.Leader.Key, Token: h.plan.Leader.Token})
-	defer release()
-	if err != nil {
+	if _, err = h.source.Gone(waiting, watch.Life{Key: h.plan.Leader.Key, Token: h.plan.Leader.Token}); err != nil {
 		return leader, 0, err
 	}
 	var line txn.Line

@@ -126,34 +126,32 @@ func (s *Session) End() {
 	}
 	s.past.Done()
 	for _, w := range s.streams {
-		if w.on != nil {
-			s.tasks.run(w.on.Release)
-		}
+		s.tasks.run(w.on.Release)
 	}
 	s.tasks.last()
 }
 
-// watching is how a Source watches.
+// watching is a stream, and how the sources that use it watch.
 type watching struct {
-	watcher         any
+	kv, watcher     any
 	check, patience time.Duration
-	on              *stream.Shared // nil: by itself
+	on              *stream.Shared
 }
 
-// stream returns the stream on which a source watches; nil: it has to watch by itself. The caller
-// holds the mutex.
-func (s *Session) stream(source *watch.Source) *stream.Shared {
-	if !reflect.ValueOf(source.Watcher).Comparable() {
-		return nil
+// stream returns the stream on which a source watches. The caller holds the mutex.
+func (s *Session) stream(source *watch.Source) *stream.Stream {
+	w := watching{Comparable(source.KV), Comparable(source.Watcher), source.Recheck, source.Timeout, nil}
+	if w.kv == nil || w.watcher == nil {
+		w.kv, w.watcher = source, nil // as good as a client of its own
 	}
-	for _, w := range s.streams { // one, nearly always
-		if w.watcher == source.Watcher && w.check == source.Recheck && w.patience == source.Timeout {
-			return w.on
+	for _, old := range s.streams { // one, nearly always
+		if w.on = old.on; w == old {
+			return w.on.Stream
 		}
 	}
-	on := stream.Of(source.Watcher, source.Recheck, source.Timeout)
-	s.streams = append(s.streams, watching{source.Watcher, source.Recheck, source.Timeout, on})
-	return on
+	w.on = source.Stream()
+	s.streams = append(s.streams, w)
+	return w.on.Stream
 }
 
 // Wait blocks until nothing is under way any more, after End, or ctx ends: then it returns

@@ -73,29 +73,15 @@ func (c *Candidate) watch(w core.Watch) {
 
 // until watches a life, and takes its end in as the event that become makes of it.
 func (c *Candidate) until(l watch.Life, become func(revision int64, err error) core.Event) watched {
-	source := c.user.Source
-	if on := c.session.stream(source); on != nil {
-		stopped := false
-		stop := source.Until(c.session.ctx, on.Stream, c.session.tasks.run, l, func(revision int64, err error) {
-			c.session.mu.Lock()
-			defer c.session.mu.Unlock()
-			if !stopped {
-				c.Do(become(revision, err))
-			}
-		})
-		return watched{l.Token, func() { stopped = true; stop() }}
-	}
-	if l.Lease == 0 {
-		l.Known = 0 // a watch of its own begins there, and is up to 100 ms late
-	}
-	return watched{l.Token, c.follow(func(ctx context.Context, take func(core.Event)) {
-		revision, release, err := source.Gone(ctx, l)
-		take(become(revision, err))
-		if release != nil {
-			<-ctx.Done()
-			release()
+	source, stopped := c.user.Source, false
+	stop := source.Until(c.session.ctx, c.session.stream(source), c.session.tasks.run, l, func(revision int64, err error) {
+		c.session.mu.Lock()
+		defer c.session.mu.Unlock()
+		if !stopped {
+			c.Do(become(revision, err))
 		}
-	})}
+	})
+	return watched{l.Token, func() { stopped = true; stop() }}
 }
 
 // follow runs wait on a goroutine until stop, and takes in what it gives to take.
@@ -154,7 +140,7 @@ func (c *Candidate) appeared(ctx context.Context, user *User, take func(core.Eve
 		err := user.Source.Follow(ctx, watch.Target{
 			Key:      c.name.Key,
 			Snapshot: func(resp *clientv3.GetResponse) bool { return ours(resp.Kvs) },
-			Change: func(_ int64, events []*clientv3.Event) bool {
+			Change: func(_ int64, events []*mvccpb.Event) bool {
 				return events[0].Type == mvccpb.PUT && ours([]*mvccpb.KeyValue{events[0].Kv})
 			},
 			// Late requests come from networks in which streams fall silent.

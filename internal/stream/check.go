@@ -3,16 +3,18 @@ package stream
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
 var (
 	// errSilent ends a stream that may have missed something.
-	errSilent = errors.New("the stream does not show what a majority has agreed on")
-	// errBack ends a stream that has shown what is not true any more: it would be silent until the
+	errSilent = fmt.Errorf("%w: the stream does not show what a majority has agreed on", eldest.ErrSilent)
+	// ErrBack is the end of a stream that has shown what is not true any more: it would be silent until the
 	// same revisions come again.
-	errBack = errors.New("the history of etcd went back: restored from a backup?")
+	ErrBack = errors.New("the history of etcd went back: restored from a backup?")
 )
 
 // check finds out, now and then, that the stream is silent although it should not be: its member is
@@ -39,7 +41,7 @@ func (s *Stream) check(ctx context.Context) error {
 		switch {
 		case err != nil:
 		case at < newest:
-			return errBack
+			return ErrBack
 		case !s.reaches(ctx, key, at):
 			return errSilent
 		}
@@ -53,7 +55,7 @@ func (s *Stream) reaches(ctx context.Context, key string, at int64) bool {
 	defer cancel()
 	for {
 		told := make(chan Change, 1)
-		w := s.Watch(key, false, 0, func(c Change) {
+		w := s.Watch(Request{Key: key, Deletions: true, Checked: true}, func(c Change) {
 			select {
 			case told <- c:
 			default: // what has happened to the key is no news here

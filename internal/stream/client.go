@@ -16,12 +16,12 @@ import (
 // ended by Release.
 type Shared struct {
 	*Stream
-	way way
+	way any // nil: nobody else can have it
 }
 
 // way is a client, and how its stream is checked.
 type way struct {
-	client          *clientv3.Client
+	kv, watcher     any
 	check, patience time.Duration
 }
 
@@ -30,38 +30,38 @@ var streams lent.Things[way, *Stream]
 // plainWatcher is the type of a client's own Watcher, which nobody has wrapped.
 var plainWatcher = reflect.TypeOf(clientv3.NewWatchFromWatchClient(nil, nil))
 
-// Of returns the stream of a client, or nil if it is not plain: its Watcher is another one than
-// etcd's, as that of a namespace is, or it has no connection, as one inside an etcd server has
-// none. Each Of is followed by one Release.
-func Of(watcher clientv3.Watcher, check, patience time.Duration) *Shared {
-	client, ok := watcher.(*clientv3.Client)
-	if !ok || reflect.TypeOf(client.Watcher) != plainWatcher || client.ActiveConnection() == nil {
-		return nil
+// Of returns the stream of a client. If it is plain the stream is one of etcd's API. It is not if its
+// Watcher is another one than etcd's, as that of a namespace is, or if it has no connection, as one inside an etcd
+// server has none: then each watch is one of that Watcher (see over.go). Each Of is followed by one Release.
+func Of(kv clientv3.KV, watcher clientv3.Watcher, check, patience time.Duration) *Shared {
+	cfg := Config{Check: check, Patience: patience, Backoff: retry.Default()}
+	w := way{kv, watcher, check, patience}
+	if client, ok := watcher.(*clientv3.Client); ok && reflect.TypeOf(client.Watcher) == plainWatcher && client.ActiveConnection() != nil {
+		kv, w.kv = clientv3.NewKV(client), nil
+		cfg.Open = func(ctx context.Context, _ error) (Link, error) {
+			return pb.NewWatchClient(client.ActiveConnection()).Watch(ctx)
+		}
+	} else {
+		cfg.Open = (&lanes{watcher: watcher}).open
 	}
-	w := way{client, check, patience}
-	return &Shared{streams.Take(w, func() *Stream { return New(w.config()) }), w}
+	cfg.Revision = func(ctx context.Context, key string) (int64, error) {
+		resp, err := kv.Get(ctx, key, clientv3.WithCountOnly())
+		if err != nil {
+			return 0, err
+		}
+		return resp.Header.Revision, nil
+	}
+	if !reflect.ValueOf(w.kv).IsValid() || reflect.ValueOf(w.kv).Comparable() {
+		if reflect.ValueOf(w.watcher).Comparable() {
+			return &Shared{streams.Take(w, func() *Stream { return New(cfg) }), w}
+		}
+	}
+	return &Shared{New(cfg), nil}
 }
 
 // Release gives the stream back. The last one closes it, and blocks until no report is running.
 func (s *Shared) Release() {
-	if streams.Return(s.way) {
+	if w, shared := s.way.(way); !shared || streams.Return(w) {
 		s.Close()
-	}
-}
-
-func (w way) config() Config {
-	kv := clientv3.NewKV(w.client)
-	return Config{
-		Open: func(ctx context.Context) (pb.Watch_WatchClient, error) {
-			return pb.NewWatchClient(w.client.ActiveConnection()).Watch(ctx)
-		},
-		Revision: func(ctx context.Context, key string) (int64, error) {
-			resp, err := kv.Get(ctx, key, clientv3.WithCountOnly())
-			if err != nil {
-				return 0, err
-			}
-			return resp.Header.Revision, nil
-		},
-		Check: w.check, Patience: w.patience, Backoff: retry.Default(),
 	}
 }

@@ -32,7 +32,7 @@ func (o *sender) send(r *pb.WatchRequest) {
 }
 
 // run sends until ctx ends, as it does with the stream, and returns its cause.
-func (o *sender) run(ctx context.Context, to pb.Watch_WatchClient) error {
+func (o *sender) run(ctx context.Context, to Link) error {
 	for {
 		select {
 		case <-o.wake:

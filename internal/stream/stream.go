@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
@@ -21,16 +22,30 @@ import (
 // Change is what a watch reports.
 type Change struct {
 	// Began, if positive, says that etcd has put the watch in place, and is all that the change
-	// says: the watch reports all that was done after this revision. It is the first report.
+	// says: the watch reports all that is done after this revision. It is the first report.
 	Began int64
-	// Revision is the etcd revision of the change.
-	Revision int64
-	// Put is the key as it was written; nil: it was deleted.
-	Put *mvccpb.KeyValue
+	// Events are changes, in the order of their revisions, all of one revision together; Header is
+	// what etcd said of itself with them. They must not be changed.
+	Events []*mvccpb.Event
+	Header *pb.ResponseHeader
 	// Err says that the watch has ended, and why: a RefusedError, or the end of the stream,
 	// or that it could not be opened. Nothing is reported after it. Watch the key again, and
 	// read it when that watch has begun.
 	Err error
+}
+
+// Request is what is watched.
+type Request struct {
+	// Key and End are the range as etcd takes it; End "" means the one key.
+	Key, End string
+	// Deletions says that puts are not reported.
+	Deletions bool
+	// From is the first revision whose changes are reported; 0: from now on. Where the store has
+	// moved on since the revision etcd reports the first changes up to 100 ms late.
+	From int64
+	// Checked says that the watcher finds out itself whether the watch still reports everything, see
+	// Interrupt: the stream need not be checked for it.
+	Checked bool
 }
 
 // RefusedError is the end of one watch: etcd has refused or ended it, and goes on with the others.
@@ -39,13 +54,28 @@ type RefusedError struct{ error }
 // Unwrap returns etcd's error.
 func (e *RefusedError) Unwrap() error { return e.error }
 
-// errSlow ends a stream on which watches are not put in place.
-var errSlow = errors.New("etcd does not put the watch in place")
+// SlowError is the end of a stream on which watches are not put in place.
+type SlowError struct{ Within time.Duration }
+
+func (e *SlowError) Error() string {
+	return fmt.Sprintf("%v: no watch within %v", eldest.ErrSilent, e.Within)
+}
+
+// Unwrap returns eldest.ErrSilent.
+func (e *SlowError) Unwrap() error { return eldest.ErrSilent }
+
+// Link is one stream of etcd's Watch API, such as a pb.Watch_WatchClient.
+type Link interface {
+	// Send and Recv are those of a gRPC stream. An error that Recv returns with a message, which says that
+	// a watch was cancelled, is why it was.
+	Send(r *pb.WatchRequest) error
+	Recv() (*pb.WatchResponse, error)
+}
 
 // Config is what a Stream needs.
 type Config struct {
-	// Open opens a stream that ends with ctx.
-	Open func(ctx context.Context) (pb.Watch_WatchClient, error)
+	// Open opens a link that ends with ctx. last is why the one before has ended; nil for the first.
+	Open func(ctx context.Context, last error) (Link, error)
 	// Revision asks a majority for the present revision, by a read of a key that is watched;
 	// see check.go. nil: never asked.
 	Revision func(ctx context.Context, key string) (int64, error)
@@ -69,6 +99,7 @@ type Stream struct {
 	newest  int64 // the newest revision that the stream has shown
 	started bool
 	out     *sender
+	cut     context.CancelCauseFunc // ends the link that is open; with out
 	// asked are the watches that etcd was asked for and has not answered yet, in the order of its
 	// answers; slow ends the stream where one takes too long. placed are those that are in place, by
 	// the IDs that etcd, or a proxy of it, has given them.
@@ -77,13 +108,11 @@ type Stream struct {
 	placed map[int64]*Watch
 }
 
-// Watch is one key that is watched.
+// Watch is one key, or range, that is watched.
 type Watch struct {
+	Request
 	stream *Stream
 	id     int64 // if it is placed
-	key    string
-	puts   bool
-	from   int64
 	report func(Change)
 }
 
@@ -100,14 +129,12 @@ func (s *Stream) Close() {
 	s.done.Wait()
 }
 
-// Watch reports each deletion of a key, and each put if those are wanted, once, in order, until
-// the watch ends: from a revision on, or, if that is 0, from now on. It does not block. Where the
-// store has moved on since the revision etcd reports the first changes up to 100 ms late. report
+// Watch reports each change once, in order, until the watch ends. It does not block. report
 // is called by the stream's goroutine: it must return soon, and may call Watch and Stop.
-func (s *Stream) Watch(key string, puts bool, from int64, report func(Change)) *Watch {
+func (s *Stream) Watch(r Request, report func(Change)) *Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &Watch{stream: s, key: key, puts: puts, from: from, report: report}
+	w := &Watch{Request: r, stream: s, report: report}
 	s.watches[w] = struct{}{}
 	if !s.started {
 		s.started = true
@@ -128,6 +155,17 @@ func (w *Watch) Stop() {
 	}
 }
 
+// Interrupt ends the link for the reason, if the watch is on it: it has not reported what it should. All that
+// is watched goes on with the next one.
+func (w *Watch) Interrupt(reason error) {
+	s := w.stream
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, on := s.watches[w]; on && s.out != nil {
+		s.cut(reason)
+	}
+}
+
 // cancel has etcd end a watch. The caller holds the mutex.
 func (s *Stream) cancel(id int64) {
 	delete(s.placed, id)
@@ -140,8 +178,11 @@ func (s *Stream) ask(w *Watch) {
 	if s.out == nil {
 		return
 	}
-	r := &pb.WatchCreateRequest{Key: []byte(w.key), StartRevision: w.from}
-	if !w.puts {
+	r := &pb.WatchCreateRequest{Key: []byte(w.Key), StartRevision: w.From}
+	if w.End != "" {
+		r.RangeEnd = []byte(w.End)
+	}
+	if w.Deletions {
 		r.Filters = []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NOPUT}
 	}
 	s.out.send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: r}})
@@ -152,13 +193,14 @@ func (s *Stream) ask(w *Watch) {
 
 // run keeps a stream open until Close.
 func (s *Stream) run() {
+	var last error
 	for failures := 0; s.ctx.Err() == nil; failures++ {
 		opened := time.Now()
-		err := s.once()
+		last = s.once(last)
 		if s.ctx.Err() != nil {
 			return
 		}
-		s.interrupted(err)
+		s.interrupted(last)
 		if time.Since(opened) > steady {
 			failures = 0
 		}
@@ -185,32 +227,35 @@ func (s *Stream) interrupted(reason error) {
 }
 
 // once opens a stream, puts the watches that there are on it, and serves it until it ends.
-func (s *Stream) once() error {
+func (s *Stream) once(last error) error {
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(s.ctx))
 	defer cancel(nil)
-	slow := time.AfterFunc(s.cfg.Patience, func() { cancel(errSlow) })
+	slow := time.AfterFunc(s.cfg.Patience, func() { cancel(&SlowError{s.cfg.Patience}) })
 	defer slow.Stop()
-	opened, err := s.cfg.Open(ctx)
+	link, err := s.cfg.Open(ctx, last)
 	if err != nil {
 		return because(ctx, err)
+	}
+	if w, ok := link.(interface{ Wait() }); ok {
+		defer w.Wait()
 	}
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer cancel(nil)
 	s.mu.Lock()
 	out := newSender()
-	s.out, s.slow, s.placed = out, slow, make(map[int64]*Watch)
+	s.out, s.cut, s.slow, s.placed = out, cancel, slow, make(map[int64]*Watch)
 	slow.Stop()
 	for w := range s.watches {
 		s.ask(w)
 	}
 	s.mu.Unlock()
-	parts.Go(func() { cancel(out.run(ctx, opened)) })
+	parts.Go(func() { cancel(out.run(ctx, link)) })
 	parts.Go(func() { cancel(s.check(ctx)) })
 	for {
-		resp, err := opened.Recv()
-		if err == nil {
-			err = s.received(resp)
+		resp, err := link.Recv()
+		if resp != nil {
+			err = s.received(resp, err)
 		}
 		if err != nil {
 			return because(ctx, err)
@@ -228,10 +273,13 @@ func because(ctx context.Context, err error) error {
 
 // received serves one message. An error ends the stream: it keeps the token with which it was
 // opened, and once that has expired nothing can be added.
-func (s *Stream) received(resp *pb.WatchResponse) error {
+func (s *Stream) received(resp *pb.WatchResponse, refused error) error {
 	w := s.addressee(resp)
 	if resp.Canceled {
-		err := refusal(resp)
+		err := refused
+		if err == nil {
+			err = refusal(resp)
+		}
 		if rpcerr.Is(err, rpctypes.ErrInvalidAuthToken) || rpcerr.Is(err, rpctypes.ErrAuthOldRevision) {
 			return fmt.Errorf("a new stream is needed: %w", err)
 		}
@@ -246,17 +294,13 @@ func (s *Stream) received(resp *pb.WatchResponse) error {
 	}
 	if resp.Created {
 		began := resp.Header.GetRevision()
-		if w.from > 0 {
-			began = w.from - 1
+		if w.From > 0 {
+			began = w.From - 1
 		}
 		w.report(Change{Began: began})
 	}
-	for _, e := range resp.Events {
-		c := Change{Revision: e.Kv.ModRevision}
-		if e.Type == mvccpb.PUT {
-			c.Put = e.Kv
-		}
-		w.report(c)
+	if len(resp.Events) > 0 {
+		w.report(Change{Events: resp.Events, Header: resp.Header})
 	}
 	return nil
 }
@@ -302,12 +346,15 @@ func (s *Stream) addressee(resp *pb.WatchResponse) *Watch {
 	return w
 }
 
-// state returns a key that is watched, if any is, and the newest revision that the stream has shown.
+// state returns a key that is watched and not checked otherwise, if any is, and the newest revision that the
+// stream has shown.
 func (s *Stream) state() (key string, newest int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.watches {
-		return w.key, s.newest
+		if !w.Checked {
+			return w.Key, s.newest
+		}
 	}
 	return "", s.newest
 }

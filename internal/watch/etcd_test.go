@@ -13,7 +13,6 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/internal/retry"
-	"github.com/eldest-io/eldest/internal/stream"
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
@@ -115,36 +114,44 @@ func TestRegression9BlackHoledStream(t *testing.T) {
 	writer := c.Client(t)
 	h := c.Host(t)
 	s := wary(h.Client(t))
-	s.Recheck = time.Hour // until the carrier is known
 	target := prefix(t)
-	quiet := follow(t, s, target)
-	before := make([]int64, c.Size())
-	for i := range before {
-		before[i] = h.Proxy(i).Stats().Passed.Outbound
-	}
-	// As many events as no handshake has frames.
-	const events = 50
-	for i := range events {
-		put(t, writer, target.Key+"a", fmt.Sprint("x", i))
-		quiet.shows(t, target.Key+"a", fmt.Sprint("x", i))
-	}
-	carrier := -1
-	for i := range before {
-		if h.Proxy(i).Stats().Passed.Outbound-before[i] >= events {
-			carrier = i
-		}
-	}
-	require.GreaterOrEqual(t, carrier, 0)
-
-	// The same stream carries this one, which looks again.
-	s.Recheck = 300 * time.Millisecond
 	p := follow(t, s, target)
-	h.Proxy(carrier).Drop(etcdtest.BothWays)
-	put(t, writer, target.Key+"a", "1")
-	p.shows(t, target.Key+"a", "1")
-	require.Positive(t, h.Proxy(carrier).Stats().Dropped.Outbound, "the fault was not met")
-	require.NotEmpty(t, p.interruptions())
-	require.ErrorIs(t, p.interruptions()[0], eldest.ErrSilent)
+	// swallowed has the member that carries the watch swallow everything, and reports whether that is what
+	// interrupted it: on a busy machine it may have been on its way to another one.
+	swallowed := func(attempt int) bool {
+		before := make([]int64, c.Size())
+		for i := range before {
+			before[i] = h.Proxy(i).Stats().Passed.Outbound
+		}
+		// As many events as no handshake has frames.
+		const events = 50
+		for i := range events {
+			value := fmt.Sprint("x", attempt, i)
+			put(t, writer, target.Key+"a", value)
+			p.shows(t, target.Key+"a", value)
+		}
+		carrier := 0
+		for i := range before {
+			if h.Proxy(i).Stats().Passed.Outbound-before[i] >= events {
+				carrier = i
+			}
+		}
+		interrupted := len(p.interruptions())
+		h.Proxy(carrier).Drop(etcdtest.BothWays)
+		value := fmt.Sprint("dropped", attempt)
+		put(t, writer, target.Key+"a", value)
+		p.shows(t, target.Key+"a", value)
+		met := h.Proxy(carrier).Stats().Dropped.Outbound > 0 && len(p.interruptions()) > interrupted
+		if met {
+			require.ErrorIs(t, p.interruptions()[interrupted], eldest.ErrSilent)
+		} else {
+			h.Proxy(carrier).Mend()
+		}
+		return met
+	}
+	for attempt := 0; !swallowed(attempt); attempt++ {
+		require.Less(t, attempt, 10, "the fault was not met")
+	}
 
 	// The picture may have been read before the next watch was in place, and that one may
 	// have met the silent member again. Once it is in place, it goes on undisturbed.
@@ -184,44 +191,33 @@ func TestMemberWithoutLeader(t *testing.T) {
 	}
 }
 
-// ways are the two ways to learn of the end of a life. Each returns it, or when ctx ends.
-var ways = map[string]func(ctx context.Context, s *watch.Source, l watch.Life) outcome{
-	"a watch of its own": func(ctx context.Context, s *watch.Source, l watch.Life) outcome {
-		revision, _, err := s.Gone(ctx, l)
-		return outcome{revision, err}
-	},
-	"the client's stream": func(ctx context.Context, s *watch.Source, l watch.Life) outcome {
-		on := stream.Of(s.Watcher, s.Recheck, s.Timeout)
-		var reads sync.WaitGroup
-		defer reads.Wait()
-		defer on.Release()
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		ended := make(chan outcome, 2)
-		stop := s.Until(ctx, on.Stream, func(read func()) { reads.Go(read) }, l, func(revision int64, err error) { ended <- outcome{revision, err} })
-		defer stop()
-		select {
-		case o := <-ended:
-			return o
-		case <-ctx.Done():
-			return outcome{err: context.Cause(ctx)}
-		}
-	},
+// eachWay runs a test with each kind of client: a plain one, and one whose Watcher is wrapped.
+func eachWay(t *testing.T, test func(t *testing.T, of func(*watch.Source) *watch.Source)) {
+	for name, of := range map[string]func(*watch.Source) *watch.Source{
+		"plain":   func(s *watch.Source) *watch.Source { return s },
+		"wrapped": func(s *watch.Source) *watch.Source { s.Watcher = &struct{ clientv3.Watcher }{s.Watcher}; return s },
+	} {
+		t.Run(name, func(t *testing.T) { test(t, of) })
+	}
 }
 
-// eachWay runs a test with each.
-func eachWay(t *testing.T, test func(t *testing.T, gone func(ctx context.Context, s *watch.Source, l watch.Life) outcome)) {
-	for name, way := range ways {
-		t.Run(name, func(t *testing.T) { test(t, way) })
-	}
+// outcome is what Gone returned.
+type outcome struct {
+	revision int64
+	err      error
+}
+
+func gone(ctx context.Context, s *watch.Source, l watch.Life) outcome {
+	revision, err := s.Gone(ctx, l)
+	return outcome{revision, err}
 }
 
 // TestGoneOnEtcd: by deletion, by the end of the lease, and by a put from outside.
 func TestGoneOnEtcd(t *testing.T) { eachWay(t, goneOnEtcd) }
 
-func goneOnEtcd(t *testing.T, gone func(context.Context, *watch.Source, watch.Life) outcome) {
+func goneOnEtcd(t *testing.T, of func(*watch.Source) *watch.Source) {
 	cli := etcdtest.Shared(t).Client(t)
-	s := source(cli)
+	s := of(source(cli))
 	for name, end := range map[string]func(key string, lease clientv3.LeaseID) (int64, error){
 		"deleted": func(key string, _ clientv3.LeaseID) (int64, error) {
 			resp, err := cli.Delete(etcdtest.Context(t), key)
@@ -269,9 +265,9 @@ func goneOnEtcd(t *testing.T, gone func(context.Context, *watch.Source, watch.Li
 // TestGoneThenCreatedAnew: a new life under the same key is not the old one.
 func TestGoneThenCreatedAnew(t *testing.T) { eachWay(t, goneThenCreatedAnew) }
 
-func goneThenCreatedAnew(t *testing.T, gone func(context.Context, *watch.Source, watch.Life) outcome) {
+func goneThenCreatedAnew(t *testing.T, of func(*watch.Source) *watch.Source) {
 	cli := etcdtest.Shared(t).Client(t)
-	s := source(cli)
+	s := of(source(cli))
 	key := etcdtest.Election(t)
 	token := put(t, cli, key, "v")
 	_, err := cli.Delete(etcdtest.Context(t), key)
@@ -293,9 +289,9 @@ func TestClosedClient(t *testing.T) {
 	eachWay(t, closedClient)
 }
 
-func closedClient(t *testing.T, gone func(context.Context, *watch.Source, watch.Life) outcome) {
+func closedClient(t *testing.T, of func(*watch.Source) *watch.Source) {
 	cli := etcdtest.Shared(t).Client(t)
-	s := source(cli)
+	s := of(source(cli))
 	key := etcdtest.Election(t)
 	token := put(t, cli, key, "v")
 	life := watch.Life{Key: key, Token: eldest.Token(token)}
@@ -315,12 +311,12 @@ func TestGoneUnderFaults(t *testing.T) {
 	eachWay(t, goneUnderFaults)
 }
 
-func goneUnderFaults(t *testing.T, gone func(context.Context, *watch.Source, watch.Life) outcome) {
+func goneUnderFaults(t *testing.T, of func(*watch.Source) *watch.Source) {
 	t.Parallel()
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond})
 	writer := c.Client(t)
 	h := c.Host(t)
-	s := wary(h.Client(t))
+	s := of(wary(h.Client(t)))
 	again := func(do func(ctx context.Context) error) {
 		t.Helper()
 		require.Eventually(t, func() bool {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -13,17 +12,8 @@ import (
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
-// outcome is what Gone returned.
-type outcome struct {
-	revision int64
-	err      error
-}
-
 func (s *stage) gone(ctx context.Context, l watch.Life) <-chan outcome {
-	return start(func() outcome {
-		revision, _, err := s.Gone(ctx, l)
-		return outcome{revision, err}
-	})
+	return start(func() outcome { return gone(ctx, s.Source, l) })
 }
 
 func with(lease int64, kv *mvccpb.KeyValue) *mvccpb.KeyValue {
@@ -102,47 +92,21 @@ func TestGoneWhileInterrupted(t *testing.T) {
 	})
 }
 
-// TestGoneOnADeafStream: the recheck finds the key gone, replaced, or bound to
-// another lease, where the stream says nothing.
-func TestGoneOnADeafStream(t *testing.T) {
-	for name, tc := range map[string]struct {
-		now  []*mvccpb.KeyValue
-		want outcome
-	}{
-		"gone":         {nil, outcome{revision: 20}},
-		"another life": {[]*mvccpb.KeyValue{kv("k", 15, 15)}, outcome{revision: 20}},
-		"overwritten":  {[]*mvccpb.KeyValue{with(8, kv("k", 5, 15))}, outcome{20, watch.ErrOverwritten}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			play(t, func(t *testing.T, s *stage) {
-				begun := time.Now()
-				result := s.gone(t.Context(), watch.Life{Key: "k", Token: 5, Lease: 7})
-				s.place(t, 10, kv("k", 5, 5))
-				(<-s.reads).answer(20, tc.now...)
-				again := <-s.watches
-				require.Equal(t, "1", again.stream)
-				again.created(20)
-				(<-s.reads).answer(20, tc.now...)
-				require.Equal(t, tc.want, <-result)
-				require.LessOrEqual(t, time.Since(begun), recheck+timeout+backoff)
-			})
-		})
-	}
-}
-
-// TestGoneKeepsItsWatch until it is released, so that the news is acted on first.
-func TestGoneKeepsItsWatch(t *testing.T) {
+// The watch stays open until it is stopped, so that the news is acted on first.
+func TestUntilKeepsItsWatch(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		released := start(func() context.CancelFunc {
-			_, release, err := s.Gone(t.Context(), watch.Life{Key: "k", Token: 5})
-			require.NoError(t, err)
-			return release
-		})
+		on := s.Stream()
+		defer on.Release()
+		ended := make(chan outcome, 1)
+		stop := s.Until(t.Context(), on.Stream, func(f func()) { go f() }, watch.Life{Key: "k", Token: 5},
+			func(revision int64, err error) { ended <- outcome{revision, err} })
 		o := s.place(t, 10, kv("k", 5, 5))
 		o.send(deleteEvent("k", 11))
-		release := <-released
+		require.Equal(t, outcome{revision: 11}, <-ended)
+		synctest.Wait()
 		require.NoError(t, o.ctx.Err())
-		release()
+		stop()
+		synctest.Wait()
 		require.Error(t, o.ctx.Err())
 	})
 }
@@ -150,9 +114,9 @@ func TestGoneKeepsItsWatch(t *testing.T) {
 func TestGoneEndsWithItsContext(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		result := s.gone(ctx, watch.Life{Key: "k", Token: 5, Known: 5})
+		result := s.gone(ctx, watch.Life{Key: "k", Token: 5, Lease: 7, Known: 5})
 		o := <-s.watches
-		require.EqualValues(t, 6, o.op.Rev())
+		require.EqualValues(t, 6, o.op.Rev(), "its own key is watched from the past")
 		o.created(10)
 		cancel(errEnough)
 		require.Equal(t, outcome{0, errEnough}, <-result)

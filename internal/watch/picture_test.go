@@ -45,7 +45,7 @@ func follow(t *testing.T, s *watch.Source, target watch.Target) *picture {
 		p.wake()
 		return false
 	}
-	target.Change = func(revision int64, events []*clientv3.Event) bool {
+	target.Change = func(revision int64, events []*mvccpb.Event) bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if revision <= p.revision {
@@ -97,9 +97,7 @@ func follow(t *testing.T, s *watch.Source, target watch.Target) *picture {
 			t.Errorf("out of order: %v", p.wrong)
 		}
 	})
-	if target.Known == 0 {
-		p.until(t, "first snapshot", func() bool { return p.snapshots > 0 })
-	}
+	p.until(t, "first snapshot", func() bool { return p.snapshots > 0 })
 	return p
 }
 

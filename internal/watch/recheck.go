@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,14 +9,10 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/stream"
 )
 
-var (
-	errStale = fmt.Errorf("%w: the watch missed a change", eldest.ErrSilent)
-	// errBack is said of a linearizable answer that is older than what the watch has told.
-	// The watch then waits for revisions that have been, and is deaf until they come again.
-	errBack = errors.New("the history of etcd went back: restored from a backup?")
-)
+var errStale = fmt.Errorf("%w: the watch missed a change", eldest.ErrSilent)
 
 // grace is what a stream has at least to tell what an answer knew before it; a busy machine
 // takes tens of milliseconds, and that is no reason to open another one.
@@ -96,7 +91,7 @@ func (r *recheck) judge(a *answer) error {
 		return a.err
 	}
 	if a.resp.Get().Header.Revision < a.known {
-		return errBack
+		return stream.ErrBack
 	}
 	next := r.source.Recheck
 	switch {

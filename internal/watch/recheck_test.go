@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -14,8 +15,9 @@ import (
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
-// probe is one that reads "k/p" and is judged by agrees.
+// probe is one that reads "k/p" and is judged by agrees. From now on there are rechecks.
 func (s *stage) probe(agrees func() bool) func() (clientv3.Op, func(clientv3.OpResponse) bool) {
+	s.Recheck = recheck
 	return func() (clientv3.Op, func(clientv3.OpResponse) bool) {
 		return clientv3.OpGet("k/p"), func(clientv3.OpResponse) bool { return agrees() }
 	}
@@ -24,7 +26,7 @@ func (s *stage) probe(agrees func() bool) func() (clientv3.Op, func(clientv3.OpR
 // hearing has f told the revision of each change before the target is.
 func hearing(target watch.Target, f func(revision int64)) watch.Target {
 	change := target.Change
-	target.Change = func(revision int64, events []*clientv3.Event) bool {
+	target.Change = func(revision int64, events []*mvccpb.Event) bool {
 		f(revision)
 		return change(revision, events)
 	}
@@ -219,9 +221,9 @@ func TestRecheckRefused(t *testing.T) {
 
 func TestNoRechecks(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
-		s.Recheck = -1
 		target := s.target(0)
 		target.Probe = s.probe(func() bool { t.Error("asked"); return true })
+		s.Recheck = -1
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		result := start(func() error { return s.Follow(ctx, target) })

@@ -92,6 +92,12 @@ type fakeKV struct {
 	s *stage
 }
 
+// Get is asked by the check of a stream.
+func (kv fakeKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	resp, err := kv.Do(ctx, clientv3.OpGet(key, opts...))
+	return resp.Get(), err
+}
+
 func (kv fakeKV) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
 	r := &reading{ctx: ctx, op: op, at: time.Now(), reply: make(chan func() (clientv3.OpResponse, error), 1)}
 	select {
@@ -115,7 +121,7 @@ func play(t *testing.T, f func(t *testing.T, s *stage)) {
 		s.Source = &watch.Source{
 			KV: fakeKV{s: s}, Watcher: fakeWatcher{s: s},
 			Backoff: func(int) time.Duration { return backoff },
-			Timeout: timeout, Recheck: recheck,
+			Timeout: timeout, Recheck: -1,
 		}
 		f(t, s)
 	})
@@ -193,7 +199,7 @@ func (s *stage) target(enough int64) watch.Target {
 			s.note("snapshot %d with %d", resp.Header.Revision, len(resp.Kvs))
 			return enough > 0 && resp.Header.Revision >= enough
 		},
-		Change: func(revision int64, events []*clientv3.Event) bool {
+		Change: func(revision int64, events []*mvccpb.Event) bool {
 			s.note("change %d with %d", revision, len(events))
 			return enough > 0 && revision >= enough
 		},

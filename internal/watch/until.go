@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/internal/ask"
@@ -13,16 +14,41 @@ import (
 	"github.com/eldest-io/eldest/internal/stream"
 )
 
-// Until is Gone on a shared stream: report is called, at most once, with what Gone returns, and
-// no goroutine waits for it. Reads, where some are needed, run on goroutines that run starts;
-// they end with ctx. It does not block, and neither must report, which may call stop. After
-// stop no report begins; one that is running goes on. The watch stays open until then.
+// Until calls report, at most once, when the life has ended, with a revision at which the key
+// was certainly absent or in another life: that of its deletion, unless the watch was interrupted just then.
+// On an error (ErrOverwritten, a permanent refusal of etcd) nothing is known of the key. No goroutine waits.
+// Reads, where some are needed, run on goroutines that run starts; they end with ctx. It does not block, and
+// neither must report, which may call stop. After stop no report begins; one that is running goes on. The watch
+// stays open until then: to cancel it would delay the request with which most callers act on what is reported.
 func (s *Source) Until(ctx context.Context, on *stream.Stream, run func(func()), l Life, report func(revision int64, err error)) (stop func()) {
 	u := &until{source: s, ctx: ctx, stream: on, run: run, life: l, report: report}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open()
 	return u.stop
+}
+
+// Gone blocks until the life has ended, and returns what Until reports, or until ctx ends: then its cause.
+func (s *Source) Gone(ctx context.Context, l Life) (int64, error) {
+	on := s.Stream()
+	defer on.Release()
+	var reads sync.WaitGroup
+	defer reads.Wait()
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type end struct {
+		revision int64
+		err      error
+	}
+	ended := make(chan end, 1)
+	stop := s.Until(reading, on.Stream, reads.Go, l, func(revision int64, err error) { ended <- end{revision, err} })
+	defer stop()
+	select {
+	case e := <-ended:
+		return e.revision, e.err
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
 }
 
 // until is one life that is watched on a stream.
@@ -75,7 +101,8 @@ func (u *until) open() {
 		from = u.life.Known + 1
 	}
 	u.began = 0
-	u.watch = u.stream.Watch(u.life.Key, u.life.Lease > 0, from, u.changed)
+	// Only a put can change the lease; what ends a life is a deletion.
+	u.watch = u.stream.Watch(stream.Request{Key: u.life.Key, Deletions: u.life.Lease == 0, From: from}, u.changed)
 }
 
 // changed takes in what the watch reports.
@@ -91,21 +118,37 @@ func (u *until) changed(c stream.Change) {
 		if u.life.Known != u.began { // or began earlier, and etcd was restored from a backup since
 			u.read()
 		}
-	case c.Revision < int64(u.life.Token), c.Revision <= u.life.Known && c.Put != nil && c.Put.CreateRevision == int64(u.life.Token):
-		// An earlier life, or known: the member was behind.
-	case c.Revision <= u.life.Known:
-		u.read() // which cannot be, unless etcd was restored from a backup
-	case c.Put == nil:
-		u.ended(c.Revision, nil)
-		return
 	default:
-		if over, err := u.life.over(c.Put); over {
-			u.ended(c.Revision, err)
-			return
+		for _, e := range c.Events {
+			if u.event(e) {
+				return
+			}
 		}
-		u.life.Known = c.Revision
 	}
 	u.mu.Unlock()
+}
+
+// event takes one change of the key in, and reports whether the life has ended: then it has given back the
+// mutex, which the caller holds.
+func (u *until) event(e *mvccpb.Event) (ended bool) {
+	at := e.Kv.ModRevision
+	put := e.Type == mvccpb.PUT
+	switch {
+	case at < int64(u.life.Token), at <= u.life.Known && put && e.Kv.CreateRevision == int64(u.life.Token):
+		// An earlier life, or known: the member was behind.
+	case at <= u.life.Known:
+		u.read() // which cannot be, unless etcd was restored from a backup
+	case !put:
+		u.ended(at, nil)
+		return true
+	default:
+		if over, err := u.life.over(e.Kv); over {
+			u.ended(at, err)
+			return true
+		}
+		u.life.Known = at
+	}
+	return false
 }
 
 // ended reports the end. It gives the mutex back, which the caller holds.
