@@ -43,7 +43,7 @@ func TestRecheckThatAgrees(t *testing.T) {
 		s.told()
 		last := time.Now()
 		for range 5 {
-			r := <-s.reads
+			r := s.asked(t)
 			require.Equal(t, "k/p", string(r.op.KeyBytes()))
 			require.LessOrEqual(t, time.Since(last), recheck)
 			require.Greater(t, time.Since(last), recheck*9/10)

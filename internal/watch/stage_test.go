@@ -162,6 +162,18 @@ func (s *stage) place(t *testing.T, revision int64, kvs ...*mvccpb.KeyValue) *op
 	return o
 }
 
+// asked takes the next read, which comes within an hour.
+func (s *stage) asked(t *testing.T) *reading {
+	t.Helper()
+	select {
+	case r := <-s.reads:
+		return r
+	case <-time.After(time.Hour):
+		t.Fatal("nothing was asked")
+		return nil
+	}
+}
+
 // kv is a key as it is after a put.
 func kv(key string, create, mod int64) *mvccpb.KeyValue {
 	return &mvccpb.KeyValue{Key: []byte(key), CreateRevision: create, ModRevision: mod, Lease: 7, Version: 1}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -227,4 +228,6 @@ func TestRegression05_CompactionWhileWaiting(t *testing.T) {
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	next := electiontest.Wins(t, result)
 	etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == next.Token() }, "the observer follows")
+	// etcd says that a watch is compacted when it gets round to it.
+	etcdtest.Never(t, func() bool { return next.Err() != nil }, 500*time.Millisecond, "the compaction ends the tenure")
 }
