@@ -204,7 +204,7 @@ func (o *Observer) run(ctx context.Context) {
 			o.publish(o.state())
 			return false
 		},
-		Change: func(revision int64, events []*mvccpb.Event) bool {
+		Change: func(revision int64, events []*clientv3.Event) bool {
 			o.view.Change(revision, events)
 			o.publish(o.state())
 			return false

@@ -126,7 +126,7 @@ func (h *handover) listen(ctx context.Context, m Member, id string) (letter, err
 			}
 			return look(resp.Kvs[0])
 		},
-		Change: func(_ int64, events []*mvccpb.Event) bool {
+		Change: func(_ int64, events []*clientv3.Event) bool {
 			for _, e := range events {
 				if e.Type == mvccpb.DELETE && look(nil) || e.Type == mvccpb.PUT && look(e.Kv) {
 					return true // the first one that matters: the answer may not stay

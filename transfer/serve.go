@@ -267,7 +267,7 @@ func (s *serving) watch(ctx context.Context, boxes chan news) error {
 			deliver(kv, resp.Header.Revision)
 			return false
 		},
-		Change: func(at int64, events []*mvccpb.Event) bool {
+		Change: func(at int64, events []*clientv3.Event) bool {
 			last := events[len(events)-1]
 			if last.Type == mvccpb.DELETE {
 				deliver(nil, at)

@@ -141,7 +141,7 @@ func (f *feed) follow(ctx context.Context, source *watch.Source, name string) {
 			return false
 		},
 		Header: func(h *pb.ResponseHeader) { header = h },
-		Change: func(revision int64, events []*mvccpb.Event) bool {
+		Change: func(revision int64, events []*clientv3.Event) bool {
 			v.Change(revision, events)
 			publish(revision)
 			return false

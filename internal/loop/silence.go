@@ -205,7 +205,7 @@ func (e *ear) follow(ctx context.Context, news chan heard) {
 	_ = e.source.Follow(ctx, watch.Target{
 		Key:      e.key,
 		Snapshot: func(resp *clientv3.GetResponse) bool { return tell(heardOf(resp.Kvs)) },
-		Change: func(_ int64, events []*mvccpb.Event) bool {
+		Change: func(_ int64, events []*clientv3.Event) bool {
 			newest := events[len(events)-1]
 			if newest.Type == mvccpb.DELETE {
 				return tell(heard{})

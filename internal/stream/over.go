@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
@@ -115,9 +114,7 @@ func (o *over) deliver(ctx context.Context, id int64, events clientv3.WatchChan,
 			n.err, n.resp.Header = rpcerr.Restore(resp.Err()), resp.Header
 		}
 		n.resp.Canceled, n.resp.CompactRevision = n.err != nil, resp.CompactRevision
-		for _, e := range resp.Events {
-			n.resp.Events = append(n.resp.Events, (*mvccpb.Event)(e))
-		}
+		n.resp.Events = resp.Events
 	case <-ctx.Done(): // while the client looks for a member to go on with, it does not close the channel
 		return false
 	}

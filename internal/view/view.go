@@ -37,7 +37,7 @@ func (v *View) Reset(revision int64, kvs []*mvccpb.KeyValue) {
 }
 
 // Change takes all events of one revision.
-func (v *View) Change(revision int64, events []*mvccpb.Event) {
+func (v *View) Change(revision int64, events []*clientv3.Event) {
 	v.Revision = revision
 	for _, ev := range events {
 		if ev.Type == mvccpb.DELETE {
