@@ -35,8 +35,7 @@ func TestColdStartIsTwoRequests(t *testing.T) {
 		require.Equal(t, i == 0, place.Predecessor == "")
 		awaitWatch(t, &rec, p.Candidate.Key())
 		if i == 0 {
-			_, err := p.Candidate.Await(etcdtest.Context(t))
-			require.NoError(t, err)
+			require.NoError(t, etcdtest.Err(p.Candidate.Await(etcdtest.Context(t))))
 		}
 		require.Equal(t, []string{"LeaseGrant", "Txn"}, requests(&rec), "candidate %d", i)
 	}
@@ -59,8 +58,7 @@ func TestWinningAloneIsOneRequest(t *testing.T) {
 	}
 	electiontest.Join(t, c.Client(t), name).Lead(t)
 	rec.Reset()
-	_, err := p.Candidate.Try(etcdtest.Context(t))
-	require.ErrorIs(t, err, eldest.ErrNotElected)
+	require.ErrorIs(t, etcdtest.Err(p.Candidate.Try(etcdtest.Context(t))), eldest.ErrNotElected)
 	require.Equal(t, []string{"Txn"}, requests(&rec))
 }
 

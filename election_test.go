@@ -64,8 +64,7 @@ func churn(t *testing.T, c *etcdtest.Cluster, name string, contenders, times int
 					assert.NoError(t, l.Resign(ctx))
 					continue
 				}
-				_, err = admin.Delete(ctx, l.Key())
-				assert.NoError(t, err)
+				assert.NoError(t, etcdtest.Err(admin.Delete(ctx, l.Key())))
 				select {
 				case <-l.Done():
 				case <-ctx.Done():
@@ -238,8 +237,7 @@ func TestG4GuardedWrites(t *testing.T) {
 	require.NoError(t, lost.Wait(etcdtest.Context(t)))
 	require.Equal(t, "unknown", read())
 	// Its own election's range is not for data.
-	_, err = tenure.KV().Put(etcdtest.Context(t), keys.Prefix(name)+"data", "")
-	require.ErrorIs(t, err, eldest.ErrInvalid)
+	require.ErrorIs(t, etcdtest.Err(tenure.KV().Put(etcdtest.Context(t), keys.Prefix(name)+"data", "")), eldest.ErrInvalid)
 
 	// After the tenure. The guard alone, without what this side knows: as from a
 	// process that was stopped in the middle of sending.
@@ -251,11 +249,9 @@ func TestG4GuardedWrites(t *testing.T) {
 	_, err = guard.Txn(etcdtest.Context(t), p.Client).Then(put("late")).Else(put("late")).Commit()
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 	require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
-	_, err = guard.KV(p.Client).Put(etcdtest.Context(t), key, "late")
-	require.ErrorIs(t, err, eldest.ErrDeposed)
+	require.ErrorIs(t, etcdtest.Err(guard.KV(p.Client).Put(etcdtest.Context(t), key, "late")), eldest.ErrDeposed)
 	require.Equal(t, "unknown", read(), "a write of a former tenure was applied")
-	_, err = tenure.Txn(etcdtest.Context(t)).Then(put("late")).Commit()
-	require.ErrorIs(t, err, eldest.ErrNotLeading)
+	require.ErrorIs(t, etcdtest.Err(tenure.Txn(etcdtest.Context(t)).Then(put("late")).Commit()), eldest.ErrNotLeading)
 }
 
 // history is the past of one election's range, change by change.
@@ -276,15 +272,13 @@ func historyOf(t *testing.T, cli *clientv3.Client, name string, from int64) *his
 	until := now.Header.Revision
 	// A marker behind which nothing of interest can come.
 	marker := begin + "0"
-	_, err = cli.Put(ctx, marker, "")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Put(ctx, marker, "")))
 	h := &history{}
 	for resp := range cli.Watch(ctx, begin, clientv3.WithRange(end), clientv3.WithRev(from)) {
 		require.NoError(t, resp.Err())
 		for _, ev := range resp.Events {
 			if ev.Kv.ModRevision > until {
-				_, err = cli.Delete(ctx, marker)
-				require.NoError(t, err)
+				require.NoError(t, etcdtest.Err(cli.Delete(ctx, marker)))
 				return h
 			}
 			h.events = append(h.events, ev)

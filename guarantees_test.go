@@ -163,8 +163,7 @@ func TestG7LeadNeverOverlaps(t *testing.T) {
 		})
 	}()
 	etcdtest.Take(t, started, "the lead function")
-	_, err := c.Client(t).Delete(etcdtest.Context(t), first.Key())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(c.Client(t).Delete(etcdtest.Context(t), first.Key())))
 	ended(t, first, eldest.ErrDeposed)
 	between, gone := p.Lead(t), make(chan error, 1)
 	go func() {
@@ -286,8 +285,7 @@ func TestG8NoWatchIsLeft(t *testing.T) {
 		require.NoError(t, err)
 		_, count, found := strings.Cut(string(metrics), "\netcd_debugging_mvcc_watcher_total ")
 		require.True(t, found)
-		_, err = fmt.Sscan(count, &watches)
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(fmt.Sscan(count, &watches)))
 		return watches
 	}
 	leader, waiter, heir := electiontest.Join(t, cli, name), electiontest.Join(t, cli, name), electiontest.Join(t, cli, name)
@@ -303,8 +301,7 @@ func TestG8NoWatchIsLeft(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return open() == 3 }, "who has left watches nothing")
 	require.NoError(t, tenure.Resign(etcdtest.Context(t)))
 	won := electiontest.Wins(t, next)
-	_, err := c.Client(t).Delete(etcdtest.Context(t), won.Key())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(c.Client(t).Delete(etcdtest.Context(t), won.Key())))
 	etcdtest.Take(t, won.Done(), "the end of the tenure")
 	for _, p := range []*participant{leader, waiter, heir} {
 		p.Leave()

@@ -55,8 +55,7 @@ func theirs(t *testing.T, cli *clientv3.Client, name string) *contender {
 		// Its own key is known to it only when it has registered.
 		key: func() string { return fmt.Sprintf("%s/%x", name, s.Lease()) },
 		queue: func() <-chan error {
-			done := make(chan error, 1)
-			go func() { done <- e.Campaign(etcdtest.Context(t), "theirs") }()
+			done := etcdtest.Go(func() error { return e.Campaign(etcdtest.Context(t), "theirs") })
 			return done
 		},
 		token: func() eldest.Token {
@@ -139,8 +138,7 @@ func TestMixedObservers(t *testing.T) {
 	}
 	cli := c.Client(t)
 	o := watchElection(t, cli, name)
-	campaign := make(chan error, 1)
-	go func() { campaign <- their.Campaign(ctx, "theirs") }()
+	campaign := etcdtest.Go(func() error { return their.Campaign(ctx, "theirs") })
 	etcdtest.Eventually(t, func() bool { return len(electiontest.Keys(t, cli, name)) == 2 }, "they are in the queue")
 	require.NoError(t, tenure.Resign(ctx))
 	require.NoError(t, etcdtest.Take(t, campaign, "their win"))

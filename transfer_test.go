@@ -226,8 +226,7 @@ func TestTransferLetsNoLateWriteThrough(t *testing.T) {
 	require.NoError(t, etcdtest.Take(t, handed, "the end of the transfer"))
 	etcdtest.Take(t, target.led, "the target's win")
 	// A guard that knows nothing of its tenure's end, as in a process that was stopped.
-	_, err = txn.Guard{Election: name, Key: old.Key(), Token: old.Token()}.Txn(etcdtest.Context(t), cli).Then(put).Commit()
-	require.ErrorIs(t, err, eldest.ErrDeposed, "by etcd")
+	require.ErrorIs(t, etcdtest.Err(txn.Guard{Election: name, Key: old.Key(), Token: old.Token()}.Txn(etcdtest.Context(t), cli).Then(put).Commit()), eldest.ErrDeposed, "by etcd")
 	got, err := cli.Get(etcdtest.Context(t), name+"-data")
 	require.NoError(t, err)
 	require.Empty(t, got.Kvs)

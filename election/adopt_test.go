@@ -91,8 +91,7 @@ func TestKeyOfAnEndedTenureIsNotAdopted(t *testing.T) {
 	require.Equal(t, []string{c.Key()}, s.Queue())
 
 	late := txn.Guard{Election: s.Election, Key: first.Key(), Token: first.Token()}
-	_, err := late.KV(s.Admin).Put(s.Ctx, t.Name(), "of the first tenure")
-	require.ErrorIs(t, err, eldest.ErrDeposed)
+	require.ErrorIs(t, etcdtest.Err(late.KV(s.Admin).Put(s.Ctx, t.Name(), "of the first tenure")), eldest.ErrDeposed)
 	require.NoError(t, second.Err())
 }
 

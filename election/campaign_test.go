@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -26,18 +27,14 @@ func TestRegisterThenAwait(t *testing.T) {
 	require.Equal(t, election.Place{Key: b.Key(), Token: placeB.Token, Queue: 2, Predecessor: a.Key()}, placeB)
 	require.Greater(t, placeB.Token, placeA.Token)
 
-	_, err = b.Register(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrCampaigning, "it stands already")
-	_, err = b.Campaign(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrCampaigning)
-	_, err = b.Try(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrCampaigning)
+	require.ErrorIs(t, etcdtest.Err(b.Register(s.Ctx)), eldest.ErrCampaigning, "it stands already")
+	require.ErrorIs(t, etcdtest.Err(b.Campaign(s.Ctx)), eldest.ErrCampaigning)
+	require.ErrorIs(t, etcdtest.Err(b.Try(s.Ctx)), eldest.ErrCampaigning)
 
 	la, err := a.Await(s.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, placeA.Token, la.Token())
-	_, err = a.Await(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrLeading)
+	require.ErrorIs(t, etcdtest.Err(a.Await(s.Ctx)), eldest.ErrLeading)
 	require.NoError(t, la.Resign(s.Ctx))
 	lb, err := b.Await(s.Ctx)
 	require.NoError(t, err)
@@ -51,11 +48,10 @@ func TestAwaitAfterTheKeyWasRemoved(t *testing.T) {
 	c := s.candidate("v", func(cfg *election.Config) {
 		cfg.Hooks.Ended = func(e election.EndedEvent) { ended <- e }
 	})
-	_, err := c.Register(s.Ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(c.Register(s.Ctx)))
 	s.Remove(c.Key())
 	require.ErrorIs(t, get(s, ended).Cause, eldest.ErrDeposed)
-	_, err = c.Await(s.Ctx)
+	_, err := c.Await(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrNotRegistered)
 	require.ErrorIs(t, err, eldest.ErrDeposed)
 	require.NotNil(t, s.lead(c), "and may stand again")
@@ -67,11 +63,9 @@ func TestTry(t *testing.T) {
 	la, err := a.Try(s.Ctx)
 	require.NoError(t, err)
 	require.True(t, la.Holds(0))
-	_, err = a.Try(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrLeading)
+	require.ErrorIs(t, etcdtest.Err(a.Try(s.Ctx)), eldest.ErrLeading)
 	for range 3 {
-		_, err = b.Try(s.Ctx)
-		require.ErrorIs(t, err, eldest.ErrNotElected)
+		require.ErrorIs(t, etcdtest.Err(b.Try(s.Ctx)), eldest.ErrNotElected)
 	}
 	require.Equal(t, []string{a.Key()}, s.Queue(), "it has not queued")
 	require.NoError(t, la.Err())
@@ -100,10 +94,8 @@ func TestTryWithALeftoverOfOnesOwn(t *testing.T) {
 	require.Equal(t, "now", s.value(c.Key()))
 
 	other := s.candidate("other")
-	_, err = s.Admin.Put(s.Ctx, other.Key(), "before", clientv3.WithLease(session(other.Key())))
-	require.NoError(t, err)
-	_, err = other.Try(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrNotElected)
+	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, other.Key(), "before", clientv3.WithLease(session(other.Key())))))
+	require.ErrorIs(t, etcdtest.Err(other.Try(s.Ctx)), eldest.ErrNotElected)
 	require.Equal(t, []string{c.Key()}, s.Queue(), "nothing is left in the queue")
 }
 
@@ -127,10 +119,8 @@ func TestCampaignEndsWithItsContext(t *testing.T) {
 	require.Len(t, s.Queue(), 1)
 
 	// Registered under one context, waiting under another.
-	_, err := b.Register(s.Ctx)
-	require.NoError(t, err)
-	_, err = b.Await(ctx)
-	require.ErrorIs(t, err, why)
+	require.NoError(t, etcdtest.Err(b.Register(s.Ctx)))
+	require.ErrorIs(t, etcdtest.Err(b.Await(ctx)), why)
 	s.queued(1)
 }
 

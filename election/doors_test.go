@@ -74,8 +74,7 @@ func (refusing) Enter(context.Context, clientv3.KV, txn.Entry) (txn.Place, error
 func TestCustomQueueThatRefuses(t *testing.T) {
 	s := newStage(t)
 	c := s.candidate("v", func(cfg *election.Config) { cfg.Queue = refusing{} })
-	_, err := c.Campaign(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrInvalid)
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(s.Ctx)), eldest.ErrInvalid)
 	l, err := c.Try(s.Ctx)
 	require.NoError(t, err, "nothing is left of the first try")
 	require.NoError(t, l.Resign(s.Ctx))
@@ -111,8 +110,7 @@ func TestTryOfAQueueThatIsUndecided(t *testing.T) {
 	q := &undecided{}
 	c := s.candidate("v", func(cfg *election.Config) { cfg.Queue = q })
 	q.left.Store(3)
-	_, err := c.Try(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrNotElected)
+	require.ErrorIs(t, etcdtest.Err(c.Try(s.Ctx)), eldest.ErrNotElected)
 	require.Equal(t, []string{elder.Key()}, s.Queue())
 	require.NoError(t, elder.Resign(s.Ctx))
 	q.left.Store(3)

@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -23,11 +24,9 @@ func TestElderAmongForeignKeysOfItsTransaction(t *testing.T) {
 	for i := range 40 {
 		ops = append(ops, clientv3.OpPut(fmt.Sprintf("%s!%02d", keys.Prefix(s.Election), i), "foreign"))
 	}
-	_, err := s.Admin.Txn(s.Ctx).Then(ops...).Commit()
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Txn(s.Ctx).Then(ops...).Commit()))
 	t.Cleanup(func() { // they have no lease
-		_, err := s.Admin.Delete(s.Ctx, keys.Prefix(s.Election), clientv3.WithPrefix())
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(s.Admin.Delete(s.Ctx, keys.Prefix(s.Election), clientv3.WithPrefix())))
 	})
 
 	waits := make(chan election.WaitingEvent, 10)

@@ -88,12 +88,10 @@ func TestNobodyToGiveWayTo(t *testing.T) {
 	require.Zero(t, s.Rec.Count("Range"))
 	require.NoError(t, l.Resign(s.Ctx))
 
-	_, err := plain.Register(s.Ctx)
-	require.NoError(t, err)
-	_, err = c.Try(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrNotElected)
+	require.NoError(t, etcdtest.Err(plain.Register(s.Ctx)))
+	require.ErrorIs(t, etcdtest.Err(c.Try(s.Ctx)), eldest.ErrNotElected)
 	require.NoError(t, plain.Withdraw(s.Ctx))
-	l, err = c.Try(s.Ctx)
+	l, err := c.Try(s.Ctx)
 	require.NoError(t, err, "Try does not ask")
 	require.NoError(t, l.Resign(s.Ctx))
 }
@@ -116,8 +114,7 @@ func TestWhatGiveWayIsGiven(t *testing.T) {
 	get(s, waits)
 	a, b := s.candidate("a"), s.candidate("b")
 	for _, x := range []*election.Candidate{a, b} {
-		_, err := x.Register(s.Ctx)
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(x.Register(s.Ctx)))
 	}
 	_, err := s.Admin.Put(s.Ctx, s.Election+"/no candidate", "")
 	require.NoError(t, err)
@@ -140,11 +137,9 @@ func TestDeposedWhileAskedToGiveWay(t *testing.T) {
 		cfg.Hooks.Registered = nil
 		cfg.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return true }
 	})
-	_, err := c.Register(s.Ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(c.Register(s.Ctx)))
 	s.Remove(c.Key())
-	_, err = c.Await(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrDeposed)
+	require.ErrorIs(t, etcdtest.Err(c.Await(s.Ctx)), eldest.ErrDeposed)
 }
 
 // Who gives way again and again does not do so as fast as it can: the pauses grow.
@@ -167,13 +162,11 @@ func TestGivingWayWithoutEnd(t *testing.T) {
 		}
 	})
 	others := []string{s.Election + "/1", s.Election + "/2"}
-	_, err := s.Admin.Put(s.Ctx, others[0], "")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, others[0], "")))
 	waiting := s.campaigning(ctx, c)
 	for round := 0; longest.Load() <= 3; round++ {
 		get(s, waits) // behind one of them: the other one comes, and that one goes
-		_, err := s.Admin.Put(s.Ctx, others[(round+1)%2], "")
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, others[(round+1)%2], "")))
 		s.Remove(others[round%2])
 	}
 	cancel()
@@ -190,13 +183,11 @@ func TestNobodyLeftToGiveWayTo(t *testing.T) {
 		cfg.Backoff = func(int) time.Duration { return time.Hour }
 	})
 	others := []string{s.Election + "/1", s.Election + "/2"}
-	_, err := s.Admin.Put(s.Ctx, others[0], "")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, others[0], "")))
 	waiting := s.campaigning(s.Ctx, c)
 	for round := range 2 { // two steps are taken at once, and a third one would not be
 		require.Equal(t, others[round%2], get(s, waits).Predecessor.Key)
-		_, err := s.Admin.Put(s.Ctx, others[(round+1)%2], "")
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, others[(round+1)%2], "")))
 		s.Remove(others[round%2])
 	}
 	require.Equal(t, others[0], get(s, waits).Predecessor.Key)
@@ -214,8 +205,7 @@ func TestGiveWayAndStepBackTogether(t *testing.T) {
 	get(s, waits)
 	bs := s.campaigning(s.Ctx, better)
 	s.queued(3)
-	resigned := make(chan error, 1)
-	go func() { resigned <- leader.Resign(s.Ctx) }()
+	resigned := etcdtest.Go(func() error { return leader.Resign(s.Ctx) })
 	_, err := c.StepBack(s.Ctx)
 	require.NoError(t, err, "it cannot win while the better one stands")
 	require.NoError(t, get(s, resigned))

@@ -220,14 +220,12 @@ func TestHeartbeatsWithoutSpace(t *testing.T) {
 	require.NoError(t, err)
 	alarm.MemberID = status.Header.MemberId
 	raw := etcdserverpb.NewMaintenanceClient(cli.ActiveConnection())
-	_, err = raw.Alarm(ctx, &alarm)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(raw.Alarm(ctx, &alarm)))
 	<-l.Done()
 	require.ErrorIs(t, l.Err(), eldest.ErrSuspended)
 	etcdtest.Never(t, func() bool { return len(waits) > 0 || electiontest.Keys(t, cli, name)[0] != l.Key() }, 3*lease.MinHeartbeat, "an eviction")
 	alarm.Action = etcdserverpb.AlarmRequest_DEACTIVATE
-	_, err = raw.Alarm(ctx, &alarm)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(raw.Alarm(ctx, &alarm)))
 	next, err := a.Candidate.Await(ctx)
 	require.NoError(t, err)
 	require.Equal(t, l.Token(), next.Token())

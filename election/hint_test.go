@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // TestHintIsNoReasonNotToLead: nobody stands, a foreign key is in the range; two candidates
@@ -11,8 +13,7 @@ import (
 // ErrNotElected, because the pointer names the other one, which has left.
 func TestHintIsNoReasonNotToLead(t *testing.T) {
 	s := newStage(t)
-	_, err := s.Admin.Put(s.Ctx, s.Election+"/notes", "foreign")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, s.Election+"/notes", "foreign")))
 	a, b := s.candidate("a"), s.candidate("b")
 	for i := range 24 {
 		c := a

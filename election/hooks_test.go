@@ -104,10 +104,9 @@ func TestHooksTellTheStoryInOrder(t *testing.T) {
 	s := newStage(t)
 	a, b := s.candidate("a"), s.candidate("b")
 	la := s.lead(a)
-	_, err := b.Register(s.Ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(b.Register(s.Ctx)))
 	foreign := keys.Prefix(s.Election) + "zzz"
-	_, err = s.Admin.Put(s.Ctx, foreign, "")
+	_, err := s.Admin.Put(s.Ctx, foreign, "")
 	require.NoError(t, err)
 	t.Cleanup(func() { _, _ = s.Admin.Delete(context.Background(), foreign) })
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 type ctxKey struct{}
@@ -36,8 +37,7 @@ func TestLead(t *testing.T) {
 func TestLeadBesideProclaim(t *testing.T) {
 	s := newStage(t)
 	l := s.lead(s.candidate("v"))
-	proclaimed := make(chan error, 1)
-	go func() { proclaimed <- l.Proclaim(s.Ctx, []byte("w")) }()
+	proclaimed := etcdtest.Go(func() error { return l.Proclaim(s.Ctx, []byte("w")) })
 	require.NoError(t, l.Lead(s.Ctx, func(context.Context) error { return get(s, proclaimed) }))
 }
 

@@ -34,8 +34,7 @@ func learnerIn(ctx context.Context, t *testing.T, c *etcdtest.Cluster, i int) {
 			urls = old.PeerURLs
 		}
 	}
-	_, err = admin.MemberRemove(ctx, m.ID())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(admin.MemberRemove(ctx, m.ID())))
 	data, err := filepath.Glob(filepath.Join(filepath.Dir(c.Scratch()), m.Name+"*"))
 	require.NoError(t, err)
 	for _, dir := range data {
@@ -52,8 +51,7 @@ func learnerIn(ctx context.Context, t *testing.T, c *etcdtest.Cluster, i int) {
 	// Whichever of them it asks who belongs to the cluster has to know. An answer that needs a
 	// majority is younger than the addition.
 	for voter := range c.Size() - 1 {
-		_, err = c.ClientTo(t, voter).MemberList(ctx)
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(c.ClientTo(t, voter).MemberList(ctx)))
 	}
 	require.NoError(t, m.Restart(ctx))
 }

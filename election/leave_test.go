@@ -37,11 +37,10 @@ func TestWithdrawAfterRegister(t *testing.T) {
 	s := newStage(t)
 	c := s.candidate("v")
 	require.ErrorIs(t, c.Withdraw(s.Ctx), eldest.ErrNotRegistered)
-	_, err := c.Register(s.Ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(c.Register(s.Ctx)))
 	require.NoError(t, c.Withdraw(s.Ctx))
 	require.Empty(t, s.Queue())
-	_, err = c.Await(s.Ctx)
+	_, err := c.Await(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrNotRegistered)
 	require.ErrorIs(t, err, eldest.ErrWithdrawn)
 }
@@ -84,8 +83,7 @@ func TestWithdrawWithADeadContextAndThenAgain(t *testing.T) {
 	s := newStage(t)
 	s.lead(s.candidate("a"))
 	b := s.candidate("b")
-	_, err := b.Register(s.Ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(b.Register(s.Ctx)))
 	dead, cancel := context.WithCancel(s.Ctx)
 	cancel()
 	require.ErrorIs(t, b.Withdraw(dead), context.Canceled)
@@ -100,8 +98,7 @@ func TestCloseInEachState(t *testing.T) {
 	}{
 		{"idle", func(*stage, *election.Candidate) <-chan outcome { return nil }},
 		{"registered", func(s *stage, c *election.Candidate) <-chan outcome {
-			_, err := c.Register(s.Ctx)
-			require.NoError(s.T, err)
+			require.NoError(s.T, etcdtest.Err(c.Register(s.Ctx)))
 			return nil
 		}},
 		{"waiting", func(s *stage, c *election.Candidate) <-chan outcome {
@@ -145,11 +142,9 @@ func TestCloseInEachState(t *testing.T) {
 			require.NoError(t, c.Close(s.Ctx))
 			require.NoError(t, session.Err(), "the session belongs to the caller")
 			for _, call := range []func(context.Context) (*election.Leadership, error){c.Campaign, c.Try, c.Await} {
-				_, err := call(s.Ctx)
-				require.ErrorIs(t, err, eldest.ErrClosed)
+				require.ErrorIs(t, etcdtest.Err(call(s.Ctx)), eldest.ErrClosed)
 			}
-			_, err := c.Register(s.Ctx)
-			require.ErrorIs(t, err, eldest.ErrClosed)
+			require.ErrorIs(t, etcdtest.Err(c.Register(s.Ctx)), eldest.ErrClosed)
 			require.ErrorIs(t, c.Proclaim(s.Ctx, nil), eldest.ErrClosed)
 		})
 	}

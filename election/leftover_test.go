@@ -55,8 +55,7 @@ func TestKeyOfAnEndedTenureIsNotAdoptedByTheNextCandidate(t *testing.T) {
 
 	// One that may not remove it does not lead with it either, nor does it make the
 	// session forget.
-	_, err := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = r }).Campaign(s.Ctx)
-	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied, "a key that was given up is adopted")
+	require.ErrorIs(t, etcdtest.Err(s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = r }).Campaign(s.Ctx)), rpctypes.ErrPermissionDenied, "a key that was given up is adopted")
 
 	for range 2 {
 		r.now.Store(false)
@@ -86,8 +85,7 @@ func TestRefusedRemovalIsTriedAgain(t *testing.T) {
 		resigns, closes, withdraws := s.candidate("v", never), s.candidate("v", never), s.candidate("v", never)
 		l := s.lead(resigns)
 		for _, c := range []*election.Candidate{closes, withdraws} {
-			_, err := c.Register(s.Ctx)
-			require.NoError(t, err)
+			require.NoError(t, etcdtest.Err(c.Register(s.Ctx)))
 		}
 		leave := map[string]func() error{
 			"resign":   func() error { return l.Resign(s.Ctx) },
@@ -146,8 +144,7 @@ func TestOneRemovalAtATime(t *testing.T) {
 	leaving.Store(true)
 	require.ErrorIs(t, l.Resign(s.Ctx), rpctypes.ErrPermissionDenied)
 	<-held
-	again := make(chan error, 1)
-	go func() { again <- l.Resign(s.Ctx) }()
+	again := etcdtest.Go(func() error { return l.Resign(s.Ctx) })
 	require.Never(t, func() bool { return sent.Load() > 2 || len(again) > 0 }, 300*time.Millisecond, 10*time.Millisecond)
 	close(release)
 	require.NoError(t, <-again)
@@ -166,8 +163,7 @@ func TestSweepOutlivesARefusal(t *testing.T) {
 	c := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = g })
 	ctx, cancel := context.WithCancel(s.Ctx)
 	g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
-	_, err := c.Campaign(ctx)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(ctx)), context.Canceled)
 	require.NoError(t, c.Close(s.Ctx), "nothing has arrived, so nothing is left")
 
 	r.now.Store(true)
@@ -207,8 +203,7 @@ func TestDoomedTokenIsNotAdopted(t *testing.T) {
 			c, g := s.gated("v", on(session), soon)
 			ctx, cancel := context.WithCancel(s.Ctx)
 			g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
-			_, err := c.Campaign(ctx)
-			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, etcdtest.Err(c.Campaign(ctx)), context.Canceled)
 			require.NoError(t, c.Close(s.Ctx), "the sweep is what is left")
 
 			held := make(chan func(), 1)
@@ -218,8 +213,7 @@ func TestDoomedTokenIsNotAdopted(t *testing.T) {
 			again := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV = client(s, g) })
 			l := s.lead(again)
 			next := s.candidate("next")
-			_, err = next.Register(s.Ctx)
-			require.NoError(t, err)
+			require.NoError(t, etcdtest.Err(next.Register(s.Ctx)))
 			send()
 			require.Equal(t, []string{l.Key(), next.Key()}, s.Queue(), "its own past has ended the tenure")
 			require.Greater(t, l.Token(), late)
@@ -239,8 +233,7 @@ func TestLateRegistrationOfADeposedCandidate(t *testing.T) {
 	c, g := s.gated("v", on(session), soon)
 	g.on(func(context.Context) error { return context.DeadlineExceeded }, nil)
 	l := s.lead(c)
-	_, err := s.Admin.Delete(s.Ctx, c.Key())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Delete(s.Ctx, c.Key())))
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
 	s.arrives(session)
 	s.clean(session)
@@ -264,8 +257,7 @@ func TestOneSessionInTwoNamespaces(t *testing.T) {
 	require.NoError(t, two.Proclaim(s.Ctx, []byte("w")))
 
 	// Two wrappers of one namespace have one key: one of them at a time.
-	_, err := s.candidate("v", on(session), in("two/")).Campaign(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrCampaigning, "two candidates with one key")
+	require.ErrorIs(t, etcdtest.Err(s.candidate("v", on(session), in("two/")).Campaign(s.Ctx)), eldest.ErrCampaigning, "two candidates with one key")
 	require.NoError(t, two.Proclaim(s.Ctx, []byte("x")), "its key is there")
 	require.NoError(t, two.Resign(s.Ctx))
 	require.Greater(t, s.lead(s.candidate("v", on(session), in("two/"))).Token(), two.Token())
@@ -283,8 +275,7 @@ func TestResumedTenureIsNotEndedByItsPast(t *testing.T) {
 	held := make(chan func(), 1)
 	g.hold(held)
 	ctx, cancel := context.WithCancel(s.Ctx)
-	resigned := make(chan error, 1)
-	go func() { resigned <- before.Resign(ctx) }()
+	resigned := etcdtest.Go(func() error { return before.Resign(ctx) })
 	send := get(s, held)
 	cancel()
 	require.ErrorIs(t, get(s, resigned), context.Canceled)

@@ -48,8 +48,7 @@ func TestLostReplyWhileQueueing(t *testing.T) {
 	// Try, whose first reply is lost, is told the truth as well.
 	d, host := s.behind("d")
 	swallow = host.SwallowNextReply(transaction(d.Key()))
-	_, err = d.Try(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrNotElected)
+	require.ErrorIs(t, etcdtest.Err(d.Try(s.Ctx)), eldest.ErrNotElected)
 	require.NoError(t, swallow.Wait(s.Ctx))
 	require.Equal(t, []string{elder.Key(), c.Key()}, s.Queue())
 }
@@ -99,8 +98,7 @@ func TestLateRegistrationLeavesNoGhost(t *testing.T) {
 	ctx, cancel := context.WithCancel(s.Ctx)
 	// The request sits in a buffer on its way when the caller gives up.
 	g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
-	_, err := c.Campaign(ctx)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(ctx)), context.Canceled)
 	require.Empty(t, s.Queue())
 
 	var late eldest.Token
@@ -135,8 +133,7 @@ func TestLateRegistrationIsSweptThoughTheWatchIsDeaf(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(s.Ctx)
 	g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
-	_, err := c.Campaign(ctx)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(ctx)), context.Canceled)
 	// With the first recheck under way, the removal and the snapshot are over: what comes now
 	// was in neither.
 	s.Until("the sweep is under way", func() bool { return s.Rec.Count("Range") >= 3 })
@@ -155,13 +152,11 @@ func TestLateSweepLeavesALaterLifeAlone(t *testing.T) {
 	delayed := make(chan struct{})
 	g.on(func(context.Context) error {
 		cancel()
-		_, err := txn.ByCreateRevision{}.Enter(s.Ctx, s.Admin, txn.Entry{Election: s.Election, Lease: int64(session.ID())})
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(txn.ByCreateRevision{}.Enter(s.Ctx, s.Admin, txn.Entry{Election: s.Election, Lease: int64(session.ID())})))
 		g.delay(&late, delayed)
 		return context.DeadlineExceeded
 	}, nil)
-	_, err := c.Campaign(ctx)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(ctx)), context.Canceled)
 	get(s, delayed)
 	s.queued(0) // swept by the next attempt
 
@@ -180,8 +175,7 @@ func TestCampaignAfterAnUnknownRegistration(t *testing.T) {
 	why := context.DeadlineExceeded // a reply that never came
 	ctx, cancel := context.WithCancel(s.Ctx)
 	g.on(nil, func(context.Context, error) error { cancel(); return why })
-	_, err := c.Campaign(ctx)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(ctx)), context.Canceled)
 	l := s.lead(c)
 	require.Equal(t, []string{c.Key()}, s.Queue())
 	require.NoError(t, l.Resign(s.Ctx))

@@ -19,11 +19,11 @@ func TestMain(m *testing.M) { etcdtest.Main(m) }
 var patience = 2 * etcdtest.Patience
 
 // stage is etcdtest's, with candidates.
-type stage struct{ *etcdtest.Stage }
+type stage struct{ *etcdtest.Env }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	return &stage{etcdtest.NewStage(t, etcdtest.Shared(t))}
+	return &stage{etcdtest.NewEnv(t, etcdtest.Shared(t))}
 }
 
 // session opens a session that is closed with the test. Its TTL is long enough for

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // Regression 24: Close ends a campaign that first resigns a retired tenure.
@@ -45,8 +46,7 @@ func TestWithdrawEndsACampaignThatResignsARetiredTenure(t *testing.T) {
 	g.on(func(context.Context) error { close(met); <-let; return nil }, nil)
 	campaign := s.campaigning(s.Ctx, c)
 	get(s, met)
-	withdrawn := make(chan error, 1)
-	go func() { withdrawn <- c.Withdraw(s.Ctx) }()
+	withdrawn := etcdtest.Go(func() error { return c.Withdraw(s.Ctx) })
 	select { // it either ends the campaign or says that there is none
 	case err := <-withdrawn:
 		t.Log("withdraw:", err)
@@ -67,8 +67,7 @@ func TestLateRegistrationAfterResume(t *testing.T) {
 	c, g := s.gated("v", on(session))
 	ctx, cancel := context.WithCancel(s.Ctx)
 	g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
-	_, err := c.Campaign(ctx)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(ctx)), context.Canceled)
 	session.Abandon()
 
 	resumed := s.resume(session)

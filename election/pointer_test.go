@@ -163,8 +163,7 @@ func TestPointerLostReply(t *testing.T) {
 	s.Client = host.Client(t)
 	c := s.candidate("", by(txn.ByPointer{}))
 	lost := host.SwallowNextReply(etcdtest.Containing(keys.Newest(s.Election)))
-	_, err := s.Client.Get(s.Ctx, "warm") // the connection is up
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Client.Get(s.Ctx, "warm"))) // the connection is up
 	won := make(chan error, 1)
 	go func() {
 		_, err := c.Campaign(s.Ctx)
@@ -251,8 +250,7 @@ func BenchmarkJoin(b *testing.B) {
 				}
 				all.Wait()
 				b.StopTimer()
-				_, err := client.Delete(ctx, keys.Prefix("join-"+tc.name), clientv3.WithPrefix())
-				require.NoError(b, err)
+				require.NoError(b, etcdtest.Err(client.Delete(ctx, keys.Prefix("join-"+tc.name), clientv3.WithPrefix())))
 				b.StartTimer()
 			}
 		})

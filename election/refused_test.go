@@ -11,6 +11,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -79,22 +80,18 @@ func TestRefusalsAreFinal(t *testing.T) {
 		s := newStage(t)
 		c, g := s.gated("v")
 		g.on(func(context.Context) error { return rpctypes.ErrLeaseNotFound }, nil)
-		_, err := c.Campaign(s.Ctx)
-		require.ErrorIs(t, err, eldest.ErrSessionLost)
+		require.ErrorIs(t, etcdtest.Err(c.Campaign(s.Ctx)), eldest.ErrSessionLost)
 	})
 	t.Run("question", func(t *testing.T) {
 		s := newStage(t)
 		elder, middle := s.candidate("elder"), s.candidate("middle")
 		s.lead(elder)
-		_, err := middle.Register(s.Ctx)
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(middle.Register(s.Ctx)))
 		c, g := s.gated("v")
-		_, err = c.Register(s.Ctx)
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(c.Register(s.Ctx)))
 		g.on(refuse, nil)
 		require.NoError(t, middle.Withdraw(s.Ctx))
-		_, err = c.Await(s.Ctx)
-		require.ErrorIs(t, err, denied)
+		require.ErrorIs(t, etcdtest.Err(c.Await(s.Ctx)), denied)
 		s.queued(1)
 	})
 	t.Run("watch", func(t *testing.T) {
@@ -135,7 +132,6 @@ func TestCallsJustAfterTheSession(t *testing.T) {
 		require.ErrorIs(t, c.Proclaim(s.Ctx, nil), eldest.ErrNotRegistered)
 		require.ErrorIs(t, c.Withdraw(s.Ctx), eldest.ErrNotRegistered)
 		require.ErrorIs(t, l.Err(), eldest.ErrClosed)
-		_, err = s.Admin.Revoke(s.Ctx, session.ID())
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
 	}
 }

@@ -118,10 +118,9 @@ func TestSuspendedTenureEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(ctx context.Context, t *testing.T, p *electiontest.Participant, l *election.Leadership){
 		"deleted": func(ctx context.Context, t *testing.T, p *electiontest.Participant, l *election.Leadership) {
-			_, err := p.Client.Delete(ctx, l.Key())
-			require.NoError(t, err)
+			require.NoError(t, etcdtest.Err(p.Client.Delete(ctx, l.Key())))
 			etcdtest.Eventually(t, func() bool { return p.Candidate.Status().Token == 0 }, "the news")
-			_, err = p.Candidate.Await(ctx)
+			_, err := p.Candidate.Await(ctx)
 			require.ErrorIs(t, err, eldest.ErrNotRegistered)
 			require.ErrorIs(t, err, eldest.ErrDeposed)
 		},
@@ -130,8 +129,7 @@ func TestSuspendedTenureEnds(t *testing.T) {
 		},
 		"retired": func(ctx context.Context, t *testing.T, p *electiontest.Participant, l *election.Leadership) {
 			require.NoError(t, p.Candidate.Retire(l.Token(), nil))
-			_, err := p.Candidate.Await(ctx)
-			require.ErrorIs(t, err, eldest.ErrLeading, "the key stands for nobody")
+			require.ErrorIs(t, etcdtest.Err(p.Candidate.Await(ctx)), eldest.ErrLeading, "the key stands for nobody")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,8 +211,7 @@ func TestRegisterWhileSuspended(t *testing.T) {
 	l := a.Lead(t)
 	clock.Jump(lease.MinHeartbeat)
 	require.ErrorIs(t, l.Err(), eldest.ErrSuspended)
-	_, err := a.Candidate.Register(ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(a.Candidate.Register(ctx)))
 	silent.Store(true)
 	waits := electiontest.After(func() (*election.Leadership, error) { return a.Candidate.Await(ctx) })
 	etcdtest.Never(t, func() bool { return len(waits) > 0 }, lease.MinHeartbeat, "a win in no stretch")

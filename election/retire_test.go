@@ -71,16 +71,15 @@ func TestRetireUnderLead(t *testing.T) {
 	_, next, waits := s.waitingFor("next")
 	get(s, waits)
 	begun, ended, release := make(chan struct{}), make(chan error, 1), make(chan struct{})
-	done := make(chan error, 1)
-	go func() {
-		done <- l.Lead(s.Ctx, func(ctx context.Context) error {
+	done := etcdtest.Go(func() error {
+		return l.Lead(s.Ctx, func(ctx context.Context) error {
 			close(begun)
 			<-ctx.Done()
 			ended <- context.Cause(ctx)
 			<-release
 			return nil
 		})
-	}()
+	})
 	get(s, begun)
 	l.Retire(nil)
 	require.ErrorIs(t, get(s, ended), eldest.ErrRetired)
@@ -142,8 +141,7 @@ func TestEndsAfterARetirement(t *testing.T) {
 	session.Abandon()
 	l.Retire(nil)
 	require.ErrorIs(t, l.Err(), eldest.ErrClosed, "what has passed counts")
-	_, err := s.Admin.Revoke(s.Ctx, session.ID())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
 }
 
 // Regression 49: a program that campaigns again whenever a tenure is over, and whose tenure
@@ -174,8 +172,7 @@ func TestCampaignAfterARetirement(t *testing.T) {
 	}()
 	get(s, running)
 	got.l.Retire(nil)
-	_, err := c.Campaign(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrLeading)
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(s.Ctx)), eldest.ErrLeading)
 	require.Equal(t, []string{c.Key()}, s.Queue())
 	close(stop)
 	require.NoError(t, get(s, led))
@@ -185,8 +182,7 @@ func TestCampaignAfterARetirement(t *testing.T) {
 	require.NoError(t, c.Retire(c.Status().Token, nil))
 	dead, end := context.WithCancel(s.Ctx)
 	end()
-	_, err = c.Campaign(dead)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(dead)), context.Canceled)
 	s.queued(0)
 }
 

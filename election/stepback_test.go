@@ -14,6 +14,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -63,8 +64,7 @@ func TestStepBackWhileWaiting(t *testing.T) {
 	bw := get(s, bs)
 	require.NoError(t, bw.err)
 	require.Equal(t, place.Token, bw.l.Token())
-	_, err = b.StepBack(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrLeading)
+	require.ErrorIs(t, etcdtest.Err(b.StepBack(s.Ctx)), eldest.ErrLeading)
 	require.NoError(t, bw.l.Err())
 	require.NoError(t, b.Close(s.Ctx))
 	require.Equal(t, []string{"registered", "ended led false stepped true", "registered", "ended led true stepped false"}, j.all())
@@ -75,14 +75,12 @@ func TestStepBackWithoutAwait(t *testing.T) {
 	l := s.lead(s.candidate("leader"))
 	b, c := s.candidate("b"), s.candidate("c")
 	for _, x := range []*election.Candidate{b, c} {
-		_, err := x.Register(s.Ctx)
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(x.Register(s.Ctx)))
 	}
 	place, err := b.StepBack(s.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, []string{l.Key(), c.Key(), b.Key()}, s.Queue())
-	_, err = b.Register(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrCampaigning, "it stands")
+	require.ErrorIs(t, etcdtest.Err(b.Register(s.Ctx)), eldest.ErrCampaigning, "it stands")
 	require.NoError(t, c.Withdraw(s.Ctx))
 	require.NoError(t, l.Resign(s.Ctx))
 	won, err := b.Await(s.Ctx)
@@ -93,20 +91,16 @@ func TestStepBackWithoutAwait(t *testing.T) {
 func TestStepBackIsRefused(t *testing.T) {
 	s := newStage(t)
 	c := s.candidate("v")
-	_, err := c.StepBack(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrNotRegistered)
-	_, err = c.StepBack(nil) //nolint:staticcheck // that is the point
-	require.ErrorIs(t, err, eldest.ErrInvalid)
+	require.ErrorIs(t, etcdtest.Err(c.StepBack(s.Ctx)), eldest.ErrNotRegistered)
+	require.ErrorIs(t, etcdtest.Err(c.StepBack(nil)), eldest.ErrInvalid) //nolint:staticcheck // that is the point
 	l := s.lead(c)
-	_, err = c.StepBack(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrLeading)
+	require.ErrorIs(t, etcdtest.Err(c.StepBack(s.Ctx)), eldest.ErrLeading)
 	require.NoError(t, l.Resign(s.Ctx))
-	_, err = c.StepBack(s.Ctx)
+	_, err := c.StepBack(s.Ctx)
 	require.ErrorIs(t, err, eldest.ErrNotRegistered)
 	require.ErrorIs(t, err, eldest.ErrResigned)
 	require.NoError(t, c.Close(s.Ctx))
-	_, err = c.StepBack(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrClosed)
+	require.ErrorIs(t, etcdtest.Err(c.StepBack(s.Ctx)), eldest.ErrClosed)
 }
 
 // Await comes while a StepBack that nobody waited for is between the two places.
@@ -114,8 +108,7 @@ func TestAwaitDuringAStepBack(t *testing.T) {
 	s := newStage(t)
 	l := s.lead(s.candidate("leader"))
 	c, g := s.gated("v")
-	_, err := c.Register(s.Ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(c.Register(s.Ctx)))
 	sending, release := make(chan struct{}), make(chan struct{})
 	g.on(func(context.Context) error { close(sending); <-release; return nil }, nil)
 	stepped := make(chan error, 1)
@@ -249,8 +242,7 @@ func TestTwoStepBacksAreOne(t *testing.T) {
 	c, g := s.gated("v", func(cfg *election.Config) {
 		cfg.Hooks.Ended = func(election.EndedEvent) { ended.Add(1) }
 	})
-	_, err := c.Register(s.Ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(c.Register(s.Ctx)))
 	sending, release := make(chan struct{}), make(chan struct{})
 	g.on(func(context.Context) error { close(sending); <-release; return nil }, nil)
 	places := make(chan election.Place, 2)
@@ -264,8 +256,7 @@ func TestTwoStepBacksAreOne(t *testing.T) {
 	get(s, sending)
 	early, cancel := context.WithCancel(s.Ctx)
 	cancel()
-	_, err = c.StepBack(early)
-	require.ErrorIs(t, err, context.Canceled, "the other one's is waited for")
+	require.ErrorIs(t, etcdtest.Err(c.StepBack(early)), context.Canceled, "the other one's is waited for")
 	go step()
 	close(release)
 	first, second := get(s, places), get(s, places)

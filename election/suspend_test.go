@@ -51,8 +51,7 @@ func TestFirstCallAfterASuspend(t *testing.T) {
 			return l.Err()
 		},
 		"guarded write": func(s *stage, _ *election.Candidate, l *election.Leadership) error {
-			_, err := l.Txn(s.Ctx).Then(clientv3.OpPut("k", "")).Commit()
-			require.ErrorIs(s.T, err, eldest.ErrNotLeading)
+			require.ErrorIs(s.T, etcdtest.Err(l.Txn(s.Ctx).Then(clientv3.OpPut("k", "")).Commit()), eldest.ErrNotLeading)
 			return context.Cause(l.Context())
 		},
 		"register": func(s *stage, c *election.Candidate, _ *election.Leadership) error {
@@ -71,8 +70,7 @@ func TestFirstCallAfterASuspend(t *testing.T) {
 			leading = c
 			require.True(t, c.Status().Leading)
 			if name == "withdraw" {
-				_, err := idle.Register(s.Ctx)
-				require.NoError(t, err)
+				require.NoError(t, etcdtest.Err(idle.Register(s.Ctx)))
 			}
 			clock.Jump(time.Hour)
 			require.ErrorIs(t, first(s, idle, l), eldest.ErrSessionLost)
@@ -97,8 +95,7 @@ func TestSuspendWhileTheReplyIsOnItsWay(t *testing.T) {
 		clock.Jump(time.Hour)
 		return err
 	})
-	_, err := c.Campaign(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrSessionLost)
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(s.Ctx)), eldest.ErrSessionLost)
 	require.NoError(t, c.Close(s.Ctx))
 	require.False(t, won.Load(), "a win after the end of the session")
 }

@@ -27,27 +27,23 @@ func TestTenureEndsWithACause(t *testing.T) {
 		}, eldest.ErrDeposed},
 		{"key removed and written again in its place", func(s *stage, c *election.Candidate, session *lease.Session, _ *election.Leadership) {
 			s.Remove(c.Key())
-			_, err := s.Admin.Put(s.Ctx, c.Key(), "v", clientv3.WithLease(session.ID()))
-			require.NoError(s.T, err)
+			require.NoError(s.T, etcdtest.Err(s.Admin.Put(s.Ctx, c.Key(), "v", clientv3.WithLease(session.ID()))))
 		}, eldest.ErrDeposed},
 		{"key overwritten without the lease", func(s *stage, c *election.Candidate, _ *lease.Session, _ *election.Leadership) {
-			_, err := s.Admin.Put(s.Ctx, c.Key(), "by hand")
-			require.NoError(s.T, err)
+			require.NoError(s.T, etcdtest.Err(s.Admin.Put(s.Ctx, c.Key(), "by hand")))
 		}, eldest.ErrDeposed},
 		{"session closed", func(s *stage, _ *election.Candidate, session *lease.Session, _ *election.Leadership) {
 			require.NoError(s.T, session.Close(s.Ctx))
 		}, eldest.ErrClosed},
 		{"session abandoned", func(s *stage, _ *election.Candidate, session *lease.Session, _ *election.Leadership) {
 			session.Abandon() // and the lease lives on
-			_, err := s.Admin.Revoke(s.Ctx, session.ID())
-			require.NoError(s.T, err)
+			require.NoError(s.T, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
 		}, eldest.ErrClosed},
 		{"candidate closed", func(s *stage, c *election.Candidate, _ *lease.Session, _ *election.Leadership) {
 			require.NoError(s.T, c.Close(s.Ctx))
 		}, eldest.ErrClosed},
 		{"lease revoked", func(s *stage, _ *election.Candidate, session *lease.Session, _ *election.Leadership) {
-			_, err := s.Admin.Revoke(s.Ctx, session.ID())
-			require.NoError(s.T, err)
+			require.NoError(s.T, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
 		}, eldest.ErrDeposed}, // the key is noticed before the next renewal
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -68,10 +64,8 @@ func TestTenureEndsWithACause(t *testing.T) {
 				err := l.Proclaim(s.Ctx, []byte("late"))
 				require.ErrorIs(t, err, eldest.ErrNotLeading)
 				require.ErrorIs(t, err, tc.want)
-				_, err = l.Txn(s.Ctx).Then(clientv3.OpPut("data-"+s.Election, "late")).Commit()
-				require.ErrorIs(t, err, tc.want)
-				_, err = l.KV().Put(s.Ctx, "data-"+s.Election, "late")
-				require.ErrorIs(t, err, tc.want)
+				require.ErrorIs(t, etcdtest.Err(l.Txn(s.Ctx).Then(clientv3.OpPut("data-"+s.Election, "late")).Commit()), tc.want)
+				require.ErrorIs(t, etcdtest.Err(l.KV().Put(s.Ctx, "data-"+s.Election, "late")), tc.want)
 			}
 		})
 	}
@@ -98,8 +92,7 @@ func TestKeyRewrittenWithItsLeaseIsNoEnd(t *testing.T) {
 	session := s.session(s.Client)
 	c := s.candidate("v", on(session))
 	l := s.lead(c)
-	_, err := s.Admin.Put(s.Ctx, c.Key(), "by hand", clientv3.WithLease(session.ID()))
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, c.Key(), "by hand", clientv3.WithLease(session.ID()))))
 	require.NoError(t, l.Proclaim(s.Ctx, []byte("mine")), "after the event")
 	s.Remove(c.Key())
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)

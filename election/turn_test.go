@@ -38,8 +38,7 @@ func TestLeadNeverOverlapsOverSessions(t *testing.T) {
 	first, second, third := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 	go func() { first <- lost.Lead(s.Ctx, lead) }()
 	get(s, runs)
-	_, err := s.Admin.Revoke(s.Ctx, session.ID())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
 	s.remaining(session)
 
 	// A tenure may end while it waits for its turn.
@@ -158,8 +157,7 @@ func TestStuckFunctionDoesNotKeepTheNextTenure(t *testing.T) {
 		first <- lost.Lead(s.Ctx, func(context.Context) error { close(running); <-stop; return nil })
 	}()
 	get(s, running)
-	_, err := s.Admin.Revoke(s.Ctx, session.ID())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
 	s.remaining(session)
 
 	l := s.lead(s.candidate("v", shared))
@@ -167,7 +165,7 @@ func TestStuckFunctionDoesNotKeepTheNextTenure(t *testing.T) {
 	get(s, waits)
 	limit, cancel := context.WithTimeout(s.Ctx, patience/2)
 	defer cancel()
-	err = l.Lead(limit, func(context.Context) error { t.Error("two at once"); return nil })
+	err := l.Lead(limit, func(context.Context) error { t.Error("two at once"); return nil })
 	require.ErrorIs(t, err, eldest.ErrStuck, "it waits for its turn for ever")
 	require.ErrorIs(t, l.Err(), eldest.ErrResigned)
 	require.NoError(t, get(s, next).err, "a healthy candidate leads")

@@ -51,8 +51,7 @@ func TestFilterThatMisbehaves(t *testing.T) {
 func TestForeignHookThatBlocks(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	foreign := name + "/foreign"
-	_, err := cli.Put(etcdtest.Context(t), foreign, "")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), foreign, "")))
 	t.Cleanup(func() { _, _ = cli.Delete(etcdtest.Context(t), foreign) })
 	_, other := ghost(t, cli, name, identity.Identity{NodeID: "other"})
 	called, release := make(chan struct{}, 1), make(chan struct{})
@@ -68,8 +67,7 @@ func TestForeignHookThatBlocks(t *testing.T) {
 		}
 	}))
 	etcdtest.Take(t, called, "the hook")
-	_, err = cli.Delete(etcdtest.Context(t), other)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Delete(etcdtest.Context(t), other)))
 	etcdtest.Take(t, n.won, "the win")
 	require.ErrorIs(t, n.end(t), context.Canceled)
 }

@@ -44,8 +44,7 @@ func TestSecondRunWaitsForTheStuckFunction(t *testing.T) {
 	require.Empty(t, began)
 
 	ctx, cancel = context.WithCancel(etcdtest.Context(t))
-	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx, lead) }()
+	done := etcdtest.Go(func() error { return e.Run(ctx, lead) })
 	release <- struct{}{}
 	etcdtest.Take(t, began, "the second call")
 	close(release)

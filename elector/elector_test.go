@@ -55,8 +55,7 @@ func TestRequirement36RoundAfterRound(t *testing.T) {
 		}
 		key, _, ok := leader.Status().Own()
 		require.True(t, ok)
-		_, err := cli.Delete(etcdtest.Context(t), key) // by hand
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(cli.Delete(etcdtest.Context(t), key))) // by hand
 		l := etcdtest.Take(t, follower.won, "the successor's win")
 		require.Greater(t, l.Token(), last)
 		last = l.Token()
@@ -78,8 +77,7 @@ func TestRequirement37RunEndsWithItsContext(t *testing.T) {
 		cancel(errEnough)
 		<-during.Done()
 		assert.ErrorIs(t, context.Cause(during), errEnough)
-		_, err := e.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
-		assert.NoError(t, err)
+		assert.NoError(t, etcdtest.Err(e.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Neither })))
 		assert.NoError(t, l.Err(), "the key is kept while the lead function runs")
 		if queue := queueOf(t, cli, name); assert.Len(t, queue, 1) {
 			held = clientv3.LeaseID(queue[0].Lease)

@@ -188,8 +188,7 @@ func TestGroupLosesItsSession(t *testing.T) {
 	id := g.lease(led)
 	require.Eventually(t, func() bool { return len(queueOf(t, cli, all[2*n-1])) == 2 }, etcdtest.Patience, time.Millisecond)
 
-	_, err := cli.Revoke(etcdtest.Context(t), id)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Revoke(etcdtest.Context(t), id)))
 	require.Eventually(t, func() bool { return asked.Load() == 4 }, etcdtest.Patience, time.Millisecond, "one session more")
 	for deadline := time.Now().Add(etcdtest.Patience); ; {
 		again := g.leads(1)

@@ -139,16 +139,14 @@ func give[T any](t testing.TB, to chan<- T, v T) {
 
 func deleteKey(c *etcdtest.Cluster) func(*testing.T, *runner, *elector.Leadership) {
 	return func(t *testing.T, _ *runner, l *elector.Leadership) {
-		_, err := c.Client(t).Delete(etcdtest.Context(t), l.Key())
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(c.Client(t).Delete(etcdtest.Context(t), l.Key())))
 	}
 }
 
 func revokeLease(c *etcdtest.Cluster) func(*testing.T, *runner, *elector.Leadership) {
 	return func(t *testing.T, _ *runner, l *elector.Leadership) {
 		cli := c.Client(t)
-		_, err := cli.Revoke(etcdtest.Context(t), clientv3.LeaseID(queueOf(t, cli, l.Election())[0].Lease))
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(cli.Revoke(etcdtest.Context(t), clientv3.LeaseID(queueOf(t, cli, l.Election())[0].Lease))))
 	}
 }
 

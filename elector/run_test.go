@@ -110,6 +110,5 @@ func TestDial(t *testing.T) {
 	defer func() { require.NoError(t, cli.Close()) }()
 	require.False(t, cli.GetLogger().Core().Enabled(1), "warnings")
 	require.True(t, cli.GetLogger().Core().Enabled(2), "errors")
-	_, err = elector.Dial(clientv3.Config{})
-	require.ErrorIs(t, err, clientv3.ErrNoAvailableEndpoints)
+	require.ErrorIs(t, etcdtest.Err(elector.Dial(clientv3.Config{})), clientv3.ErrNoAvailableEndpoints)
 }

@@ -46,8 +46,7 @@ func TestRequirement39EarlierLife(t *testing.T) {
 		queue := queueOf(t, cli, name)
 		return len(queue) == 2 && queue[0].Key == others
 	}, etcdtest.Patience, 2*time.Millisecond)
-	_, err := cli.Delete(etcdtest.Context(t), others)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Delete(etcdtest.Context(t), others)))
 	etcdtest.Take(t, n.won, "the win")
 }
 
@@ -56,18 +55,15 @@ func TestEarlierLifeAmongForeigners(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
 	granted, err := cli.Grant(etcdtest.Context(t), 600)
 	require.NoError(t, err)
-	_, err = cli.Put(etcdtest.Context(t), keys.Candidate(name, int64(granted.ID)), "\xff\xff", clientv3.WithLease(granted.ID))
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), keys.Candidate(name, int64(granted.ID)), "\xff\xff", clientv3.WithLease(granted.ID))))
 	ghost(t, cli, name, identity.Identity{NodeID: "n", Instance: "earlier"})
 	n := run(t, config(name, "n", cli, takeOver))
-	_, err = n.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrForeignValue) })
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(n.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return errors.Is(s.Reason(), eldest.ErrForeignValue) })))
 	require.Eventually(t, func() bool {
 		queue := queueOf(t, cli, name)
 		return len(queue) == 2 && bytes.Contains(queue[1].Value, []byte(n.Instance()))
 	}, etcdtest.Patience, 2*time.Millisecond, "the earlier life goes, the foreigner stays, and the node waits")
-	_, err = cli.Revoke(etcdtest.Context(t), granted.ID)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Revoke(etcdtest.Context(t), granted.ID)))
 	etcdtest.Take(t, n.won, "the win")
 }
 
@@ -83,7 +79,6 @@ func TestEarlierLifeIsWaitedFor(t *testing.T) {
 	queue := queueOf(t, cli, name)
 	require.Len(t, queue, 2)
 	require.Equal(t, key, queue[0].Key)
-	_, err = cli.Revoke(etcdtest.Context(t), clientv3.LeaseID(queue[0].Lease)) // it expires
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Revoke(etcdtest.Context(t), clientv3.LeaseID(queue[0].Lease)))) // it expires
 	require.Equal(t, queue[1].Key, etcdtest.Take(t, n.won, "the win").Key())
 }

@@ -83,12 +83,10 @@ func TestRequirement35Watch(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(etcdtest.Context(t), 20*time.Millisecond)
 	defer cancel()
-	_, err := w.Next(short)
-	require.ErrorIs(t, err, context.DeadlineExceeded, "no status is read twice")
+	require.ErrorIs(t, etcdtest.Err(w.Next(short)), context.DeadlineExceeded, "no status is read twice")
 
 	key, first, _ := n.Status().Own()
-	_, err = cli.Delete(etcdtest.Context(t), key)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Delete(etcdtest.Context(t), key)))
 	s, err := w.NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Leading })
 	require.NoError(t, err)
 	etcdtest.Take(t, n.won, "the second win")
@@ -135,11 +133,9 @@ func TestTenureThatIsOverIsNotLed(t *testing.T) {
 	}))
 	n.follows(t, "other")
 	codec.armed.Store(true)
-	_, err := cli.Put(etcdtest.Context(t), leader, "another value", clientv3.WithIgnoreLease())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), leader, "another value", clientv3.WithIgnoreLease())))
 	etcdtest.Take(t, codec.asleep, "the sleep")
-	_, err = cli.Delete(etcdtest.Context(t), leader)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Delete(etcdtest.Context(t), leader)))
 	over := etcdtest.Take(t, wins, "the win whose tenure is over")
 	require.Greater(t, etcdtest.Take(t, n.won, "the call of the lead function").Token(), over)
 }

@@ -107,13 +107,11 @@ func TestPriorityAndForeignValues(t *testing.T) {
 	n1 := run(t, config(name, "n1", cli, func(cfg *elector.Config) { cfg.Priority = 1 }))
 	l := etcdtest.Take(t, n1.won, "the win")
 	foreign := electiontest.Join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Value = []byte("\xff theirs") }).Candidate
-	_, err := foreign.Register(etcdtest.Context(t))
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(foreign.Register(etcdtest.Context(t))))
 	n2 := run(t, config(name, "n2", cli, func(cfg *elector.Config) { cfg.Priority = 1 }))
 	n2.follows(t, "n1")
 	require.NoError(t, foreign.Withdraw(etcdtest.Context(t)))
-	_, err = foreign.Register(etcdtest.Context(t)) // now behind n2
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(foreign.Register(etcdtest.Context(t)))) // now behind n2
 	require.NoError(t, l.Err())
 	_ = n1.end(t)
 	etcdtest.Take(t, n2.won, "the win before a foreign one")
@@ -129,8 +127,7 @@ func TestTransferAndPriorityAreChecked(t *testing.T) {
 			cfg.Candidate.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return false }
 		},
 	} {
-		_, err := elector.New(config("e", "n1", cli, change))
-		require.ErrorIs(t, err, eldest.ErrInvalid, name)
+		require.ErrorIs(t, etcdtest.Err(elector.New(config("e", "n1", cli, change))), eldest.ErrInvalid, name)
 	}
 	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "n1", Priority: -2})
 	require.NoError(t, err)

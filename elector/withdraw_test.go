@@ -59,10 +59,9 @@ func TestWithdrawBeforeTheTurn(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, e.Withdraw(etcdtest.Context(t), nil))
 	ctx, stop := context.WithCancel(etcdtest.Context(t))
-	done := make(chan error, 1)
-	go func() {
-		done <- e.Run(ctx, func(context.Context, *elector.Leadership) error { return errors.New("it led") })
-	}()
+	done := etcdtest.Go(func() error {
+		return e.Run(ctx, func(context.Context, *elector.Leadership) error { return errors.New("it led") })
+	})
 	never := &node{Elector: e, id: "never"}
 	never.follows(t, "leads")
 	stop()

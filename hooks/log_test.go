@@ -72,13 +72,11 @@ func TestLogOfATenure(t *testing.T) {
 	require.NoError(t, err)
 	observer, err := observe.New(observe.Config{Election: t.Name(), KV: cli, Watcher: cli, Hooks: told.Observer})
 	require.NoError(t, err)
-	_, err = cli.Put(ctx, t.Name()+"/not-a-candidate", "")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Put(ctx, t.Name()+"/not-a-candidate", "")))
 	l, err := candidate.Campaign(ctx)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return p.find(t, "lease renewed") != nil }, time.Minute, time.Millisecond)
-	_, err = cli.Delete(ctx, l.Key())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Delete(ctx, l.Key())))
 	select {
 	case <-l.Done():
 	case <-ctx.Done():

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -145,6 +146,5 @@ func requireApart(t *testing.T, mine, other string, lease int64) {
 	key := keys.Candidate(mine, lease)
 	begin, end := keys.Range(other)
 	require.False(t, key >= begin && (key < end || end == "\x00"), "%q, of election %q, is in the range of %q", key, mine, other)
-	_, err := keys.Parse(other, key)
-	require.ErrorIs(t, err, eldest.ErrForeignKey)
+	require.ErrorIs(t, etcdtest.Err(keys.Parse(other, key)), eldest.ErrForeignKey)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -27,8 +28,7 @@ func TestMailbox(t *testing.T) {
 		"", "svc/2a", "/eldest/ask/", "/eldest/ask/svc/", "/eldest/ask/svc/2A", "/eldest/ask/svc/0", "/eldest/ask/svc/a/2a",
 		"/eldest/ask/other/2a", "/eldest/asks/svc/2a", "eldest/ask/svc/2a",
 	} {
-		_, err := keys.ParseMailbox("svc", key)
-		require.ErrorIs(t, err, eldest.ErrForeignKey, key)
+		require.ErrorIs(t, etcdtest.Err(keys.ParseMailbox("svc", key)), eldest.ErrForeignKey, key)
 	}
 }
 
@@ -53,8 +53,7 @@ func FuzzMailbox(f *testing.F) {
 		if err == nil {
 			require.Equal(t, lease, got)
 		}
-		_, err = keys.Parse(other, box)
-		require.ErrorIs(t, err, eldest.ErrForeignKey)
+		require.ErrorIs(t, etcdtest.Err(keys.Parse(other, box)), eldest.ErrForeignKey)
 		require.True(t, strings.HasSuffix(box, keys.Candidate(mine, lease)))
 	})
 }

@@ -28,8 +28,7 @@ func onEtcd(t *testing.T, cli *clientv3.Client, cfg lease.Config) *lease.Session
 func put(t *testing.T, cli *clientv3.Client, s *lease.Session) string {
 	t.Helper()
 	key := fmt.Sprintf("%s/%x", t.Name(), int64(s.ID()))
-	_, err := cli.Put(etcdtest.Context(t), key, "v", clientv3.WithLease(s.ID()))
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), key, "v", clientv3.WithLease(s.ID()))))
 	return key
 }
 
@@ -54,8 +53,7 @@ func TestCloseRemovesKeys(t *testing.T) {
 	require.Zero(t, count(t, cli, key))
 	require.NoError(t, s.Close(etcdtest.Context(t)))
 
-	_, err = lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli}, s.ID())
-	require.ErrorIs(t, err, eldest.ErrSessionLost)
+	require.ErrorIs(t, etcdtest.Err(lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli}, s.ID())), eldest.ErrSessionLost)
 }
 
 // TestLeaseRevokedByHand: the next renewal tells.
@@ -63,8 +61,7 @@ func TestLeaseRevokedByHand(t *testing.T) {
 	t.Parallel()
 	cli := etcdtest.Shared(t).Client(t)
 	s := onEtcd(t, cli, lease.Config{TTL: 8 * time.Second})
-	_, err := cli.Revoke(etcdtest.Context(t), s.ID())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Revoke(etcdtest.Context(t), s.ID())))
 	select {
 	case <-s.Done():
 	case <-time.After(etcdtest.Patience):
@@ -123,8 +120,7 @@ func TestMemberRestart(t *testing.T) {
 func TestLostGrantReply(t *testing.T) {
 	h := etcdtest.Shared(t).Host(t)
 	cli := h.Client(t)
-	_, err := cli.Get(etcdtest.Context(t), "x")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Get(etcdtest.Context(t), "x")))
 	swallow := h.SwallowNextReply(nil)
 	s := onEtcd(t, cli, lease.Config{TTL: 30 * time.Second})
 	require.NoError(t, swallow.Wait(etcdtest.Context(t)))

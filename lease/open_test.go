@@ -63,8 +63,7 @@ func TestOpenAgainstABlackHole(t *testing.T) {
 		cause := errors.New("enough waiting")
 		ctx, cancel := context.WithCancelCause(context.Background())
 		time.AfterFunc(7*time.Second, func() { cancel(cause) })
-		_, err := open(ctx, s, hole)
-		require.ErrorIs(t, err, cause)
+		require.ErrorIs(t, etcdtest.Err(open(ctx, s, hole)), cause)
 		require.Equal(t, 7*time.Second, time.Since(s.begun), "Open ended later than its context")
 		require.Len(t, s.sentAny(), 4)
 		for _, r := range s.sentAny() {
@@ -144,8 +143,7 @@ func TestServerGrantsNothing(t *testing.T) {
 		for _, granted := range []int64{0, -1} {
 			s := newServer()
 			s.grant = []reply{ok(granted)}
-			_, err := lease.Open(t.Context(), s.config(0))
-			require.ErrorContains(t, err, "the server granted")
+			require.ErrorContains(t, etcdtest.Err(lease.Open(t.Context(), s.config(0))), "the server granted")
 			require.Len(t, s.requests("grant"), 1)
 		}
 	})
@@ -188,8 +186,7 @@ func TestRegression28DefaultBackoff(t *testing.T) {
 			s.grant = []reply{fail(errAway)}
 			cfg := s.config(0)
 			cfg.Backoff = retry.Default()
-			_, err := lease.Open(etcdtest.ContextFor(t, length), cfg)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, etcdtest.Err(lease.Open(etcdtest.ContextFor(t, length), cfg)), context.DeadlineExceeded)
 			require.LessOrEqual(t, len(s.requests("grant")), most)
 			require.GreaterOrEqual(t, len(s.requests("grant")), 4)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -44,10 +45,8 @@ func TestRegression36StuckApplication(t *testing.T) {
 		require.Contains(t, r.names(), "jeopardy")
 
 		sent := len(s.requests("grant")) + len(s.requests("renew"))
-		_, err := lease.Open(t.Context(), cfg)
-		require.ErrorIs(t, err, eldest.ErrUnresponsive)
-		_, err = lease.Resume(t.Context(), cfg, leaseID)
-		require.ErrorIs(t, err, eldest.ErrUnresponsive)
+		require.ErrorIs(t, etcdtest.Err(lease.Open(t.Context(), cfg)), eldest.ErrUnresponsive)
+		require.ErrorIs(t, etcdtest.Err(lease.Resume(t.Context(), cfg, leaseID)), eldest.ErrUnresponsive)
 		require.Equal(t, sent, len(s.requests("grant"))+len(s.requests("renew")))
 
 		pulse.Beat()
@@ -88,9 +87,7 @@ func TestPulseThatNeverLives(t *testing.T) {
 		}
 		cfg.Pulse = new(lease.Pulse)
 		require.ErrorIs(t, cfg.Check(), eldest.ErrInvalid)
-		_, err := lease.Open(t.Context(), cfg)
-		require.ErrorIs(t, err, eldest.ErrInvalid)
-		_, err = lease.Resume(t.Context(), cfg, leaseID)
-		require.ErrorIs(t, err, eldest.ErrInvalid)
+		require.ErrorIs(t, etcdtest.Err(lease.Open(t.Context(), cfg)), eldest.ErrInvalid)
+		require.ErrorIs(t, etcdtest.Err(lease.Resume(t.Context(), cfg, leaseID)), eldest.ErrInvalid)
 	})
 }

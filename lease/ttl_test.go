@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 func TestSecondsRoundUp(t *testing.T) {
@@ -75,7 +76,6 @@ func TestMargin(t *testing.T) {
 		{-1, time.Second}, {time.Second, time.Second}, {time.Minute, time.Second},
 		{0, MinMargin}, {0, 0}, {0, -time.Second},
 	} {
-		_, err := marginOf(tc.wanted, tc.granted)
-		require.ErrorIs(t, err, eldest.ErrInvalid, "%v of %v", tc.wanted, tc.granted)
+		require.ErrorIs(t, etcdtest.Err(marginOf(tc.wanted, tc.granted)), eldest.ErrInvalid, "%v of %v", tc.wanted, tc.granted)
 	}
 }

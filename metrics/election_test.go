@@ -65,8 +65,7 @@ func TestHandOver(t *testing.T) {
 	b.reaches("eldest_renewal_latency_seconds", 2)
 	b.reaches("eldest_renewal_slack_ratio", 2)
 
-	_, err = cli.Delete(ctx, b.candidate.Key())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Delete(ctx, b.candidate.Key())))
 	b.becomes(`eldest_tenures_ended_total{cause="deposed"}`, 1)
 	require.Equal(t, "neither", b.state())
 	require.NoError(t, b.session.Close(ctx))
@@ -82,8 +81,7 @@ func TestRetiredTenure(t *testing.T) {
 	l, err := p.candidate.Campaign(ctx)
 	require.NoError(t, err)
 	l.Retire(nil)
-	_, err = cli.Delete(ctx, p.candidate.Key())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Delete(ctx, p.candidate.Key())))
 	p.becomes(`eldest_tenures_ended_total{cause="retired"}`, 1)
 	require.Zero(t, scrape(t, p.registry)[`eldest_tenures_ended_total{cause="deposed"}`])
 }
@@ -114,8 +112,7 @@ func TestSuspendedTenure(t *testing.T) {
 	require.Zero(t, scrape(t, a.registry)["eldest_leadership_remaining_seconds"])
 	a.reaches("eldest_heartbeats_failed_total", 1)
 	require.NoError(t, cluster.Member(0).Cont())
-	_, err = a.candidate.Await(ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(a.candidate.Await(ctx)))
 	a.reaches("eldest_suspensions_total", 1)
 	now := scrape(t, a.registry)
 	require.Equal(t, 1.0, now["eldest_wins_total"])
@@ -133,8 +130,7 @@ func TestSuspendedTenure(t *testing.T) {
 func TestWithdrawnCandidacy(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	p := join(t, cli, t.Name())
-	_, err := p.candidate.Register(ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(p.candidate.Register(ctx)))
 	require.NoError(t, p.candidate.Withdraw(ctx))
 	p.becomes(`eldest_candidacies_ended_total{cause="withdrawn"}`, 1)
 	require.Zero(t, scrape(t, p.registry)[`eldest_tenures_ended_total{cause="withdrawn"}`])
@@ -154,8 +150,7 @@ func TestScrapeReadsTheClock(t *testing.T) {
 	})
 	defer close(release)
 	<-blocked
-	_, err := p.candidate.Campaign(ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(p.candidate.Campaign(ctx)))
 	p.becomes("eldest_wins_total", 1)
 	before := scrape(t, p.registry)["eldest_session_remaining_seconds"]
 	require.Greater(t, before, 40.0)
@@ -233,16 +228,15 @@ func TestAttachedElector(t *testing.T) {
 	require.Equal(t, "neither", p.state())
 	leading, draining, drained := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	running, stop := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() {
-		done <- e.Run(running, func(ctx context.Context, _ *elector.Leadership) error {
+	done := etcdtest.Go(func() error {
+		return e.Run(running, func(ctx context.Context, _ *elector.Leadership) error {
 			close(leading)
 			<-ctx.Done()
 			close(draining)
 			<-drained
 			return nil
 		})
-	}()
+	})
 	select {
 	case <-leading:
 	case err := <-done:

@@ -232,8 +232,7 @@ func TestRefusalsOfNodes(t *testing.T) {
 		b.becomes(elector.Following)
 		done := b.put()
 		<-began
-		_, err := cli.Delete(etcdtest.Context(t), key)
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(cli.Delete(etcdtest.Context(t), key)))
 		b.refused(done)
 		require.Equal(t, 1.0, scrape(t, b.registry)[refusals(curator.RefusalTenureEnded)])
 		require.Zero(t, scrape(t, a.registry)[refusals(curator.RefusalTenureEnded)], "counted once")

@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
 // stage is etcdtest's; the recorded client observes what the other one writes by hand.
-type stage struct{ *etcdtest.Stage }
+type stage struct{ *etcdtest.Env }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
@@ -25,7 +25,7 @@ func newStage(t *testing.T) *stage {
 
 func newStageOn(t *testing.T, c *etcdtest.Cluster) *stage {
 	t.Helper()
-	return &stage{etcdtest.NewStage(t, c)}
+	return &stage{etcdtest.NewEnv(t, c)}
 }
 
 // observer starts an observer that is closed with the test. It takes no slow answer for

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/client/v3/namespace"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/observe"
 )
@@ -106,8 +107,7 @@ func TestLateObserverAndLateSubscriber(t *testing.T) {
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(s.Ctx)
 	cancel(why)
-	_, err := late.Next(ctx)
-	require.ErrorIs(t, err, why)
+	require.ErrorIs(t, etcdtest.Err(late.Next(ctx)), why)
 	s.put(0xb, "b2")
 	s.led(late, 0xb, "b2")
 }
@@ -161,8 +161,7 @@ func TestTokensNeverGoBack(t *testing.T) {
 func TestForeignKeysAreReportedAndIgnored(t *testing.T) {
 	s := newStage(t)
 	prefix := keys.Prefix(s.Election)
-	_, err := s.Admin.Put(s.Ctx, prefix+"before", "")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, prefix+"before", "")))
 	foreign := make(chan string, 100)
 	o := s.observer(func(cfg *observe.Config) { cfg.Foreign = func(key string) { foreign <- key } })
 	sub := o.Subscribe()
@@ -176,8 +175,7 @@ func TestForeignKeysAreReportedAndIgnored(t *testing.T) {
 		}
 	}
 	require.Equal(t, prefix+"before", told())
-	_, err = s.Admin.Put(s.Ctx, prefix+"after/x", "")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, prefix+"after/x", "")))
 	require.Equal(t, prefix+"after/x", told())
 	s.put(7, "v")
 	s.led(sub, 7, "v")
@@ -191,8 +189,7 @@ func TestBlockedForeignHook(t *testing.T) {
 	defer close(release)
 	o := s.observer(func(cfg *observe.Config) { cfg.Foreign = func(string) { <-release } })
 	sub := o.Subscribe()
-	_, err := s.Admin.Put(s.Ctx, keys.Prefix(s.Election)+"x", "")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, keys.Prefix(s.Election)+"x", "")))
 	s.put(7, "v")
 	s.led(sub, 7, "v")
 }
@@ -219,10 +216,8 @@ func TestClose(t *testing.T) {
 	state, err := fresh.Next(s.Ctx)
 	require.NoError(t, err, "the newest state is still given")
 	require.Equal(t, int64(1), state.Leader.Lease)
-	_, err = fresh.Next(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrClosed)
-	_, err = o.Subscribe().Next(s.Ctx)
-	require.NoError(t, err)
+	require.ErrorIs(t, etcdtest.Err(fresh.Next(s.Ctx)), eldest.ErrClosed)
+	require.NoError(t, etcdtest.Err(o.Subscribe().Next(s.Ctx)))
 	o.Close()
 }
 
@@ -278,8 +273,7 @@ func TestObserveInANamespace(t *testing.T) {
 	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
 	s.put(1, "outside")
 	key := "/prod/" + s.key(2)
-	_, err := s.Admin.Put(s.Ctx, key, "inside")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, key, "inside")))
 	t.Cleanup(func() { _, _ = s.Admin.Delete(context.Background(), key) })
 	require.Equal(t, s.key(2), s.led(sub, 2, "inside").Leader.Key)
 }

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/client/v3/namespace"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/observe"
 )
@@ -53,13 +54,10 @@ func TestLeaderOfIsOneRange(t *testing.T) {
 func TestLeaderOfBehindForeignKeys(t *testing.T) {
 	s := newStage(t)
 	prefix := keys.Prefix(s.Election)
-	_, err := s.Admin.Put(s.Ctx, prefix+"zzz", "foreign")
-	require.NoError(t, err)
-	_, err = observe.LeaderOf(s.Ctx, s.Client, s.Election)
-	require.ErrorIs(t, err, eldest.ErrNoLeader)
+	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, prefix+"zzz", "foreign")))
+	require.ErrorIs(t, etcdtest.Err(observe.LeaderOf(s.Ctx, s.Client, s.Election)), eldest.ErrNoLeader)
 	// In one transaction with another foreign key: the same create revision.
-	_, err = s.Admin.Txn(s.Ctx).Then(clientv3.OpPut(prefix+"00", "foreign"), clientv3.OpPut(s.key(7), "v")).Commit()
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Txn(s.Ctx).Then(clientv3.OpPut(prefix+"00", "foreign"), clientv3.OpPut(s.key(7), "v")).Commit()))
 	s.put(8, "younger")
 	leader, err := observe.LeaderOf(s.Ctx, s.Client, s.Election)
 	require.NoError(t, err)
@@ -84,8 +82,7 @@ func TestQueue(t *testing.T) {
 	}
 	// Not in the order of their spelling, nor of their leases.
 	for _, i := range []int{2, 0, 1} {
-		_, err := s.Admin.Put(s.Ctx, s.key(int64(leases[i])), string(rune('a'+i)), clientv3.WithLease(leases[i]))
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, s.key(int64(leases[i])), string(rune('a'+i)), clientv3.WithLease(leases[i]))))
 	}
 	s.put(0xdead, "of a lease that does not exist")
 	s.promptly(func() { queue, err = observe.Queue(s.Ctx, s.Client, s.Client, s.Election) })
@@ -115,8 +112,7 @@ func TestQueue(t *testing.T) {
 	require.Len(t, without, 4)
 	require.Negative(t, without[0].TTL, "not asked for")
 	for _, id := range leases {
-		_, err := s.Admin.Revoke(s.Ctx, id)
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(s.Admin.Revoke(s.Ctx, id)))
 	}
 }
 
@@ -124,14 +120,12 @@ func TestQueriesInANamespace(t *testing.T) {
 	s := newStage(t)
 	kv := namespace.NewKV(s.Client, "/prod/")
 	key := "/prod/" + s.key(1)
-	_, err := s.Admin.Put(s.Ctx, key, "v")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, key, "v")))
 	t.Cleanup(func() { _, _ = s.Admin.Delete(context.Background(), key) })
 	leader, err := observe.LeaderOf(s.Ctx, kv, s.Election)
 	require.NoError(t, err)
 	require.Equal(t, s.key(1), leader.Key)
-	_, err = observe.LeaderOf(s.Ctx, s.Client, s.Election)
-	require.ErrorIs(t, err, eldest.ErrNoLeader)
+	require.ErrorIs(t, etcdtest.Err(observe.LeaderOf(s.Ctx, s.Client, s.Election)), eldest.ErrNoLeader)
 }
 
 // Without a client for leases their TTLs are not asked for.

@@ -24,8 +24,7 @@ import (
 func TestRecheckSeesPastAForeignKey(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	_, err := s.Admin.Put(s.Ctx, keys.Prefix(s.Election)+"!notes", "foreign")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, keys.Prefix(s.Election)+"!notes", "foreign")))
 	w := &deafAtFirst{Watcher: s.Client}
 	o := s.observer(listening, func(cfg *observe.Config) { cfg.Watcher = w })
 	sub := o.Subscribe()
@@ -102,8 +101,7 @@ func TestQueriesWhereOneMemberIsSilent(t *testing.T) {
 	host := s.Cluster.Host(t)
 	cli := host.Client(t)
 	for range 6 { // be connected to all of them
-		_, err := cli.Get(s.Ctx, s.Election)
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(cli.Get(s.Ctx, s.Election)))
 	}
 	host.Proxy(0).Drop(etcdtest.BothWays)
 	within := func() context.Context {

@@ -83,8 +83,7 @@ func TestSpanOfADeposedLeader(t *testing.T) {
 	c := stand(t, r)
 	l, err := c.Campaign(ctx)
 	require.NoError(t, err)
-	_, err = etcdtest.Shared(t).Client(t).Delete(ctx, c.Key())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(etcdtest.Shared(t).Client(t).Delete(ctx, c.Key())))
 	<-l.Done()
 	tenure := r.ended("eldest.tenure", 1)[0]
 	require.Equal(t, codes.Error, tenure.Status.Code)
@@ -113,8 +112,7 @@ func TestSpanOfAWithdrawal(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
 	c := stand(t, r)
-	_, err := c.Register(ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(c.Register(ctx)))
 	require.NoError(t, c.Withdraw(ctx))
 	campaign := r.ended("eldest.campaign", 1)[0]
 	require.Equal(t, []string{"registered", "ended"}, events(campaign))

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
 
@@ -31,8 +32,7 @@ func TestLettersThatAreNone(t *testing.T) {
 		"", "{}", "no JSON", `{"v":2,"token":1}`, `{"v":1}`, `{"v":1,"token":-1}`, `{"v":1,"token":1,"taken":true}`,
 		`{"v":1,"token":1,"request":{"id":"x"},"answer":{"id":"x"}}`, `[]`, `{"v":1,"token":"1"}`,
 	} {
-		_, err := decode([]byte(value))
-		require.ErrorIs(t, err, eldest.ErrForeignValue, value)
+		require.ErrorIs(t, etcdtest.Err(decode([]byte(value))), eldest.ErrForeignValue, value)
 	}
 	l, err := decode([]byte(`{"v":1,"token":1,"of a later release":{}}`))
 	require.NoError(t, err)
@@ -45,8 +45,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 	fits := func(what What) question {
 		return question{ID: "id", What: what, Leader: lifeOf(leader), Target: lifeOf(target)}
 	}
-	_, err := fits(Retire).request("e", leader.Candidate)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(fits(Retire).request("e", leader.Candidate)))
 	r, err := fits(StepBack).request("e", waiter.Candidate)
 	require.NoError(t, err)
 	require.Equal(t, waiter.Candidate, r.Asked)
@@ -68,8 +67,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 	} {
 		q := fits(StepBack)
 		tc.change(&q)
-		_, err := q.request("e", tc.asked.Candidate)
-		require.ErrorIs(t, err, eldest.ErrForeignValue, name)
+		require.ErrorIs(t, etcdtest.Err(q.request("e", tc.asked.Candidate)), eldest.ErrForeignValue, name)
 	}
 }
 

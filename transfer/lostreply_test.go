@@ -109,8 +109,7 @@ func TestTakenAndChangedWhileTheReplyIsLost(t *testing.T) {
 			if name == "the target" {
 				target = s.stand()
 			}
-			_, err = transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), patient)
-			require.NoError(t, err)
+			require.NoError(t, etcdtest.Err(transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), patient)))
 		})
 	}
 }
@@ -134,14 +133,12 @@ func TestServeEndsDuringAStepBack(t *testing.T) {
 	defer func() { _ = c.Close(s.Ctx) }()
 	before, err := c.Register(s.Ctx)
 	require.NoError(t, err)
-	served := make(chan error, 1)
-	go func() {
-		served <- transfer.Serve(ctx, transfer.Config{Candidate: c, Session: session, KV: s.Client, Watcher: s.Client})
-	}()
+	served := etcdtest.Go(func() error {
+		return transfer.Serve(ctx, transfer.Config{Candidate: c, Session: session, KV: s.Client, Watcher: s.Client})
+	})
 	s.Until("the mailbox", func() bool { return s.member(c.Key()).Asks })
 	target := s.stand()
-	_, err = transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), patient)
-	require.ErrorIs(t, err, eldest.ErrTransferRefused, "the answer went with Serve")
+	require.ErrorIs(t, etcdtest.Err(transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), patient)), eldest.ErrTransferRefused, "the answer went with Serve")
 	require.ErrorIs(t, get(s, served), context.Canceled)
 	require.Greater(t, c.Status().Token, before.Token)
 	require.Equal(t, []string{leader.Key(), target.Key(), c.Key()}, s.queue())
@@ -152,7 +149,6 @@ func TestMailboxWithoutALease(t *testing.T) {
 	s := newStage(t)
 	n := s.stand()
 	n.leads()
-	_, err := s.Client.Put(s.Ctx, keys.Mailbox(s.Election, int64(n.session.ID())), n.mailbox())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.Client.Put(s.Ctx, keys.Mailbox(s.Election, int64(n.session.ID())), n.mailbox())))
 	s.Until("bound to the lease again", func() bool { return s.member(n.Key()).Asks })
 }

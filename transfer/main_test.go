@@ -19,11 +19,11 @@ import (
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
 // stage is etcdtest's, with nodes.
-type stage struct{ *etcdtest.Stage }
+type stage struct{ *etcdtest.Env }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	return &stage{etcdtest.NewStage(t, etcdtest.Shared(t))}
+	return &stage{etcdtest.NewEnv(t, etcdtest.Shared(t))}
 }
 
 // node is a candidate that campaigns, and, if it takes part, serves.

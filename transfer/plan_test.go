@@ -9,6 +9,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/internal/mailbox"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
@@ -140,16 +141,14 @@ func TestPlanForATargetThatGivesWay(t *testing.T) {
 
 func TestBadOptions(t *testing.T) {
 	for _, o := range []Options{{Order: 2}, {Patience: -1}, {Drain: -1}} {
-		_, err := queueOfLetters("LA").Plan("A", o)
-		require.ErrorIs(t, err, eldest.ErrInvalid)
+		require.ErrorIs(t, etcdtest.Err(queueOfLetters("LA").Plan("A", o)), eldest.ErrInvalid)
 	}
 	for _, o := range []Order{Keep, PassBy} {
 		got, err := ParseOrder(o.String())
 		require.NoError(t, err)
 		require.Equal(t, o, got)
 	}
-	_, err := ParseOrder("random")
-	require.ErrorIs(t, err, eldest.ErrInvalid)
+	require.ErrorIs(t, etcdtest.Err(ParseOrder("random")), eldest.ErrInvalid)
 }
 
 func TestRefusals(t *testing.T) {

@@ -85,8 +85,7 @@ func TestMailboxAfterARestore(t *testing.T) {
 	s.Until("it has read its mailbox", func() bool { return etcd.reads.Load() >= 2 })
 	etcd.by.Store(0)
 	get(s, opened)
-	_, err := transfer.To(s.Ctx, transfer.Clients{KV: s.Client, Watcher: s.Client}, s.Election, target.Key(), patient)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(transfer.To(s.Ctx, transfer.Clients{KV: s.Client, Watcher: s.Client}, s.Election, target.Key(), patient)))
 	target.leads()
 	require.Empty(t, opened, "once is enough")
 }

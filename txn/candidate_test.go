@@ -7,6 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -46,8 +47,7 @@ func TestProclaimInAnotherLifeChangesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, again.Token, p.Token)
 	e.Value = []byte("stale")
-	_, err = txn.Proclaim(s.Ctx, s.Client, e, p.Token)
-	require.ErrorIs(t, err, eldest.ErrDeposed)
+	require.ErrorIs(t, etcdtest.Err(txn.Proclaim(s.Ctx, s.Client, e, p.Token)), eldest.ErrDeposed)
 	value, _ := s.Value(e.Key())
 	require.Equal(t, "second life", value)
 }

@@ -55,6 +55,5 @@ func TestEvict(t *testing.T) {
 	cut.Drop(etcdtest.BothWays)
 	ctx, cancel := context.WithTimeout(s.Ctx, 100*time.Millisecond)
 	defer cancel()
-	_, err = txn.Evict(ctx, lost, right)
-	require.ErrorIs(t, err, eldest.ErrOutcomeUnknown)
+	require.ErrorIs(t, etcdtest.Err(txn.Evict(ctx, lost, right)), eldest.ErrOutcomeUnknown)
 }

@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -199,8 +200,7 @@ func TestGuardRefusalsOfTheServerAreDefinite(t *testing.T) {
 		})
 	}
 	t.Run("127 operations fit", func(t *testing.T) {
-		_, err := g.Txn(s.Ctx, s.Client).Then(puts(127)...).Commit()
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(g.Txn(s.Ctx, s.Client).Then(puts(127)...).Commit()))
 	})
 }
 
@@ -214,10 +214,8 @@ func TestGuardThatHasEnded(t *testing.T) {
 	locally := g
 	locally.Alive = func() error { return ended }
 	s.Rec.Reset()
-	_, err := g.KV(s.Client).Put(gone, s.data("x"), "1")
-	require.ErrorIs(t, err, ended)
-	_, err = locally.KV(s.Client).Put(s.Ctx, s.data("x"), "1")
-	require.ErrorIs(t, err, ended)
+	require.ErrorIs(t, etcdtest.Err(g.KV(s.Client).Put(gone, s.data("x"), "1")), ended)
+	require.ErrorIs(t, etcdtest.Err(locally.KV(s.Client).Put(s.Ctx, s.data("x"), "1")), ended)
 	require.Zero(t, s.Rec.Count())
 }
 

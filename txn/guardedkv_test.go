@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/client/v3/namespace"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -77,8 +78,7 @@ func TestGuardedKVAnswersLikeAPlainOne(t *testing.T) {
 	put, err = kv.Put(s.Ctx, x, "2", clientv3.WithPrevKV())
 	require.NoError(t, err)
 	require.Equal(t, "1", string(put.PrevKv.Value))
-	_, err = kv.Put(s.Ctx, y, "3")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(kv.Put(s.Ctx, y, "3")))
 	s.Rec.Reset()
 
 	get, err := kv.Get(s.Ctx, s.data(""), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
@@ -139,11 +139,9 @@ func TestNamespacedClient(t *testing.T) {
 	_, absent = s.Value(a.Key())
 	require.True(t, absent)
 
-	_, err = txn.Proclaim(s.Ctx, kv, b, pb.Token)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(txn.Proclaim(s.Ctx, kv, b, pb.Token)))
 	g := txn.Guard{Election: s.Election, Key: a.Key(), Token: pa.Token}
-	_, err = g.KV(kv).Put(s.Ctx, x, "1")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(g.KV(kv).Put(s.Ctx, x, "1")))
 	value, _ := s.Value(space + x)
 	require.Equal(t, "1", value)
 	resp, err := g.Txn(s.Ctx, kv).If(clientv3.Compare(clientv3.Value(x), "=", "1")).Then(clientv3.OpDelete(x), clientv3.OpGet(b.Key())).Commit()
@@ -152,8 +150,7 @@ func TestNamespacedClient(t *testing.T) {
 	require.Equal(t, b.Key(), string(resp.Responses[1].GetResponseRange().Kvs[0].Key))
 
 	require.NoError(t, txn.Leave(s.Ctx, kv, a.Key(), pa.Token))
-	_, err = g.KV(kv).Put(s.Ctx, x, "2")
-	require.ErrorIs(t, err, eldest.ErrDeposed)
+	require.ErrorIs(t, etcdtest.Err(g.KV(kv).Put(s.Ctx, x, "2")), eldest.ErrDeposed)
 	next, err := queue.Ahead(s.Ctx, kv, b, pb, 0)
 	require.NoError(t, err)
 	require.True(t, next.First())

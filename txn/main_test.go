@@ -14,11 +14,11 @@ import (
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
 // stage is etcdtest's, with candidates who enter the queue by hand.
-type stage struct{ *etcdtest.Stage }
+type stage struct{ *etcdtest.Env }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	return &stage{etcdtest.NewStage(t, etcdtest.Shared(t))}
+	return &stage{etcdtest.NewEnv(t, etcdtest.Shared(t))}
 }
 
 // entry is a candidate with a lease of its own.
@@ -27,8 +27,7 @@ func (s *stage) entry(value string) txn.Entry {
 	grant, err := s.Admin.Grant(s.Ctx, 600)
 	require.NoError(s.T, err)
 	s.T.Cleanup(func() {
-		_, err := s.Admin.Revoke(context.Background(), grant.ID)
-		require.NoError(s.T, err)
+		require.NoError(s.T, etcdtest.Err(s.Admin.Revoke(context.Background(), grant.ID)))
 	})
 	return txn.Entry{Election: s.Election, Lease: int64(grant.ID), Value: []byte(value)}
 }

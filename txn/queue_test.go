@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -104,10 +105,8 @@ func TestEnterDoesNotAdoptAKeyOfAnotherLease(t *testing.T) {
 	e := s.entry("mine")
 	s.Put(e.Key(), "by hand, without a lease")
 	t.Cleanup(func() { s.Remove(e.Key()) })
-	_, err := queue.Enter(s.Ctx, s.Client, e)
-	require.ErrorIs(t, err, eldest.ErrDeposed)
-	_, err = queue.EnterAlone(s.Ctx, s.Client, e)
-	require.ErrorIs(t, err, eldest.ErrDeposed)
+	require.ErrorIs(t, etcdtest.Err(queue.Enter(s.Ctx, s.Client, e)), eldest.ErrDeposed)
+	require.ErrorIs(t, etcdtest.Err(queue.EnterAlone(s.Ctx, s.Client, e)), eldest.ErrDeposed)
 }
 
 func TestEnterAfterTheLeaseIsGone(t *testing.T) {
@@ -196,12 +195,10 @@ func TestEnterAloneAmongForeignKeys(t *testing.T) {
 	s.Put(foreign, "")
 	t.Cleanup(func() { s.Remove(foreign) })
 	e := s.entry("v")
-	_, err := queue.EnterAlone(s.Ctx, s.Client, e)
-	require.ErrorIs(t, err, eldest.ErrForeignKey)
+	require.ErrorIs(t, etcdtest.Err(queue.EnterAlone(s.Ctx, s.Client, e)), eldest.ErrForeignKey)
 	_, absent := s.Value(e.Key())
 	require.True(t, absent)
 
 	s.enter("a candidate")
-	_, err = queue.EnterAlone(s.Ctx, s.Client, e)
-	require.ErrorIs(t, err, eldest.ErrNotElected, "a candidate is told from a foreign key")
+	require.ErrorIs(t, etcdtest.Err(queue.EnterAlone(s.Ctx, s.Client, e)), eldest.ErrNotElected, "a candidate is told from a foreign key")
 }

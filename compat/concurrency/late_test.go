@@ -223,8 +223,7 @@ func TestForeignKeys(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	name := t.Name()
 	for _, key := range []string{"/", "/a/b", "/00", "/FF", "/-1", "/zz", "/inner/1a"} {
-		_, err := cli.Put(ctx, name+key, "foreign")
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(cli.Put(ctx, name+key, "foreign")))
 	}
 	one, other := session(t, cli), session(t, cli)
 	e := concurrency.NewElection(one, name)
@@ -245,8 +244,7 @@ func TestForeignKeys(t *testing.T) {
 	require.NoError(t, e.Resign(ctx))
 
 	byHand := concurrency.NewElection(one, name+"-hand")
-	_, err = cli.Put(ctx, keyOf(one, name+"-hand"), "without a lease")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.Put(ctx, keyOf(one, name+"-hand"), "without a lease")))
 	err = byHand.Campaign(ctx, "v")
 	require.ErrorIs(t, err, concurrency.ErrElectionNotLeader)
 	require.ErrorIs(t, err, eldest.ErrDeposed)
@@ -314,8 +312,7 @@ func TestLateRemovalEndsNoTenureOfTheLease(t *testing.T) {
 	s := session(t, cli)
 	e := concurrency.NewElection(s, t.Name())
 	given, cancel := context.WithCancel(etcdtest.Context(t))
-	waiting := make(chan error, 1)
-	go func() { waiting <- e.Campaign(given, "v") }()
+	waiting := etcdtest.Go(func() error { return e.Campaign(given, "v") })
 	etcdtest.Eventually(t, func() bool { return count(t, c.Client(t), t.Name()+"/") == 2 }, "it is not in the line")
 	cancel()
 	<-kv.held

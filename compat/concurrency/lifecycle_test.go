@@ -141,14 +141,12 @@ func TestCause(t *testing.T) {
 	}{
 		"orphaned": {func(s *concurrency.Session, _ context.CancelFunc) { s.Orphan() }, eldest.ErrClosed},
 		"revoked": {func(s *concurrency.Session, _ context.CancelFunc) {
-			_, err := cli.Revoke(context.Background(), s.Lease())
-			require.NoError(t, err)
+			require.NoError(t, etcdtest.Err(cli.Revoke(context.Background(), s.Lease())))
 		}, eldest.ErrSessionLost},
 		"deposed": {func(s *concurrency.Session, _ context.CancelFunc) {
 			e := concurrency.NewElection(s, "TestCause")
 			require.NoError(t, e.Campaign(etcdtest.Context(t), "v"))
-			_, err := cli.Delete(context.Background(), e.Key())
-			require.NoError(t, err)
+			require.NoError(t, etcdtest.Err(cli.Delete(context.Background(), e.Key())))
 		}, eldest.ErrDeposed},
 		"its context": {func(_ *concurrency.Session, cancel context.CancelFunc) { cancel() }, context.Canceled},
 	} {
@@ -187,11 +185,9 @@ func TestDoneIsClosedWhenTheContextEnds(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	_, err := concurrency.NewSession(nil)
-	require.ErrorIs(t, err, eldest.ErrInvalid)
+	require.ErrorIs(t, etcdtest.Err(concurrency.NewSession(nil)), eldest.ErrInvalid)
 	var none context.Context
-	_, err = concurrency.NewSession(etcdtest.Shared(t).Client(t), concurrency.WithContext(none))
-	require.ErrorIs(t, err, eldest.ErrInvalid)
+	require.ErrorIs(t, etcdtest.Err(concurrency.NewSession(etcdtest.Shared(t).Client(t), concurrency.WithContext(none))), eldest.ErrInvalid)
 	closed, err := etcdtest.Shared(t).Dial()
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())

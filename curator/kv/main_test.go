@@ -21,13 +21,13 @@ func TestMain(m *testing.M) { etcdtest.Main(m) }
 
 // stage is etcdtest's, with the keys of a service.
 type stage struct {
-	*etcdtest.Stage
+	*etcdtest.Env
 	space kv.Space
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := etcdtest.NewStage(t, etcdtest.Shared(t))
+	s := etcdtest.NewEnv(t, etcdtest.Shared(t))
 	return &stage{s, kv.SpaceOf(s.Election)}
 }
 

@@ -86,3 +86,13 @@ var elections atomic.Int64
 func Election(t testing.TB) string {
 	return fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), elections.Add(1))
 }
+
+// Err is the error of a call that has another result as well.
+func Err[T any](_ T, err error) error { return err }
+
+// Go calls f in the background, and delivers what it returns.
+func Go[T any](f func() T) <-chan T {
+	result := make(chan T, 1)
+	go func() { result <- f() }()
+	return result
+}

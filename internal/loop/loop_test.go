@@ -93,11 +93,9 @@ func TestGoneBeforeItIsBoundAgain(t *testing.T) {
 	key := s.user.Entry.Key()
 	s.kv.before = func() {
 		s.kv.before = nil
-		_, err := s.cli.Delete(context.Background(), key)
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(s.cli.Delete(context.Background(), key)))
 	}
-	_, err := s.cli.Put(t.Context(), key, "by hand")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.cli.Put(t.Context(), key, "by hand")))
 	s.until(core.Idle)
 }
 
@@ -157,8 +155,7 @@ func TestTheSameElderAgain(t *testing.T) {
 	s.do(core.Event{Kind: core.Campaign, Want: core.Lead})
 	s.until(core.Waiting)
 	time.Sleep(100 * time.Millisecond) // the watch is in place
-	_, err = s.cli.Delete(t.Context(), elder)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(s.cli.Delete(t.Context(), elder)))
 	// The answer says that the elder is there; by now it is not. Who watches it finds out.
 	s.until(core.Leading)
 }

@@ -16,11 +16,11 @@ import (
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
 // stage is etcdtest's, with candidates who enter the queue by hand.
-type stage struct{ *etcdtest.Stage }
+type stage struct{ *etcdtest.Env }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	return &stage{etcdtest.NewStage(t, etcdtest.Shared(t))}
+	return &stage{etcdtest.NewEnv(t, etcdtest.Shared(t))}
 }
 
 // enter puts a candidate into the queue, with a lease of its own.
@@ -29,8 +29,7 @@ func (s *stage) enter(value string) (txn.Entry, txn.Place) {
 	grant, err := s.Admin.Grant(s.Ctx, 600)
 	require.NoError(s.T, err)
 	s.T.Cleanup(func() {
-		_, err := s.Admin.Revoke(context.Background(), grant.ID)
-		require.NoError(s.T, err)
+		require.NoError(s.T, etcdtest.Err(s.Admin.Revoke(context.Background(), grant.ID)))
 	})
 	e := txn.Entry{Election: s.Election, Lease: int64(grant.ID), Value: []byte(value)}
 	p, err := txn.ByCreateRevision{}.Enter(s.Ctx, s.Client, e)
@@ -62,11 +61,9 @@ func TestPost(t *testing.T) {
 	require.Greater(t, again.Mod, box.Mod)
 	require.Equal(t, box.Created, again.Created)
 
-	_, err = mailbox.Post(s.Ctx, s.Client, e, c.Token+1)
-	require.ErrorIs(t, err, eldest.ErrDeposed)
+	require.ErrorIs(t, etcdtest.Err(mailbox.Post(s.Ctx, s.Client, e, c.Token+1)), eldest.ErrDeposed)
 	s.Remove(e.Key())
-	_, err = mailbox.Post(s.Ctx, s.Client, e, c.Token)
-	require.ErrorIs(t, err, eldest.ErrDeposed)
+	require.ErrorIs(t, etcdtest.Err(mailbox.Post(s.Ctx, s.Client, e, c.Token)), eldest.ErrDeposed)
 }
 
 func TestSwap(t *testing.T) {

@@ -60,8 +60,7 @@ func TestAgainstARealServer(t *testing.T) {
 	t.Parallel()
 	tool(t, "prometheus")
 	etcd, dark := etcdtest.Start(t, etcdtest.Config{}), etcdtest.Start(t, etcdtest.Config{})
-	_, err := etcd.Client(t).Put(t.Context(), "foreign/no-candidate", "x")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(etcd.Client(t).Put(t.Context(), "foreign/no-candidate", "x")))
 	t.Cleanup(func() {
 		if path, err := eldest(); err == nil {
 			_ = os.RemoveAll(filepath.Dir(path))

@@ -26,8 +26,7 @@ func (s *stage) pretends(election string, value []byte) {
 	cfg := s.config(s.session())
 	cfg.Election, cfg.Value, cfg.KV, cfg.Watcher = election, value, s.Admin, s.Admin
 	c := s.candidateOf(cfg)
-	_, err := c.Campaign(s.Ctx)
-	require.NoError(s.T, err)
+	require.NoError(s.T, etcdtest.Err(c.Campaign(s.Ctx)))
 }
 
 // says is the value of a node.
@@ -86,8 +85,7 @@ func callsSection(t *testing.T) section {
 		return n
 	}
 	s.lives = func(t *testing.T) {
-		_, err := follower.Put(st.Ctx, &kvpb.PutRequest{})
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(follower.Put(st.Ctx, &kvpb.PutRequest{})))
 	}
 	put := func(to *instance, in *kvpb.PutRequest, md ...string) func() error {
 		return func() error {

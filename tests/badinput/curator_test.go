@@ -88,8 +88,7 @@ func (s *stage) serve(id string, source elector.Source, change ...func(*curator.
 		s.connect(i, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- i.Run(ctx) }()
+	done := etcdtest.Go(func() error { return i.Run(ctx) })
 	s.T.Cleanup(func() {
 		stop()
 		require.ErrorIs(s.T, <-done, context.Canceled)
@@ -112,8 +111,7 @@ func (i *instance) becomes(s *stage, role elector.Role) {
 	s.T.Helper()
 	ctx, cancel := context.WithTimeout(s.Ctx, etcdtest.Patience)
 	defer cancel()
-	_, err := i.Watch().NextWhere(ctx, func(st elector.Status) bool { return st.Role() == role })
-	require.NoError(s.T, err, "it is %v", i.Status())
+	require.NoError(s.T, etcdtest.Err(i.Watch().NextWhere(ctx, func(st elector.Status) bool { return st.Role() == role })), "it is %v", i.Status())
 }
 
 // curatorSection: configs, and Run.

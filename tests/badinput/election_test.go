@@ -22,11 +22,9 @@ func electionSection(t *testing.T) section {
 	leading, waiting := st.candidate(session), st.candidate(elsewhere)
 	l := st.leader(leading)
 	watches := st.watches()
-	_, err := waiting.Register(st.Ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(waiting.Register(st.Ctx)))
 	campaign, withdraw := context.WithCancel(st.Ctx)
-	result := make(chan error, 1)
-	go func() { result <- second(waiting.Await(campaign)) }()
+	result := etcdtest.Go(func() error { return second(waiting.Await(campaign)) })
 	t.Cleanup(func() { // at the end of the test: whatever was tried, it still waits
 		withdraw()
 		require.ErrorIs(t, <-result, context.Canceled)
@@ -79,8 +77,7 @@ func (s *stage) calls(to section, elsewhere *lease.Session, l *election.Leadersh
 	require.NoError(s.T, gone.Close(s.Ctx))
 	deposed := s.candidate(s.session(), s.variant("deposed"))
 	lost := s.leader(deposed)
-	_, err := s.Admin.Delete(s.Ctx, lost.Key())
-	require.NoError(s.T, err)
+	require.NoError(s.T, etcdtest.Err(s.Admin.Delete(s.Ctx, lost.Key())))
 	<-lost.Done()
 	require.NoError(s.T, deposed.Close(s.Ctx))
 

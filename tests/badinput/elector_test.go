@@ -41,14 +41,12 @@ func electorSection(t *testing.T) section {
 	running, err := elector.New(cfg)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(st.Ctx)
-	done := make(chan error, 1)
-	go func() { done <- running.Run(ctx, untilTheEnd) }()
+	done := etcdtest.Go(func() error { return running.Run(ctx, untilTheEnd) })
 	t.Cleanup(func() {
 		stop()
 		require.ErrorIs(t, <-done, context.Canceled)
 	})
-	_, err = running.Watch().NextWhere(st.Ctx, func(s elector.Status) bool { return s.Role() == elector.Leading })
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(running.Watch().NextWhere(st.Ctx, func(s elector.Status) bool { return s.Role() == elector.Leading })))
 
 	s := st.section("elector", "`New` unless said otherwise. A node that runs leads meanwhile.")
 	s.left = "the node that runs goes on leading"
@@ -200,8 +198,7 @@ func (s *stage) reason(cfg elector.Config, want []error) error {
 	}
 	ctx, stop := context.WithTimeout(s.Ctx, etcdtest.Patience)
 	defer stop()
-	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx, untilTheEnd) }()
+	done := etcdtest.Go(func() error { return e.Run(ctx, untilTheEnd) })
 	status, err := e.Watch().NextWhere(ctx, func(st elector.Status) bool {
 		return st.Role() == elector.Neither && errors.Is(st.Reason(), want[0])
 	})

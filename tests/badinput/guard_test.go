@@ -39,8 +39,7 @@ func guardSection(t *testing.T) section {
 	s.lives = func(t *testing.T) {
 		require.NoError(t, l.Err())
 		require.True(t, l.Holds(0))
-		_, err := l.Guard().Txn(st.Ctx, st.Admin).Then(clientv3.OpPut("alive", "")).Commit()
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(l.Guard().Txn(st.Ctx, st.Admin).Then(clientv3.OpPut("alive", "")).Commit()))
 	}
 	op := func(tried string, sent int, want error, ops ...clientv3.Op) {
 		s.rows = append(s.rows, row{
@@ -127,18 +126,15 @@ func (s *stage) afterwards(t *testing.T) (rows []row) {
 		require.NoError(t, c.Close(s.Ctx))
 	}), 0, eldest.ErrNotLeading, eldest.ErrClosed)
 	after("after the key was removed by somebody", ended("deposed", func(_ *election.Candidate, l *election.Leadership) {
-		_, err := s.Admin.Delete(s.Ctx, l.Key())
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(s.Admin.Delete(s.Ctx, l.Key())))
 		<-l.Done()
 	}), 0, eldest.ErrNotLeading, eldest.ErrDeposed)
 	after("the same, and the leader has not heard of it", ended("unheard", func(_ *election.Candidate, l *election.Leadership) {
-		_, err := s.Admin.Delete(s.Ctx, l.Key())
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(s.Admin.Delete(s.Ctx, l.Key())))
 		require.NoError(t, l.Err(), "it believes that it leads")
 	}, func(cfg *election.Config) { cfg.Watcher = etcdtest.Deaf(cfg.Watcher) }), 1, eldest.ErrDeposed)
 	after("after its lease was revoked by somebody", ended("lost", func(_ *election.Candidate, l *election.Leadership) {
-		_, err := s.Admin.Revoke(s.Ctx, leaseOf(t, l))
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(s.Admin.Revoke(s.Ctx, leaseOf(t, l))))
 		<-l.Done()
 	}), 0, eldest.ErrNotLeading, eldest.ErrDeposed)
 	return rows

@@ -25,8 +25,7 @@ func leaseSection(t *testing.T) section {
 	abandoned.Abandon()
 	gone, err := st.Admin.Grant(st.Ctx, 60)
 	require.NoError(t, err)
-	_, err = st.Admin.Revoke(st.Ctx, gone.ID)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(st.Admin.Revoke(st.Ctx, gone.ID)))
 	over, cancel := context.WithCancel(st.Ctx)
 	cancel()
 

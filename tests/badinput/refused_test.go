@@ -38,7 +38,7 @@ func permissionSection(t *testing.T) section {
 	}
 	// One client before authentication is on: etcd gives it a token when it asks.
 	require.NoError(t, second(root.AuthEnable(ctx)))
-	st := &stage{Stage: &etcdtest.Stage{
+	st := &stage{Env: &etcdtest.Env{
 		T: t, Ctx: etcdtest.ContextFor(t, 4*etcdtest.Patience), Cluster: c, Election: "orders", Rec: &etcdtest.Recorder{},
 	}}
 	st.Admin, st.Client = c.Client(t, as("root")), c.Client(t, st.Rec.Attach, as("node"))
@@ -50,8 +50,7 @@ func permissionSection(t *testing.T) section {
 	s.lives = func(t *testing.T) {
 		require.NoError(t, session.Err())
 		require.NoError(t, l.Err())
-		_, err := l.KV().Put(st.Ctx, "data", "")
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(l.KV().Put(st.Ctx, "data", "")))
 	}
 	outside := func(cfg *election.Config) { cfg.Election = "invoices" }
 	c1, c2, c3 := st.candidate(session, outside), st.candidate(st.session(), outside), st.candidate(st.session(), outside)
@@ -114,8 +113,7 @@ func spaceSection(t *testing.T) section {
 	s.lives = func(t *testing.T) {
 		require.NoError(t, session.Err())
 		require.NoError(t, l.Err())
-		_, err := l.KV().Get(st.Ctx, "data")
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(l.KV().Get(st.Ctx, "data")))
 	}
 	full := func(tried, op, election, key string, sent int, try func() error, want ...error) {
 		s.rows = append(s.rows, row{tried: tried, op: op, election: election, key: key, sent: sent, want: append(want, rpctypes.ErrNoSpace), try: try})

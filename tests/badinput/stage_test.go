@@ -22,7 +22,7 @@ const quiet = time.Hour
 
 // stage is etcdtest's, with what stands for names in the table.
 type stage struct {
-	*etcdtest.Stage
+	*etcdtest.Env
 	// hide are pairs of a text and what stands for it; see alias.
 	hide []string
 }
@@ -30,7 +30,7 @@ type stage struct {
 // newStage opens an election on a cluster.
 func newStage(t *testing.T, c *etcdtest.Cluster, election string) *stage {
 	t.Helper()
-	s := &stage{Stage: etcdtest.NewStage(t, c)}
+	s := &stage{Env: etcdtest.NewEnv(t, c)}
 	s.Ctx = etcdtest.ContextFor(t, 4*etcdtest.Patience) // for all of its rows
 	s.Election = fmt.Sprintf("%s.%d", election, runs.Add(1))
 	s.alias(s.Election, election)

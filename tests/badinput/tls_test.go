@@ -79,8 +79,7 @@ func tlsSection(t *testing.T) section {
 		return n
 	}
 	s.lives = func(t *testing.T) {
-		_, err := follower.Put(st.Ctx, &kvpb.PutRequest{})
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(follower.Put(st.Ctx, &kvpb.PutRequest{})))
 	}
 	refused := func(tried string, to *instance, code codes.Code, says string, md ...string) {
 		s.rows = append(s.rows, row{tried: tried, want: []error{coded(code)}, says: []string{says}, try: func() error {

@@ -123,8 +123,7 @@ func (s *stage) lead(e election, value string) {
 
 // after runs f in the background.
 func after(f func() error) <-chan error {
-	result := make(chan error, 1)
-	go func() { result <- f() }()
+	result := etcdtest.Go(func() error { return f() })
 	return result
 }
 

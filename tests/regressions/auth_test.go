@@ -27,15 +27,11 @@ func lock(t *testing.T) *locked {
 	k := &locked{Cluster: etcdtest.Start(t, etcdtest.Config{}), name: etcdtest.Election(t)}
 	cli, ctx := k.Client(t), etcdtest.Context(t)
 	for _, user := range []string{"root", "node"} {
-		_, err := cli.UserAdd(ctx, user, "secret")
-		require.NoError(t, err)
-		_, err = cli.RoleAdd(ctx, user)
-		require.NoError(t, err)
-		_, err = cli.UserGrantRole(ctx, user, user)
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(cli.UserAdd(ctx, user, "secret")))
+		require.NoError(t, etcdtest.Err(cli.RoleAdd(ctx, user)))
+		require.NoError(t, etcdtest.Err(cli.UserGrantRole(ctx, user, user)))
 	}
-	_, err := cli.AuthEnable(ctx)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(cli.AuthEnable(ctx)))
 	k.root = k.as(t, "root")
 	return k
 }
@@ -51,16 +47,14 @@ func (k *locked) permit(t *testing.T) {
 	t.Helper()
 	begin, end := keys.Range(k.name)
 	for from, to := range map[string]string{begin: end, "of-" + k.name: ""} {
-		_, err := k.root.RoleGrantPermission(etcdtest.Context(t), "node", from, to, clientv3.PermissionType(clientv3.PermReadWrite))
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(k.root.RoleGrantPermission(etcdtest.Context(t), "node", from, to, clientv3.PermissionType(clientv3.PermReadWrite))))
 	}
 }
 
 func (k *locked) forbid(t *testing.T) {
 	t.Helper()
 	begin, end := keys.Range(k.name)
-	_, err := k.root.RoleRevokePermission(etcdtest.Context(t), "node", begin, end)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(k.root.RoleRevokePermission(etcdtest.Context(t), "node", begin, end)))
 }
 
 // Row 25, permission denied. Elsewhere the loop spins, or gives up in silence. Here the
@@ -89,10 +83,8 @@ func TestRegression25_PermissionDenied(t *testing.T) {
 	// given back.
 	rounds := n.rounds.Load()
 	k.forbid(t)
-	_, err = l.KV().Put(etcdtest.Context(t), "of-"+k.name, "")
-	require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
-	_, err = k.root.Delete(etcdtest.Context(t), l.Key())
-	require.NoError(t, err)
+	require.ErrorIs(t, etcdtest.Err(l.KV().Put(etcdtest.Context(t), "of-"+k.name, "")), rpctypes.ErrPermissionDenied)
+	require.NoError(t, etcdtest.Err(k.root.Delete(etcdtest.Context(t), l.Key())))
 	n.until(t, "denied", denied)
 	require.Less(t, n.rounds.Load()-rounds, int64(10))
 	k.permit(t)

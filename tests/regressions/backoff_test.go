@@ -95,8 +95,7 @@ func TestRegression40_NoPause(t *testing.T) {
 		},
 		"transfer": func(t *testing.T, ctx context.Context, backoff func(int) time.Duration) error {
 			p := join(t, cli, etcdtest.Election(t))
-			_, err := p.Candidate.Register(etcdtest.Context(t))
-			require.NoError(t, err)
+			require.NoError(t, etcdtest.Err(p.Candidate.Register(etcdtest.Context(t))))
 			return transfer.Serve(ctx, transfer.Config{
 				Candidate: p.Candidate, Session: p.Session, KV: away, Watcher: away, Backoff: backoff,
 			})

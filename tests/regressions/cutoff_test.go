@@ -76,8 +76,7 @@ func (is *island) during(t *testing.T, scene func(since time.Time)) {
 	scene(begin)
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
-	_, err := is.cli.Put(ctx, "cut", "")
-	require.Error(t, err, "INVALID: %s was not cut off", is.id)
+	require.Error(t, etcdtest.Err(is.cli.Put(ctx, "cut", "")), "INVALID: %s was not cut off", is.id)
 	require.Greater(t, is.lost(), before, "INVALID: nothing was lost at %s", is.id)
 	is.mend()
 }

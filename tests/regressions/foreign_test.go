@@ -39,8 +39,7 @@ func TestRegression27_ForeignValue(t *testing.T) {
 	theirs := keys.Candidate(name, int64(granted.ID))
 	put := func(value string) {
 		t.Helper()
-		_, err := foreigner.Put(etcdtest.Context(t), theirs, value, clientv3.WithLease(granted.ID))
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(foreigner.Put(etcdtest.Context(t), theirs, value, clientv3.WithLease(granted.ID))))
 	}
 	put("\xff\xff")
 	var rec etcdtest.Recorder
@@ -83,8 +82,7 @@ func TestRegression27_ForeignValue(t *testing.T) {
 	put("candidate")
 	n.until(t, "in doubt about a foreign value", foreign)
 
-	_, err = foreigner.Revoke(etcdtest.Context(t), granted.ID)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(foreigner.Revoke(etcdtest.Context(t), granted.ID)))
 	l := etcdtest.Take(t, n.won, "the win when the foreigner has gone")
 	require.Equal(t, queue[1], l.Key())
 	require.EqualValues(t, 1, n.rounds.Load())

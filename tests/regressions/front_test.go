@@ -63,8 +63,7 @@ func newFront(t testing.TB, c *etcdtest.Cluster) *front {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	f.url = "http://" + listener.Addr().String()
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	served := etcdtest.Go(func() error { return server.Serve(listener) })
 	t.Cleanup(func() {
 		_ = server.Close()
 		require.ErrorIs(t, <-served, http.ErrServerClosed)
@@ -166,8 +165,7 @@ func TestRegression48_BalancerRefusesForAMoment(t *testing.T) {
 				require.Empty(t, result, "the campaign was ended by a balancer")
 
 				f.refuse(answer, cut)
-				_, err := c.Client(t).Delete(etcdtest.Context(t), tenure.Key())
-				require.NoError(t, err)
+				require.NoError(t, etcdtest.Err(c.Client(t).Delete(etcdtest.Context(t), tenure.Key())))
 				f.seen(t, f.refused, "Range", 2)
 				f.refuse(0, false)
 				require.Greater(t, electiontest.Wins(t, result).Token(), tenure.Token())

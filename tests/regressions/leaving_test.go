@@ -88,8 +88,7 @@ func TestRegression07_CancelledWhileEtcdIsAway(t *testing.T) {
 			}
 			p := join(t, host.Client(t), name, ttl(life))
 			ctx, cancel := context.WithCancelCause(context.Background())
-			_, err := p.Candidate.Register(ctx)
-			require.NoError(t, err)
+			require.NoError(t, etcdtest.Err(p.Candidate.Register(ctx)))
 			result := electiontest.After(func() (*election.Leadership, error) { return p.Candidate.Await(ctx) })
 			etcdtest.Take(t, p.Waiting, "its wait")
 			behind := join(t, c.Client(t), name).Queue(t)
@@ -127,8 +126,7 @@ func TestRegression20_ProclaimAfterLoss(t *testing.T) {
 			leader := p.Lead(t)
 			switch way {
 			case "deposed":
-				_, err := c.Client(t).Delete(etcdtest.Context(t), leader.Key())
-				require.NoError(t, err)
+				require.NoError(t, etcdtest.Err(c.Client(t).Delete(etcdtest.Context(t), leader.Key())))
 			case "resigned":
 				require.NoError(t, leader.Resign(etcdtest.Context(t)))
 			default:
@@ -171,16 +169,14 @@ func TestRegression21_LeaderCampaignsAgain(t *testing.T) {
 	}
 	for range 2 {
 		for call, f := range calls {
-			result := make(chan error, 1)
-			go func() { result <- f() }()
+			result := etcdtest.Go(func() error { return f() })
 			require.ErrorIs(t, etcdtest.Take(t, result, "the end of "+call), eldest.ErrLeading, call)
 		}
 		cancel() // and the second time with a context that has ended
 	}
 	// A second candidate on the same session would be the same key.
 	twin := join(t, p.Client, name, func(_ *lease.Config, e *election.Config) { e.Session = p.Session })
-	_, err := twin.Candidate.Campaign(etcdtest.Context(t))
-	require.ErrorIs(t, err, eldest.ErrCampaigning)
+	require.ErrorIs(t, etcdtest.Err(twin.Candidate.Campaign(etcdtest.Context(t))), eldest.ErrCampaigning)
 	require.NoError(t, twin.Candidate.Close(etcdtest.Context(t)))
 	require.NoError(t, leader.Err())
 	require.True(t, leader.Holds(0))
@@ -270,8 +266,7 @@ func TestRegression24_EverythingAtOnce(t *testing.T) {
 		if robbed {
 			hammers.Go(func() { // an operator deletes its key
 				for range 10 {
-					_, err := rival.Client.Delete(etcdtest.Context(t), p.Candidate.Key())
-					assert.NoError(t, err)
+					assert.NoError(t, etcdtest.Err(rival.Client.Delete(etcdtest.Context(t), p.Candidate.Key())))
 				}
 			})
 		}

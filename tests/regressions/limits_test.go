@@ -30,8 +30,7 @@ func TestRegression43_LimitsOfTheServer(t *testing.T) {
 			c := etcdtest.Start(t, etcdtest.Config{MaxTxnOps: stage.ops})
 			admin, name := c.Client(t), strings.ReplaceAll(etcdtest.Election(t), " ", "-")
 			put := func(key string) string {
-				_, err := admin.Put(etcdtest.Context(t), key, "")
-				require.NoError(t, err)
+				require.NoError(t, etcdtest.Err(admin.Put(etcdtest.Context(t), key, "")))
 				return key
 			}
 			var elders []string
@@ -54,12 +53,10 @@ func TestRegression43_LimitsOfTheServer(t *testing.T) {
 				case <-etcdtest.Context(t).Done():
 					require.Fail(t, "not in time: its next predecessor")
 				}
-				_, err := admin.Delete(etcdtest.Context(t), nearest)
-				require.NoError(t, err)
+				require.NoError(t, etcdtest.Err(admin.Delete(etcdtest.Context(t), nearest)))
 			}
 			for _, elder := range elders {
-				_, err := admin.Delete(etcdtest.Context(t), elder)
-				require.NoError(t, err)
+				require.NoError(t, etcdtest.Err(admin.Delete(etcdtest.Context(t), elder)))
 			}
 			electiontest.Wins(t, result)
 			for _, call := range rec.Calls("Txn") {

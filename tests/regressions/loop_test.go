@@ -72,8 +72,7 @@ func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
 	require.NoError(t, l.Err(), "the lease was lost beside a function that takes long")
 	require.Equal(t, elector.Leading, n.Status().Role())
 
-	_, err := c.Client(t).Delete(etcdtest.Context(t), l.Key())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(c.Client(t).Delete(etcdtest.Context(t), l.Key())))
 	etcdtest.Take(t, l.Done(), "the end of the tenure")
 	require.ErrorIs(t, n.becomes(t, elector.Neither).Reason(), eldest.ErrDeposed)
 	next := stand(t, c.Client(t), name, "next", untilTheEnd)

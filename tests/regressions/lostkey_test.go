@@ -35,11 +35,9 @@ func TestRegression01_WaiterInTheMiddleLeaves(t *testing.T) {
 			case "withdraws":
 				require.NoError(t, b.Candidate.Withdraw(etcdtest.Context(t)))
 			case "is revoked":
-				_, err := c.Client(t).Revoke(etcdtest.Context(t), b.Session.ID())
-				require.NoError(t, err)
+				require.NoError(t, etcdtest.Err(c.Client(t).Revoke(etcdtest.Context(t), b.Session.ID())))
 			case "is deleted":
-				_, err := c.Client(t).Delete(etcdtest.Context(t), b.Candidate.Key())
-				require.NoError(t, err)
+				require.NoError(t, etcdtest.Err(c.Client(t).Delete(etcdtest.Context(t), b.Candidate.Key())))
 			}
 			electiontest.Fails(t, middle)
 			require.Equal(t, a.Candidate.Key(), etcdtest.Take(t, waiter.Waiting, "its new predecessor").Predecessor.Key)
@@ -113,8 +111,7 @@ func TestRegression02_KeyDeletedWhileLeading(t *testing.T) {
 			begin := time.Now()
 			var err error
 			if way != "put without a lease" {
-				_, err = admin.Delete(etcdtest.Context(t), leader.Key())
-				require.NoError(t, err)
+				require.NoError(t, etcdtest.Err(admin.Delete(etcdtest.Context(t), leader.Key())))
 			}
 			if way != "deleted" {
 				_, err = admin.Put(etcdtest.Context(t), leader.Key(), "by hand")
@@ -143,14 +140,12 @@ func TestRegression03_LeaseGoneWhileWaiting(t *testing.T) {
 	result := waiter.Queue(t)
 	etcdtest.Take(t, waiter.Waiting, "its wait")
 	begin := time.Now()
-	_, err := c.Client(t).Revoke(etcdtest.Context(t), waiter.Session.ID())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(c.Client(t).Revoke(etcdtest.Context(t), waiter.Session.ID())))
 	o := electiontest.Fails(t, result)
 	require.Less(t, o.At.Sub(begin), atOnce, "the waiter heard of its loss too late")
 	require.ErrorIs(t, o.Reason, eldest.ErrDeposed)
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
-	_, err = waiter.Candidate.Campaign(etcdtest.Context(t))
-	require.ErrorIs(t, err, eldest.ErrSessionLost, "a campaign on a lease that is gone")
+	require.ErrorIs(t, etcdtest.Err(waiter.Candidate.Campaign(etcdtest.Context(t))), eldest.ErrSessionLost, "a campaign on a lease that is gone")
 	require.Empty(t, queueOf(t, c, name))
 }
 
@@ -165,10 +160,8 @@ func TestRegression03_LeaseGoneWithTheLeaders(t *testing.T) {
 		a.Lead(t)
 		result := b.Queue(t)
 		etcdtest.Take(t, b.Waiting, "its wait")
-		_, err := c.Client(t).Revoke(etcdtest.Context(t), b.Session.ID())
-		require.NoError(t, err)
-		_, err = c.Client(t).Revoke(etcdtest.Context(t), a.Session.ID())
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(c.Client(t).Revoke(etcdtest.Context(t), b.Session.ID())))
+		require.NoError(t, etcdtest.Err(c.Client(t).Revoke(etcdtest.Context(t), a.Session.ID())))
 		electiontest.Fails(t, result)
 	}
 }
@@ -219,8 +212,7 @@ func TestRegression02And03_TheFaultOfEtcdsPackage(t *testing.T) {
 			_, leader := theirs(t, c.Client(t), name, 60)
 			require.NoError(t, leader.Campaign(etcdtest.Context(t), "a"))
 			s, waiter := theirs(t, c.Client(t), name, 60)
-			result := make(chan error, 1)
-			go func() { result <- waiter.Campaign(etcdtest.Context(t), "b") }()
+			result := etcdtest.Go(func() error { return waiter.Campaign(etcdtest.Context(t), "b") })
 			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the waiter is in the queue")
 			var err error
 			if way == "key deleted" {

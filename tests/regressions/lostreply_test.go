@@ -142,8 +142,7 @@ func busy(t *testing.T, c *etcdtest.Cluster) {
 	t.Helper()
 	cli := c.Client(t)
 	for range 10 {
-		_, err := cli.Put(etcdtest.Context(t), "busy", "")
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), "busy", "")))
 	}
 	if _, err := c.Compact(etcdtest.Context(t)); !errors.Is(err, rpctypes.ErrCompacted) { // somebody else did it meanwhile
 		require.NoError(t, err)
@@ -186,8 +185,7 @@ func TestRegression05_CompactionBeforeTheWatch(t *testing.T) {
 	next := electiontest.Wins(t, result)
 	etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == next.Token() }, "the observer follows")
 	// The own key is still watched behind the compaction.
-	_, err = c.Client(t).Delete(etcdtest.Context(t), next.Key())
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(c.Client(t).Delete(etcdtest.Context(t), next.Key())))
 	etcdtest.Take(t, next.Done(), "the end of the tenure")
 	require.ErrorIs(t, next.Err(), eldest.ErrDeposed)
 }

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // stopMark is how a child knows, at its first look after a stop, that it was stopped:
@@ -39,8 +41,7 @@ func (m stopMark) stopped(t testing.TB) {
 	file, err := os.OpenFile(m.path, os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, file.Close()) }()
-	_, err = file.WriteAt(binary.NativeEndian.AppendUint32(nil, *m.count), 0)
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(file.WriteAt(binary.NativeEndian.AppendUint32(nil, *m.count), 0)))
 }
 
 // openMark is the child's half.

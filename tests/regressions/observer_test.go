@@ -179,8 +179,7 @@ func TestRegression22_SlowReader(t *testing.T) {
 	seen := len(slow.states)
 	slow.until("the last value", isLast)
 	require.Len(t, slow.states, seen+1, "it was given what is past")
-	_, err := slow.sub.Next(deadContext())
-	require.ErrorIs(t, err, errMine)
+	require.ErrorIs(t, etcdtest.Err(slow.sub.Next(deadContext())), errMine)
 }
 
 // Row 23 (etcd #18163). A's key is deleted and B's put in one batch. Elsewhere the
@@ -222,8 +221,7 @@ func TestRegression23_DeleteAndPutInOneBatch(t *testing.T) {
 		if i%2 == 1 {
 			ops[0], ops[1] = ops[1], ops[0]
 		}
-		_, err = cli.Txn(etcdtest.Context(t)).Then(ops...).Commit()
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(cli.Txn(etcdtest.Context(t)).Then(ops...).Commit()))
 	}
 	<-looking
 	require.Equal(t, key(batches), o.State().Leader.Key, "it reports a key that is gone")

@@ -85,8 +85,7 @@ func TestRegression13_WriteOfAStoppedLeader(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return host.Stats().Held.Inbound > 0 }, "the writes are on their way")
 	leader.stop()
 	next := electiontest.Wins(t, result)
-	_, err := next.KV().Put(etcdtest.Context(t), "new-"+name, "new")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(next.KV().Put(etcdtest.Context(t), "new-"+name, "new")))
 	host.Mend()
 	leader.cont()
 	wrote := map[string]report{}

@@ -40,10 +40,9 @@ func TestRegression15_ReelectedWithTheSameValue(t *testing.T) {
 	require.Equal(t, first.Key(), second.Key())
 	require.Greater(t, second.Token(), first.Token())
 	late := first.Guard()
-	_, err := late.KV(p.Client).Put(etcdtest.Context(t), "data-"+name, "late")
-	require.ErrorIs(t, err, eldest.ErrResigned, "refused on this side")
+	require.ErrorIs(t, etcdtest.Err(late.KV(p.Client).Put(etcdtest.Context(t), "data-"+name, "late")), eldest.ErrResigned, "refused on this side")
 	late.Alive = nil // as if nothing were known on this side
-	_, err = late.KV(p.Client).Put(etcdtest.Context(t), "data-"+name, "late")
+	_, err := late.KV(p.Client).Put(etcdtest.Context(t), "data-"+name, "late")
 	var refused *txn.GuardError
 	require.ErrorAs(t, err, &refused, "late work of the former tenure")
 	require.Equal(t, first.Token(), refused.Wanted)
@@ -51,8 +50,7 @@ func TestRegression15_ReelectedWithTheSameValue(t *testing.T) {
 	data, err := p.Client.Get(etcdtest.Context(t), "data-"+name)
 	require.NoError(t, err)
 	require.Empty(t, data.Kvs)
-	_, err = second.KV().Put(etcdtest.Context(t), "data-"+name, "new")
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(second.KV().Put(etcdtest.Context(t), "data-"+name, "new")))
 	require.ErrorIs(t, first.Resign(etcdtest.Context(t)), nil)
 	require.NoError(t, second.Err(), "resigning the old tenure again ended the new one")
 }
@@ -127,11 +125,9 @@ func handedOver(t *testing.T, from, to *clientv3.Client, key string) func() time
 	etcdtest.Take(t, events, "the watch")
 	return func() time.Duration {
 		begin := time.Now()
-		_, err := from.Put(etcdtest.Context(t), key, "")
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(from.Put(etcdtest.Context(t), key, "")))
 		etcdtest.Take(t, events, "the event")
-		_, err = to.Get(etcdtest.Context(t), key)
-		require.NoError(t, err)
+		require.NoError(t, etcdtest.Err(to.Get(etcdtest.Context(t), key)))
 		return time.Since(begin)
 	}
 }
@@ -198,8 +194,7 @@ func TestRegression18_ForeignKey(t *testing.T) {
 			t.Parallel()
 			key := keys.Prefix(name) + rest
 			cli := c.Client(t)
-			_, err := cli.Put(etcdtest.Context(t), key, "by hand")
-			require.NoError(t, err)
+			require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), key, "by hand")))
 			told := make(chan string, 64)
 			o, err := observe.New(observe.Config{Election: name, KV: cli, Watcher: cli, Foreign: func(key string) { told <- key }})
 			require.NoError(t, err)
@@ -215,16 +210,14 @@ func TestRegression18_ForeignKey(t *testing.T) {
 			etcdtest.Eventually(t, func() bool { return o.State().Leader.Token == leader.Token() }, "the observer sees the leader")
 			require.Len(t, queueOf(t, c, name), 2)
 			// Another one comes meanwhile.
-			_, err = cli.Put(etcdtest.Context(t), keys.Prefix(name)+"second", "")
-			require.NoError(t, err)
+			require.NoError(t, etcdtest.Err(cli.Put(etcdtest.Context(t), keys.Prefix(name)+"second", "")))
 			require.NoError(t, leader.Resign(etcdtest.Context(t)))
 			next := electiontest.Wins(t, result)
 			require.NoError(t, next.Resign(etcdtest.Context(t)))
 			alone, err := a.Candidate.Try(etcdtest.Context(t))
 			require.NoError(t, err)
 			require.NoError(t, alone.Resign(etcdtest.Context(t)))
-			_, err = observe.LeaderOf(etcdtest.Context(t), cli, name)
-			require.ErrorIs(t, err, eldest.ErrNoLeader)
+			require.ErrorIs(t, etcdtest.Err(observe.LeaderOf(etcdtest.Context(t), cli, name)), eldest.ErrNoLeader)
 			resp, err := cli.Get(etcdtest.Context(t), key)
 			require.NoError(t, err)
 			require.Len(t, resp.Kvs, 1, "somebody else's key was removed")

@@ -87,8 +87,7 @@ func TestRegression35_ShutdownOfANodeThatNeverLed(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			host := c.Host(t)
 			cli := host.Client(t)
-			_, err := cli.Get(etcdtest.Context(t), "connected")
-			require.NoError(t, err)
+			require.NoError(t, etcdtest.Err(cli.Get(etcdtest.Context(t), "connected")))
 			s := set(t, host)
 			if s.lease {
 				host.Hold(etcdtest.Inbound)
@@ -106,8 +105,7 @@ func TestRegression35_ShutdownOfANodeThatNeverLed(t *testing.T) {
 			require.Equal(t, elector.Neither, n.Status().Role())
 			if s.undo != nil {
 				s.undo(n)
-				_, err = cli.Get(etcdtest.Context(t), "what was held has arrived")
-				require.NoError(t, err)
+				require.NoError(t, etcdtest.Err(cli.Get(etcdtest.Context(t), "what was held has arrived")))
 			}
 			require.Equal(t, []string{l.Key()}, queueOf(t, c, name), "a key is left")
 			if !s.lease {

@@ -41,14 +41,10 @@ func newFortress(t *testing.T, tokens func(*etcdtest.Authority) string, life tim
 		Dir: t.TempDir(), CA: f.ca.File, Cert: cert, Key: key, Tokens: tokens(f.ca), TTL: uint(life / time.Second),
 	})
 	admin := f.client("", "admin")
-	_, err := admin.UserAdd(etcdtest.Context(t), "root", secret)
-	require.NoError(t, err)
-	_, err = admin.RoleAdd(etcdtest.Context(t), "root")
-	require.NoError(t, err)
-	_, err = admin.UserGrantRole(etcdtest.Context(t), "root", "root")
-	require.NoError(t, err)
-	_, err = admin.AuthEnable(etcdtest.Context(t))
-	require.NoError(t, err)
+	require.NoError(t, etcdtest.Err(admin.UserAdd(etcdtest.Context(t), "root", secret)))
+	require.NoError(t, etcdtest.Err(admin.RoleAdd(etcdtest.Context(t), "root")))
+	require.NoError(t, etcdtest.Err(admin.UserGrantRole(etcdtest.Context(t), "root", "root")))
+	require.NoError(t, etcdtest.Err(admin.AuthEnable(etcdtest.Context(t))))
 	f.root = f.client("root", "admin")
 	return f
 }

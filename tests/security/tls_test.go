@@ -72,8 +72,7 @@ func TestWhoDoesNotGetIn(t *testing.T) {
 	for _, user := range []string{"node", "nobody"} {
 		cfg := f.config(user, f.ca.Client(f.ca.Issue("somebody")))
 		cfg.Password = "wrong"
-		_, err := clientv3.New(cfg)
-		require.ErrorIs(t, err, rpctypes.ErrAuthFailed)
+		require.ErrorIs(t, etcdtest.Err(clientv3.New(cfg)), rpctypes.ErrAuthFailed)
 	}
 	require.Equal(t, before, f.contents())
 }

@@ -62,8 +62,7 @@ func TestTokensExpireDuringAWait(t *testing.T) {
 			l := first.Lead(t)
 			wins := map[*guest]chan *election.Leadership{}
 			for _, g := range []*guest{second, third} {
-				_, err := g.Candidate.Register(etcdtest.Context(t))
-				require.NoError(t, err)
+				require.NoError(t, etcdtest.Err(g.Candidate.Register(etcdtest.Context(t))))
 				wins[g] = make(chan *election.Leadership, 1)
 				go func() {
 					l, err := g.Candidate.Await(context.WithoutCancel(t.Context()))
@@ -98,8 +97,7 @@ func TestTokensExpireDuringAWait(t *testing.T) {
 			require.NoError(t, l.Proclaim(etcdtest.Context(t), []byte("news")))
 			sees("news")
 			expire()
-			_, err = l.KV().Put(etcdtest.Context(t), "data", "1")
-			require.NoError(t, err, "a guarded write")
+			require.NoError(t, etcdtest.Err(l.KV().Put(etcdtest.Context(t), "data", "1")), "a guarded write")
 			expire()
 			// One in the middle leaves: the last one's watch must be made anew, on a stream
 			// that was opened with a token which has expired.
@@ -111,8 +109,7 @@ func TestTokensExpireDuringAWait(t *testing.T) {
 			next := etcdtest.Take(t, wins[third], "the win")
 			require.Greater(t, next.Token(), l.Token())
 			sees("third")
-			_, err = observe.LeaderOf(etcdtest.Context(t), watching, svc)
-			require.NoError(t, err)
+			require.NoError(t, etcdtest.Err(observe.LeaderOf(etcdtest.Context(t), watching, svc)))
 			for name, n := range map[string]*atomic.Int64{"leader": first.refused, "the next": third.refused, "observer": &refused} {
 				require.Positive(t, n.Load(), "INVALID: the token of the %s never expired", name)
 			}

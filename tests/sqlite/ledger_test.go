@@ -47,13 +47,11 @@ func TestStore(t *testing.T) {
 	l = open(t, file, true)
 	advances(l, "a", 8, 9)
 	advances(l, "\xff\x00", 2, 3)
-	_, err = l.Advance(t.Context(), "a", 0)
-	require.ErrorContains(t, err, "CHECK constraint", "no token")
+	require.ErrorContains(t, etcdtest.Err(l.Advance(t.Context(), "a", 0)), "CHECK constraint", "no token")
 	advances(l, "a", 9, 9)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = l.Advance(gone, "a", 10)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, etcdtest.Err(l.Advance(gone, "a", 10)), context.Canceled)
 }
 
 // What a transaction refuses it does not change, and what fails in it is undone.
@@ -67,8 +65,7 @@ func TestTransactionsAreWhole(t *testing.T) {
 	var refused *fence.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, fence.RefusedError{Election: "counting", Token: 5, Newest: 7}, *refused)
-	_, err = l.begin(t.Context(), "counting", 6)
-	require.ErrorIs(t, err, eldest.ErrNotLeading)
+	require.ErrorIs(t, etcdtest.Err(l.begin(t.Context(), "counting", 6)), eldest.ErrNotLeading)
 	failed := errors.New("no")
 	err = l.in(t.Context(), "counting", 9, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(t.Context(), "UPDATE counter SET n = 100")

@@ -7,9 +7,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Stage is what most tests stand on: an election of their own on a cluster, a client that is
+// Env is the test environment of most tests: an election of their own on a cluster, a client that is
 // recorded, and one that is not.
-type Stage struct {
+type Env struct {
 	T        testing.TB
 	Ctx      context.Context // longer than a wait in the test
 	Cluster  *Cluster
@@ -19,18 +19,18 @@ type Stage struct {
 	Admin    *clientv3.Client // not recorded
 }
 
-// NewStage makes one on a cluster.
-func NewStage(t testing.TB, c *Cluster) *Stage {
+// NewEnv makes one on a cluster.
+func NewEnv(t testing.TB, c *Cluster) *Env {
 	t.Helper()
 	rec := &Recorder{}
-	return &Stage{
+	return &Env{
 		T: t, Ctx: ContextFor(t, 2*Patience), Cluster: c, Election: Election(t),
 		Rec: rec, Client: c.Client(t, rec.Attach), Admin: c.Client(t),
 	}
 }
 
 // Put writes a key by hand and returns the revision.
-func (s *Stage) Put(key, value string, opts ...clientv3.OpOption) int64 {
+func (s *Env) Put(key, value string, opts ...clientv3.OpOption) int64 {
 	s.T.Helper()
 	resp, err := s.Admin.Put(s.Ctx, key, value, opts...)
 	s.check(err)
@@ -38,7 +38,7 @@ func (s *Stage) Put(key, value string, opts ...clientv3.OpOption) int64 {
 }
 
 // Remove deletes a key by hand, which must be there, and returns the revision.
-func (s *Stage) Remove(key string) int64 {
+func (s *Env) Remove(key string) int64 {
 	s.T.Helper()
 	resp, err := s.Admin.Delete(s.Ctx, key)
 	s.check(err)
@@ -49,7 +49,7 @@ func (s *Stage) Remove(key string) int64 {
 }
 
 // Value reads a key; absent reports that there is none.
-func (s *Stage) Value(key string) (value string, absent bool) {
+func (s *Env) Value(key string) (value string, absent bool) {
 	s.T.Helper()
 	resp, err := s.Admin.Get(s.Ctx, key)
 	s.check(err)
@@ -60,7 +60,7 @@ func (s *Stage) Value(key string) (value string, absent bool) {
 }
 
 // Queue returns the keys in the election's range, oldest first.
-func (s *Stage) Queue() []string {
+func (s *Env) Queue() []string {
 	s.T.Helper()
 	oldest := clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)
 	resp, err := s.Admin.Get(s.Ctx, s.Election+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly(), oldest)
@@ -73,18 +73,18 @@ func (s *Stage) Queue() []string {
 }
 
 // Methods returns what the recorded client has sent since the last call.
-func (s *Stage) Methods() []string {
+func (s *Env) Methods() []string {
 	defer s.Rec.Reset()
 	return s.Rec.Methods()
 }
 
 // Until waits for a condition on etcd or elsewhere.
-func (s *Stage) Until(what string, holds func() bool) {
+func (s *Env) Until(what string, holds func() bool) {
 	s.T.Helper()
 	Eventually(s.T, holds, "%s", what)
 }
 
-func (s *Stage) check(err error) {
+func (s *Env) check(err error) {
 	s.T.Helper()
 	if err != nil {
 		s.T.Fatal(err)
