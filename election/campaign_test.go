@@ -2,131 +2,61 @@ package election_test
 
 import (
 	"context"
-	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/client/v3/namespace"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
 
-func TestRegisterThenAwait(t *testing.T) {
-	s := newStage(t)
-	a, b := s.candidate("a"), s.candidate("b")
-
-	placeA, err := a.Register(s.Ctx)
-	require.NoError(t, err)
-	require.Equal(t, election.Place{Key: a.Key(), Token: placeA.Token, Queue: 1}, placeA)
-	placeB, err := b.Register(s.Ctx)
-	require.NoError(t, err)
-	require.Equal(t, election.Place{Key: b.Key(), Token: placeB.Token, Queue: 2, Predecessor: a.Key()}, placeB)
-	require.Greater(t, placeB.Token, placeA.Token)
-
-	require.ErrorIs(t, etcdtest.Err(b.Register(s.Ctx)), eldest.ErrCampaigning, "it stands already")
-	require.ErrorIs(t, etcdtest.Err(b.Campaign(s.Ctx)), eldest.ErrCampaigning)
-	require.ErrorIs(t, etcdtest.Err(b.Try(s.Ctx)), eldest.ErrCampaigning)
-
-	la, err := a.Await(s.Ctx)
-	require.NoError(t, err)
-	require.Equal(t, placeA.Token, la.Token())
-	require.ErrorIs(t, etcdtest.Err(a.Await(s.Ctx)), eldest.ErrLeading)
-	require.NoError(t, la.Resign(s.Ctx))
-	lb, err := b.Await(s.Ctx)
-	require.NoError(t, err)
-	require.Equal(t, placeB.Token, lb.Token())
-}
-
-// A candidacy that was lost between Register and Await says so.
+// A candidacy that ends between Register and Await, or was given up, says so.
 func TestAwaitAfterTheKeyWasRemoved(t *testing.T) {
-	s := newStage(t)
-	ended := make(chan election.EndedEvent, 1)
-	c := s.candidate("v", func(cfg *election.Config) {
-		cfg.Hooks.Ended = func(e election.EndedEvent) { ended <- e }
-	})
-	require.NoError(t, etcdtest.Err(c.Register(s.Ctx)))
+	s := newEnv(t)
+	ended, change := ending()
+	c := s.candidate("v", change)
+	s.register(c)
 	s.Remove(c.Key())
 	require.ErrorIs(t, get(s, ended).Cause, eldest.ErrDeposed)
-	_, err := c.Await(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrNotRegistered)
-	require.ErrorIs(t, err, eldest.ErrDeposed)
-	require.NotNil(t, s.lead(c), "and may stand again")
-}
+	s.is(etcdtest.Err(c.Await(s.Ctx)), eldest.ErrNotRegistered, eldest.ErrDeposed)
+	require.NoError(t, s.lead(c).Resign(s.Ctx))
 
-func TestTry(t *testing.T) {
-	s := newStage(t)
-	a, b := s.candidate("a"), s.candidate("b")
-	la, err := a.Try(s.Ctx)
-	require.NoError(t, err)
-	require.True(t, la.Holds(0))
-	require.ErrorIs(t, etcdtest.Err(a.Try(s.Ctx)), eldest.ErrLeading)
-	for range 3 {
-		require.ErrorIs(t, etcdtest.Err(b.Try(s.Ctx)), eldest.ErrNotElected)
-	}
-	require.Equal(t, []string{a.Key()}, s.Queue(), "it has not queued")
-	require.NoError(t, la.Err())
-
-	require.NoError(t, la.Resign(s.Ctx))
-	lb, err := b.Try(s.Ctx)
-	require.NoError(t, err)
-	require.Greater(t, lb.Token(), la.Token())
+	s.register(c)
+	require.NoError(t, c.Withdraw(s.Ctx))
+	require.Empty(t, s.Queue())
+	s.is(etcdtest.Err(c.Await(s.Ctx)), eldest.ErrNotRegistered, eldest.ErrWithdrawn)
 }
 
 // A key of one's own that was left over, from a process that died with the lease
 // alive, is adopted; behind others it is given up.
 func TestTryWithALeftoverOfOnesOwn(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	c := s.candidate("now")
-	session := func(key string) clientv3.LeaseID {
-		id, err := keys.Parse(s.Election, key)
+	left := func(c *election.Candidate) int64 {
+		id, err := keys.Parse(s.Election, c.Key())
 		require.NoError(t, err)
-		return clientv3.LeaseID(id)
+		return s.Put(c.Key(), "before", clientv3.WithLease(clientv3.LeaseID(id)))
 	}
-	left, err := s.Admin.Put(s.Ctx, c.Key(), "before", clientv3.WithLease(session(c.Key())))
-	require.NoError(t, err)
+	token := left(c)
 	l, err := c.Try(s.Ctx)
 	require.NoError(t, err)
-	require.Equal(t, eldest.Token(left.Header.Revision), l.Token())
+	require.EqualValues(t, token, l.Token())
 	require.Equal(t, "now", s.value(c.Key()))
 
 	other := s.candidate("other")
-	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, other.Key(), "before", clientv3.WithLease(session(other.Key())))))
+	left(other)
 	require.ErrorIs(t, etcdtest.Err(other.Try(s.Ctx)), eldest.ErrNotElected)
 	require.Equal(t, []string{c.Key()}, s.Queue(), "nothing is left in the queue")
 }
 
-// Row 22: a campaign with a time-out is a campaign whose context ends.
-func TestCampaignEndsWithItsContext(t *testing.T) {
-	s := newStage(t)
-	s.lead(s.candidate("a"))
-	b := s.candidate("b")
-	why := errors.New("had enough")
-	ctx, cancel := context.WithCancelCause(s.Ctx)
-	waiting := s.campaigning(ctx, b)
-	s.queued(2)
-	cancel(why)
-	got := get(s, waiting)
-	require.Nil(t, got.l)
-	require.ErrorIs(t, got.err, why)
-	s.queued(1)
-
-	dead := s.campaigning(ctx, b)
-	require.ErrorIs(t, get(s, dead).err, why)
-	require.Len(t, s.Queue(), 1)
-
-	// Registered under one context, waiting under another.
-	require.NoError(t, etcdtest.Err(b.Register(s.Ctx)))
-	require.ErrorIs(t, etcdtest.Err(b.Await(ctx)), why)
-	s.queued(1)
-}
-
 // The context of a campaign bounds the campaign, not the tenure.
 func TestContextOfTheCampaignDoesNotEndTheTenure(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	ctx, cancel := context.WithCancel(s.Ctx)
 	l, err := s.candidate("a").Campaign(ctx)
 	require.NoError(t, err)
@@ -135,27 +65,167 @@ func TestContextOfTheCampaignDoesNotEndTheTenure(t *testing.T) {
 	require.NoError(t, l.Err())
 }
 
-// Namespaced clients: the whole life of a candidate in a directory.
-func TestCampaignInANamespace(t *testing.T) {
-	s := newStage(t)
-	in := func(cfg *election.Config) {
-		cfg.KV, cfg.Watcher = namespace.NewKV(s.Client, "/prod/"), namespace.NewWatcher(s.Client, "/prod/")
+// Close, Withdraw or the end of the context while the winning reply is on its way:
+// whoever was told "closed" or "withdrawn" must not lead, and nobody blocks.
+func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
+	type call = func(*election.Candidate, context.Context) (*election.Leadership, error)
+	calls := map[string]call{
+		"campaign": (*election.Candidate).Campaign,
+		"try":      (*election.Candidate).Try,
+		"register": func(c *election.Candidate, ctx context.Context) (*election.Leadership, error) {
+			_, err := c.Register(ctx)
+			return nil, err
+		},
 	}
-	plain := s.lead(s.candidate("plain"))
-	a, b := s.candidate("a", in), s.candidate("b", in)
-	la := s.lead(a)
-	waiting := s.campaigning(s.Ctx, b)
-	inside := s.Election
-	s.Election = "/prod/" + inside
-	s.queued(2)
-	_, err := la.Txn(s.Ctx).Then(clientv3.OpPut("data-"+inside, "x")).Commit()
-	require.NoError(t, err)
-	s.Remove("/prod/data-" + inside)
-	s.Remove("/prod/" + a.Key())
-	require.ErrorIs(t, s.over(la), eldest.ErrDeposed)
-	won := get(s, waiting)
-	require.NoError(t, won.err)
-	require.NoError(t, won.l.Resign(s.Ctx))
+	for name, call := range calls {
+		for how, want := range map[string]error{"close": eldest.ErrClosed, "withdraw": eldest.ErrWithdrawn} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				s := newEnv(t)
+				c, g := s.gated("v")
+				end, told := c.Withdraw, make(chan struct{})
+				if how == "close" {
+					end = c.Close
+				}
+				var ended <-chan error
+				g.on(nil, func(_ context.Context, err error) error {
+					ended = etcdtest.Go(func() error { return end(s.Ctx) })
+					<-told // the call has been told to stop; the reply is read all the same
+					return err
+				})
+				l, err := call(c, s.Ctx)
+				close(told)
+				require.ErrorIs(t, err, want)
+				require.Nil(t, l)
+				require.NoError(t, get(s, ended))
+				require.Empty(t, s.Queue())
+			})
+		}
+	}
+}
+
+// An election loop campaigns again the moment its tenure ends: the end must not be
+// visible before the candidate is free.
+func TestCampaignAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	c := s.candidate("v")
+	for i := range 20 {
+		l := s.lead(c)
+		if i%2 == 0 {
+			s.Remove(c.Key())
+		} else {
+			go func() { _ = l.Resign(s.Ctx) }()
+		}
+		get(s, l.Done())
+		again, err := c.Campaign(s.Ctx)
+		require.NoError(t, err, "round %d", i)
+		require.Greater(t, again.Token(), l.Token())
+		require.NoError(t, again.Resign(s.Ctx))
+	}
+}
+
+// A campaign while the key of the last tenure is still being removed waits for that
+// and stands anew: it does not inherit the old token, and is not turned away.
+func TestCampaignWhileTheLastKeyIsBeingRemoved(t *testing.T) {
+	s := newEnv(t)
+	c, g := s.gated("v")
+	l := s.lead(c)
+	sending, release := g.stop()
+	resigned := etcdtest.Go(func() error { return l.Resign(s.Ctx) })
+	get(s, sending)
+	next := s.campaigning(s.Ctx, c)
+	close(release)
+	require.NoError(t, get(s, resigned))
+	won := electiontest.Wins(t, next)
+	require.Greater(t, won.Token(), l.Token())
+}
+
+// Close during a Resign that goes on elsewhere waits for it.
+func TestCloseWaitsForAResignation(t *testing.T) {
+	s := newEnv(t)
+	c, g := s.gated("v")
+	l := s.lead(c)
+	sending, release := g.stop()
+	resigned := etcdtest.Go(func() error { return l.Resign(s.Ctx) })
+	get(s, sending)
+
+	early, cancel := context.WithTimeout(s.Ctx, 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, c.Close(early), context.DeadlineExceeded)
+	require.Len(t, s.Queue(), 1)
+	close(release)
+	require.NoError(t, c.Close(s.Ctx))
 	require.Empty(t, s.Queue())
-	require.NoError(t, plain.Err())
+	require.NoError(t, get(s, resigned))
+}
+
+// A session lost while the winning reply is on its way: no win.
+func TestSessionLostWhileTheReplyIsOnItsWay(t *testing.T) {
+	s := newEnv(t)
+	session := s.session(s.Client)
+	c, g := s.gated("v", on(session))
+	g.on(nil, func(_ context.Context, err error) error {
+		go session.Abandon() // which waits for this request
+		get(s, session.Done())
+		return err
+	})
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(s.Ctx)), eldest.ErrClosed, "a win after the end of the session")
+	_, err := c.Campaign(s.Ctx)
+	require.ErrorIs(t, err, eldest.ErrClosed)
+	require.NotErrorIs(t, err, eldest.ErrLeading)
+	require.NoError(t, c.Close(s.Ctx))
+	require.NoError(t, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
+}
+
+// The value can be changed at each step; the one proclaimed last is that of the next campaign, and the
+// caller's slice is the caller's again when a call returns.
+func TestProclaimBeforeAndAfterTheWin(t *testing.T) {
+	s := newEnv(t)
+	elder := s.lead(s.candidate("elder"))
+	c := s.candidate("registered")
+	place := s.register(c)
+	require.Equal(t, "registered", s.value(c.Key()))
+	proclaimed := func(proclaim func(context.Context, []byte) error, text string) {
+		t.Helper()
+		value := []byte(text)
+		require.NoError(t, proclaim(s.Ctx, value))
+		value[0] = 'X'
+		require.Equal(t, text, s.value(c.Key()))
+	}
+	s.watched(2) // the own key of each
+	s.Rec.Reset()
+	proclaimed(c.Proclaim, "waiting")
+	require.Equal(t, []string{"Txn"}, s.Rec.Methods(), "one request")
+	require.Equal(t, []string{elder.Key(), c.Key()}, s.Queue(), "its place stays")
+
+	require.NoError(t, elder.Resign(s.Ctx))
+	l := s.await(c)
+	require.Equal(t, place.Token, l.Token(), "and its token")
+	proclaimed(l.Proclaim, "leading")
+	proclaimed(c.Proclaim, "by the candidate")
+	require.NoError(t, l.Resign(s.Ctx))
+	s.lead(c)
+	require.Equal(t, "by the candidate", s.value(c.Key()))
+}
+
+// After the loss nothing is written, and the error is the same each time, the first time included, which
+// may come before the news.
+func TestProclaimAfterLoss(t *testing.T) {
+	s := newEnv(t)
+	c := s.candidate("old", func(cfg *election.Config) { cfg.Watcher = etcdtest.Deaf(s.Client) })
+	l := s.lead(c)
+	s.Remove(c.Key())
+	require.NoError(t, l.Err(), "nobody has told us")
+	for range 3 {
+		s.is(l.Proclaim(s.Ctx, []byte("late")), eldest.ErrDeposed, eldest.ErrNotLeading)
+		require.ErrorIs(t, l.Err(), eldest.ErrDeposed, "what was found ends the tenure")
+	}
+	require.Empty(t, s.Queue())
+
+	l = s.lead(c)
+	s.Remove(c.Key())
+	for range 3 {
+		require.ErrorIs(t, c.Proclaim(s.Ctx, []byte("late")), eldest.ErrDeposed)
+	}
+	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
 }

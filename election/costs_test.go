@@ -17,17 +17,10 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// watched waits until etcd has put n watches in place for the recorded client, so that what is
-// counted afterwards has nothing to do with the beginning.
-func (s *stage) watched(n int) {
-	s.T.Helper()
-	s.Until("the watches are in place", func() bool { return len(s.Rec.Placed()) >= n })
-}
-
 // Row 30: a thousand elections on one session. One lease, one stream of watches,
 // one transaction each; and nothing is left.
 func TestThousandElectionsOnOneSession(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	var cancel context.CancelFunc
 	s.Ctx, cancel = context.WithTimeout(context.Background(), 3*patience) // so many take time
 	t.Cleanup(cancel)

@@ -3,7 +3,9 @@ package election_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -18,9 +20,6 @@ type gate struct {
 	// error of one that was. Both run on the goroutine of the caller.
 	before func(ctx context.Context) error
 	after  func(ctx context.Context, err error) error
-	// delayed and done are those of delay.
-	delayed *func()
-	done    chan struct{}
 	// held is that of hold.
 	held chan<- func()
 }
@@ -39,36 +38,34 @@ func (g *gate) on(before func(context.Context) error, after func(context.Context
 	g.before, g.after = before, after
 }
 
-// delay has the next transaction time out before it is sent; send sends it then,
-// and done is closed once it is there.
-func (g *gate) delay(send *func(), done chan struct{}) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.delayed, g.done = send, done
+// stop has the next transaction wait before it is sent: sending is closed then, and closing release
+// lets it go on.
+func (g *gate) stop() (sending, release chan struct{}) {
+	sending, release = make(chan struct{}), make(chan struct{})
+	g.on(func(context.Context) error { close(sending); <-release; return nil }, nil)
+	return sending, release
+}
+
+// lose has the next transaction lost on its way, and give called before its sender gives up.
+func (g *gate) lose(give func()) {
+	g.on(func(context.Context) error { give(); return context.DeadlineExceeded }, nil)
 }
 
 // hold has the next transaction stay on its way until what held delivers is called. Its
 // sender waits for an answer until its context ends, and what it sends after that is not
 // held.
-func (g *gate) hold(held chan<- func()) {
+func (g *gate) hold() (held <-chan func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.held = held
+	sends := make(chan func(), 1)
+	g.held = sends
+	return sends
 }
 
 func (g *gate) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 	g.mu.Lock()
 	before, after := g.before, g.after
 	g.before, g.after = nil, nil
-	if send := g.delayed; send != nil {
-		g.delayed = nil
-		before = func(context.Context) error {
-			// The request outlives the context of its sender.
-			*send = func() { _, _ = t.Commit(context.WithoutCancel(t.Context)) }
-			close(g.done)
-			return context.DeadlineExceeded
-		}
-	}
 	held := g.held
 	g.held = nil
 	g.mu.Unlock()
@@ -89,4 +86,23 @@ func (g *gate) commit(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
 		}
 	}
 	return resp, err
+}
+
+// denying is a KV whose transactions are refused while a role is being changed.
+type denying struct {
+	clientv3.KV
+	now atomic.Bool
+	n   atomic.Int64 // refused so far
+}
+
+func newDenying(kv clientv3.KV) *denying {
+	r := &denying{}
+	r.KV = etcdtest.WithTxns(kv, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+		if r.now.Load() {
+			r.n.Add(1)
+			return nil, rpctypes.ErrPermissionDenied
+		}
+		return t.Commit(t.Context)
+	})
+	return r
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -38,7 +39,7 @@ func TestByPriority(t *testing.T) {
 // Five of different priority lead in the order of those, best first, whatever the order
 // in which they came; each gives way once for each better one that stands at most.
 func TestTheBestOfFiveLeads(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	leader := s.lead(s.candidate("0"))
 	values := []string{"2", "1", "4", "3", "5"}
 	won := make(chan *election.Leadership, len(values))
@@ -75,9 +76,8 @@ func TestTheBestOfFiveLeads(t *testing.T) {
 // Who stands alone leads without being asked, and no question is asked of etcd where
 // there is nothing to give way with.
 func TestNobodyToGiveWayTo(t *testing.T) {
-	s := newStage(t)
-	always := func(eldest.Candidate, []eldest.Candidate) bool { return true }
-	c := s.candidate("v", func(cfg *election.Config) { cfg.GiveWay = always })
+	s := newEnv(t)
+	c := s.candidate("v", always)
 	l := s.lead(c)
 	require.Equal(t, 1, s.Rec.Count("Range"), "the queue, with values")
 	require.NoError(t, l.Resign(s.Ctx))
@@ -88,7 +88,7 @@ func TestNobodyToGiveWayTo(t *testing.T) {
 	require.Zero(t, s.Rec.Count("Range"))
 	require.NoError(t, l.Resign(s.Ctx))
 
-	require.NoError(t, etcdtest.Err(plain.Register(s.Ctx)))
+	s.register(plain)
 	require.ErrorIs(t, etcdtest.Err(c.Try(s.Ctx)), eldest.ErrNotElected)
 	require.NoError(t, plain.Withdraw(s.Ctx))
 	l, err := c.Try(s.Ctx)
@@ -98,7 +98,7 @@ func TestNobodyToGiveWayTo(t *testing.T) {
 
 // What GiveWay is given: the own candidate and the others, oldest first, with values.
 func TestWhatGiveWayIsGiven(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	leader := s.lead(s.candidate("leader"))
 	type question struct {
 		own    eldest.Candidate
@@ -113,92 +113,90 @@ func TestWhatGiveWayIsGiven(t *testing.T) {
 	})
 	get(s, waits)
 	a, b := s.candidate("a"), s.candidate("b")
-	for _, x := range []*election.Candidate{a, b} {
-		require.NoError(t, etcdtest.Err(x.Register(s.Ctx)))
-	}
-	_, err := s.Admin.Put(s.Ctx, s.Election+"/no candidate", "")
-	require.NoError(t, err)
+	s.register(a)
+	s.register(b)
+	s.Put(s.Election+"/no candidate", "")
 	require.NoError(t, leader.Resign(s.Ctx))
 	q := get(s, asked)
-	require.NoError(t, get(s, waiting).err)
-	require.Equal(t, c.Key(), q.own.Key)
-	require.Equal(t, "c", string(q.own.Value))
+	electiontest.Wins(t, waiting)
+	named := func(c eldest.Candidate) string { return c.Key + "=" + string(c.Value) }
+	require.Equal(t, c.Key()+"=c", named(q.own))
 	require.Len(t, q.others, 2)
-	require.Equal(t, []string{a.Key(), b.Key()}, []string{q.others[0].Key, q.others[1].Key})
-	require.Equal(t, []string{"a", "b"}, []string{string(q.others[0].Value), string(q.others[1].Value)})
+	require.Equal(t, []string{a.Key() + "=a", b.Key() + "=b"}, []string{named(q.others[0]), named(q.others[1])})
 	require.Empty(t, asked)
 }
 
 // The own key goes between the proof and the question: that is no win.
 func TestDeposedWhileAskedToGiveWay(t *testing.T) {
-	s := newStage(t)
-	c := s.candidate("v", func(cfg *election.Config) {
-		cfg.Watcher = etcdtest.Deaf(cfg.Watcher)
-		cfg.Hooks.Registered = nil
-		cfg.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return true }
-	})
-	require.NoError(t, etcdtest.Err(c.Register(s.Ctx)))
+	s := newEnv(t)
+	c := s.candidate("v", always, func(cfg *election.Config) { cfg.Watcher = etcdtest.Deaf(cfg.Watcher) })
+	s.register(c)
 	s.Remove(c.Key())
 	require.ErrorIs(t, etcdtest.Err(c.Await(s.Ctx)), eldest.ErrDeposed)
 }
 
-// Who gives way again and again does not do so as fast as it can: the pauses grow.
+// always has a candidate give way to whoever there is.
+func always(cfg *election.Config) {
+	cfg.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return true }
+}
+
+// givesWay has a candidate give way again and again. waits waits until it waits behind a key, and returns
+// that; next does so, and has another key come and that one go.
+func (s *env) givesWay(ctx context.Context, backoff func(int) time.Duration) (waiting <-chan electiontest.Outcome, waits func() string, next func()) {
+	waitings := make(chan election.WaitingEvent, 1000)
+	c := s.candidate("v", always, func(cfg *election.Config) {
+		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waitings <- e }
+		cfg.Backoff = backoff
+	})
+	behind, other := s.Election+"/1", s.Election+"/2"
+	s.Put(behind, "")
+	waits = func() string {
+		require.Equal(s.T, behind, get(s, waitings).Predecessor.Key)
+		return behind
+	}
+	return s.campaigning(ctx, c), waits, func() {
+		waits()
+		s.Put(other, "")
+		s.Remove(behind)
+		behind, other = other, behind
+	}
+}
+
+// A candidate that gives way again and again does not do so as fast as it can: the pauses grow.
 func TestGivingWayWithoutEnd(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newEnv(t)
 	ctx, cancel := context.WithCancel(s.Ctx)
 	defer cancel()
 	var longest atomic.Int64
-	waits := make(chan election.WaitingEvent, 1000)
-	c := s.candidate("v", func(cfg *election.Config) {
-		cfg.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return true }
-		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
-		cfg.Backoff = func(attempt int) time.Duration {
-			longest.Store(max(longest.Load(), int64(attempt)))
-			if attempt < 2 {
-				return time.Millisecond
-			}
-			return 1100 * time.Millisecond // a long one does not make the next one short
+	waiting, _, next := s.givesWay(ctx, func(attempt int) time.Duration {
+		longest.Store(max(longest.Load(), int64(attempt)))
+		if attempt < 2 {
+			return time.Millisecond
 		}
+		return 1100 * time.Millisecond // a long one does not make the next one short
 	})
-	others := []string{s.Election + "/1", s.Election + "/2"}
-	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, others[0], "")))
-	waiting := s.campaigning(ctx, c)
-	for round := 0; longest.Load() <= 3; round++ {
-		get(s, waits) // behind one of them: the other one comes, and that one goes
-		require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, others[(round+1)%2], "")))
-		s.Remove(others[round%2])
+	for longest.Load() <= 3 {
+		next()
 	}
 	cancel()
-	require.ErrorIs(t, get(s, waiting).err, context.Canceled)
+	electiontest.Fails(t, waiting, context.Canceled)
 }
 
 // However often it gave way: with nobody left to give way to it leads, and at once.
 func TestNobodyLeftToGiveWayTo(t *testing.T) {
-	s := newStage(t)
-	waits := make(chan election.WaitingEvent, 1000)
-	c := s.candidate("v", func(cfg *election.Config) {
-		cfg.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return true }
-		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
-		cfg.Backoff = func(int) time.Duration { return time.Hour }
-	})
-	others := []string{s.Election + "/1", s.Election + "/2"}
-	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, others[0], "")))
-	waiting := s.campaigning(s.Ctx, c)
-	for round := range 2 { // two steps are taken at once, and a third one would not be
-		require.Equal(t, others[round%2], get(s, waits).Predecessor.Key)
-		require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, others[(round+1)%2], "")))
-		s.Remove(others[round%2])
-	}
-	require.Equal(t, others[0], get(s, waits).Predecessor.Key)
-	s.Remove(others[0])
-	require.NoError(t, get(s, waiting).err)
+	s := newEnv(t)
+	waiting, waits, next := s.givesWay(s.Ctx, func(int) time.Duration { return time.Hour })
+	next() // two steps are taken at once, and a third one would not be
+	next()
+	s.Remove(waits())
+	electiontest.Wins(t, waiting)
 }
 
 // A candidate that gives way can be asked to step back at the same moment; nothing of
 // it returns before it leads.
 func TestGiveWayAndStepBackTogether(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	better := s.candidate("9", func(cfg *election.Config) { cfg.GiveWay = byNumber })
 	leader := s.lead(s.candidate("0"))
 	c, waiting, waits := s.waitingFor("1", func(cfg *election.Config) { cfg.GiveWay = byNumber })
@@ -206,12 +204,10 @@ func TestGiveWayAndStepBackTogether(t *testing.T) {
 	bs := s.campaigning(s.Ctx, better)
 	s.queued(3)
 	resigned := etcdtest.Go(func() error { return leader.Resign(s.Ctx) })
-	_, err := c.StepBack(s.Ctx)
-	require.NoError(t, err, "it cannot win while the better one stands")
+	s.stepBack(c) // it cannot win while the better one stands
 	require.NoError(t, get(s, resigned))
-	won := get(s, bs)
-	require.NoError(t, won.err)
+	won := electiontest.Wins(t, bs)
 	require.Empty(t, waiting)
-	require.NoError(t, won.l.Resign(s.Ctx))
-	require.NoError(t, get(s, waiting).err)
+	require.NoError(t, won.Resign(s.Ctx))
+	electiontest.Wins(t, waiting)
 }

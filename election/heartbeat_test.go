@@ -2,6 +2,8 @@ package election_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,46 +38,37 @@ func beats(t *testing.T, cli *clientv3.Client, l *election.Leadership) int {
 	return int(resp.Count)
 }
 
-// beatKV is a client whose beats, and other writes, a test can tamper with.
+// beatKV is a client whose beats a test can tamper with: put sends one.
 type beatKV struct {
 	clientv3.KV
-	put func(put func() (*clientv3.PutResponse, error)) (*clientv3.PutResponse, error)
-	txn func(txn clientv3.Txn) clientv3.Txn
+	tamper func(put func() error) error
 }
 
-func (k beatKV) Put(ctx context.Context, key, value string, opts ...clientv3.OpOption) (*clientv3.PutResponse, error) {
-	put := func() (*clientv3.PutResponse, error) { return k.KV.Put(ctx, key, value, opts...) }
-	if k.put == nil {
-		return put()
-	}
-	return k.put(put)
+func (k beatKV) Put(ctx context.Context, key, value string, opts ...clientv3.OpOption) (resp *clientv3.PutResponse, err error) {
+	err = k.tamper(func() error {
+		var err error
+		resp, err = k.KV.Put(ctx, key, value, opts...)
+		return err
+	})
+	return resp, err
 }
 
-func (k beatKV) Txn(ctx context.Context) clientv3.Txn {
-	if k.txn == nil {
-		return k.KV.Txn(ctx)
-	}
-	return k.txn(k.KV.Txn(ctx))
+// tampered has a candidate use a beatKV.
+func tampered(tamper func(put func() error) error) electiontest.Change {
+	return func(_ *lease.Config, e *election.Config) { e.KV = beatKV{e.KV, tamper} }
 }
 
-// tampered gives a candidate a client of a test's.
-func tampered(kv beatKV) electiontest.Change {
-	return func(_ *lease.Config, e *election.Config) {
-		kv.KV = e.KV
-		e.KV = kv
-	}
-}
+// denied refuses a beat.
+func denied(func() error) error { return rpctypes.ErrPermissionDenied }
 
-// Whoever may not write the key of heartbeats stands all the same, and says so once: it leads by its lease.
+// A candidate that may not write the key of heartbeats leads by its lease, and reports that once.
 func TestHeartbeatsThatAreNotPermitted(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	told := make(chan lease.BeatEvent, 99)
 	a := electiontest.Join(t, cli, name, beating, func(l *lease.Config, _ *election.Config) {
 		l.Hooks.Beat = func(e lease.BeatEvent) { told <- e }
-	}, tampered(beatKV{put: func(func() (*clientv3.PutResponse, error)) (*clientv3.PutResponse, error) {
-		return nil, rpctypes.ErrPermissionDenied
-	}}))
+	}, tampered(denied))
 	l := a.Lead(t)
 	e := etcdtest.Take(t, told, "the news")
 	require.ErrorIs(t, e.Err, rpctypes.ErrPermissionDenied)
@@ -85,7 +78,7 @@ func TestHeartbeatsThatAreNotPermitted(t *testing.T) {
 	time.Sleep(2 * lease.MinHeartbeat)
 	require.NoError(t, l.Err())
 	require.True(t, l.Holds(lease.MinHeartbeat), "for as long as the lease is certain")
-	require.Empty(t, waits, "who has never beaten is not evicted")
+	require.Empty(t, waits, "one that has never beaten is not evicted")
 	require.Empty(t, told, "once")
 	require.NoError(t, l.Resign(etcdtest.Context(t)))
 	electiontest.Wins(t, waits)
@@ -101,14 +94,14 @@ func TestHeartbeatsWithLostReplies(t *testing.T) {
 	var lose atomic.Bool
 	var kept atomic.Int32
 	lose.Store(true)
-	a := electiontest.Join(t, cli, name, beating, tampered(beatKV{put: func(put func() (*clientv3.PutResponse, error)) (*clientv3.PutResponse, error) {
-		resp, err := put()
+	a := electiontest.Join(t, cli, name, beating, tampered(func(put func() error) error {
+		err := put()
 		if lose.Load() {
-			return nil, context.DeadlineExceeded
+			return context.DeadlineExceeded
 		}
 		kept.Add(1)
-		return resp, err
-	}}))
+		return err
+	}))
 	first := a.Queue(t)
 	etcdtest.Never(t, func() bool { return len(first) > 0 }, lease.MinHeartbeat, "a win without an acknowledgement")
 	lose.Store(false)
@@ -127,15 +120,6 @@ func TestHeartbeatsWithLostReplies(t *testing.T) {
 	require.Equal(t, l.Token(), next.Token(), "another tenure")
 }
 
-// Nothing is sent for heartbeats without them.
-func TestWithoutHeartbeats(t *testing.T) {
-	t.Parallel()
-	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
-	a := electiontest.Join(t, cli, name)
-	l := a.Lead(t)
-	require.Zero(t, beats(t, cli, l))
-}
-
 // Whoever resumes a lease cannot know whether it was beaten for: a refusal does not make it lead by the
 // lease alone, and it is lost: nobody could lead, and where nothing was ever taken, nobody evict it.
 func TestHeartbeatsOfAResumedLease(t *testing.T) {
@@ -146,10 +130,7 @@ func TestHeartbeatsOfAResumedLease(t *testing.T) {
 	a.Session.Abandon()
 	session, err := lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli, Heartbeat: lease.Heartbeat{Timeout: lease.MinHeartbeat}}, a.Session.ID())
 	require.NoError(t, err)
-	b := electiontest.Join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Session = session },
-		tampered(beatKV{put: func(func() (*clientv3.PutResponse, error)) (*clientv3.PutResponse, error) {
-			return nil, rpctypes.ErrPermissionDenied
-		}}))
+	b := electiontest.Join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Session = session }, tampered(denied))
 	waits := b.Queue(t)
 	electiontest.Fails(t, waits, eldest.ErrSessionLost, rpctypes.ErrPermissionDenied)
 	etcdtest.Eventually(t, func() bool { return len(electiontest.Keys(t, cli, l.Election())) == 0 }, "the revocation of its lease")
@@ -229,4 +210,160 @@ func TestHeartbeatsWithoutSpace(t *testing.T) {
 	next, err := a.Candidate.Await(ctx)
 	require.NoError(t, err)
 	require.Equal(t, l.Token(), next.Token())
+}
+
+// A leader that is gone with its machine is replaced long before its lease expires, by who waits
+// behind it; and who waits behind that one is left alone.
+//
+// Fails when nobody evicts, when the one who waits is evicted, and when the lease has to expire.
+func TestHeartbeatsReplaceTheDead(t *testing.T) {
+	t.Parallel()
+	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
+	evicted := make(chan election.EvictedEvent, 9)
+	hooked := func(_ *lease.Config, e *election.Config) {
+		e.Hooks.Evicted = func(e election.EvictedEvent) { evicted <- e }
+	}
+	a := electiontest.Join(t, cli, name, beating)
+	b := electiontest.Join(t, cli, name, beating, hooked)
+	c := electiontest.Join(t, cli, name, beating, hooked)
+	la := a.Lead(t)
+	second, third := b.Queue(t), c.Queue(t)
+	require.Equal(t, 1, beats(t, cli, la), "who leads beats")
+	time.Sleep(2 * lease.MinHeartbeat)
+	require.NoError(t, la.Err())
+	require.True(t, la.Holds(0))
+	require.Empty(t, evicted, "nobody was silent")
+
+	a.Session.Abandon()
+	lb := electiontest.Wins(t, second)
+	e := etcdtest.Take(t, evicted, "the news of the eviction")
+	require.Equal(t, la.Key(), e.Evicted.Key)
+	require.Equal(t, la.Token(), e.Evicted.Token)
+	require.Equal(t, int64(a.Session.ID()), e.Evicted.Lease)
+	require.GreaterOrEqual(t, e.Silence, lease.MinHeartbeat)
+	require.Equal(t, []string{lb.Key(), c.Candidate.Key()}, electiontest.Keys(t, cli, name))
+
+	require.NoError(t, lb.Resign(etcdtest.Context(t)))
+	lc := electiontest.Wins(t, third)
+	require.Empty(t, evicted)
+	etcdtest.Eventually(t, func() bool { return beats(t, cli, lb.Leadership) == 0 }, "who leads no more is not to be evicted")
+	require.NoError(t, lc.Resign(etcdtest.Context(t)))
+}
+
+// An eviction whose reply is lost, or that etcd refuses, is tried again; who evicts loses nothing by it.
+func TestEvictionsThatFail(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]bool{"lost reply": true, "refused": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
+			var attempts atomic.Int32
+			a := electiontest.Join(t, cli, name, beating)
+			b := electiontest.Join(t, cli, name, beating, func(_ *lease.Config, e *election.Config) {
+				e.KV = etcdtest.WithTxns(e.KV, func(t *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+					if !slices.ContainsFunc(t.If, ofABeat) || attempts.Add(1) > 1 {
+						return t.Commit(t.Context)
+					}
+					if !lost {
+						return nil, rpctypes.ErrPermissionDenied
+					}
+					_, _ = t.Commit(t.Context)
+					return nil, context.DeadlineExceeded
+				})
+			})
+			a.Lead(t)
+			waits := b.Queue(t)
+			a.Session.Abandon()
+			electiontest.Wins(t, waits)
+			if lost {
+				require.EqualValues(t, 1, attempts.Load(), "the watch has told of it")
+			} else {
+				require.EqualValues(t, 2, attempts.Load())
+			}
+		})
+	}
+}
+
+// ofABeat reports whether a transaction compares a beat, as an eviction does.
+func ofABeat(c clientv3.Cmp) bool { return strings.HasPrefix(string(c.KeyBytes()), "/eldest/beat/") }
+
+// A candidate without heartbeats evicts nobody, whoever beats; and each waits for as long as the beat says, not
+// for as long as it would say itself.
+func TestHeartbeatsOfOthers(t *testing.T) {
+	t.Parallel()
+	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
+	slow := func(l *lease.Config, _ *election.Config) { l.Heartbeat.Timeout = time.Minute }
+	a := electiontest.Join(t, cli, name, beating)
+	none := electiontest.Join(t, cli, name)
+	last := electiontest.Join(t, cli, name, slow)
+	a.Lead(t)
+	second, third := none.Queue(t), last.Queue(t)
+	a.Session.Abandon()
+	etcdtest.Never(t, func() bool { return len(second)+len(third) > 0 }, 3*lease.MinHeartbeat, "an eviction by one who has no heartbeats")
+	require.NoError(t, none.Candidate.Withdraw(etcdtest.Context(t)))
+	electiontest.Wins(t, third)
+}
+
+// A successor evicts nobody whose beats etcd has lost or held up: half a timeout passes after it was well again.
+//
+// Fails when the majority is asked at the end of the timeout only, and when a late answer is followed by an eviction.
+func TestEvictionAfterEtcdStoodStill(t *testing.T) {
+	t.Parallel()
+	const timeout = 2 * lease.MinHeartbeat
+	for name, still := range map[string]struct{ from, until time.Duration }{
+		"until shortly before the timeout": {0, timeout * 9 / 10},
+		"at the timeout":                   {timeout * 7 / 10, timeout * 3 / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
+			var silent atomic.Pointer[time.Time] // since when
+			after := func() time.Duration {
+				if since := silent.Load(); since != nil {
+					return time.Since(*since)
+				}
+				return -1
+			}
+			often := func(l *lease.Config, _ *election.Config) {
+				l.Heartbeat = lease.Heartbeat{Timeout: timeout, Interval: timeout / 20}
+			}
+			a := electiontest.Join(t, cli, name, often, tampered(func(put func() error) error {
+				if at := after(); at >= 0 && at < still.until+timeout/8 {
+					return context.DeadlineExceeded
+				}
+				return put()
+			}))
+			l := a.Lead(t)
+			evicted := make(chan election.EvictedEvent, 9)
+			b := electiontest.Join(t, cli, name, often, func(_ *lease.Config, e *election.Config) {
+				e.Hooks.Evicted = func(e election.EvictedEvent) { evicted <- e }
+				e.KV = lateKV{e.KV, func() {
+					if at := after(); at >= still.from && at < still.until {
+						time.Sleep(still.until - at)
+					}
+				}}
+			})
+			waits := b.Queue(t)
+			now := time.Now()
+			silent.Store(&now)
+			<-l.Done()
+			next, err := a.Candidate.Campaign(etcdtest.Context(t))
+			require.NoError(t, err, "it does not go on")
+			require.Equal(t, l.Token(), next.Token(), "another tenure")
+			etcdtest.Never(t, func() bool { return len(evicted)+len(waits) > 0 }, 2*timeout, "an eviction")
+		})
+	}
+}
+
+// lateKV is a client whose reads of beats are late.
+type lateKV struct {
+	clientv3.KV
+	late func()
+}
+
+func (k lateKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	if strings.HasPrefix(key, "/eldest/beat/") {
+		k.late()
+	}
+	return k.KV.Get(ctx, key, opts...)
 }

@@ -13,11 +13,12 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 )
 
-// journal writes down what hooks are told.
+// journal records what hooks are called with.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -57,7 +58,7 @@ func (j *journal) hooks(cfg *election.Config) {
 // again, at each step: a candidate that is to enter the queue, and one that waits in it.
 func TestRegression60CampaignWithoutEtcdIsReported(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newEnv(t)
 	host := etcdtest.Shared(t).Host(t)
 	cli := host.Client(t)
 	s.lead(s.candidate("leader"))
@@ -79,35 +80,29 @@ func TestRegression60CampaignWithoutEtcdIsReported(t *testing.T) {
 			}
 		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	waits := make(chan election.WaitingEvent, 100)
-	waiter := s.candidate("waiter", lossy, func(cfg *election.Config) {
-		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
-	})
+	waiter, waiting, waits := s.waitingFor("waiter", lossy)
 	late := s.candidate("late", lossy)
-	waiting := s.campaigning(ctx, waiter)
 	get(s, waits) // so its registration was answered
 	host.Cut()
 	reported("watch", waiter.Key())
-	entering := s.campaigning(ctx, late)
+	entering := s.campaigning(context.Background(), late)
 	reported("register", late.Key())
-	cancel()
-	require.ErrorIs(t, get(s, waiting).err, context.Canceled)
-	require.ErrorIs(t, get(s, entering).err, context.Canceled)
+	_ = waiter.Withdraw(etcdtest.ContextFor(t, 0))
+	electiontest.Fails(t, waiting, eldest.ErrWithdrawn)
+	_ = late.Withdraw(etcdtest.ContextFor(t, 0))
+	electiontest.Fails(t, entering, eldest.ErrWithdrawn)
 	reported("remove key", waiter.Key())
 	host.Mend()
 }
 
-// Row 31: what is told, in which order.
+// The hooks of three candidacies: one that is won and resigned, one that is withdrawn, one that is given up.
 func TestHooksTellTheStoryInOrder(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	a, b := s.candidate("a"), s.candidate("b")
 	la := s.lead(a)
-	require.NoError(t, etcdtest.Err(b.Register(s.Ctx)))
+	s.register(b)
 	foreign := keys.Prefix(s.Election) + "zzz"
-	_, err := s.Admin.Put(s.Ctx, foreign, "")
-	require.NoError(t, err)
+	s.Put(foreign, "")
 	t.Cleanup(func() { _, _ = s.Admin.Delete(context.Background(), foreign) })
 
 	j := &journal{}
@@ -121,50 +116,39 @@ func TestHooksTellTheStoryInOrder(t *testing.T) {
 	require.NoError(t, b.Withdraw(s.Ctx))
 	told(4)
 	require.NoError(t, la.Resign(s.Ctx))
-	l := get(s, waiting).l
-	require.NotNil(t, l)
-	require.NoError(t, l.Resign(s.Ctx))
+	require.NoError(t, electiontest.Wins(t, waiting).Resign(s.Ctx))
 
-	// A second round: withdrawn.
-	d := s.lead(s.candidate("d"))
+	d := s.candidate("d")
+	s.lead(d)
 	waiting = s.campaigning(s.Ctx, c)
 	told(9)
 	require.NoError(t, c.Withdraw(s.Ctx))
-	require.Error(t, get(s, waiting).err)
-	// A third: given up.
+	electiontest.Fails(t, waiting)
 	ctx, cancel := context.WithCancel(s.Ctx)
 	waiting = s.campaigning(ctx, c)
 	told(13)
 	cancel()
-	require.Error(t, get(s, waiting).err)
+	electiontest.Fails(t, waiting)
 	require.NoError(t, c.Close(s.Ctx), "waits for the hooks")
 
+	registered := func(queue int, behind *election.Candidate) string {
+		return fmt.Sprintf("registered queue %d behind %q adopted false", queue, behind.Key())
+	}
+	waits := func(c *election.Candidate) string { return fmt.Sprintf("waiting for %q", c.Key()) }
+	ignored := fmt.Sprintf("foreign %q", foreign)
 	require.Equal(t, []string{
-		fmt.Sprintf("registered queue 4 behind %q adopted false", b.Key()),
-		fmt.Sprintf("foreign %q", foreign),
-		fmt.Sprintf("waiting for %q", b.Key()),
-		fmt.Sprintf("waiting for %q", a.Key()),
-		"won true",
-		"ended led true: resigned",
-		fmt.Sprintf("registered queue 3 behind %q adopted false", d.Key()),
-		fmt.Sprintf("foreign %q", foreign),
-		fmt.Sprintf("waiting for %q", d.Key()),
-		"ended led false: withdrawn",
-		fmt.Sprintf("registered queue 3 behind %q adopted false", d.Key()),
-		fmt.Sprintf("foreign %q", foreign),
-		fmt.Sprintf("waiting for %q", d.Key()),
-		"ended led false: context canceled",
+		registered(4, b), ignored, waits(b), waits(a), "won true", "ended led true: resigned",
+		registered(3, d), ignored, waits(d), "ended led false: withdrawn",
+		registered(3, d), ignored, waits(d), "ended led false: context canceled",
 	}, j.all())
 }
 
 // A hook may call back into the library.
 func TestHookCallsBack(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	var c *election.Candidate
-	failures := make(chan error, 10)
-	made := make(chan struct{})
 	var l *election.Leadership
-	led := make(chan struct{})
+	failures, made, led := make(chan error, 10), make(chan struct{}), make(chan struct{})
 	c = s.candidate("v", func(cfg *election.Config) {
 		cfg.Hooks.Registered = func(election.RegisteredEvent) {
 			<-made
@@ -172,14 +156,12 @@ func TestHookCallsBack(t *testing.T) {
 		}
 		cfg.Hooks.Won = func(election.WonEvent) {
 			<-led
-			_, err := c.Campaign(s.Ctx)
-			if !errors.Is(err, eldest.ErrLeading) {
+			if _, err := c.Campaign(s.Ctx); !errors.Is(err, eldest.ErrLeading) {
 				failures <- fmt.Errorf("campaign: %w", err)
 			}
 			failures <- l.Resign(s.Ctx)
 		}
 		cfg.Hooks.Ended = func(election.EndedEvent) {
-			// Whatever it says, it must not block.
 			if err := c.Withdraw(s.Ctx); !errors.Is(err, eldest.ErrNotRegistered) {
 				failures <- fmt.Errorf("withdraw: %w", err)
 			}
@@ -199,20 +181,18 @@ func TestHookCallsBack(t *testing.T) {
 // However many rounds race with their ends, each Registered has one Ended after it,
 // and nothing is told of a round after that.
 func TestHooksOrderUnderRaces(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	session := s.session(s.Client)
 	raced := 0
 	for round := range 40 {
 		j := &journal{}
 		c := s.candidate("v", on(session), j.hooks)
-		closed := make(chan error, 1)
 		waiting := s.campaigning(s.Ctx, c)
 		if round%2 == 1 { // or Close comes first, nearly always
-			s.Until("it stands", func() bool { return len(j.all()) > 0 })
+			s.Until("it is in the queue", func() bool { return len(j.all()) > 0 })
 		}
-		go func() { closed <- c.Close(s.Ctx) }()
+		require.NoError(t, c.Close(s.Ctx))
 		get(s, waiting)
-		require.NoError(t, get(s, closed))
 		lines := j.all()
 		if len(lines) == 0 {
 			continue // closed before it began
@@ -222,14 +202,70 @@ func TestHooksOrderUnderRaces(t *testing.T) {
 		require.Contains(t, lines[len(lines)-1], "ended")
 		registered, ended := 0, 0
 		for _, line := range lines {
-			if strings.HasPrefix(line, "registered") {
+			switch word, _, _ := strings.Cut(line, " "); word {
+			case "registered":
 				registered++
-			}
-			if strings.HasPrefix(line, "ended") {
+			case "ended":
 				ended++
 			}
 		}
 		require.Equal(t, registered, ended, "%q", lines)
 	}
 	require.GreaterOrEqual(t, raced, 20, "INVALID: nothing was raced with")
+}
+
+// The status of a candidate at each step, and the announcement of each change.
+func TestStatusOfACandidate(t *testing.T) {
+	s := newEnv(t)
+	c := s.candidate("c")
+	require.Zero(t, c.Status(), "before the first candidacy")
+	step := func(f func(), want election.Status) {
+		t.Helper()
+		changed := c.Changed()
+		f()
+		get(s, changed)
+		require.Equal(t, want, c.Status())
+	}
+	l := s.lead(s.candidate("elder"))
+	registered := c.Changed()
+	token := s.register(c).Token
+	get(s, registered)
+	require.Equal(t, election.Status{Token: token}, c.Status())
+	leading := election.Status{Token: token, Leading: true}
+	step(func() { require.NoError(t, l.Resign(s.Ctx)); l = s.await(c) }, leading)
+	step(func() { l.Retire(nil) }, election.Status{Token: token, Retired: true})
+	step(func() { s.Remove(c.Key()) }, election.Status{})
+	require.False(t, c.Closed())
+	step(func() { require.NoError(t, c.Close(s.Ctx)) }, election.Status{})
+	require.True(t, c.Closed())
+}
+
+// The phases of a hand-over: who waited for nobody has none to prove anything after, and
+// who waited has waited at least as long as it knew that the wait was over.
+func TestWonTellsThePhasesOfTheHandOver(t *testing.T) {
+	s := newEnv(t)
+	var mu sync.Mutex
+	won := make(map[eldest.Token]election.WonEvent)
+	registered := make(map[eldest.Token]election.RegisteredEvent)
+	told := func(cfg *election.Config) {
+		cfg.Hooks.Won = func(e election.WonEvent) { mu.Lock(); defer mu.Unlock(); won[e.Token] = e }
+		cfg.Hooks.Registered = func(e election.RegisteredEvent) { mu.Lock(); defer mu.Unlock(); registered[e.Token] = e }
+	}
+	a, b := s.candidate("a", told), s.candidate("b", told)
+	la := s.lead(a)
+	second := s.campaigning(s.Ctx, b)
+	s.queued(2)
+	resigning := time.Now()
+	require.NoError(t, la.Resign(s.Ctx))
+	lb := electiontest.Wins(t, second)
+	s.Until("both wins were told", func() bool { mu.Lock(); defer mu.Unlock(); return len(won) == 2 })
+
+	first, next := won[la.Token()], won[lb.Token()]
+	require.Zero(t, first.Proof, "there was nobody to wait for")
+	require.GreaterOrEqual(t, first.Waited, time.Duration(0))
+	require.Positive(t, next.Proof)
+	require.Greater(t, next.Waited, next.Proof)
+	require.LessOrEqual(t, next.Proof, next.At.Sub(resigning), "the news came after the resignation began")
+	require.Same(t, b, registered[lb.Token()].Candidate)
+	require.Equal(t, next.Waited, next.At.Sub(registered[lb.Token()].At))
 }

@@ -4,38 +4,57 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
 )
 
-type ctxKey struct{}
+// valueKey is the key of a context's value.
+type valueKey struct{}
+
+// nothing is a function under Lead that does nothing.
+func nothing(context.Context) error { return nil }
+
+// stubborn runs a function under Lead that ignores its context until stop is closed. Lead's result is done's.
+func (s *env) stubborn(l *election.Leadership) (stop chan struct{}, done <-chan error) {
+	s.T.Helper()
+	running, stop := make(chan struct{}), make(chan struct{})
+	done = etcdtest.Go(func() error {
+		return l.Lead(s.Ctx, func(context.Context) error { close(running); <-stop; return nil })
+	})
+	get(s, running)
+	return stop, done
+}
 
 func TestLead(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	c := s.candidate("v")
 	l := s.lead(c)
 	failure := errors.New("what the function returned")
-	err := l.Lead(context.WithValue(s.Ctx, ctxKey{}, "carried"), func(ctx context.Context) error {
+	err := l.Lead(context.WithValue(s.Ctx, valueKey{}, "carried"), func(ctx context.Context) error {
 		require.NoError(t, ctx.Err())
-		require.Equal(t, "carried", ctx.Value(ctxKey{}))
+		require.Equal(t, "carried", ctx.Value(valueKey{}))
 		require.Equal(t, []string{c.Key()}, s.Queue(), "the key is kept while it runs")
 		return failure
 	})
 	require.ErrorIs(t, err, failure)
 	require.Empty(t, s.Queue(), "it resigns")
 	require.ErrorIs(t, s.over(l), eldest.ErrResigned)
-	require.NoError(t, s.lead(c).Lead(s.Ctx, func(context.Context) error { return nil }))
+	require.NoError(t, s.lead(c).Lead(s.Ctx, nothing))
 }
 
 // The first Lead of a candidate, which makes its turn, beside a request of another goroutine: for the
 // race detector.
 func TestLeadBesideProclaim(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	l := s.lead(s.candidate("v"))
 	proclaimed := etcdtest.Go(func() error { return l.Proclaim(s.Ctx, []byte("w")) })
 	require.NoError(t, l.Lead(s.Ctx, func(context.Context) error { return get(s, proclaimed) }))
@@ -46,15 +65,15 @@ func TestLeadBesideProclaim(t *testing.T) {
 func TestLeadEndsWithTheCallersContextOrTheTenure(t *testing.T) {
 	why := errors.New("the program ends")
 	for name, tc := range map[string]struct {
-		end  func(s *stage, key string, cancel context.CancelCauseFunc)
+		end  func(s *env, key string, cancel context.CancelCauseFunc)
 		want error
 		kept bool
 	}{
-		"context": {func(_ *stage, _ string, cancel context.CancelCauseFunc) { cancel(why) }, why, true},
-		"deposed": {func(s *stage, key string, _ context.CancelCauseFunc) { s.Remove(key) }, eldest.ErrDeposed, false},
+		"context": {func(_ *env, _ string, cancel context.CancelCauseFunc) { cancel(why) }, why, true},
+		"deposed": {func(s *env, key string, _ context.CancelCauseFunc) { s.Remove(key) }, eldest.ErrDeposed, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newEnv(t)
 			c := s.candidate("v")
 			l := s.lead(c)
 			ctx, cancel := context.WithCancelCause(s.Ctx)
@@ -77,39 +96,28 @@ func TestLeadEndsWithTheCallersContextOrTheTenure(t *testing.T) {
 
 // After its end a tenure is led no more; not even for a moment.
 func TestLeadAfterTheEnd(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	c := s.candidate("v")
+	never := func(context.Context) error { t.Error("the function was called"); return nil }
 	for range 50 { // the wrong answer would be a matter of luck
 		l := s.lead(c)
 		require.NoError(t, l.Resign(s.Ctx))
-		err := l.Lead(s.Ctx, func(context.Context) error {
-			t.Error("the function was called")
-			return nil
-		})
-		require.ErrorIs(t, err, eldest.ErrResigned)
-
-		dead, cancel := context.WithCancel(s.Ctx)
-		cancel()
-		l = s.lead(c)
-		err = l.Lead(dead, func(context.Context) error {
-			t.Error("the function was called")
-			return nil
-		})
-		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, l.Lead(s.Ctx, never), eldest.ErrResigned)
+		require.ErrorIs(t, s.lead(c).Lead(etcdtest.ContextFor(t, 0), never), context.DeadlineExceeded)
 		require.Empty(t, s.Queue(), "and it has resigned")
 	}
 }
 
 // A panic does not keep the key, and goes on to the caller.
 func TestLeadResignsWhenItsFunctionPanics(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	c := s.candidate("v")
 	l := s.lead(c)
 	require.PanicsWithValue(t, "oops", func() {
 		_ = l.Lead(s.Ctx, func(context.Context) error { panic("oops") })
 	})
 	require.Empty(t, s.Queue())
-	require.NoError(t, s.lead(c).Lead(s.Ctx, func(context.Context) error { return nil }), "and not the place")
+	require.NoError(t, s.lead(c).Lead(s.Ctx, nothing), "and not the place")
 
 	// So does runtime.Goexit, which a failed assertion in a test is.
 	gone := make(chan struct{})
@@ -126,7 +134,7 @@ func TestLeadResignsWhenItsFunctionPanics(t *testing.T) {
 // deadline, so it reports none: package context would trust that, and set no timers for
 // its children.
 func TestWithValuesHasNoDeadline(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	l, err := s.candidate("v").Campaign(s.Ctx)
 	require.NoError(t, err)
 	of, cancel := context.WithTimeout(context.WithValue(s.Ctx, valueKey{}, "value"), time.Nanosecond)
@@ -144,4 +152,174 @@ func TestWithValuesHasNoDeadline(t *testing.T) {
 	require.Nil(t, l.WithValues(nil).Value(valueKey{})) //nolint:staticcheck // nil on purpose
 }
 
-type valueKey struct{}
+// G7: after a lost session there is a new one, and a new candidate. Where the two
+// share a turn, a function of the old one that ignores its context is waited for.
+//
+// Broken by each candidate having a turn of its own.
+func TestLeadNeverOverlapsOverSessions(t *testing.T) {
+	s := newEnv(t)
+	turn := election.NewTurn()
+	shared := func(cfg *election.Config) { cfg.Turn = turn }
+	var running atomic.Int32
+	stop, runs := make(chan struct{}), make(chan struct{}, 2)
+	lead := func(context.Context) error { // does not look at its context
+		if running.Add(1) > 1 {
+			t.Error("two at once")
+		}
+		defer running.Add(-1)
+		runs <- struct{}{}
+		<-stop
+		return nil
+	}
+	session := s.session(s.Admin)
+	lost := s.lead(s.candidate("v", on(session), shared))
+	first := etcdtest.Go(func() error { return lost.Lead(s.Ctx, lead) })
+	get(s, runs)
+	s.revoked(session)
+
+	// A tenure may end while it waits for its turn.
+	waits := s.lead(s.candidate("v", shared))
+	second := etcdtest.Go(func() error { return waits.Lead(s.Ctx, lead) })
+	require.NoError(t, waits.Resign(s.Ctx))
+	require.ErrorIs(t, get(s, second), eldest.ErrResigned)
+
+	next := s.lead(s.candidate("v", shared))
+	third := etcdtest.Go(func() error { return next.Lead(s.Ctx, lead) })
+	// One that has a turn of its own does not wait, which proves that there was time.
+	alone := s.candidate("v", func(cfg *election.Config) { cfg.Election += " other" })
+	require.NoError(t, s.lead(alone).Lead(s.Ctx, nothing))
+	require.Empty(t, runs)
+	close(stop)
+	require.NoError(t, get(s, first))
+	get(s, runs)
+	require.NoError(t, get(s, third))
+}
+
+// revoked revokes a session's lease, and waits until that was noticed.
+func (s *env) revoked(session *lease.Session) {
+	s.T.Helper()
+	require.NoError(s.T, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
+	s.queued(0)
+	session.Abandon()
+	require.Error(s.T, session.Err())
+}
+
+// Protocol, step 6: the function's context has ended before anything is sent that
+// lets another one lead; it does not end a moment later, on a goroutine of its own.
+//
+// Broken by making the context from the caller's and ending it by AfterFunc.
+func TestContextOfTheFunctionEndsBeforeTheKeyGoes(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	c, g := s.gated("v")
+	late := 0
+	for range 50 { // the wrong answer would be a matter of luck
+		l := s.lead(c)
+		given := make(chan context.Context, 1)
+		done := etcdtest.Go(func() error {
+			return l.Lead(s.Ctx, func(ctx context.Context) error {
+				given <- ctx
+				<-ctx.Done()
+				return nil
+			})
+		})
+		ctx := get(s, given)
+		g.on(func(context.Context) error {
+			if ctx.Err() == nil {
+				late++
+			}
+			return nil
+		}, nil)
+		require.NoError(t, l.Resign(s.Ctx))
+		require.NoError(t, get(s, done))
+	}
+	require.Zero(t, late, "the removal was sent while the function's context was live")
+}
+
+// Regression 7: cancelled while etcd cannot be reached, Lead gives up after about
+// one time-out and says so; the key goes in the background.
+//
+// Broken by resigning without a bound, which takes until the session is lost.
+func TestLeadCancelledWhileEtcdIsUnreachable(t *testing.T) {
+	s := newEnv(t)
+	host := etcdtest.Shared(t).Host(t)
+	cli := host.Client(t)
+	session := s.session(s.Admin) // of ten minutes
+	c := s.candidate("v", on(session), func(cfg *election.Config) {
+		cfg.KV, cfg.Watcher, cfg.Timeout = cli, cli, 200*time.Millisecond
+	})
+	l := s.lead(c)
+	ctx, cancel := context.WithCancel(s.Ctx)
+	begin := time.Now()
+	err := l.Lead(ctx, func(context.Context) error {
+		host.Cut()
+		cancel()
+		return nil
+	})
+	require.Error(t, err)
+	require.Less(t, time.Since(begin), patience/2)
+	require.ErrorIs(t, l.Err(), eldest.ErrResigned)
+	require.Len(t, s.Queue(), 1)
+	host.Mend()
+	s.queued(0)
+}
+
+// One request that is lost on the way does not fail the resignation of a function
+// that returned by itself: its caller has time.
+//
+// Broken by bounding the resignation by one time-out whatever ended.
+func TestLeadResignsThoughARequestIsLost(t *testing.T) {
+	s := newEnv(t)
+	c, g := s.gated("v", func(cfg *election.Config) { cfg.Timeout = 200 * time.Millisecond })
+	l := s.lead(c)
+	require.NoError(t, l.Lead(s.Ctx, func(context.Context) error {
+		g.on(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, nil)
+		return nil
+	}))
+	require.Empty(t, s.Queue())
+}
+
+// Regression 49: a lead function of an earlier tenure never returns. The new tenure gives
+// up after a while, so that another candidate leads.
+//
+// Broken by a Lead that waits for its turn without a limit.
+func TestStuckFunctionDoesNotKeepTheNextTenure(t *testing.T) {
+	s := newEnv(t)
+	turn := election.NewTurn()
+	shared := func(cfg *election.Config) { cfg.Turn, cfg.Drain = turn, 50*time.Millisecond }
+	session := s.session(s.Admin)
+	lost := s.lead(s.candidate("v", on(session), shared))
+	stop, first := s.stubborn(lost)
+	s.revoked(session)
+	l := s.lead(s.candidate("v", shared))
+	_, next, waits := s.waitingFor("next")
+	get(s, waits)
+	limit, cancel := context.WithTimeout(s.Ctx, patience/2)
+	defer cancel()
+	err := l.Lead(limit, func(context.Context) error { t.Error("two at once"); return nil })
+	require.ErrorIs(t, err, eldest.ErrStuck, "it waits for its turn for ever")
+	require.ErrorIs(t, l.Err(), eldest.ErrResigned)
+	electiontest.Wins(t, next) // a healthy candidate leads
+	close(stop)
+	require.NoError(t, get(s, first))
+}
+
+// Two calls of Lead in one tenure take turns, however long the first one takes: it is not
+// stuck, for its context has not ended.
+//
+// Broken by a limit of the wait for any function.
+func TestLongFunctionOfTheSameTenureIsNotStuck(t *testing.T) {
+	s := newEnv(t)
+	l := s.lead(s.candidate("v", func(cfg *election.Config) { cfg.Drain = 10 * time.Millisecond }))
+	stop, first := s.stubborn(l)
+	second := etcdtest.Go(func() error { return l.Lead(s.Ctx, nothing) })
+	select {
+	case err := <-second:
+		require.NoError(t, err, "it has ended its own tenure")
+	case <-time.After(100 * time.Millisecond):
+	}
+	require.NoError(t, l.Err())
+	close(stop)
+	require.NoError(t, get(s, first))
+	_ = get(s, second) // it ran, or met the resignation of the first one
+}

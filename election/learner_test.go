@@ -12,9 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/observe"
 )
@@ -79,7 +83,7 @@ func (w *throughLearner) Watch(ctx context.Context, key string, opts ...clientv3
 // watch is taken for final, too.
 func TestLearnerAmongTheEndpoints(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newEnv(t)
 	// With patience: an election that a busy machine calls refuses watches, too.
 	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Replaceable: true})
 	learnerIn(s.Ctx, t, c, 2)
@@ -89,7 +93,7 @@ func TestLearnerAmongTheEndpoints(t *testing.T) {
 	denied := answer.Err()
 	require.ErrorContains(t, denied, rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner).Error())
 
-	interrupted := make(chan error, 10)
+	interrupted := make(chan election.InterruptedEvent, 10)
 	watcher := func() *throughLearner {
 		w := &throughLearner{Watcher: s.Client, learner: learner}
 		w.first.Store(2)
@@ -97,33 +101,37 @@ func TestLearnerAmongTheEndpoints(t *testing.T) {
 	}
 	through := func(cfg *election.Config) {
 		cfg.Watcher = watcher()
-		cfg.Hooks.Interrupted = func(e election.InterruptedEvent) { interrupted <- e.Reason }
+		cfg.Hooks.Interrupted = func(e election.InterruptedEvent) { interrupted <- e }
 	}
 	leader, waiter := s.candidate("leader", through), s.candidate("waiter", through)
-	var won <-chan outcome
+	var won <-chan electiontest.Outcome
 	l := s.lead(leader)
-	refused := func() {
+	refused := func(keys ...string) {
+		t.Helper()
 		for {
 			select {
-			case reason := <-interrupted:
-				if reason.Error() == denied.Error() {
+			case e := <-interrupted:
+				if e.Reason.Error() == denied.Error() {
+					require.Equal(t, s.Election, e.Election)
+					require.Contains(t, keys, e.Key)
+					require.False(t, e.At.IsZero())
 					return
 				}
-				t.Logf("not by the learner: %v", reason)
+				t.Logf("not by the learner: %v", e.Reason)
 			case <-l.Done():
 				require.NoError(t, l.Err())
 			case early := <-won:
-				require.FailNow(t, "the waiter waits no more", early.err)
+				require.FailNow(t, "the waiter waits no more", early.Reason)
 			case <-s.Ctx.Done():
 				require.FailNow(t, "the learner was not asked")
 			}
 		}
 	}
-	refused()
-	refused()
+	refused(leader.Key())
+	refused(leader.Key())
 	won = s.campaigning(s.Ctx, waiter) // it watches its own key, and the leader's
-	refused()
-	refused()
+	refused(waiter.Key(), leader.Key())
+	refused(waiter.Key(), leader.Key())
 	o, err := observe.New(observe.Config{Election: s.Election, KV: s.Client, Watcher: watcher()})
 	require.NoError(t, err)
 	defer o.Close()
@@ -133,7 +141,59 @@ func TestLearnerAmongTheEndpoints(t *testing.T) {
 	// The watches are in place now: a removal from outside is noticed by all three.
 	s.Remove(leader.Key())
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
-	next := get(s, won)
-	require.NoError(t, next.err)
-	s.Until("the observer sees the next one", func() bool { return o.State().Leader.Token == next.l.Token() })
+	next := electiontest.Wins(t, won)
+	s.Until("the observer sees the next one", func() bool { return o.State().Leader.Token == next.Token() })
+}
+
+// errReset is how gRPC shows that a proxy between client and etcd has given up a
+// stream. A client that was closed has the same code.
+var errReset = status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")
+
+// A watch stream that a proxy cancels deposes nobody and ends nobody's waiting: the
+// watch is opened anew.
+//
+// Broken by the same code counting as permanent in internal/watch.
+func TestWatchCanceledByAProxy(t *testing.T) {
+	s := newEnv(t)
+	var kill, killed atomic.Bool
+	cli := etcdtest.Shared(t).Client(t, s.Rec.Attach, func(cfg *clientv3.Config) {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				stream, err := open(ctx, desc, cc, method, opts...)
+				return &killable{ClientStream: stream, kill: &kill, killed: &killed}, err
+			}))
+	})
+	through := func(cfg *election.Config) { cfg.KV, cfg.Watcher = cli, cli }
+	leader, waiter := s.candidate("leader", on(s.session(s.Admin)), through), s.candidate("waiter", on(s.session(s.Admin)), through)
+	l := s.lead(leader)
+	waiting := s.campaigning(s.Ctx, waiter)
+	s.watched(3) // the own key of each, and the predecessor's
+
+	kill.Store(true)
+	require.NoError(t, l.Proclaim(s.Ctx, []byte("the stream has something to say")))
+	s.Until("the stream was cancelled", killed.Load)
+	s.watched(6)
+	require.NoError(t, l.Err())
+	require.Empty(t, waiting)
+
+	// And what was opened anew does its work.
+	require.NoError(t, l.Resign(s.Ctx))
+	won := electiontest.Wins(t, waiting)
+	s.Remove(waiter.Key())
+	require.Error(t, s.over(won.Leadership))
+}
+
+// killable is a stream whose next message is lost with the stream.
+type killable struct {
+	grpc.ClientStream
+	kill, killed *atomic.Bool
+}
+
+func (k *killable) RecvMsg(m any) error {
+	err := k.ClientStream.RecvMsg(m)
+	if k.kill.CompareAndSwap(true, false) {
+		k.killed.Store(true)
+		return errReset
+	}
+	return err
 }

@@ -2,7 +2,6 @@ package election_test
 
 import (
 	"bytes"
-	"context"
 	"testing"
 	"time"
 
@@ -10,22 +9,9 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/txn"
 )
-
-// behind is a candidate whose client stands on a host of its own; its session does
-// not, so that only the candidate's requests meet the host's faults. It gives up no request
-// by itself: the reply to one that was given up cannot be swallowed.
-func (s *stage) behind(value string, change ...func(*election.Config)) (*election.Candidate, *etcdtest.Host) {
-	s.T.Helper()
-	host := etcdtest.Shared(s.T).Host(s.T)
-	cli := host.Client(s.T)
-	change = append([]func(*election.Config){func(cfg *election.Config) {
-		cfg.KV, cfg.Watcher = cli, cli
-	}}, change...)
-	return s.candidate(value, change...), host
-}
 
 // transaction matches transactions on a key: they name it when they compare it and when they
 // write it. A watch of the key names it once, and may be asked for at any time: the client
@@ -34,14 +20,13 @@ func transaction(key string) func(message []byte) bool {
 	return func(message []byte) bool { return bytes.Count(message, []byte(key)) > 1 }
 }
 
-// The same behind an elder: the place is learnt, and nobody waits behind a ghost.
+// The reply to a registration behind an elder is lost: its place is known all the same.
 func TestLostReplyWhileQueueing(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	elder := s.lead(s.candidate("elder"))
 	c, host := s.behind("v")
 	swallow := host.SwallowNextReply(transaction(c.Key()))
-	place, err := c.Register(s.Ctx)
-	require.NoError(t, err)
+	place := s.register(c)
 	require.NoError(t, swallow.Wait(s.Ctx))
 	require.Equal(t, elder.Key(), place.Predecessor)
 
@@ -55,16 +40,13 @@ func TestLostReplyWhileQueueing(t *testing.T) {
 
 // The other replies that can be lost: of the proclaim, the proof, the departure.
 func TestOtherLostReplies(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	elder, middle := s.candidate("elder"), s.candidate("middle")
 	le := s.lead(elder)
-	_, err := middle.Register(s.Ctx)
-	require.NoError(t, err)
-	waits := make(chan election.WaitingEvent, 10)
-	c, host := s.behind("v", func(cfg *election.Config) {
-		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
-	})
-	waiting := s.campaigning(s.Ctx, c)
+	s.register(middle)
+	host := etcdtest.Shared(t).Host(t)
+	cli := host.Client(t)
+	c, waiting, waits := s.waitingFor("v", func(cfg *election.Config) { cfg.KV, cfg.Watcher = cli, cli })
 	get(s, waits)
 
 	swallow := host.SwallowNextReply(etcdtest.Containing("proclaimed"))
@@ -79,11 +61,10 @@ func TestOtherLostReplies(t *testing.T) {
 	require.NoError(t, middle.Withdraw(s.Ctx))
 	require.NoError(t, swallow.Wait(s.Ctx))
 	require.NoError(t, le.Resign(s.Ctx))
-	won := get(s, waiting)
-	require.NoError(t, won.err)
+	won := electiontest.Wins(t, waiting)
 
 	swallow = host.SwallowNextReply(transaction(c.Key()))
-	require.NoError(t, won.l.Resign(s.Ctx), "sent again until it is known")
+	require.NoError(t, won.Resign(s.Ctx), "sent again until it is known")
 	require.NoError(t, swallow.Wait(s.Ctx))
 	require.Empty(t, s.Queue())
 }
@@ -92,13 +73,10 @@ func TestOtherLostReplies(t *testing.T) {
 // through. It arrives late, after the campaign was given up, and is swept away,
 // however often that happens.
 func TestLateRegistrationLeavesNoGhost(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	session := s.session(s.Admin)
 	c, g := s.gated("v", on(session))
-	ctx, cancel := context.WithCancel(s.Ctx)
-	// The request sits in a buffer on its way when the caller gives up.
-	g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
-	require.ErrorIs(t, etcdtest.Err(c.Campaign(ctx)), context.Canceled)
+	s.lost(c, g)
 	require.Empty(t, s.Queue())
 
 	var late eldest.Token
@@ -125,60 +103,16 @@ func TestLateRegistrationLeavesNoGhost(t *testing.T) {
 //
 // Broken by a sweep without a Probe.
 func TestLateRegistrationIsSweptThoughTheWatchIsDeaf(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	session := s.session(s.Admin)
 	c, g := s.gated("v", on(session), func(cfg *election.Config) {
 		cfg.Watcher = etcdtest.Deaf(s.Client)
 		cfg.Recheck, cfg.Timeout = 50*time.Millisecond, 200*time.Millisecond
 	})
-	ctx, cancel := context.WithCancel(s.Ctx)
-	g.on(func(context.Context) error { cancel(); return context.DeadlineExceeded }, nil)
-	require.ErrorIs(t, etcdtest.Err(c.Campaign(ctx)), context.Canceled)
+	s.lost(c, g)
 	// With the first recheck under way, the removal and the snapshot are over: what comes now
 	// was in neither.
 	s.Until("the sweep is under way", func() bool { return s.Rec.Count("Range") >= 3 })
 	s.arrives(session)
 	s.clean(session)
-}
-
-// What tidied up after an unknown registration may itself arrive late, when its
-// sender stands again: it must not touch the later life.
-func TestLateSweepLeavesALaterLifeAlone(t *testing.T) {
-	s := newStage(t)
-	session := s.session(s.Admin)
-	c, g := s.gated("v", on(session))
-	ctx, cancel := context.WithCancel(s.Ctx)
-	var late func() // the delayed request: it is sent when the test says so
-	delayed := make(chan struct{})
-	g.on(func(context.Context) error {
-		cancel()
-		require.NoError(t, etcdtest.Err(txn.ByCreateRevision{}.Enter(s.Ctx, s.Admin, txn.Entry{Election: s.Election, Lease: int64(session.ID())})))
-		g.delay(&late, delayed)
-		return context.DeadlineExceeded
-	}, nil)
-	require.ErrorIs(t, etcdtest.Err(c.Campaign(ctx)), context.Canceled)
-	get(s, delayed)
-	s.queued(0) // swept by the next attempt
-
-	l := s.lead(c)
-	late()
-	require.NoError(t, l.Proclaim(s.Ctx, []byte("w")), "the key is there")
-	require.NoError(t, l.Err())
-	require.NoError(t, c.Close(s.Ctx))
-}
-
-// A campaign on the key of a late arrival adopts what it finds, and stands once.
-func TestCampaignAfterAnUnknownRegistration(t *testing.T) {
-	s := newStage(t)
-	session := s.session(s.Admin)
-	c, g := s.gated("v", on(session), func(cfg *election.Config) { cfg.Timeout = 300 * time.Millisecond })
-	why := context.DeadlineExceeded // a reply that never came
-	ctx, cancel := context.WithCancel(s.Ctx)
-	g.on(nil, func(context.Context, error) error { cancel(); return why })
-	require.ErrorIs(t, etcdtest.Err(c.Campaign(ctx)), context.Canceled)
-	l := s.lead(c)
-	require.Equal(t, []string{c.Key()}, s.Queue())
-	require.NoError(t, l.Resign(s.Ctx))
-	require.NoError(t, c.Close(s.Ctx))
-	require.Empty(t, s.Queue())
 }

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
@@ -18,36 +19,41 @@ func TestMain(m *testing.M) { etcdtest.Main(m) }
 // patience is how long a test may take: longer than a wait in it.
 var patience = 2 * etcdtest.Patience
 
-// stage is etcdtest's, with candidates.
-type stage struct{ *etcdtest.Env }
+// env is a test environment with candidates.
+type env struct{ *etcdtest.Env }
 
-func newStage(t *testing.T) *stage {
+func newEnv(t *testing.T) *env {
 	t.Helper()
-	return &stage{etcdtest.NewEnv(t, etcdtest.Shared(t))}
+	return &env{etcdtest.NewEnv(t, etcdtest.Shared(t))}
 }
 
 // session opens a session that is closed with the test. Its TTL is long enough for
 // no renewal to fall into a test that counts requests.
-func (s *stage) session(cli *clientv3.Client, change ...func(*lease.Config)) *lease.Session {
+func (s *env) session(cli *clientv3.Client, change ...func(*lease.Config)) *lease.Session {
 	s.T.Helper()
-	cfg := lease.Config{Lease: cli, TTL: 10 * time.Minute}
+	cfg := lease.Config{Lease: cli, TTL: electiontest.Quiet}
 	for _, f := range change {
 		f(&cfg)
 	}
 	session, err := lease.Open(s.Ctx, cfg)
 	require.NoError(s.T, err)
-	s.T.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = session.Close(ctx) // a test may have cut its client
-	})
+	s.closed(session.Close)
 	return session
 }
 
+// closed calls a Close at the end of the test, which may have cut its client.
+func (s *env) closed(end func(context.Context) error) {
+	s.T.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = end(ctx)
+	})
+}
+
 // candidate makes a candidate with a session of its own, both closed with the test. It
-// repeats no request whose answer is only slow, and does not look at quiet watches: on a
+// repeats no request whose answer is only slow, and does not check quiet watches: on a
 // busy machine the time for either would come.
-func (s *stage) candidate(value string, change ...func(*election.Config)) *election.Candidate {
+func (s *env) candidate(value string, change ...func(*election.Config)) *election.Candidate {
 	s.T.Helper()
 	cfg := election.Config{
 		Election: s.Election, KV: s.Client, Watcher: s.Client, Value: []byte(value), Timeout: patience / 2, Recheck: -1,
@@ -60,21 +66,54 @@ func (s *stage) candidate(value string, change ...func(*election.Config)) *elect
 	}
 	c, err := election.New(cfg)
 	require.NoError(s.T, err)
-	s.T.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		_ = c.Close(ctx)
-	})
+	s.closed(c.Close)
 	return c
 }
 
-// on returns a change of Config that uses the given session.
+// on has a candidate use a session.
 func on(session *lease.Session) func(*election.Config) {
 	return func(cfg *election.Config) { cfg.Session = session }
 }
 
+// soon has a candidate give up requests that are not answered soon.
+func soon(cfg *election.Config) { cfg.Timeout = 300 * time.Millisecond }
+
+// ending has a candidate report its ends.
+func ending() (ended chan election.EndedEvent, change func(*election.Config)) {
+	ended = make(chan election.EndedEvent, 100)
+	return ended, func(cfg *election.Config) { cfg.Hooks.Ended = func(e election.EndedEvent) { ended <- e } }
+}
+
+// gated makes a candidate whose transactions pass a gate.
+func (s *env) gated(value string, change ...func(*election.Config)) (*election.Candidate, *gate) {
+	s.T.Helper()
+	g := newGate(s.Client)
+	return s.candidate(value, append(change, func(cfg *election.Config) { cfg.KV = g })...), g
+}
+
+// behind makes a candidate whose client is on a host of its own; its session is
+// not, so that only the candidate's requests meet the host's faults. It gives up no request
+// by itself: the reply to one that was given up cannot be swallowed.
+func (s *env) behind(value string, change ...func(*election.Config)) (*election.Candidate, *etcdtest.Host) {
+	s.T.Helper()
+	host := etcdtest.Shared(s.T).Host(s.T)
+	cli := host.Client(s.T)
+	through := func(cfg *election.Config) { cfg.KV, cfg.Watcher = cli, cli }
+	return s.candidate(value, append([]func(*election.Config){through}, change...)...), host
+}
+
+// waitingFor makes a candidate that campaigns and reports each predecessor.
+func (s *env) waitingFor(value string, change ...func(*election.Config)) (*election.Candidate, <-chan electiontest.Outcome, <-chan election.WaitingEvent) {
+	s.T.Helper()
+	waits := make(chan election.WaitingEvent, 1000)
+	c := s.candidate(value, append(change, func(cfg *election.Config) {
+		cfg.Hooks.Waiting = func(e election.WaitingEvent) { waits <- e }
+	})...)
+	return c, s.campaigning(s.Ctx, c), waits
+}
+
 // lead has a candidate win at once.
-func (s *stage) lead(c *election.Candidate) *election.Leadership {
+func (s *env) lead(c *election.Candidate) *election.Leadership {
 	s.T.Helper()
 	l, err := c.Campaign(s.Ctx)
 	require.NoError(s.T, err)
@@ -82,44 +121,74 @@ func (s *stage) lead(c *election.Candidate) *election.Leadership {
 	return l
 }
 
-// outcome is what a campaign returned.
-type outcome struct {
-	l   *election.Leadership
-	err error
+func (s *env) register(c *election.Candidate) election.Place {
+	s.T.Helper()
+	place, err := c.Register(s.Ctx)
+	require.NoError(s.T, err)
+	return place
 }
 
-// campaigning runs a campaign and delivers its one result.
-func (s *stage) campaigning(ctx context.Context, c *election.Candidate) <-chan outcome {
-	done := make(chan outcome, 1)
-	go func() {
-		l, err := c.Campaign(ctx)
-		done <- outcome{l, err}
-	}()
-	return done
+func (s *env) stepBack(c *election.Candidate) election.Place {
+	s.T.Helper()
+	place, err := c.StepBack(s.Ctx)
+	require.NoError(s.T, err)
+	return place
+}
+
+func (s *env) await(c *election.Candidate) *election.Leadership {
+	s.T.Helper()
+	l, err := c.Await(s.Ctx)
+	require.NoError(s.T, err)
+	return l
+}
+
+// campaigning campaigns in the background.
+func (s *env) campaigning(ctx context.Context, c *election.Candidate) <-chan electiontest.Outcome {
+	return electiontest.After(func() (*election.Leadership, error) { return c.Campaign(ctx) })
+}
+
+// awaiting awaits the win in the background.
+func (s *env) awaiting(c *election.Candidate) <-chan electiontest.Outcome {
+	return electiontest.After(func() (*election.Leadership, error) { return c.Await(s.Ctx) })
+}
+
+// is requires an error that has all of these reasons.
+func (s *env) is(err error, reasons ...error) {
+	s.T.Helper()
+	for _, reason := range reasons {
+		require.ErrorIs(s.T, err, reason)
+	}
 }
 
 // get receives, or fails the test.
-func get[T any](s *stage, from <-chan T) T {
+func get[T any](s *env, from <-chan T) T {
 	s.T.Helper()
 	return etcdtest.Take(s.T, from, "what the test waits for")
 }
 
 // queued waits until n keys are in the election's range.
-func (s *stage) queued(n int) {
+func (s *env) queued(n int) {
 	s.T.Helper()
 	s.Until("the queue's length", func() bool { return len(s.Queue()) == n })
 }
 
 // clean waits until the background has removed all that was left, under a session that
 // lives.
-func (s *stage) clean(session *lease.Session) {
+func (s *env) clean(session *lease.Session) {
 	s.T.Helper()
-	s.Until("what was left is removed", func() bool { return len(s.Queue()) == 0 })
+	s.queued(0)
 	require.NoError(s.T, session.Err(), "not with its lease")
 }
 
+// watched waits until etcd has put n watches in place for the recorded client, so that what is
+// counted afterwards has nothing to do with the beginning.
+func (s *env) watched(n int) {
+	s.T.Helper()
+	s.Until("the watches are in place", func() bool { return len(s.Rec.Placed()) >= n })
+}
+
 // value returns what a key holds, which is there.
-func (s *stage) value(key string) string {
+func (s *env) value(key string) string {
 	s.T.Helper()
 	value, absent := s.Value(key)
 	require.False(s.T, absent)
@@ -127,7 +196,7 @@ func (s *stage) value(key string) string {
 }
 
 // over waits until a tenure has ended and returns why.
-func (s *stage) over(l *election.Leadership) error {
+func (s *env) over(l *election.Leadership) error {
 	s.T.Helper()
 	get(s, l.Done())
 	require.Error(s.T, l.Err())

@@ -11,35 +11,30 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 var errHandedOver = errors.New("handed over")
 
 func TestRetire(t *testing.T) {
-	s := newStage(t)
-	ends := make(chan election.EndedEvent, 10)
-	c := s.candidate("v", func(cfg *election.Config) { cfg.Hooks.Ended = func(e election.EndedEvent) { ends <- e } })
+	s := newEnv(t)
+	ends, change := ending()
+	c := s.candidate("v", change)
 	l := s.lead(c)
 	_, next, waits := s.waitingFor("next")
 	get(s, waits)
 	under := l.Txn(s.Ctx).Then(clientv3.OpPut(s.Election+"-data", "late")) // made while it led
 
 	l.Retire(errHandedOver)
-	err := s.over(l)
-	require.ErrorIs(t, err, eldest.ErrRetired)
-	require.ErrorIs(t, err, errHandedOver)
+	s.is(s.over(l), eldest.ErrRetired, errHandedOver)
 	require.Equal(t, election.Status{Token: l.Token(), Retired: true}, c.Status())
-	_, err = under.Commit()
-	require.ErrorIs(t, err, eldest.ErrNotLeading, "the guard refuses on this side")
-	require.ErrorIs(t, err, eldest.ErrRetired)
-	for _, err := range []error{l.Proclaim(s.Ctx, nil), c.Proclaim(s.Ctx, nil)} {
-		require.ErrorIs(t, err, eldest.ErrNotLeading)
-		require.ErrorIs(t, err, eldest.ErrRetired)
+	_, err := under.Commit()
+	for _, err := range []error{err, l.Proclaim(s.Ctx, nil), c.Proclaim(s.Ctx, nil)} {
+		s.is(err, eldest.ErrNotLeading, eldest.ErrRetired) // the guard refuses on this side
 	}
-	require.ErrorIs(t, c.Withdraw(s.Ctx), eldest.ErrLeading, "the key stands")
-	_, err = c.StepBack(s.Ctx)
-	require.ErrorIs(t, err, eldest.ErrLeading)
+	require.ErrorIs(t, c.Withdraw(s.Ctx), eldest.ErrLeading, "the key is there")
+	require.ErrorIs(t, etcdtest.Err(c.StepBack(s.Ctx)), eldest.ErrLeading)
 	require.Equal(t, l.Key(), s.Queue()[0], "nobody leads until the key goes")
 	require.Empty(t, next)
 	require.Empty(t, ends)
@@ -49,11 +44,10 @@ func TestRetire(t *testing.T) {
 	require.NoError(t, l.Resign(s.Ctx))
 	require.ErrorIs(t, l.Err(), errHandedOver)
 	require.NoError(t, l.Resign(s.Ctx), "again is harmless")
-	won := get(s, next)
-	require.NoError(t, won.err)
-	require.Greater(t, won.l.Token(), l.Token())
+	won := electiontest.Wins(t, next)
+	require.Greater(t, won.Token(), l.Token())
 	l.Retire(nil) // of a tenure that is over
-	require.NoError(t, won.l.Err())
+	require.NoError(t, won.Err())
 	require.NoError(t, c.Close(s.Ctx))
 	end := get(s, ends)
 	require.Empty(t, ends, "once")
@@ -66,7 +60,7 @@ func TestRetire(t *testing.T) {
 
 // Lead keeps the key until its function has returned.
 func TestRetireUnderLead(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	l := s.lead(s.candidate("v"))
 	_, next, waits := s.waitingFor("next")
 	get(s, waits)
@@ -87,11 +81,11 @@ func TestRetireUnderLead(t *testing.T) {
 		"a successor beside the function")
 	close(release)
 	require.NoError(t, get(s, done))
-	require.NoError(t, get(s, next).err)
+	electiontest.Wins(t, next)
 }
 
 func TestRetireByToken(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	c := s.candidate("v")
 	require.ErrorIs(t, c.Retire(1, nil), eldest.ErrNotLeading)
 	l := s.lead(c)
@@ -104,25 +98,23 @@ func TestRetireByToken(t *testing.T) {
 	require.NoError(t, c.Retire(l.Token(), nil), "it did")
 	l = s.lead(c)
 	require.NoError(t, l.Resign(s.Ctx))
-	err := c.Retire(l.Token(), nil)
-	require.ErrorIs(t, err, eldest.ErrNotLeading)
-	require.ErrorIs(t, err, eldest.ErrResigned)
+	s.is(c.Retire(l.Token(), nil), eldest.ErrNotLeading, eldest.ErrResigned)
 }
 
 // Whatever ends the key of a retired tenure: it has said why it ended, and the hook
 // comes once.
 func TestEndsAfterARetirement(t *testing.T) {
 	for name, tc := range map[string]struct {
-		end  func(s *stage, c *election.Candidate)
+		end  func(s *env, c *election.Candidate)
 		want error
 	}{
-		"close":   {func(s *stage, c *election.Candidate) { require.NoError(s.T, c.Close(s.Ctx)) }, eldest.ErrClosed},
-		"deposed": {func(s *stage, c *election.Candidate) { s.Remove(c.Key()) }, eldest.ErrDeposed},
+		"close":   {func(s *env, c *election.Candidate) { require.NoError(s.T, c.Close(s.Ctx)) }, eldest.ErrClosed},
+		"deposed": {func(s *env, c *election.Candidate) { s.Remove(c.Key()) }, eldest.ErrDeposed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
-			ends := make(chan election.EndedEvent, 10)
-			c := s.candidate("v", func(cfg *election.Config) { cfg.Hooks.Ended = func(e election.EndedEvent) { ends <- e } })
+			s := newEnv(t)
+			ends, change := ending()
+			c := s.candidate("v", change)
 			l := s.lead(c)
 			l.Retire(nil)
 			tc.end(s, c)
@@ -135,7 +127,7 @@ func TestEndsAfterARetirement(t *testing.T) {
 			require.Empty(t, s.Queue())
 		})
 	}
-	s := newStage(t)
+	s := newEnv(t)
 	session := s.session(s.Client)
 	l := s.lead(s.candidate("v", on(session)))
 	session.Abandon()
@@ -149,7 +141,7 @@ func TestEndsAfterARetirement(t *testing.T) {
 //
 // Broken by a campaign that takes a retired tenure for a present one.
 func TestCampaignAfterARetirement(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	c := s.candidate("v")
 	first := s.lead(c)
 	_, next, waits := s.waitingFor("next")
@@ -158,20 +150,14 @@ func TestCampaignAfterARetirement(t *testing.T) {
 	<-first.Done()
 	again := s.campaigning(s.Ctx, c)
 	s.Until("the retired tenure's key is gone", func() bool { return len(s.Queue()) > 0 && s.Queue()[0] != c.Key() })
-	won := get(s, next)
-	require.NoError(t, won.err)
-	require.NoError(t, won.l.Resign(s.Ctx))
-	got := get(s, again)
-	require.NoError(t, got.err)
-	require.Greater(t, got.l.Token(), won.l.Token())
+	won := electiontest.Wins(t, next)
+	require.NoError(t, won.Resign(s.Ctx))
+	got := electiontest.Wins(t, again)
+	require.Greater(t, got.Token(), won.Token())
 
 	// While its function runs the key is kept; the function's end gives it up.
-	running, stop, led := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	go func() {
-		led <- got.l.Lead(s.Ctx, func(context.Context) error { close(running); <-stop; return nil })
-	}()
-	get(s, running)
-	got.l.Retire(nil)
+	stop, led := s.stubborn(got.Leadership)
+	got.Retire(nil)
 	require.ErrorIs(t, etcdtest.Err(c.Campaign(s.Ctx)), eldest.ErrLeading)
 	require.Equal(t, []string{c.Key()}, s.Queue())
 	close(stop)
@@ -180,9 +166,7 @@ func TestCampaignAfterARetirement(t *testing.T) {
 
 	// With a context that has ended the campaign does not begin; the tenure ends all the same.
 	require.NoError(t, c.Retire(c.Status().Token, nil))
-	dead, end := context.WithCancel(s.Ctx)
-	end()
-	require.ErrorIs(t, etcdtest.Err(c.Campaign(dead)), context.Canceled)
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(etcdtest.ContextFor(t, 0))), context.DeadlineExceeded)
 	s.queued(0)
 }
 
@@ -191,12 +175,12 @@ func TestCampaignAfterARetirement(t *testing.T) {
 // Fails, in one round or another, when the campaign looks for one that goes on: then it waits for ever.
 func TestCampaignWonAndOver(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newEnv(t)
 	var c *election.Candidate
 	c = s.candidate("v", func(cfg *election.Config) {
 		cfg.Hooks.Won = func(e election.WonEvent) { _ = c.Retire(e.Token, errHandedOver) }
 	})
-	for range 200 {
+	for range 50 {
 		l, err := c.Campaign(s.Ctx)
 		require.NoError(t, err, "it was not told")
 		<-l.Done()

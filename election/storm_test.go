@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -24,166 +23,147 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// lossy is a KV whose transactions are lost, late, answered to nobody, or refused.
-func lossy(kv clientv3.KV, late *sync.WaitGroup, quiet func() bool, log func(string, ...any)) clientv3.KV {
-	commit := func(txn *etcdtest.Txn, ctx context.Context, how string) (*clientv3.TxnResponse, error) {
+// storm is a round in which candidates do everything at once over clients that lose, delay and refuse.
+// Nobody removes keys by hand, so no candidacy may end with ErrDeposed, no token may win twice on one
+// session, and nothing may stay.
+type storm struct {
+	*env
+	late sync.WaitGroup // transactions on their way
+
+	mu    sync.Mutex
+	calm  bool
+	wins  map[*lease.Session]map[eldest.Token]bool
+	bad   []string
+	trace []string
+}
+
+// storms runs rounds for a second or, with STORM=seconds, longer.
+func storms(t *testing.T, round func(s *storm)) {
+	t.Parallel()
+	seconds, err := strconv.Atoi(cmp.Or(os.Getenv("STORM"), "1"))
+	require.NoError(t, err)
+	e := newEnv(t)
+	for end, n := time.Now().Add(time.Duration(seconds)*time.Second), 0; time.Now().Before(end); n++ {
+		s := &storm{env: e, wins: map[*lease.Session]map[eldest.Token]bool{}}
+		s.Election = fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), n)
+		round(s)
+		s.late.Wait()
+		s.queued(0)
+		s.mu.Lock()
+		if len(s.bad) > 0 {
+			t.Log(strings.Join(s.trace, "\n"))
+		}
+		require.Empty(t, s.bad, "round %d", n)
+		s.mu.Unlock()
+	}
+}
+
+func (s *storm) log(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trace = append(s.trace, time.Now().Format("05.000000 ")+fmt.Sprintf(format, args...))
+}
+
+func (s *storm) quiet() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calm
+}
+
+// lossy is a client whose transactions are lost, late, answered to nobody, or refused.
+func (s *storm) lossy() clientv3.KV {
+	commit := func(ctx context.Context, txn *etcdtest.Txn, how string) (*clientv3.TxnResponse, error) {
 		resp, err := txn.Commit(ctx)
-		kind := "get"
-		if txn.Then[0].IsPut() {
-			kind = "put"
-		} else if txn.Then[0].IsDelete() {
-			kind = "delete"
-		}
-		if kind != "get" {
-			cmp := int64(-1)
-			if len(txn.If) > 0 {
-				if x, ok := txn.If[0].GetCompare().TargetUnion.(*pb.Compare_CreateRevision); ok {
-					cmp = x.CreateRevision
-				}
-			}
-			var rev int64
-			okk := false
-			if err == nil {
-				rev, okk = resp.Header.Revision, resp.Succeeded
-			}
-			log("%s %s %s if create=%d -> %v rev %d %v", string(txn.Then[0].KeyBytes()), how, kind, cmp, okk, rev, err)
-		}
+		s.log("%s %s %v: %v", txn.Then[0].KeyBytes(), how, txn.If, err)
 		return resp, err
 	}
-	return etcdtest.WithTxns(kv, func(txn *etcdtest.Txn) (*clientv3.TxnResponse, error) {
-		if quiet() {
-			return commit(txn, txn.Context, "now")
-		}
-		writes := len(txn.Then) > 0 && !txn.Then[0].IsGet()
+	return etcdtest.WithTxns(s.Admin, func(txn *etcdtest.Txn) (*clientv3.TxnResponse, error) {
+		arrives := context.WithoutCancel(txn.Context)
+		writes := !txn.Then[0].IsGet()
 		switch n := rand.IntN(100); {
+		case s.quiet():
 		case n < 8:
 			return nil, context.DeadlineExceeded
 		case n < 16:
-			if _, err := commit(txn, context.WithoutCancel(txn.Context), "unanswered"); err != nil {
+			if _, err := commit(arrives, txn, "unanswered"); err != nil {
 				return nil, err
 			}
 			return nil, context.DeadlineExceeded
 		case n < 28 && writes:
-			late.Go(func() {
+			s.late.Go(func() {
 				time.Sleep(rand.N(60 * time.Millisecond))
-				_, _ = commit(txn, context.WithoutCancel(txn.Context), "late")
+				_, _ = commit(arrives, txn, "late")
 			})
 			if rand.IntN(2) == 0 {
 				return nil, context.DeadlineExceeded
 			}
 			<-txn.Context.Done()
 			return nil, txn.Context.Err()
-		case n < 33 && writes && txn.Then[0].IsDelete():
+		case n < 33 && txn.Then[0].IsDelete():
 			return nil, rpctypes.ErrPermissionDenied
 		case n < 60:
 			time.Sleep(rand.N(5 * time.Millisecond))
 		}
-		return commit(txn, txn.Context, "now")
+		return commit(txn.Context, txn, "now")
 	})
 }
 
-// TestStorm has candidates of two sessions do everything at once over a KV that loses,
-// delays and refuses: nobody removes keys by hand, so no candidacy may end with ErrDeposed,
-// no token may win twice, and nothing may stay. It lasts for a second or, with STORM=seconds,
-// longer.
-func TestStorm(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	end := storming(t)
-	for round := 0; time.Now().Before(end); round++ {
-		s.Election = fmt.Sprintf("storm-%d", round)
-		s.storm(round)
-	}
+// enter makes a candidate on a session.
+func (s *storm) enter(name string, session *lease.Session, kv clientv3.KV) *election.Candidate {
+	return s.candidate(name, on(session), func(cfg *election.Config) {
+		cfg.KV, cfg.Watcher, cfg.Timeout = kv, s.Admin, 40*time.Millisecond
+		cfg.Backoff = func(int) time.Duration { return rand.N(5*time.Millisecond) + time.Millisecond }
+		cfg.Hooks.Registered = func(e election.RegisteredEvent) {
+			s.log("%s %s registered %d adopted %v", name, e.Key, e.Token, e.Adopted)
+		}
+		cfg.Hooks.Won = func(e election.WonEvent) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.wins[session] == nil {
+				s.wins[session] = map[eldest.Token]bool{}
+			}
+			if s.wins[session][e.Token] {
+				s.bad = append(s.bad, fmt.Sprintf("%s: token %d twice", name, e.Token))
+			}
+			s.wins[session][e.Token] = true
+		}
+		cfg.Hooks.Ended = func(e election.EndedEvent) {
+			s.log("%s %s ended %d: %v", name, e.Key, e.Token, e.Cause)
+			if errors.Is(e.Cause, eldest.ErrDeposed) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.bad = append(s.bad, fmt.Sprintf("%s: token %d deposed: %v", name, e.Token, e.Cause))
+			}
+		}
+	})
 }
 
-func (s *stage) storm(round int) {
-	t := s.T
-	var late sync.WaitGroup
-	var mu sync.Mutex
-	calm := false
-	quiet := func() bool { mu.Lock(); defer mu.Unlock(); return calm }
-	wins := map[int64][]eldest.Token{}
-	deposed := 0
-	var bad []string
-	note := func(format string, args ...any) {
-		mu.Lock()
-		defer mu.Unlock()
-		bad = append(bad, fmt.Sprintf(format, args...))
-	}
-	var lines []string
-	trace := func(format string, args ...any) {
-		mu.Lock()
-		defer mu.Unlock()
-		lines = append(lines, time.Now().Format("05.000000 ")+fmt.Sprintf(format, args...))
-	}
-	session := s.session(s.Admin)
-	sessions := []*lease.Session{session, s.session(s.Admin)}
-	var cands []*election.Candidate
-	kvs := []clientv3.KV{lossy(s.Admin, &late, quiet, trace), lossy(s.Admin, &late, quiet, trace)}
-	for i := range 4 {
-		owner := sessions[i/3]
-		cands = append(cands, s.candidate(fmt.Sprint(i), on(owner), func(cfg *election.Config) {
-			cfg.KV = kvs[i%2]
-			cfg.Timeout = 40 * time.Millisecond
-			cfg.Backoff = func(int) time.Duration { return rand.N(5*time.Millisecond) + time.Millisecond }
-			cfg.Hooks.Won = func(e election.WonEvent) {
-				mu.Lock()
-				wins[int64(owner.ID())] = append(wins[int64(owner.ID())], e.Token)
-				mu.Unlock()
-			}
-			cfg.Hooks.Registered = func(e election.RegisteredEvent) {
-				trace("  c%d %s registered %d adopted %v at %s", i, e.Key, e.Token, e.Adopted, e.At.Format("05.000000"))
-			}
-			cfg.Hooks.Ended = func(e election.EndedEvent) {
-				trace("  c%d %s ended %d: %v at %s", i, e.Key, e.Token, e.Cause, e.At.Format("05.000000"))
-				if errors.Is(e.Cause, eldest.ErrDeposed) {
-					mu.Lock()
-					deposed++
-					mu.Unlock()
-					note("deposed token %d: %v", e.Token, e.Cause)
-				}
-			}
-		}))
-	}
-	stop := time.Now().Add(1500 * time.Millisecond)
-	var all sync.WaitGroup
-	for _, c := range cands {
-		all.Go(func() {
-			for time.Now().Before(stop) {
-				ctx, cancel := context.WithTimeout(s.Ctx, rand.N(80*time.Millisecond)+time.Millisecond)
-				var l *election.Leadership
-				var err error
-				switch rand.IntN(4) {
-				case 0:
-					l, err = c.Try(ctx)
-				case 1:
-					if _, err = c.Register(ctx); err == nil {
-						l, err = c.Await(ctx)
-					}
-				default:
-					l, err = c.Campaign(ctx)
-				}
-				if err == nil {
-					switch rand.IntN(4) {
-					case 0:
-						_ = l.Resign(ctx)
-					case 1:
-						l.Retire(nil)
-					case 2:
-						_ = l.Lead(ctx, func(ctx context.Context) error { time.Sleep(rand.N(3 * time.Millisecond)); return nil })
-					case 3:
-						_ = l.Proclaim(ctx, []byte("p"))
-						_ = l.Resign(ctx)
-						go func() { _ = l.Resign(s.Ctx) }()
-					}
-				}
-				cancel()
-			}
-		})
-		all.Go(func() {
-			for time.Now().Before(stop) {
+// repeat does something under a context that soon ends, again and again for as long as goes says.
+func (s *storm) repeat(all *sync.WaitGroup, goes func() bool, do func(ctx context.Context)) {
+	all.Go(func() {
+		for goes() {
+			ctx, cancel := context.WithTimeout(s.Ctx, rand.N(80*time.Millisecond)+time.Millisecond)
+			do(ctx)
+			cancel()
+		}
+	})
+}
+
+// TestStorm has four candidates on two sessions, through two clients.
+func TestStorm(t *testing.T) {
+	storms(t, func(s *storm) {
+		sessions := []*lease.Session{s.session(s.Admin), s.session(s.Admin)}
+		kvs := []clientv3.KV{s.lossy(), s.lossy()}
+		var all sync.WaitGroup
+		var candidates []*election.Candidate
+		stop := time.Now().Add(1500 * time.Millisecond)
+		goes := func() bool { return time.Now().Before(stop) }
+		for i := range 4 {
+			c := s.enter(fmt.Sprint(i), sessions[i/3], kvs[i%2])
+			candidates = append(candidates, c)
+			s.repeat(&all, goes, func(ctx context.Context) { comeAndGo(ctx, s, c) })
+			s.repeat(&all, goes, func(ctx context.Context) {
 				time.Sleep(rand.N(40 * time.Millisecond))
-				ctx, cancel := context.WithTimeout(s.Ctx, rand.N(60*time.Millisecond)+time.Millisecond)
 				switch rand.IntN(3) {
 				case 0:
 					_ = c.Withdraw(ctx)
@@ -192,129 +172,81 @@ func (s *stage) storm(round int) {
 				case 2:
 					_ = c.Retire(c.Status().Token, nil)
 				}
-				cancel()
-			}
-		})
-	}
-	all.Wait()
-	mu.Lock()
-	calm = true
-	mu.Unlock()
-	for i, c := range cands {
-		ctx, cancel := context.WithTimeout(s.Ctx, 20*time.Second)
-		require.NoError(t, c.Close(ctx), "round %d close %d", round, i)
-		cancel()
-	}
-	late.Wait()
-	for i := 0; len(s.Queue()) > 0; i++ {
-		if i > 1000 {
-			require.Empty(t, s.Queue(), "round %d: a key stays", round)
+			})
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	// Without the mutex, which the requests of what is still looked out for take.
-	for _, x := range sessions {
-		require.NoError(t, x.Err())
-		require.NoError(t, x.Close(s.Ctx))
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if len(bad) > 0 {
-		t.Log(strings.Join(lines, "\n"))
-	}
-	require.Empty(t, bad, "round %d", round)
-	n := 0
-	for _, tokens := range wins {
-		n += len(tokens)
-		seen := map[eldest.Token]bool{}
-		for _, token := range tokens {
-			require.False(t, seen[token], "round %d: token %d twice", round, token)
-			seen[token] = true
+		all.Wait()
+		s.mu.Lock()
+		s.calm = true
+		s.mu.Unlock()
+		for _, c := range candidates {
+			require.NoError(t, c.Close(s.Ctx))
 		}
-	}
-	t.Logf("round %d: %d wins", round, n)
+		s.late.Wait()
+		s.queued(0)
+		for _, session := range sessions { // without the mutex, which late requests of the background take
+			require.NoError(t, session.Err())
+			require.NoError(t, session.Close(s.Ctx))
+		}
+	})
 }
 
-// TestStormOfResumes is the same with one session that is abandoned and resumed.
-func TestStormOfResumes(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	end := storming(t)
-	for round := 0; time.Now().Before(end); round++ {
-		s.Election = fmt.Sprintf("resumed-%d", round)
-		var late sync.WaitGroup
-		var mu sync.Mutex
-		var lines, bad []string
-		trace := func(format string, args ...any) {
-			mu.Lock()
-			defer mu.Unlock()
-			lines = append(lines, time.Now().Format("05.000000 ")+fmt.Sprintf(format, args...))
+// comeAndGo has a candidate win in some way, and end its tenure in some way.
+func comeAndGo(ctx context.Context, s *storm, c *election.Candidate) {
+	var l *election.Leadership
+	var err error
+	switch rand.IntN(4) {
+	case 0:
+		l, err = c.Try(ctx)
+	case 1:
+		if _, err = c.Register(ctx); err == nil {
+			l, err = c.Await(ctx)
 		}
-		kv := lossy(s.Admin, &late, func() bool { return false }, trace)
-		session, err := lease.Open(s.Ctx, lease.Config{Lease: s.Admin, TTL: time.Minute})
-		require.NoError(t, err)
-		n := 0
-		for phase := range 6 {
-			var all sync.WaitGroup
-			mine := session
-			c, err := election.New(election.Config{
-				Election: s.Election, Session: session, KV: kv, Watcher: s.Admin, Timeout: 40 * time.Millisecond,
-				Backoff: func(int) time.Duration { return rand.N(5*time.Millisecond) + time.Millisecond },
-				Hooks: election.Hooks{
-					Registered: func(e election.RegisteredEvent) { trace("  p%d registered %d %v", phase, e.Token, e.Adopted) },
-					Won:        func(e election.WonEvent) { mu.Lock(); n++; mu.Unlock() },
-					Ended: func(e election.EndedEvent) {
-						trace("  p%d ended %d: %v", phase, e.Token, e.Cause)
-						if errors.Is(e.Cause, eldest.ErrDeposed) {
-							mu.Lock()
-							bad = append(bad, e.Cause.Error())
-							mu.Unlock()
-						}
-					},
-				},
-			})
-			require.NoError(t, err)
+	default:
+		l, err = c.Campaign(ctx)
+	}
+	if err != nil {
+		return
+	}
+	switch rand.IntN(4) {
+	case 0:
+		_ = l.Resign(ctx)
+	case 1:
+		l.Retire(nil)
+	case 2:
+		_ = l.Lead(ctx, func(context.Context) error { time.Sleep(rand.N(3 * time.Millisecond)); return nil })
+	case 3:
+		_ = l.Proclaim(ctx, []byte("p"))
+		_ = l.Resign(ctx)
+		go func() { _ = l.Resign(s.Ctx) }()
+	}
+}
+
+// TestStormOfResumes has one session that is abandoned and resumed, with a candidate in each life.
+func TestStormOfResumes(t *testing.T) {
+	storms(t, func(s *storm) {
+		kv, session := s.lossy(), s.session(s.Admin)
+		var all sync.WaitGroup
+		defer all.Wait()
+		for life := range 6 {
+			mine, c := session, s.enter(fmt.Sprint(life), session, kv)
 			for range 2 {
-				all.Go(func() {
-					for mine.Context().Err() == nil {
-						ctx, cancel := context.WithTimeout(s.Ctx, rand.N(80*time.Millisecond)+time.Millisecond)
-						if l, err := c.Campaign(ctx); err == nil {
-							time.Sleep(rand.N(10 * time.Millisecond))
-							_ = l.Resign(ctx)
-						} else {
-							_, _ = c.StepBack(ctx)
-						}
-						cancel()
+				s.repeat(&all, func() bool { return mine.Context().Err() == nil }, func(ctx context.Context) {
+					if l, err := c.Campaign(ctx); err == nil {
+						time.Sleep(rand.N(10 * time.Millisecond))
+						_ = l.Resign(ctx)
+					} else {
+						_, _ = c.StepBack(ctx)
 					}
 				})
 			}
 			time.Sleep(rand.N(150 * time.Millisecond))
-			trace("abandon")
+			s.log("abandoned")
 			session.Abandon()
-			if session, err = lease.Resume(s.Ctx, lease.Config{Lease: s.Admin}, session.ID()); err != nil {
-				require.NoError(t, err)
-			}
+			session = s.resume(session)
 			if rand.IntN(2) == 0 {
 				all.Wait()
-			} else {
-				defer all.Wait()
 			}
 		}
 		require.NoError(t, session.Close(s.Ctx))
-		late.Wait()
-		mu.Lock()
-		if len(bad) > 0 {
-			t.Log(strings.Join(lines, "\n"))
-		}
-		require.Empty(t, bad, "round %d", round)
-		t.Logf("round %d: %d wins", round, n)
-		mu.Unlock()
-	}
-}
-
-// storming returns when a storm is to end.
-func storming(t *testing.T) time.Time {
-	seconds, err := strconv.Atoi(cmp.Or(os.Getenv("STORM"), "1"))
-	require.NoError(t, err)
-	return time.Now().Add(time.Duration(seconds) * time.Second)
+	})
 }

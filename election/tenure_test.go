@@ -1,71 +1,76 @@
 package election_test
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
 )
 
-// Row 25: every end of a tenure has a cause.
+// tenure is one that is led, with all that it rests on.
+type tenure struct {
+	*env
+	session *lease.Session
+	c       *election.Candidate
+	l       *election.Leadership
+}
+
+func newTenure(t *testing.T, change ...func(*lease.Config)) *tenure {
+	t.Helper()
+	s := newEnv(t)
+	session := s.session(s.Client, change...)
+	c := s.candidate("v", on(session))
+	return &tenure{s, session, c, s.lead(c)}
+}
+
+func (x *tenure) revoke() { require.NoError(x.T, etcdtest.Err(x.Admin.Revoke(x.Ctx, x.session.ID()))) }
+
+// Every end of a tenure has a cause, and whatever is tried afterwards fails with that, each time.
 func TestTenureEndsWithACause(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		end  func(s *stage, c *election.Candidate, session *lease.Session, l *election.Leadership)
+	for name, tc := range map[string]struct {
+		end  func(x *tenure)
 		want error
 	}{
-		{"resigned", func(s *stage, _ *election.Candidate, _ *lease.Session, l *election.Leadership) {
-			require.NoError(s.T, l.Resign(s.Ctx))
-		}, eldest.ErrResigned},
-		{"key removed", func(s *stage, c *election.Candidate, _ *lease.Session, _ *election.Leadership) {
-			s.Remove(c.Key())
+		"resigned":    {func(x *tenure) { require.NoError(x.T, x.l.Resign(x.Ctx)) }, eldest.ErrResigned},
+		"key removed": {func(x *tenure) { x.Remove(x.c.Key()) }, eldest.ErrDeposed},
+		"key removed and written again in its place": {func(x *tenure) {
+			x.Remove(x.c.Key())
+			x.Put(x.c.Key(), "v", clientv3.WithLease(x.session.ID()))
 		}, eldest.ErrDeposed},
-		{"key removed and written again in its place", func(s *stage, c *election.Candidate, session *lease.Session, _ *election.Leadership) {
-			s.Remove(c.Key())
-			require.NoError(s.T, etcdtest.Err(s.Admin.Put(s.Ctx, c.Key(), "v", clientv3.WithLease(session.ID()))))
-		}, eldest.ErrDeposed},
-		{"key overwritten without the lease", func(s *stage, c *election.Candidate, _ *lease.Session, _ *election.Leadership) {
-			require.NoError(s.T, etcdtest.Err(s.Admin.Put(s.Ctx, c.Key(), "by hand")))
-		}, eldest.ErrDeposed},
-		{"session closed", func(s *stage, _ *election.Candidate, session *lease.Session, _ *election.Leadership) {
-			require.NoError(s.T, session.Close(s.Ctx))
-		}, eldest.ErrClosed},
-		{"session abandoned", func(s *stage, _ *election.Candidate, session *lease.Session, _ *election.Leadership) {
-			session.Abandon() // and the lease lives on
-			require.NoError(s.T, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
-		}, eldest.ErrClosed},
-		{"candidate closed", func(s *stage, c *election.Candidate, _ *lease.Session, _ *election.Leadership) {
-			require.NoError(s.T, c.Close(s.Ctx))
-		}, eldest.ErrClosed},
-		{"lease revoked", func(s *stage, _ *election.Candidate, session *lease.Session, _ *election.Leadership) {
-			require.NoError(s.T, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
-		}, eldest.ErrDeposed}, // the key is noticed before the next renewal
+		"key overwritten without the lease": {func(x *tenure) { x.Put(x.c.Key(), "by hand") }, eldest.ErrDeposed},
+		"session closed":                    {func(x *tenure) { require.NoError(x.T, x.session.Close(x.Ctx)) }, eldest.ErrClosed},
+		"session abandoned":                 {func(x *tenure) { x.session.Abandon(); x.revoke() }, eldest.ErrClosed},
+		"candidate closed":                  {func(x *tenure) { require.NoError(x.T, x.c.Close(x.Ctx)) }, eldest.ErrClosed},
+		"lease revoked":                     {(*tenure).revoke, eldest.ErrDeposed}, // the key is noticed before the next renewal
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			s := newStage(t)
-			session := s.session(s.Client)
-			c := s.candidate("v", on(session))
-			l := s.lead(c)
-			tc.end(s, c, session, l)
-			cause := s.over(l)
+		t.Run(name, func(t *testing.T) {
+			x := newTenure(t)
+			tc.end(x)
+			cause := x.over(x.l)
 			require.ErrorIs(t, cause, tc.want)
-			if session.Err() == nil {
-				require.ErrorContains(t, cause, s.Election)
+			if x.session.Err() == nil {
+				require.ErrorContains(t, cause, x.Election)
 			}
-			require.Same(t, cause, l.Err(), "always the same")
-
-			// Whatever is tried afterwards fails with the same type, each time.
+			require.Same(t, cause, x.l.Err(), "always the same")
 			for range 2 {
-				err := l.Proclaim(s.Ctx, []byte("late"))
-				require.ErrorIs(t, err, eldest.ErrNotLeading)
-				require.ErrorIs(t, err, tc.want)
-				require.ErrorIs(t, etcdtest.Err(l.Txn(s.Ctx).Then(clientv3.OpPut("data-"+s.Election, "late")).Commit()), tc.want)
-				require.ErrorIs(t, etcdtest.Err(l.KV().Put(s.Ctx, "data-"+s.Election, "late")), tc.want)
+				x.is(x.l.Proclaim(x.Ctx, []byte("late")), eldest.ErrNotLeading, tc.want)
+				require.ErrorIs(t, etcdtest.Err(x.l.Txn(x.Ctx).Then(clientv3.OpPut("data-"+x.Election, "late")).Commit()), tc.want)
+				require.ErrorIs(t, etcdtest.Err(x.l.KV().Put(x.Ctx, "data-"+x.Election, "late")), tc.want)
+				if err := x.l.Resign(x.Ctx); x.session.Err() != nil || errors.Is(tc.want, eldest.ErrDeposed) {
+					require.ErrorIs(t, err, eldest.ErrNotLeading, "it did not end by a resignation")
+				} else {
+					require.NoError(t, err)
+				}
 			}
 		})
 	}
@@ -73,29 +78,25 @@ func TestTenureEndsWithACause(t *testing.T) {
 
 // A key that was overwritten outlives its lease; it is removed by its candidate.
 func TestOverwrittenKeyIsRemoved(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	c := s.candidate("v")
 	l := s.lead(c)
 	next := s.campaigning(s.Ctx, s.candidate("next"))
 	s.queued(2)
-	_, err := s.Admin.Put(s.Ctx, c.Key(), "by hand")
-	require.NoError(t, err)
+	s.Put(c.Key(), "by hand")
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
-	require.NoError(t, get(s, next).err, "nobody waits behind a phantom")
+	electiontest.Wins(t, next) // nobody waits behind a phantom
 	require.NotContains(t, s.Queue(), c.Key())
 }
 
 // A put by hand that keeps lease and life is a proclaim by somebody else: the
 // tenure goes on.
 func TestKeyRewrittenWithItsLeaseIsNoEnd(t *testing.T) {
-	s := newStage(t)
-	session := s.session(s.Client)
-	c := s.candidate("v", on(session))
-	l := s.lead(c)
-	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, c.Key(), "by hand", clientv3.WithLease(session.ID()))))
-	require.NoError(t, l.Proclaim(s.Ctx, []byte("mine")), "after the event")
-	s.Remove(c.Key())
-	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
+	x := newTenure(t)
+	x.Put(x.c.Key(), "by hand", clientv3.WithLease(x.session.ID()))
+	require.NoError(t, x.l.Proclaim(x.Ctx, []byte("mine")), "after the event")
+	x.Remove(x.c.Key())
+	require.ErrorIs(t, x.over(x.l), eldest.ErrDeposed)
 }
 
 // Regression 46: the etcd client is closed while the candidate leads. The session has
@@ -103,7 +104,7 @@ func TestKeyRewrittenWithItsLeaseIsNoEnd(t *testing.T) {
 //
 // Broken by taking each end of the watch for the key's.
 func TestClientClosedWhileLeading(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	session := s.session(s.Admin)
 	cli := etcdtest.Shared(t).Client(t)
 	c := s.candidate("v", on(session), func(cfg *election.Config) { cfg.KV, cfg.Watcher = cli, cli })
@@ -118,4 +119,69 @@ func TestClientClosedWhileLeading(t *testing.T) {
 	require.NoError(t, session.Err())
 	require.NoError(t, session.Close(s.Ctx))
 	require.Empty(t, s.Queue())
+}
+
+// G3: after a suspend Go's timers are as late as the sleep was long; nothing has
+// ended the tenure yet. Whatever is called first reads the clock.
+//
+// Broken by any of these asking the session's context only.
+func TestFirstCallAfterASuspend(t *testing.T) {
+	for name, first := range map[string]func(x *tenure, other *election.Candidate) error{
+		"lead": func(x *tenure, _ *election.Candidate) error {
+			return x.l.Lead(x.Ctx, func(context.Context) error { x.T.Error("the function was called"); return nil })
+		},
+		"session error":    func(x *tenure, _ *election.Candidate) error { return x.session.Err() },
+		"leadership error": func(x *tenure, _ *election.Candidate) error { return x.l.Err() },
+		"proclaim":         func(x *tenure, _ *election.Candidate) error { return x.l.Proclaim(x.Ctx, nil) },
+		"resign":           func(x *tenure, _ *election.Candidate) error { return x.l.Resign(x.Ctx) },
+		"withdraw": func(x *tenure, other *election.Candidate) error {
+			err := other.Withdraw(x.Ctx)
+			require.ErrorIs(x.T, err, eldest.ErrNotRegistered)
+			require.NotErrorIs(x.T, err, eldest.ErrWithdrawn)
+			require.EqualError(x.T, other.Withdraw(x.Ctx), err.Error(), "the same each time")
+			return err
+		},
+		"status": func(x *tenure, _ *election.Candidate) error {
+			require.Zero(x.T, x.c.Status())
+			return x.l.Err()
+		},
+		"guarded write": func(x *tenure, _ *election.Candidate) error {
+			require.ErrorIs(x.T, etcdtest.Err(x.l.Txn(x.Ctx).Then(clientv3.OpPut("k", "")).Commit()), eldest.ErrNotLeading)
+			return context.Cause(x.l.Context())
+		},
+		"register": func(x *tenure, other *election.Candidate) error { return etcdtest.Err(other.Register(x.Ctx)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := etcdtest.NewClock()
+			x := newTenure(t, func(cfg *lease.Config) { cfg.Clock = clock })
+			other := x.candidate("v", on(x.session), func(cfg *election.Config) { cfg.Election += " other" })
+			if name == "withdraw" {
+				x.register(other)
+			}
+			clock.Jump(time.Hour)
+			require.ErrorIs(t, first(x, other), eldest.ErrSessionLost)
+			require.ErrorIs(t, x.session.Err(), eldest.ErrSessionLost)
+		})
+	}
+}
+
+// The machine sleeps while the answer that makes a candidate the leader is on its way: no
+// win, neither for the caller nor for the hook.
+//
+// Broken by taking the answer in before the clock is read.
+func TestSuspendWhileTheReplyIsOnItsWay(t *testing.T) {
+	s := newEnv(t)
+	clock := etcdtest.NewClock()
+	session := s.session(s.Admin, func(cfg *lease.Config) { cfg.Clock = clock })
+	var won atomic.Bool
+	c, g := s.gated("v", on(session), func(cfg *election.Config) {
+		cfg.Hooks.Won = func(election.WonEvent) { won.Store(true) }
+	})
+	g.on(nil, func(_ context.Context, err error) error {
+		clock.Jump(time.Hour)
+		return err
+	})
+	require.ErrorIs(t, etcdtest.Err(c.Campaign(s.Ctx)), eldest.ErrSessionLost)
+	require.NoError(t, c.Close(s.Ctx))
+	require.False(t, won.Load(), "a win after the end of the session")
 }

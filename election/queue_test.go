@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
@@ -24,7 +27,7 @@ func by(q txn.Queue) func(*election.Config) {
 }
 
 // reads counts the requests with a read that counts accepts.
-func (s *stage) reads(counts func(*etcdserverpb.RangeRequest) bool) (n int) {
+func (s *env) reads(counts func(*etcdserverpb.RangeRequest) bool) (n int) {
 	for _, call := range s.Rec.Calls("Txn", "Range") {
 		var reads []*etcdserverpb.RangeRequest
 		switch req := call.Request.(type) {
@@ -60,30 +63,22 @@ func search(r *etcdserverpb.RangeRequest) bool {
 // proof is a read of the queue as it was when the predecessor went.
 func proof(r *etcdserverpb.RangeRequest) bool { return r.Revision > 0 }
 
-// pointing is a candidate in the queue whose win comes on won.
+// pointing is a candidate that awaits its win.
 type pointing struct {
 	*election.Candidate
 	place election.Place
-	won   chan *election.Leadership
+	won   <-chan electiontest.Outcome
 }
 
-// register enters the queue and awaits the win.
-func (s *stage) register(q txn.Queue) *pointing {
+// enter enters the queue and awaits the win.
+func (s *env) enter(q txn.Queue) *pointing {
 	s.T.Helper()
-	w := &pointing{Candidate: s.candidate("", by(q)), won: make(chan *election.Leadership, 1)}
-	place, err := w.Register(s.Ctx)
-	require.NoError(s.T, err)
-	w.place = place
-	go func() {
-		if l, err := w.Await(s.Ctx); err == nil {
-			w.won <- l
-		}
-	}()
-	return w
+	c := s.candidate("", by(q))
+	return &pointing{c, s.register(c), s.awaiting(c)}
 }
 
 // hint writes the pointer by hand.
-func (s *stage) hint(value string) { s.Put(keys.Newest(s.Election), value) }
+func (s *env) hint(value string) { s.Put(keys.Newest(s.Election), value) }
 
 // Joining is one request of single keys, whatever stands there; a departure is one
 // request of one waiter.
@@ -95,20 +90,20 @@ func TestPointerRequests(t *testing.T) {
 		searches int
 	}{{"pointer", txn.ByPointer{}, 0}, {"default", txn.ByCreateRevision{}, crowd}} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newStage(t)
-			elder := s.register(tc.queue)
-			leader := get(s, elder.won)
+			s := newEnv(t)
+			elder := s.enter(tc.queue)
+			leader := electiontest.Wins(t, elder.won)
 			s.Rec.Reset()
 			var all []*pointing
 			for range crowd {
-				all = append(all, s.register(tc.queue))
+				all = append(all, s.enter(tc.queue))
 			}
 			require.Len(t, s.Rec.Calls("Txn"), crowd, "one request each")
 			require.Equal(t, tc.searches, s.reads(search))
 			for i := range all[:5] {
 				s.Rec.Reset()
 				require.NoError(t, leader.Resign(s.Ctx))
-				leader = get(s, all[i].won)
+				leader = electiontest.Wins(t, all[i].won)
 				require.Equal(t, 1, s.reads(proof), "one waiter asks, once")
 				require.Equal(t, all[i].place.Token, leader.Token())
 			}
@@ -119,9 +114,9 @@ func TestPointerRequests(t *testing.T) {
 // Hints that are missing, old, wrong or malicious cost questions and nothing else: each
 // wins in the order of create revisions.
 func TestPointerProvesNothing(t *testing.T) {
-	s := newStage(t)
-	first := s.register(txn.ByPointer{})
-	leader := get(s, first.won)
+	s := newEnv(t)
+	first := s.enter(txn.ByPointer{})
+	leader := electiontest.Wins(t, first.won)
 	for range 20 { // or it would not be asked
 		s.hint("")
 	}
@@ -137,14 +132,14 @@ func TestPointerProvesNothing(t *testing.T) {
 		func() {},
 	} {
 		hint()
-		line = append(line, s.register(txn.ByPointer{}))
+		line = append(line, s.enter(txn.ByPointer{}))
 	}
 	for _, next := range line {
 		for _, other := range line {
 			require.Empty(t, other.won, "nobody wins while somebody older stands")
 		}
 		require.NoError(t, leader.Resign(s.Ctx))
-		leader = get(s, next.won)
+		leader = electiontest.Wins(t, next.won)
 		require.Equal(t, next.place.Token, leader.Token())
 	}
 	// Who left and comes back finds a pointer to its own earlier life.
@@ -155,30 +150,10 @@ func TestPointerProvesNothing(t *testing.T) {
 	require.Greater(t, again.Token(), leader.Token())
 }
 
-// The reply to a registration is lost: the key is found and adopted.
-func TestPointerLostReply(t *testing.T) {
-	s := newStage(t)
-	leader := get(s, s.register(txn.ByPointer{}).won)
-	host := etcdtest.Shared(t).Host(t)
-	s.Client = host.Client(t)
-	c := s.candidate("", by(txn.ByPointer{}))
-	lost := host.SwallowNextReply(etcdtest.Containing(keys.Newest(s.Election)))
-	require.NoError(t, etcdtest.Err(s.Client.Get(s.Ctx, "warm"))) // the connection is up
-	won := make(chan error, 1)
-	go func() {
-		_, err := c.Campaign(s.Ctx)
-		won <- err
-	}()
-	require.NoError(t, lost.Wait(s.Ctx))
-	host.Reset() // the attempt ends now and not at its time-out
-	require.NoError(t, leader.Resign(s.Ctx))
-	require.NoError(t, <-won)
-}
-
 // A crowd of both kinds comes, goes and leads; wins come in the order of the keys, and
 // everybody who stays has one.
 func TestPointerInAMixedCrowd(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	const crowd = 40
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -192,8 +167,7 @@ func TestPointerInAMixedCrowd(t *testing.T) {
 			q = txn.ByCreateRevision{}
 		}
 		c, leaves := s.candidate("", by(q)), i > 0 && dice.IntN(3) == 0
-		place, err := c.Register(s.Ctx)
-		require.NoError(t, err)
+		place := s.register(c)
 		if leaves {
 			all.Go(func() {
 				_ = c.Withdraw(s.Ctx) // or it leads, and the test's end resigns
@@ -255,4 +229,62 @@ func BenchmarkJoin(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Two candidates try by turns, each resigning at once, where nobody else is a candidate and a foreign key is
+// in the range: from the 18th registration on the pointer names the other one, which has left.
+func TestHintIsNoReasonNotToLead(t *testing.T) {
+	s := newEnv(t)
+	s.Put(s.Election+"/notes", "foreign")
+	a, b := s.candidate("a"), s.candidate("b")
+	for i := range 24 {
+		c := a
+		if i%2 == 1 {
+			c = b
+		}
+		s.queued(1) // the foreign key alone
+		l, err := c.Try(s.Ctx)
+		require.NoError(t, err, "try %d: there is no other candidate", i)
+		require.NoError(t, l.Resign(s.Ctx))
+	}
+}
+
+// undecided is a queue that cannot say at first who is older.
+type undecided struct {
+	txn.ByCreateRevision
+	left atomic.Int64
+}
+
+func (q *undecided) EnterAlone(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Place, error) {
+	return q.unsaid(q.Enter(ctx, kv, e))
+}
+
+func (q *undecided) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place, at int64) (txn.Place, error) {
+	next, err := q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
+	if q.left.Add(-1) >= 0 {
+		return q.unsaid(next, err)
+	}
+	return next, err
+}
+
+func (*undecided) unsaid(p txn.Place, err error) (txn.Place, error) {
+	p.Ahead, p.Complete = nil, false
+	return p, err
+}
+
+// A place of which nothing is known is no win, however often it is answered.
+func TestTryOfAQueueThatIsUndecided(t *testing.T) {
+	s := newEnv(t)
+	elder := s.lead(s.candidate("elder"))
+	q := &undecided{}
+	c := s.candidate("v", func(cfg *election.Config) { cfg.Queue = q })
+	q.left.Store(3)
+	require.ErrorIs(t, etcdtest.Err(c.Try(s.Ctx)), eldest.ErrNotElected)
+	require.Equal(t, []string{elder.Key()}, s.Queue())
+	require.NoError(t, elder.Resign(s.Ctx))
+	q.left.Store(3)
+	l, err := c.Try(s.Ctx)
+	require.NoError(t, err)
+	require.Negative(t, q.left.Load())
+	require.NoError(t, l.Resign(s.Ctx))
 }

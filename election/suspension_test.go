@@ -1,0 +1,256 @@
+package election_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/electiontest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// While etcd stands still the leader is suspended, and leads on with its token afterwards: the one that
+// waits evicts nobody.
+//
+// Fails when the leading context goes on, when the leadership moves, and when the token is another.
+func TestHeartbeatsSuspendAndResume(t *testing.T) {
+	t.Parallel()
+	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})
+	cli, name := cluster.Client(t), etcdtest.Election(t)
+	suspended := make(chan election.SuspendedEvent, 9)
+	a := electiontest.Join(t, cli, name, beating, func(_ *lease.Config, e *election.Config) {
+		e.Hooks.Suspended = func(e election.SuspendedEvent) { suspended <- e }
+	})
+	b := electiontest.Join(t, cli, name, beating)
+	ctx := etcdtest.Context(t)
+	l := a.Lead(t)
+	waits := b.Queue(t)
+	for range 2 {
+		require.NoError(t, cluster.Member(0).Stop())
+		<-l.Done()
+		require.ErrorIs(t, l.Err(), eldest.ErrSuspended)
+		require.False(t, l.Holds(0), "it is not certain any more")
+		require.ErrorIs(t, l.Guard().Alive(), eldest.ErrNotLeading)
+		e := etcdtest.Take(t, suspended, "the hook")
+		require.Equal(t, l.Token(), e.Token)
+		require.ErrorIs(t, e.Cause, eldest.ErrSuspended)
+		require.Equal(t, l.Token(), a.Candidate.Status().Token, "the key stands")
+		time.Sleep(2 * lease.MinHeartbeat)
+		require.NoError(t, cluster.Member(0).Cont())
+		next, err := a.Candidate.Campaign(ctx)
+		require.NoError(t, err, "it does not go on")
+		require.Equal(t, l.Token(), next.Token(), "another tenure")
+		require.Error(t, l.Err(), "an end is an end")
+		require.NoError(t, next.Err())
+		won := etcdtest.Take(t, a.Won, "the hook")
+		for !won.Resumed {
+			won = etcdtest.Take(t, a.Won, "the hook")
+		}
+		l = next
+	}
+	require.Empty(t, waits)
+	require.NoError(t, l.Resign(ctx))
+	require.Greater(t, electiontest.Wins(t, waits).Token(), l.Token())
+}
+
+// A function under Lead whose tenure is suspended returns, the key is kept, and the campaign after
+// it leads on. One whose caller gives up resigns.
+func TestLeadKeepsTheKeyOfASuspendedTenure(t *testing.T) {
+	t.Parallel()
+	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})
+	cli, name := cluster.Client(t), etcdtest.Election(t)
+	a := electiontest.Join(t, cli, name, beating)
+	ctx := etcdtest.Context(t)
+	l := a.Lead(t)
+	require.NoError(t, cluster.Member(0).Stop())
+	err := l.Lead(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil })
+	require.ErrorIs(t, err, eldest.ErrSuspended, "the key is given up")
+	require.NoError(t, cluster.Member(0).Cont())
+	next := a.Lead(t)
+	require.Equal(t, l.Token(), next.Token())
+	enough := errors.New("enough")
+	require.ErrorIs(t, next.Lead(ctx, func(context.Context) error { return enough }), enough)
+	require.Empty(t, electiontest.Keys(t, cli, name), "it has resigned")
+}
+
+// suspendable is a leader with heartbeats on a clock of its own. While it is silent its beats do not arrive.
+type suspendable struct {
+	*electiontest.Participant
+	clock  *etcdtest.Clock
+	silent atomic.Bool
+	ended  chan election.EndedEvent
+}
+
+func newSuspendable(t *testing.T) (*suspendable, *election.Leadership) {
+	t.Helper()
+	s := &suspendable{clock: etcdtest.NewClock()}
+	ended, ending := ending()
+	s.ended = ended
+	beats := func(put func() error) error {
+		if s.silent.Load() {
+			return context.DeadlineExceeded
+		}
+		return put()
+	}
+	s.Participant = electiontest.Join(t, etcdtest.Shared(t).Client(t), etcdtest.Election(t), beating, tampered(beats),
+		func(l *lease.Config, e *election.Config) { l.Clock = s.clock; ending(e) })
+	return s, s.Lead(t)
+}
+
+// suspend is a pause of the process: the first call after it finds the tenure suspended, before any timer
+// has gone off.
+func (s *suspendable) suspend(t *testing.T, l *election.Leadership) {
+	t.Helper()
+	s.clock.Jump(lease.MinHeartbeat)
+	require.False(t, l.Holds(0), "it is not certain any more")
+	require.ErrorIs(t, l.Err(), eldest.ErrSuspended)
+}
+
+// After a pause of the process the leader is not certain, and leads on.
+func TestHeartbeatsAfterAPause(t *testing.T) {
+	t.Parallel()
+	a, l := newSuspendable(t)
+	a.suspend(t, l)
+	require.NoError(t, a.Session.Err(), "the lease lives")
+	require.Equal(t, l.Token(), a.Lead(t).Token(), "another tenure")
+}
+
+// A suspended tenure ends for good when its key is deleted, and when it is resigned or retired: the
+// candidate then campaigns anew.
+func TestSuspendedTenureEnds(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(ctx context.Context, t *testing.T, a *suspendable, l *election.Leadership){
+		"deleted": func(ctx context.Context, t *testing.T, a *suspendable, l *election.Leadership) {
+			require.NoError(t, etcdtest.Err(a.Client.Delete(ctx, l.Key())))
+			etcdtest.Eventually(t, func() bool { return a.Candidate.Status().Token == 0 }, "the news")
+			_, err := a.Candidate.Await(ctx)
+			require.ErrorIs(t, err, eldest.ErrNotRegistered)
+			require.ErrorIs(t, err, eldest.ErrDeposed)
+		},
+		"resigned": func(ctx context.Context, t *testing.T, _ *suspendable, l *election.Leadership) {
+			require.NoError(t, l.Resign(ctx))
+		},
+		"retired": func(ctx context.Context, t *testing.T, a *suspendable, l *election.Leadership) {
+			require.NoError(t, a.Candidate.Retire(l.Token(), nil))
+			require.ErrorIs(t, etcdtest.Err(a.Candidate.Await(ctx)), eldest.ErrLeading, "nobody leads with the key")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, l := newSuspendable(t)
+			a.suspend(t, l)
+			end(etcdtest.Context(t), t, a, l)
+			require.ErrorIs(t, l.Err(), eldest.ErrSuspended, "the first cause counts")
+			require.Greater(t, a.Lead(t).Token(), l.Token())
+		})
+	}
+}
+
+// A tenure that was suspended and leads on has another Leadership: the old one ends nothing any more.
+// Retiring or resigning it, or the end of its session, while its win is being proven again, ends it.
+func TestEndsWhileItResumes(t *testing.T) {
+	t.Parallel()
+	for cause, end := range map[error]func(ctx context.Context, a *suspendable, l *election.Leadership) error{
+		eldest.ErrRetired: func(_ context.Context, a *suspendable, l *election.Leadership) error {
+			return a.Candidate.Retire(l.Token(), nil)
+		},
+		eldest.ErrResigned: func(ctx context.Context, _ *suspendable, l *election.Leadership) error { return l.Resign(ctx) },
+		eldest.ErrClosed:   func(_ context.Context, a *suspendable, _ *election.Leadership) error { a.Session.Abandon(); return nil },
+	} {
+		t.Run(cause.Error(), func(t *testing.T) {
+			t.Parallel()
+			ctx := etcdtest.Context(t)
+			a, old := newSuspendable(t)
+			a.suspend(t, old)
+			l := a.Lead(t)
+			require.ErrorIs(t, old.Resign(ctx), eldest.ErrNotLeading, "it ended another one")
+			old.Retire(nil)
+			require.NoError(t, l.Err(), "another Leadership has ended it")
+
+			a.silent.Store(true)
+			a.suspend(t, l)
+			waits := a.Campaign(ctx)
+			etcdtest.Eventually(t, func() bool { return !a.Candidate.Status().Suspended }, "it is being proven")
+			require.NoError(t, end(ctx, a, l))
+			a.silent.Store(false)
+			electiontest.Fails(t, waits, cause)
+			if a.Session.Err() == nil {
+				require.Greater(t, a.Lead(t).Token(), l.Token(), "it has led on")
+			}
+			e := etcdtest.Take(t, a.ended, "the end")
+			require.True(t, e.Led)
+			require.Equal(t, errors.Is(cause, eldest.ErrRetired), !e.Retired.IsZero())
+		})
+	}
+}
+
+// Found to be the oldest without wanting to lead, a candidate has to prove that anew when it wants to.
+func TestRegisterWhileSuspended(t *testing.T) {
+	t.Parallel()
+	ctx := etcdtest.Context(t)
+	a, l := newSuspendable(t)
+	a.suspend(t, l)
+	require.NoError(t, etcdtest.Err(a.Candidate.Register(ctx)))
+	a.silent.Store(true)
+	waits := electiontest.After(func() (*election.Leadership, error) { return a.Candidate.Await(ctx) })
+	etcdtest.Never(t, func() bool { return len(waits) > 0 }, lease.MinHeartbeat, "a win in no stretch")
+	a.silent.Store(false)
+	require.Equal(t, l.Token(), electiontest.Wins(t, waits).Token())
+}
+
+// What remains is the lease's or the heartbeats' time, whichever ends sooner, and nothing once the
+// tenure was suspended, or had been retired when its heartbeats ran out: not even when beats go through again.
+//
+// Fails when a stretch that begins later counts for a tenure that was over by then.
+func TestRemaining(t *testing.T) {
+	t.Parallel()
+	cluster := etcdtest.Start(t, etcdtest.Config{Members: 1})
+	cli := cluster.Client(t)
+	const slow = time.Second // for a busy machine
+	ended, ending := ending()
+	hooked := func(_ *lease.Config, e *election.Config) { ending(e) }
+	plain := electiontest.Join(t, cli, etcdtest.Election(t), hooked)
+	require.Zero(t, plain.Candidate.Remaining())
+	require.Zero(t, beats(t, cli, plain.Lead(t)), "nothing is sent for heartbeats without them")
+	require.Greater(t, plain.Candidate.Remaining(), slow, "the lease's")
+
+	name := etcdtest.Election(t) + "beats"
+	a := electiontest.Join(t, cli, name, func(l *lease.Config, _ *election.Config) { l.Heartbeat.Timeout = slow }, hooked)
+	l := a.Lead(t)
+	left := a.Candidate.Remaining()
+	require.Less(t, left, slow)
+	require.Positive(t, left)
+	time.Sleep(left)
+	require.Positive(t, a.Candidate.Remaining(), "beats add to it")
+
+	require.NoError(t, cluster.Member(0).Stop())
+	<-l.Done()
+	require.Zero(t, a.Candidate.Remaining())
+	require.Equal(t, election.Status{Token: l.Token(), Suspended: true}, a.Candidate.Status())
+	require.NoError(t, cluster.Member(0).Cont())
+	time.Sleep(slow)
+	require.Zero(t, a.Candidate.Remaining(), "what begins later does not count")
+	next, err := a.Candidate.Await(etcdtest.Context(t))
+	require.NoError(t, err)
+	require.Positive(t, a.Candidate.Remaining())
+
+	next.Retire(nil)
+	require.Positive(t, a.Candidate.Remaining(), "the key stands, and beats go on")
+	require.NoError(t, cluster.Member(0).Stop())
+	etcdtest.Eventually(t, func() bool { return a.Candidate.Remaining() == 0 }, "nothing remains")
+	require.NoError(t, cluster.Member(0).Cont())
+	time.Sleep(slow)
+	require.Zero(t, a.Candidate.Remaining(), "what begins later does not count")
+	require.NoError(t, next.Resign(etcdtest.Context(t)))
+	e := etcdtest.Take(t, ended, "the end")
+	require.True(t, e.Led)
+	require.False(t, e.Retired.IsZero())
+	require.Zero(t, a.Candidate.Remaining())
+}
