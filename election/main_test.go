@@ -176,7 +176,7 @@ func (s *env) queued(n int) {
 // lives.
 func (s *env) clean(session *lease.Session) {
 	s.T.Helper()
-	s.queued(0)
+	s.Until("what was left is removed", func() bool { return len(s.Queue()) == 0 })
 	require.NoError(s.T, session.Err(), "not with its lease")
 }
 

@@ -1,7 +1,10 @@
 package regressions
 
 import (
-	"fmt"
+	"bytes"
+	"runtime/pprof"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,9 +14,11 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/observe"
 )
 
 // atOnce is how soon something must happen that takes no waiting for anybody; it
@@ -92,12 +97,57 @@ func theirs(t testing.TB, cli *clientv3.Client, name string, seconds int) (*conc
 	return s, concurrency.NewElection(s, name)
 }
 
-// theirKey is the key of a candidate of etcd's package, which tells it late.
-func theirKey(s *concurrency.Session, name string) string {
-	return fmt.Sprintf("%s/%x", name, s.Lease())
-}
-
 // onSession has a participant join with a session that exists.
 func onSession(s *lease.Session) change {
 	return func(_ *lease.Config, e *election.Config) { e.Session = s }
+}
+
+// stand starts a node, which is stopped with the test.
+func stand(t testing.TB, cli *clientv3.Client, name, id string, lead electiontest.LeadFunc, changes ...func(*elector.Config)) *electiontest.Node {
+	t.Helper()
+	cfg := elector.Config{
+		Election: name, NodeID: id, Address: id + ":1", Source: elector.Always(elector.Client(cli)),
+		Session: lease.Config{TTL: 10 * time.Second},
+	}
+	cfg.Candidate.Timeout = 500 * time.Millisecond
+	for _, change := range changes {
+		change(&cfg)
+	}
+	return electiontest.Run(t, cfg, lead)
+}
+
+func lasting(ttl time.Duration) func(*elector.Config) {
+	return func(cfg *elector.Config) { cfg.Session.TTL = ttl }
+}
+
+// quick looks often, where a test must not wait for an observer that looks seldom.
+func quick(cfg *elector.Config) {
+	cfg.Observer = observe.Config{Timeout: 250 * time.Millisecond, Recheck: 500 * time.Millisecond}
+}
+
+// goroutines counts those that the nodes of an election have started, whatever else
+// goes on in the process: ours, and those of etcd's client that were started on their
+// behalf. (The client keeps a watch stream that it could not open, at four goroutines
+// each, for as long as the client lives; internal/watch uses four streams at the most.)
+func goroutines(t testing.TB, election string) (ours, clients int) {
+	t.Helper()
+	var all bytes.Buffer
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&all, 1))
+	label := strconv.Quote("node") + ":" + strconv.Quote(election)
+	// A record is "<count> @ <stack>", then its labels, then a line for each frame.
+	for record := range strings.SplitSeq(all.String(), "\n\n") {
+		head, frames, labelled := strings.Cut(record, "# labels: ")
+		if !labelled || !strings.Contains(frames, label) {
+			continue
+		}
+		head, _, _ = strings.Cut(head[strings.LastIndexByte(strings.TrimSpace(head), '\n')+1:], " @ ")
+		n, err := strconv.Atoi(head)
+		require.NoError(t, err, "%s", record)
+		if strings.Contains(frames, "github.com/eldest-io/eldest/") {
+			ours += n
+		} else {
+			clients += n
+		}
+	}
+	return ours, clients
 }
