@@ -15,7 +15,7 @@ import (
 // Row 39. The leader crashes, and etcd changes its own leader before the lease has
 // expired. The new one counts every lease anew, at the full TTL and an election timeout,
 // so the fail-over takes up to twice as long; elsewhere that is nowhere said, and taken
-// for a hang. Here the bound is documented (docs/faults.md) and measured: from the crash
+// for a hang. Here the bound is documented (docs/operations/sizing.md) and measured: from the crash
 // TTL + 1 s on a healthy etcd; after a change of etcd's leader TTL + E + 1 s more, and
 // 2 E where it was killed and another one had to be elected. Safety is not touched by
 // it: the leading context has ended long before.
