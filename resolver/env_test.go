@@ -64,6 +64,7 @@ func (n *node) who(_ any, stream grpc.ServerStream) error {
 	return stream.SendMsg(wrapperspb.String(n.id))
 }
 
+// CurrentLeader sends what the test has set.
 func (n *node) CurrentLeader(_ *curatorpb.CurrentLeaderRequest, stream grpc.ServerStreamingServer[curatorpb.CurrentLeaderResponse]) error {
 	n.asked.Add(1)
 	n.asking.Add(1)
@@ -81,11 +82,6 @@ func (n *node) CurrentLeader(_ *curatorpb.CurrentLeaderRequest, stream grpc.Serv
 
 // hangUp ends the node's streams, with an error.
 func (n *node) hangUp() { n.tells.Close(status.Error(codes.Unavailable, "enough")) }
-
-// identity is what the node says of itself in etcd.
-func (n *node) identity() identity.Identity {
-	return identity.Identity{NodeID: n.id, Instance: "1", Address: n.address, TTL: 10 * time.Second}
-}
 
 // knows has the node say that another one leads.
 func (n *node) knows(election string, leader *node, token int64) {
@@ -110,9 +106,6 @@ type queue struct {
 func newQueue(t testing.TB, cluster *etcdtest.Cluster) *queue {
 	t.Helper()
 	q := &queue{t: t, election: etcdtest.Election(t), admin: cluster.Client(t)}
-	t.Cleanup(func() {
-		_, _ = q.admin.Delete(etcdtest.ContextFor(t, 5*time.Second), keys.Prefix(q.election), clientv3.WithPrefix())
-	})
 	return q
 }
 
@@ -132,24 +125,20 @@ func (q *queue) leads(lease int64, value []byte) (token int64) {
 // leader makes a node the only candidate.
 func (q *queue) leader(lease int64, n *node) (token int64) {
 	q.t.Helper()
-	value, err := identity.Protobuf{}.Encode(n.identity())
-	require.NoError(q.t, err)
-	return q.leads(lease, value)
+	return q.leads(lease, n.value(q.t))
 }
 
-// proclaims has a candidate's value written again, without another tenure.
-func (q *queue) proclaims(lease int64, n *node) {
-	q.t.Helper()
-	value, err := identity.Protobuf{}.Encode(n.identity())
-	require.NoError(q.t, err)
-	_, err = q.admin.Put(etcdtest.Context(q.t), keys.Candidate(q.election, lease), string(value))
-	require.NoError(q.t, err)
+// value is what the node says of itself in etcd.
+func (n *node) value(t testing.TB) []byte {
+	t.Helper()
+	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: n.id, Instance: "1", Address: n.address, TTL: 10 * time.Second})
+	require.NoError(t, err)
+	return value
 }
 
 func (q *queue) nobody() {
 	q.t.Helper()
-	begin, end := keys.Range(q.election)
-	_, err := q.admin.Delete(etcdtest.Context(q.t), begin, clientv3.WithRange(end))
+	_, err := q.admin.Delete(etcdtest.Context(q.t), keys.Prefix(q.election), clientv3.WithPrefix())
 	require.NoError(q.t, err)
 }
 
@@ -170,7 +159,15 @@ func call(ctx context.Context, conn *grpc.ClientConn, options ...grpc.CallOption
 	return who.GetValue(), err
 }
 
-// reaches calls until a node answers, and returns how many calls failed before.
+// requireAnswer calls once, and requires that a node answers.
+func requireAnswer(t testing.TB, conn *grpc.ClientConn, n *node) {
+	t.Helper()
+	who, err := call(etcdtest.Context(t), conn)
+	require.NoError(t, err)
+	require.Equal(t, n.id, who)
+}
+
+// reaches calls until a node answers.
 func reaches(t testing.TB, conn *grpc.ClientConn, n *node) {
 	t.Helper()
 	ctx := etcdtest.Context(t)
@@ -193,12 +190,10 @@ type client struct {
 
 	mu        sync.Mutex
 	addresses []string
-	names     []string
 	errs      []error
-	changed   chan struct{}
 }
 
-func newClient(t testing.TB) *client { return &client{t: t, changed: make(chan struct{})} }
+func newClient(t testing.TB) *client { return &client{t: t} }
 
 func (c *client) UpdateState(s grpcresolver.State) error {
 	c.mu.Lock()
@@ -207,8 +202,7 @@ func (c *client) UpdateState(s grpcresolver.State) error {
 		c.t.Errorf("published %v: never several, never none", s)
 		return errors.New("refused")
 	}
-	c.addresses, c.names = append(c.addresses, s.Addresses[0].Addr), append(c.names, s.Addresses[0].ServerName)
-	c.wake()
+	c.addresses = append(c.addresses, s.Addresses[0].Addr)
 	return nil
 }
 
@@ -222,12 +216,6 @@ func (c *client) ReportError(err error) {
 		c.t.Errorf("reported an error with a status of its own, of which gRPC would make that of the calls: %v", err)
 	}
 	c.errs = append(c.errs, err)
-	c.wake()
-}
-
-func (c *client) wake() {
-	close(c.changed)
-	c.changed = make(chan struct{})
 }
 
 // told counts what was published and reported.
@@ -240,21 +228,11 @@ func (c *client) told() int {
 // until waits for what was published and reported to be as wanted.
 func (c *client) until(want func(addresses []string, errs []error) bool) {
 	c.t.Helper()
-	limit := etcdtest.Context(c.t)
-	for {
+	etcdtest.Eventually(c.t, func() bool {
 		c.mu.Lock()
-		ok, changed := want(c.addresses, c.errs), c.changed
-		addresses, errs := c.addresses, c.errs
-		c.mu.Unlock()
-		if ok {
-			return
-		}
-		select {
-		case <-changed:
-		case <-limit.Done():
-			require.FailNow(c.t, "not in time", "published %v, reported %v", addresses, errs)
-		}
-	}
+		defer c.mu.Unlock()
+		return want(c.addresses, c.errs)
+	}, "what was published and reported is as wanted")
 }
 
 // reports waits for an error.
@@ -274,18 +252,6 @@ func (c *client) isLedTo(nodes ...*node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	require.Equal(c.t, want, c.addresses)
-}
-
-// closes requires that Close returns.
-func closes(t testing.TB, r grpcresolver.Resolver) {
-	t.Helper()
-	closed := make(chan struct{})
-	go func() { r.Close(); close(closed) }()
-	select {
-	case <-closed:
-	case <-time.After(etcdtest.Patience):
-		require.FailNow(t, "Close does not return")
-	}
 }
 
 // build starts a resolver for a client.
