@@ -15,6 +15,7 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/txn"
 )
 
@@ -31,14 +32,11 @@ func everything(s *stage, server *kv.Server) map[string]error {
 // about nothing but transactions. Only the guard can refuse, and it refuses reads too.
 func TestADeposedLeaderIsRefusedByEtcd(t *testing.T) {
 	s := newStage(t)
-	l, server := s.leader(s.Admin, func(cfg *election.Config) {
+	l, server := s.leader(s.Admin, func(_ *lease.Config, cfg *election.Config) {
 		cfg.Watcher, cfg.Recheck = etcdtest.Deaf(s.Admin), time.Hour
 	})
-	_, err := server.Put(s.Ctx, put("r1", "a", "1"))
-	require.NoError(t, err)
-
-	_, err = s.Admin.Delete(s.Ctx, l.Key())
-	require.NoError(t, err)
+	s.put(server, "r1", "a", "1")
+	s.Remove(l.Key())
 	require.NoError(t, l.Err(), "it believes that it leads")
 	before := s.revision()
 	for method, err := range everything(s, server) {
@@ -53,8 +51,7 @@ func TestADeposedLeaderIsRefusedByEtcd(t *testing.T) {
 
 	// With a successor too.
 	_, next := s.leader(s.Admin)
-	_, err = next.Put(s.Ctx, put("r2", "a", "2"))
-	require.NoError(t, err)
+	s.put(next, "r2", "a", "2")
 	before = s.revision()
 	for method, err := range everything(s, server) {
 		require.ErrorIs(t, err, eldest.ErrDeposed, method)

@@ -1,20 +1,19 @@
 package kv_test
 
 import (
-	"net"
+	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/eldest-io/eldest/curator/kv"
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/lease"
 )
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
@@ -31,23 +30,59 @@ func newStage(t *testing.T) *stage {
 	return &stage{s, kv.SpaceOf(s.Election)}
 }
 
-// leader wins with a session of its own and opens the service.
-func (s *stage) leader(cli *clientv3.Client, change ...func(*election.Config)) (*election.Leadership, *kv.Server) {
+// leader wins with a session of its own, which is closed with the test, and opens the service.
+func (s *stage) leader(cli *clientv3.Client, change ...electiontest.Change) (*election.Leadership, *kv.Server) {
 	s.T.Helper()
-	l := s.tenure(cli, change...)
+	l := electiontest.Join(s.T, cli, s.Election, change...).Lead(s.T)
 	server, err := kv.New(s.Ctx, l)
 	require.NoError(s.T, err)
 	return l, server
 }
 
-// tenure wins. The session is closed with the test.
-func (s *stage) tenure(cli *clientv3.Client, change ...func(*election.Config)) *election.Leadership {
+// put writes, and requires that it is acknowledged.
+func (s *stage) put(server *kv.Server, id, key, value string) *kvpb.Receipt {
 	s.T.Helper()
-	return electiontest.Join(s.T, cli, s.Election, func(_ *lease.Config, e *election.Config) {
-		for _, f := range change {
-			f(e)
-		}
-	}).Lead(s.T)
+	resp, err := server.Put(s.Ctx, put(id, key, value))
+	require.NoError(s.T, err)
+	return resp.GetReceipt()
+}
+
+// fill puts keys there without the service.
+func (s *stage) fill(cli *clientv3.Client, n int) {
+	s.T.Helper()
+	for i := range n {
+		_, err := cli.Put(s.Ctx, s.space.Data(fmt.Sprintf("k%03d", i)), "old")
+		require.NoError(s.T, err)
+	}
+}
+
+// list reads keys, and calls a function when the first has come: the other pages are not read yet.
+func (s *stage) list(from lister, prefix string, first func()) ([]string, error) {
+	out := &sink{ctx: s.Ctx, first: first}
+	err := from.List(&kvpb.ListRequest{Prefix: prefix}, out)
+	return out.items, err
+}
+
+type lister interface {
+	List(r *kvpb.ListRequest, stream grpc.ServerStreamingServer[kvpb.Item]) error
+}
+
+// sink is the server's side of a List without a network.
+type sink struct {
+	kvpb.KV_ListServer
+	ctx   context.Context //nolint:containedctx // a stream's context is the call's
+	items []string
+	first func()
+}
+
+func (s *sink) Context() context.Context { return s.ctx }
+
+func (s *sink) Send(item *kvpb.Item) error {
+	s.items = append(s.items, item.GetKey()+"="+string(item.GetValue()))
+	if len(s.items) == 1 && s.first != nil {
+		s.first()
+	}
+	return nil
 }
 
 // trail reads it, without what is not asked for here.
@@ -76,25 +111,6 @@ func (s *stage) revision() int64 {
 	resp, err := s.Admin.Get(s.Ctx, "nothing")
 	require.NoError(s.T, err)
 	return resp.Header.Revision
-}
-
-// dial serves the service by itself, without a curator, and returns a client.
-func (s *stage) dial(server *kv.Server) kvpb.KVClient {
-	s.T.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(s.T, err)
-	srv := grpc.NewServer()
-	kvpb.RegisterKVServer(srv, server)
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(listener) }()
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(s.T, err)
-	s.T.Cleanup(func() {
-		require.NoError(s.T, conn.Close())
-		srv.Stop()
-		require.NoError(s.T, <-served)
-	})
-	return kvpb.NewKVClient(conn)
 }
 
 func put(id, key, value string) *kvpb.PutRequest {

@@ -21,8 +21,7 @@ func TestWritesLeaveRecords(t *testing.T) {
 	s := newStage(t)
 	l, server := s.leader(s.Admin)
 
-	first, err := server.Put(s.Ctx, put("r1", "a", "1"))
-	require.NoError(t, err)
+	first := s.put(server, "r1", "a", "1")
 	second, err := server.Append(s.Ctx, &kvpb.AppendRequest{RequestId: "r2", Key: "a", Value: []byte("23")})
 	require.NoError(t, err)
 	require.Equal(t, int64(3), second.GetLength())
@@ -42,7 +41,7 @@ func TestWritesLeaveRecords(t *testing.T) {
 		receipt *kvpb.Receipt
 		record  *kvpb.Record
 	}{
-		{first.GetReceipt(), &kvpb.Record{Method: kvpb.Record_METHOD_PUT, RequestId: "r1", Key: "a", Value: []byte("1")}},
+		{first, &kvpb.Record{Method: kvpb.Record_METHOD_PUT, RequestId: "r1", Key: "a", Value: []byte("1")}},
 		{second.GetReceipt(), &kvpb.Record{Method: kvpb.Record_METHOD_APPEND, RequestId: "r2", Key: "a", Value: []byte("23")}},
 		{third.GetReceipt(), &kvpb.Record{Method: kvpb.Record_METHOD_DELETE, RequestId: "r3", Key: "a"}},
 	} {
@@ -104,10 +103,8 @@ func TestAppendsAtTheSameTime(t *testing.T) {
 func TestARepetitionIsSeen(t *testing.T) {
 	s := newStage(t)
 	_, server := s.leader(s.Admin)
-	for range 2 {
-		_, err := server.Put(s.Ctx, put("r1", "a", "1"))
-		require.NoError(t, err)
-	}
+	s.put(server, "r1", "a", "1")
+	s.put(server, "r1", "a", "1")
 	require.Equal(t, []string{"", "r1", "r1"}, s.ids())
 }
 
@@ -117,16 +114,14 @@ func TestTenures(t *testing.T) {
 	l1, server1 := s.leader(s.Admin)
 	_, err := kv.New(s.Ctx, l1)
 	require.ErrorIs(t, err, eldest.ErrInvalid)
-	_, err = server1.Put(s.Ctx, put("r1", "a", "1"))
-	require.NoError(t, err)
+	s.put(server1, "r1", "a", "1")
 	require.NoError(t, l1.Resign(s.Ctx))
 
 	l2, server2 := s.leader(s.Admin)
 	item, err := server2.Get(s.Ctx, &kvpb.GetRequest{Key: "a"})
 	require.NoError(t, err)
 	require.Equal(t, "1", string(item.GetValue()), "the data is the next leader's")
-	_, err = server2.Put(s.Ctx, put("r2", "a", "2"))
-	require.NoError(t, err)
+	s.put(server2, "r2", "a", "2")
 
 	var tokens []int64
 	for _, e := range s.trail() {
