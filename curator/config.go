@@ -1,9 +1,11 @@
 package curator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"path/filepath"
 	"reflect"
@@ -22,6 +24,22 @@ const (
 	DefaultWait = 10 * time.Second
 	// DefaultGrace is how long a handler may take to give its own answer.
 	DefaultGrace = time.Second
+
+	// The limits are for services for which nobody has chosen any: each can be raised, and a node
+	// then uses so much more memory.
+
+	// DefaultMaxMessage bounds a message, in bytes; gRPC's own default.
+	DefaultMaxMessage = 4 << 20
+	// DefaultMaxMetadata bounds the metadata of a call, in bytes. gRPC's own default, 16
+	// MiB, is more than that of a message, and metadata is held as long as the call.
+	DefaultMaxMetadata = 64 << 10
+	// DefaultMaxStreams bounds the calls of a connection. gRPC's own default is none; a
+	// goroutine or two and some kilobytes are spent on each, whoever began it.
+	DefaultMaxStreams = 4096
+	// DefaultMaxWaiting bounds the calls that wait for a leader, or a connection to it.
+	DefaultMaxWaiting = 4096
+	// DefaultMaxHeld bounds what they hold of messages meanwhile, in bytes.
+	DefaultMaxHeld = 64 << 20
 )
 
 // Config says what is served, where, and who stands for it. Elector, Listener and
@@ -153,9 +171,21 @@ func (c Config) withDefaults() (Config, error) {
 			return c, invalid("Config.ServerCredentials are set, and there are no PeerCredentials, nor any in PeerOptions: followers would call leaders in plain text (insecure.NewCredentials() says that this is meant): %v", err)
 		}
 	}
-	c, err := c.limited()
-	if err != nil {
-		return c, err
+	for _, limit := range []struct {
+		name   string
+		is     *int
+		normal int
+	}{
+		{"MaxMessage", &c.MaxMessage, DefaultMaxMessage},
+		{"MaxMetadata", &c.MaxMetadata, DefaultMaxMetadata},
+		{"MaxStreams", &c.MaxStreams, DefaultMaxStreams},
+		{"MaxWaiting", &c.MaxWaiting, DefaultMaxWaiting},
+		{"MaxHeld", &c.MaxHeld, DefaultMaxHeld},
+	} {
+		if *limit.is < 0 || *limit.is > math.MaxInt32 { // of which gRPC makes 32 bits
+			return c, invalid("Config.%s %d is negative, or more than %d", limit.name, *limit.is, math.MaxInt32)
+		}
+		*limit.is = cmp.Or(*limit.is, limit.normal)
 	}
 	if c.Elector.Address == "" {
 		address, err := reachable(c.Listener.Addr())
@@ -164,12 +194,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 		c.Elector.Address = address
 	}
-	if c.Wait == 0 {
-		c.Wait = DefaultWait
-	}
-	if c.Grace == 0 {
-		c.Grace = DefaultGrace
-	}
+	c.Wait, c.Grace = cmp.Or(c.Wait, DefaultWait), cmp.Or(c.Grace, DefaultGrace)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

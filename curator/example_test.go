@@ -22,9 +22,7 @@ import (
 // program has its client from clientv3.New and its listener at an address of its own.
 func node(client *clientv3.Client, id string) (c *curator.Curator, address string, stop func()) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	c, err = curator.New(curator.Config{
 		Elector:  elector.Config{Election: "shop", NodeID: id, Source: elector.Always(elector.Client(client))},
 		Listener: listener,
@@ -38,9 +36,7 @@ func node(client *clientv3.Client, id string) (c *curator.Curator, address strin
 			return nil
 		},
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -56,14 +52,10 @@ func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	etcd, err := etcdtest.New(ctx, etcdtest.Config{Members: 3})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer etcd.Close()
 	client, err := etcd.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer client.Close()
 
 	anna, _, stopAnna := node(client, "anna")
@@ -75,38 +67,28 @@ func Example() {
 	defer stopBert()
 
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer conn.Close()
 	shop := kvpb.NewKVClient(conn)
 
 	put, err := shop.Put(ctx, &kvpb.PutRequest{RequestId: "1", Key: "basket", Value: []byte("tea")})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	leader, _ := until(ctx, cleo, elector.Following).Leader()
 	fmt.Printf("cleo asked %s: %t\n", leader.NodeID, int64(leader.Token) == put.GetReceipt().GetToken())
 
 	stopAnna() // gives up leadership first
 	added, err := shop.Append(ctx, &kvpb.AppendRequest{RequestId: "2", Key: "basket", Value: []byte(" and milk")})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	leader, _ = until(ctx, cleo, elector.Following).Leader()
 	fmt.Printf("cleo asked %s: %t\n", leader.NodeID, int64(leader.Token) == added.GetReceipt().GetToken())
 
 	item, err := shop.Get(ctx, &kvpb.GetRequest{Key: "basket"})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	fmt.Printf("basket: %s\n", item.GetValue())
 
 	// What happened, as etcd has it, for everybody to see.
 	trail, err := kv.SpaceOf("shop").ReadTrail(ctx, client)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	tenure := 0
 	for _, record := range trail {
 		if record.GetMethod() == kvpb.Record_METHOD_OPEN {
@@ -126,8 +108,12 @@ func Example() {
 // until waits until a node has a role.
 func until(ctx context.Context, c *curator.Curator, role elector.Role) elector.Status {
 	status, err := c.Watch().NextWhere(ctx, func(s elector.Status) bool { return s.Role() == role })
+	check(err)
+	return status
+}
+
+func check(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	return status
 }

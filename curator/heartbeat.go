@@ -34,14 +34,14 @@ type heartbeat struct {
 // calls on them.
 var everyday = heartbeat{every: time.Second, timeout: 2 * time.Second, misses: 2}
 
-// watch returns when the pulse was given up, by itself or by others.
+// watch returns when the pulse was given up, here or elsewhere.
 func (h heartbeat) watch(p *peer, pulse *link) {
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
 	missed := 0
 	for {
 		select {
-		case <-pulse.life.Done():
+		case <-pulse.calls.Context().Done():
 			return
 		case <-tick.C:
 		}
@@ -56,7 +56,7 @@ func (h heartbeat) watch(p *peer, pulse *link) {
 }
 
 // answered asks once. Where the leader allows one stream on a connection, nothing can be asked
-// beside heed's: that says nothing of the leader, and gRPC's pings have to do.
+// beside listen: that says nothing of the leader, and gRPC's pings have to do.
 func (h heartbeat) answered(l *link) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
 	defer cancel()
@@ -68,19 +68,20 @@ func (h heartbeat) answered(l *link) bool {
 	return there.Addr == nil && l.GetState() == connectivity.Ready
 }
 
-// heed listens to the leader until the pulse is given up, and passes on whether it serves.
+// listen learns from the leader whether it serves, until the pulse is given up, and passes that on.
 // A leader that stops says so first, and then new calls wait for the next one. A leader of
-// whom nothing is known any more is tried.
-func (h heartbeat) heed(pulse *link, serves func(bool)) {
-	for h.listen(pulse, serves) && retry.Sleep(pulse.life, h.every) == nil {
+// which nothing is known any more is tried.
+func (h heartbeat) listen(pulse *link, serves func(bool)) {
+	life := pulse.calls.Context()
+	for h.follow(life, pulse, serves) && retry.Sleep(life, h.every) == nil {
 	}
-	<-pulse.life.Done()
+	<-life.Done()
 	serves(true)
 }
 
-// listen is false if the leader has nothing to say on the matter.
-func (h heartbeat) listen(pulse *link, serves func(bool)) bool {
-	stream, err := healthpb.NewHealthClient(pulse).Watch(pulse.life, &healthpb.HealthCheckRequest{Service: healthServing})
+// follow reads one stream to its end. It returns false if the leader does not answer such questions.
+func (h heartbeat) follow(life context.Context, pulse *link, serves func(bool)) bool {
+	stream, err := healthpb.NewHealthClient(pulse).Watch(life, &healthpb.HealthCheckRequest{Service: healthServing})
 	for err == nil {
 		var is *healthpb.HealthCheckResponse
 		if is, err = stream.Recv(); err == nil {

@@ -24,9 +24,7 @@ import (
 // for callers that allow it.
 func reader(client *clientv3.Client, id string) (c *curator.Curator, address string, stop func()) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	replica := kv.NewReplica(kv.SpaceOf("inn"), lease.Boot().Now)
 	c, err = curator.New(curator.Config{
 		Elector:  elector.Config{Election: "inn", NodeID: id, Source: elector.Always(elector.Client(client))},
@@ -42,9 +40,7 @@ func reader(client *clientv3.Client, id string) (c *curator.Curator, address str
 		Reads:   func(r grpc.ServiceRegistrar) { kvpb.RegisterKVServer(curator.Only(r, "Get", "List"), replica) },
 		ReadAge: replica.Age,
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	followed, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -64,14 +60,10 @@ func ExampleAllowLocalRead() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	etcd, err := etcdtest.New(ctx, etcdtest.Config{Members: 1})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer etcd.Close()
 	client, err := etcd.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer client.Close()
 	anna, _, stopAnna := reader(client, "anna")
 	defer stopAnna()
@@ -80,23 +72,18 @@ func ExampleAllowLocalRead() {
 	defer stopBert()
 	until(ctx, bert, elector.Following)
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer conn.Close()
 	inn := kvpb.NewKVClient(conn)
 
-	if _, err := inn.Put(ctx, &kvpb.PutRequest{RequestId: "1", Key: "room 7", Value: []byte("taken")}); err != nil {
-		log.Fatal(err)
-	}
+	_, err = inn.Put(ctx, &kvpb.PutRequest{RequestId: "1", Key: "room 7", Value: []byte("taken")})
+	check(err)
 	written := time.Now() // bert has asked anna
 	for {
 		var header metadata.MD
 		allowed := curator.AllowLocalRead(ctx, time.Since(written))
 		item, err := inn.Get(allowed, &kvpb.GetRequest{Key: "room 7"}, grpc.Header(&header))
-		if err != nil {
-			log.Fatal(err)
-		}
+		check(err)
 		read, ok := curator.ReadFrom(header)
 		if !ok || string(item.GetValue()) != "taken" {
 			log.Fatalf("%v, %q", header, item.GetValue())

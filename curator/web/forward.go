@@ -22,18 +22,14 @@ var errPatience = errors.New("no connection in time")
 // errNotBegun if the request has certainly not left this node, and w is then as it was;
 // otherwise there is an answer.
 func (f *Front) forward(w http.ResponseWriter, r *http.Request, p *peer, until time.Time, connected func()) error {
-	q, err := p.begin(w)
+	end, err := f.begin(w, p.Calls)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotBegun, err)
+		return err
 	}
-	defer func() {
-		if !p.end(q) {
-			panic(http.ErrAbortHandler) // the connection can be used for nothing else
-		}
-	}()
+	defer end()
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	detach := context.AfterFunc(p.ctx, func() { cancel(context.Cause(p.ctx)) })
+	detach := context.AfterFunc(p.Context(), func() { cancel(p.Cause()) })
 	defer detach()
 
 	// Only a transport that has looked for a connection and got none is known to have
