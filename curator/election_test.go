@@ -276,8 +276,8 @@ func TestListenerFails(t *testing.T) {
 	require.Equal(t, elector.Neither, m.Status().Role())
 }
 
-// A leader that does not say where it is cannot be forwarded to, and one that says that it is this very process is not: calls wait
-// for one that can be.
+// A leader that does not say where it is cannot be forwarded to, and one that says that it is this very process
+// is not: calls wait for one that can be.
 func TestLeadersThatAreNotForwardedTo(t *testing.T) {
 	m := run(t, etcdtest.Election(t), "n")
 	m.becomes(elector.Leading)

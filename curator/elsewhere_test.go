@@ -107,8 +107,8 @@ func TestRow62BegunCallsStay(t *testing.T) {
 	}
 }
 
-// Row 62: what a leader refuses before it begins waits at the follower for the next leader, which may be the follower itself, and
-// goes there as it came: unary calls, and streams of which some messages had left.
+// Row 62: what a leader refuses before it begins waits at the follower for the next leader, which may be the
+// follower itself, and goes there as it came: unary calls, and streams of which some messages had left.
 //
 // Fails when the refusal is passed on: in a planned stop 44 of 97 calls failed, none of which had begun.
 func TestRow62RefusedBeforeItBegan(t *testing.T) {

@@ -92,9 +92,9 @@ func requireStrange(t testing.TB, err error) {
 	require.Equal(t, status.Convert(strange()).Proto().String(), status.Convert(err).Proto().String())
 }
 
-// Row 44: all three kinds of streams, with what is beside the messages; the handler
-// decides when its header goes, before any message in either direction, and when it has received enough. A half-close is passed on, and the service may go on
-// sending after it.
+// Row 44: all three kinds of streams, with what is beside the messages; the handler decides when its header
+// goes, before any message in either direction, and when it has received enough. A half-close is passed on, and
+// the service may go on sending after it.
 func TestRequirement44Streams(t *testing.T) {
 	var saw witness
 	s := &script{stream: func(stream grpc.ServerStream) error {

@@ -90,8 +90,8 @@ func panics(t *testing.T, how string) {
 	etcdtest.Take(t, make(chan struct{}), "the end")
 }
 
-// The interceptors of the server are called around every call at each node that it comes
-// to, those of the curator around the handlers of the leader, with messages. Services of Config.Local are answered by each node,
+// The interceptors of the server are called around every call at each node that it comes to, those of the
+// curator around the handlers of the leader, with messages. Services of Config.Local are answered by each node,
 // whoever leads, interceptors and all; their unknown methods are not the leader's.
 func TestInterceptorsAndLocalServices(t *testing.T) {
 	var front, unary, stream, local atomic.Int64

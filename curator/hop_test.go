@@ -87,8 +87,8 @@ func (a *authority) from(n *node, certificates ...tls.Certificate) *node {
 // callOf is a call of a node's script by somebody with a certificate.
 func (a *authority) callOf(n *node) error { return a.from(n, a.Issue("caller")).call("") }
 
-// Row 50: TLS with certificates of one's own, for the listener and for the hop; a server that listens at the leader's address and is
-// another one is not asked.
+// Row 50: TLS with certificates of one's own, for the listener and for the hop; a server that listens at the
+// leader's address and is another one is not asked.
 func TestRequirement50TLSBetweenNodes(t *testing.T) {
 	a := newAuthority(t)
 	leader, follower := a.pair(&script{unary: func(ctx context.Context, in *message) (*message, error) {

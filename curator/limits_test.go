@@ -81,7 +81,8 @@ func TestMaxMessage(t *testing.T) {
 	}
 }
 
-// The leader's limit holds where the follower's is higher: its refusal is passed on, as the call's own fault, and the call is not tried again.
+// The leader's limit holds where the follower's is higher: its refusal is passed on, as the call's own fault,
+// and the call is not tried again.
 func TestMaxMessageOfTheLeaderIsFinal(t *testing.T) {
 	var refused atomic.Int64
 	leader := newNode(t, "leader", func(cfg *Config) { cfg.MaxMessage = 1000 })
@@ -211,7 +212,8 @@ func TestLargeAnswers(t *testing.T) {
 	}
 }
 
-// Names that a local service cannot have are refused by New, which does not touch the listener. All other bad input is in tests/badinput.
+// Names that a local service cannot have are refused by New, which does not touch the listener. All other bad
+// input is in tests/badinput.
 func TestBadLocalServices(t *testing.T) {
 	cfg := Config{
 		Elector:  elector.Config{Election: "test", NodeID: "n", Source: elector.Always(elector.Clients{})},

@@ -143,8 +143,8 @@ func (n *node) requireRole(is elector.Role, leader *member, token int64) {
 	}
 }
 
-// Row 48: each node sends at once what it knows, and each change, and all of them name the same leader. Row 53: what its health and its
-// role are meanwhile.
+// Row 48: each node sends at once what it knows, and each change, and all of them name the same leader. Row 53:
+// what its health and its role are meanwhile.
 func TestRequirement48EachChange(t *testing.T) {
 	election := etcdtest.Election(t)
 	// A stream skips what came and went: a comes back when its stream has said that it had gone.

@@ -81,8 +81,9 @@ func TestRequirement45StubbornHandler(t *testing.T) {
 	}, grace(time.Millisecond))
 }
 
-// Row 45: a stream is answered at once when its handler waits in it, however long the
-// grace: in a receive, or just before it, or in a send that is held up by the caller's flow control. What the handler still tries fails.
+// Row 45: a stream is answered at once when its handler waits in it, however long the grace: in a receive, or
+// just before it, or in a send that is held up by the caller's flow control. What the handler still tries
+// fails.
 func TestRequirement45StreamsEnd(t *testing.T) {
 	began, ended := make(chan struct{}, 1), make(chan [2]error, 1)
 	big := string(make([]byte, 1<<16))

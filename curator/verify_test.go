@@ -78,7 +78,8 @@ func TestVerifyHop(t *testing.T) {
 	require.EqualValues(t, 2, leader.calls.Load())
 }
 
-// watchman keeps what interceptors and handlers have seen of calls: where, which node Forwarded names, whom Caller names, and keys of a hop.
+// watchman keeps what interceptors and handlers have seen of calls: where, which node Forwarded names, whom
+// Caller names, and keys of a hop.
 type watchman struct {
 	mu   sync.Mutex
 	seen []string
@@ -166,10 +167,11 @@ func sending(n *node) map[string]func(ctx context.Context) error {
 	}
 }
 
-// Row 52: a hop is believed of the node whose certificate says so, and of nobody else, before interceptors are called, whichever service is
-// called, the node's own included, and also where nobody has set VerifyHop but callers show certificates. What a caller says of
-// itself is not believed, at a leader or a follower, whichever way it says it; nor is what a node of an earlier version passes on
-// under the key of ours; nor what an unverified hop says of the caller.
+// Row 52: a hop is believed of the node whose certificate says so, and of nobody else, before interceptors are
+// called, whichever service is called, the node's own included, and also where nobody has set VerifyHop but
+// callers show certificates. What a caller says of itself is not believed, at a leader or a follower, whichever
+// way it says it; nor is what a node of an earlier version passes on under the key of ours; nor what an
+// unverified hop says of the caller.
 func TestRow52WhatIsBelievedOfAHop(t *testing.T) {
 	a := newAuthority(t)
 	none, alice, node := []tls.Certificate(nil), []tls.Certificate{a.Issue("alice")}, []tls.Certificate{a.Issue("follower")}

@@ -155,7 +155,8 @@ func ways(t *testing.T, run func(t *testing.T, l *ledger, connect func(fence.Ten
 	})
 }
 
-// Calls and streams of the present leader are as they would be without a fence. A stream that was admitted is not admitted for ever.
+// Calls and streams of the present leader are as they would be without a fence. A stream that was admitted is
+// not admitted for ever.
 func TestStreamsEndWithTheirTenure(t *testing.T) {
 	ways(t, func(t *testing.T, l *ledger, connect func(fence.Tenure) grpc.ClientConnInterface) {
 		five, seven := in(5), in(7)

@@ -255,8 +255,8 @@ func TestEtcdClosedClient(t *testing.T) {
 	requireAnswer(t, conn, a)
 }
 
-// Close leaves nothing running (the leak check of the package looks), at whatever moment: while a source knows, does not know, or is
-// silent, and right away.
+// Close leaves nothing running (the leak check of the package looks), at whatever moment: while a source knows,
+// does not know, or is silent, and right away.
 func TestCloseLeavesNothing(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t, etcdtest.Shared(t))

@@ -218,7 +218,8 @@ func TestOneHopOnly(t *testing.T) {
 	require.EqualValues(t, 6, arrived.Load(), "three requests, and a hop of each")
 }
 
-// A request is served in the tenure that it was forwarded for, or refused; and waits for it where it is won, and not set up yet.
+// A request is served in the tenure that it was forwarded for, or refused; and waits for it where it is won,
+// and not set up yet.
 func TestForwardedForAnotherTenure(t *testing.T) {
 	leader, follower := newNode(t, "leader"), newNode(t, "follower")
 	follower.follows(leader, 7)

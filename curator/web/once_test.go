@@ -149,9 +149,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A leader that dies in the middle of a request leaves it at one call of a handler, and
-// the caller is told that it may have been carried out, or has half an answer. So is it with a leader that says nothing any more,
-// when another one is known.
+// A leader that dies in the middle of a request leaves it at one call of a handler, and the caller is told that
+// it may have been carried out, or has half an answer. So is it with a leader that says nothing any more, when
+// another one is known.
 func TestLeaderDiesInTheMiddle(t *testing.T) {
 	begun := make(chan struct{}, 1)
 	ctx, end := context.WithCancel(context.Background())
