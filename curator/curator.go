@@ -50,7 +50,7 @@ type Curator struct {
 // New makes a curator. It sends nothing and does not touch the listener. The error
 // wraps eldest.ErrInvalid.
 func New(cfg Config) (*Curator, error) {
-	c, err := build(cfg, everyday)
+	c, err := build(cfg, defaultHeartbeat)
 	if err != nil {
 		var op *eldest.OpError
 		if errors.As(err, &op) { // the elector's
@@ -109,7 +109,7 @@ func (c *Curator) serverOptions() []grpc.ServerOption {
 	if c.cfg.ServerCredentials != nil {
 		options = append(options, grpc.Creds(c.cfg.ServerCredentials))
 	}
-	options = append(options, entrance{c.cfg.VerifyHop}.options()...)
+	options = append(options, hopReader{c.cfg.VerifyHop}.options()...)
 	options = append(options, c.cfg.ServerOptions...)
 	return append(options, grpc.ForceServerCodecV2(rawframe.Codec{}), grpc.UnknownServiceHandler(c.receive))
 }
@@ -118,9 +118,9 @@ func (c *Curator) serverOptions() []grpc.ServerOption {
 // of a leader without an address.
 func (c *Curator) connector(beat heartbeat) func(elector.Leader) (*peer, error) {
 	dial := dialer(c.cfg, &c.goroutines)
-	watch := func(p *peer, pulse *link) {
-		c.goroutines.Go(func() { beat.watch(p, pulse) })
-		c.goroutines.Go(func() { beat.listen(pulse, func(serves bool) { c.router.Serves(p, serves) }) })
+	watch := func(p *peer, control *link) {
+		c.goroutines.Go(func() { beat.watch(p, control) })
+		c.goroutines.Go(func() { beat.listen(control, func(serves bool) { c.router.Serves(p, serves) }) })
 	}
 	return func(l elector.Leader) (*peer, error) {
 		switch {
@@ -178,8 +178,8 @@ func (c *Curator) run(ctx context.Context) error {
 	}
 	c.stopping()
 	reason := fmt.Errorf("%w: node %q is stopping", eldest.ErrClosed, c.cfg.Elector.NodeID)
-	if t := c.router.Retire(reason); t != nil {
-		t.Settle(c.cfg.Grace)
+	if t := c.router.Drain(reason); t != nil {
+		t.Drain(c.cfg.Grace)
 	}
 	_ = c.elector.Withdraw(standing, cause) // and follows the next leader, for the calls that wait
 	if err := c.close(c.cfg.Grace, reason); err != nil {
@@ -207,26 +207,26 @@ func (c *Curator) close(limit time.Duration, reason error) error {
 	}()
 	over := within(limit, stopped)
 	c.router.Stop(reason)
-	if !over && !within(parting, stopped) {
+	if !over && !within(answerTimeout, stopped) {
 		go func() {
 			defer close(forced)
 			c.server.Stop() // and this waits for handlers as well
 		}()
-		if !within(max(limit, stubborn), forced) || !within(stubborn, stopped) {
-			c.router.HangUp(errStopped)
+		if !within(max(limit, handlerTimeout), forced) || !within(handlerTimeout, stopped) {
+			c.router.Disconnect(errStopped)
 			return fmt.Errorf("%w: a handler of a local service, or an interceptor, has not returned", eldest.ErrStuck)
 		}
 	}
-	c.router.HangUp(errStopped)
+	c.router.Disconnect(errStopped)
 	c.goroutines.Wait()
 	return nil
 }
 
-// parting is how long the answers to calls that have waited in vain may take to leave.
-const parting = 100 * time.Millisecond
+// answerTimeout is how long the answers to calls that have waited in vain may take to leave.
+const answerTimeout = 100 * time.Millisecond
 
-// stubborn is how long handlers may take to return whose connections are closed.
-const stubborn = time.Second
+// handlerTimeout is how long handlers may take to return whose connections are closed.
+const handlerTimeout = time.Second
 
 // within reports whether done is closed in time.
 func within(limit time.Duration, done <-chan struct{}) bool {

@@ -36,7 +36,7 @@ type node struct {
 
 // calm is the heartbeat of tests that are about something else: a leader in which a busy
 // machine lets a thousand calls wait is not dead.
-var calm = heartbeat{every: everyday.every, timeout: etcdtest.Patience, misses: 2}
+var calm = heartbeat{every: defaultHeartbeat.every, timeout: etcdtest.Patience, misses: 2}
 
 func newNode(t testing.TB, id string, change ...func(*Config)) *node {
 	t.Helper()

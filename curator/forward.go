@@ -85,7 +85,7 @@ func (r relay) stream() error {
 	said := r.caller.again()
 	r.goroutines.Go(func() { r.requests(said, there, cancel) })
 	err = r.answers(said, there)
-	if unread := context.Cause(ctx); unread != nil && !errors.Is(unread, routing.ErrPatience) && r.caller.Context().Err() == nil {
+	if unread := context.Cause(ctx); unread != nil && !errors.Is(unread, routing.ErrWaitLimit) && r.caller.Context().Err() == nil {
 		return unread // neither the leader's end nor the caller's
 	}
 	return err
@@ -109,13 +109,13 @@ func (r relay) open(ctx context.Context, cancel context.CancelCauseFunc, desc *g
 	}
 	if r.conn.link.GetState() != connectivity.Ready {
 		if !r.enter() {
-			return nil, r.crowded()
+			return nil, r.overloaded()
 		}
 		defer r.backlog.leave(r.caller.from)
 	}
 	md := toLeader(ctx, hop{token: r.leader.leader.Token, from: r.cfg.Elector.NodeID})
 	r.progress.enter(wayWaiting)
-	patience := time.AfterFunc(time.Until(r.until), func() { cancel(routing.ErrPatience) })
+	patience := time.AfterFunc(time.Until(r.until), func() { cancel(routing.ErrWaitLimit) })
 	defer patience.Stop()
 	there, err := r.conn.link.NewStream(metadata.NewOutgoingContext(ctx, md), desc, r.name, options...)
 	if err != nil {
@@ -230,8 +230,8 @@ func (r relay) exchange() error {
 // ended passes on how the leader's stream ended, if it was the leader that ended it.
 func (r relay) ended(said *reading, trailer metadata.MD, st *status.Status) error {
 	served, marked := trailer[servedKey]
-	if !marked && madeUp(trailer, st.Code()) {
-		if err := r.callersEnd(st); err != nil {
+	if !marked && fromTransport(trailer, st.Code()) {
+		if err := r.callerEnded(st); err != nil {
 			return err
 		}
 		return r.lost(st, "was lost", RefusalConnectionLost)
@@ -247,26 +247,26 @@ func (r relay) ended(said *reading, trailer metadata.MD, st *status.Status) erro
 	switch {
 	case !unbegun:
 	case !enough: // so it was not kept
-		return r.crowded()
+		return r.overloaded()
 	case said.takeBack():
 		if unary && !r.caller.complete() {
 			r.until = r.until.Add(time.Since(r.opened)) // the caller's own time
 		}
-		return &unsentError{refusedThere(reason, st.Err())}
+		return &unsentError{refusedByLeader(reason, st.Err())}
 	}
 	r.caller.SetTrailer(toCaller(trailer))
 	another := func(lost *curatorpb.LostLeadership) bool { return lost.GetElection() != r.cfg.Elector.Election }
-	return refusedThere(reason, withoutLost(st.Err(), another))
+	return refusedByLeader(reason, withoutLost(st.Err(), another))
 }
 
-// madeUp reports whether an end without the mark of a curator may be the work of a
+// fromTransport reports whether an end without the mark of a curator may be the work of a
 // connection, or of a server that is no curator. Where the leader's operator has put
 // something in front of the curator, such as an interceptor that refuses calls
 // or sheds load, its answer has no mark. But it is the answer of a gRPC server, which begins
 // with a content type; what gRPC's client makes up is a code and nothing else. A server
 // that is not the leader's, at an address that was, knows no such method; or it does: OK
 // proves nothing.
-func madeUp(trailer metadata.MD, c codes.Code) bool {
+func fromTransport(trailer metadata.MD, c codes.Code) bool {
 	_, spoken := trailer["content-type"]
 	return !spoken || c == codes.OK || c == codes.Unimplemented
 }
@@ -275,7 +275,7 @@ func madeUp(trailer metadata.MD, c codes.Code) bool {
 // tried once more, without anybody's knowing. What gRPC does not let pass at all, such as
 // too much metadata, is the caller's fault; and a server that is not the leader will not become it.
 func (r relay) unsent(st *status.Status) error {
-	if err := r.callersEnd(st); err != nil {
+	if err := r.callerEnded(st); err != nil {
 		return err
 	}
 	if st.Code() == codes.Canceled && time.Until(r.until) <= 0 {
@@ -300,8 +300,8 @@ func (r relay) unsent(st *status.Status) error {
 // than by ours.
 const skew = 100 * time.Millisecond
 
-// callersEnd returns the caller's own end, if that ended the call.
-func (r relay) callersEnd(st *status.Status) error {
+// callerEnded returns the caller's own end, if that ended the call.
+func (r relay) callerEnded(st *status.Status) error {
 	caller := r.caller.Context()
 	if err := caller.Err(); err != nil {
 		return status.FromContextError(err).Err()

@@ -28,8 +28,8 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// sketch is a call and how the handler answers it, as the fuzzer makes them up.
-type sketch struct {
+// fuzzCall is a call and how the handler answers it, as the fuzzer makes them up.
+type fuzzCall struct {
 	stream, deadline bool
 	key, value       string
 	binary, payload  []byte
@@ -37,18 +37,18 @@ type sketch struct {
 	text             string
 }
 
-// account is all that can be seen of a call, by the caller and by the handler.
-type account struct {
+// callView is all that can be seen of a call, by the caller and by the handler.
+type callView struct {
 	code            codes.Code
 	text            string
 	details         string
 	out             []byte
 	header, trailer metadata.MD
-	handler         handled
+	handler         handlerView
 }
 
-// handled is the handler's side.
-type handled struct {
+// handlerView is the handler's side.
+type handlerView struct {
 	called   bool
 	in       []byte
 	method   string
@@ -59,20 +59,20 @@ type handled struct {
 // distant is a deadline that nobody meets, and that is known again where it arrives.
 const distant = time.Hour
 
-// recorder is the service: it keeps what it sees and answers as the sketch has it.
+// recorder is the service: it keeps what it sees and answers as the fuzzCall has it.
 type recorder struct {
-	mu     sync.Mutex
-	sketch sketch
-	seen   handled
+	mu       sync.Mutex
+	fuzzCall fuzzCall
+	seen     handlerView
 }
 
-func (r *recorder) begin(s sketch) {
+func (r *recorder) begin(s fuzzCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sketch, r.seen = s, handled{}
+	r.fuzzCall, r.seen = s, handlerView{}
 }
 
-func (r *recorder) saw() handled {
+func (r *recorder) saw() handlerView {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.seen
@@ -81,13 +81,13 @@ func (r *recorder) saw() handled {
 func (r *recorder) handle(ctx context.Context, in []byte, set func(header, trailer metadata.MD)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen = handled{called: true, in: in}
+	r.seen = handlerView{called: true, in: in}
 	r.seen.md, _ = metadata.FromIncomingContext(ctx)
 	r.seen.method, _ = grpc.Method(ctx)
 	if at, ok := ctx.Deadline(); ok {
 		r.seen.deadline = (time.Until(at) - distant).Abs() < distant/10
 	}
-	s := r.sketch
+	s := r.fuzzCall
 	set(metadata.MD{s.key: {s.value}, "h-bin": {string(s.binary)}}, metadata.MD{s.key: {s.value, ""}, "t-bin": {string(s.binary)}})
 	if s.code == codes.OK {
 		return nil
@@ -118,7 +118,7 @@ func (r *recorder) script() *script {
 }
 
 // call makes a sketched call, and returns what came of it.
-func (r *recorder) call(t *testing.T, conn *grpc.ClientConn, s sketch) account {
+func (r *recorder) call(t *testing.T, conn *grpc.ClientConn, s fuzzCall) callView {
 	t.Helper()
 	r.begin(s)
 	ctx := metadata.NewOutgoingContext(t.Context(), metadata.MD{s.key: {s.value, s.value}, "c-bin": {string(s.binary)}})
@@ -129,7 +129,7 @@ func (r *recorder) call(t *testing.T, conn *grpc.ClientConn, s sketch) account {
 		ctx, cancel = context.WithTimeout(ctx, distant)
 		defer cancel()
 	}
-	var a account
+	var a callView
 	var err error
 	in, out := wrapperspb.Bytes(s.payload), &message{}
 	if s.stream {
@@ -184,7 +184,7 @@ func FuzzForwarded(f *testing.F) {
 		if len(payload) > 1<<20 {
 			return
 		}
-		s := sketch{stream, deadline, strings.ToLower(key), value, binary, payload, codes.Code(code % 20), text}
+		s := fuzzCall{stream, deadline, strings.ToLower(key), value, binary, payload, codes.Code(code % 20), text}
 		one := r.call(t, direct, s)
 		require.LessOrEqual(t, uint32(one.code), uint32(19))
 		other := r.call(t, hopped, s)

@@ -168,7 +168,7 @@ func (v *incoming) result(c *call, t *tenure, out outcome) error {
 		return gone // our own, which the handler met in a receive or a send
 	}
 	lost := t.Cause()
-	return tenureID{v.cfg.Elector.Election, t.Token}.judge(v.caller.Context(), out.err, lost, func(untouched bool) error {
+	return tenureID{v.cfg.Elector.Election, t.Token}.classify(v.caller.Context(), out.err, lost, func(untouched bool) error {
 		if lost == nil {
 			lost = out.err
 		}
@@ -229,7 +229,7 @@ func (c *call) begin(stream *reading, t *tenure) error {
 		return fmt.Errorf("%w: %w", errNotBegun, err)
 	}
 	if stream.commit() {
-		sayLeader(stream, t.Token)
+		setLeaderHeader(stream, t.Token)
 	}
 	c.handled = true
 	return nil

@@ -32,25 +32,25 @@ type heartbeat struct {
 // Of a leader that falls silent it is known after 3 to 6 seconds. One that is so busy
 // that it does not come to answer for two seconds, twice, loses its connections, and the
 // calls on them.
-var everyday = heartbeat{every: time.Second, timeout: 2 * time.Second, misses: 2}
+var defaultHeartbeat = heartbeat{every: time.Second, timeout: 2 * time.Second, misses: 2}
 
-// watch returns when the pulse was given up, here or elsewhere.
-func (h heartbeat) watch(p *peer, pulse *link) {
+// watch returns when the control connection was given up, here or elsewhere.
+func (h heartbeat) watch(p *peer, control *link) {
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
 	missed := 0
 	for {
 		select {
-		case <-pulse.calls.Context().Done():
+		case <-control.calls.Context().Done():
 			return
 		case <-tick.C:
 		}
-		if !p.busy() || h.answered(pulse) {
+		if !p.busy() || h.answered(control) {
 			missed = 0
 			continue
 		}
 		if missed++; missed >= h.misses {
-			p.giveUp(fmt.Errorf("it did not answer %d times within %v", missed, h.timeout))
+			p.abort(fmt.Errorf("it did not answer %d times within %v", missed, h.timeout))
 		}
 	}
 }
@@ -68,20 +68,20 @@ func (h heartbeat) answered(l *link) bool {
 	return there.Addr == nil && l.GetState() == connectivity.Ready
 }
 
-// listen learns from the leader whether it serves, until the pulse is given up, and passes that on.
+// listen learns from the leader whether it serves, until the control connection is given up, and passes that on.
 // A leader that stops says so first, and then new calls wait for the next one. A leader of
 // which nothing is known any more is tried.
-func (h heartbeat) listen(pulse *link, serves func(bool)) {
-	life := pulse.calls.Context()
-	for h.follow(life, pulse, serves) && retry.Sleep(life, h.every) == nil {
+func (h heartbeat) listen(control *link, serves func(bool)) {
+	life := control.calls.Context()
+	for h.follow(life, control, serves) && retry.Sleep(life, h.every) == nil {
 	}
 	<-life.Done()
 	serves(true)
 }
 
 // follow reads one stream to its end. It returns false if the leader does not answer such questions.
-func (h heartbeat) follow(life context.Context, pulse *link, serves func(bool)) bool {
-	stream, err := healthpb.NewHealthClient(pulse).Watch(life, &healthpb.HealthCheckRequest{Service: healthServing})
+func (h heartbeat) follow(life context.Context, control *link, serves func(bool)) bool {
+	stream, err := healthpb.NewHealthClient(control).Watch(life, &healthpb.HealthCheckRequest{Service: healthServing})
 	for err == nil {
 		var is *healthpb.HealthCheckResponse
 		if is, err = stream.Recv(); err == nil {

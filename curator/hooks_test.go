@@ -213,7 +213,7 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 	t.Run("busy", func(t *testing.T) {
 		n := newListened(t, "n", patient, func(cfg *Config) { cfg.MaxWaiting = 1 })
 		ctx, cancel := context.WithCancel(etcdtest.Context(t))
-		waits := n.crowd(ctx, 1, "")
+		waits := n.callMany(ctx, 1, "")
 		n.holds(1, "one waits")
 		requireCode(t, codes.ResourceExhausted, n.call(""))
 		n.tells(t, WayRefused, codes.ResourceExhausted, RefusalBusy)
@@ -224,7 +224,7 @@ func TestHooksOfRefusedCalls(t *testing.T) {
 		leader, follower := listenedPair(t, ending)
 		for way, n := range map[Way]listened{WayServed: leader, WayForwarded: follower} {
 			ctx, cancel := context.WithCancel(etcdtest.Context(t))
-			done := n.crowd(ctx, 1, "")
+			done := n.callMany(ctx, 1, "")
 			etcdtest.Take(t, began, "the handler")
 			cancel()
 			requireCode(t, codes.Canceled, etcdtest.Take(t, done, "the answer"))

@@ -98,7 +98,7 @@ func (v *incoming) attempt() (*route, error) {
 	case ctx.Err() != nil:
 		return to, status.FromContextError(ctx.Err()).Err()
 	case errors.Is(err, errNoRoom), lost:
-		return to, v.crowded()
+		return to, v.overloaded()
 	case what == routing.Refuse && to.Over:
 		return to, v.unrouted(v.hop.token, RefusalStopping, to.Reason)
 	case err != nil && v.hop.token > 0, what == routing.Refuse:
@@ -117,7 +117,7 @@ func (v *incoming) attempt() (*route, error) {
 // route blocks until there is a route, or the call has waited long enough.
 func (v *incoming) route() (*route, routing.Decision, error) {
 	to := v.router.Now()
-	if what := to.Decide(v.hop.token); what > routing.Doubt {
+	if what := to.Decide(v.hop.token); what > routing.WaitBriefly {
 		return to, what, nil
 	}
 	if !v.enter() {
@@ -130,7 +130,7 @@ func (v *incoming) route() (*route, routing.Decision, error) {
 // pause waits before the next attempt. It returns false if there is no time for one.
 func (v *incoming) pause(seen *route, while time.Duration) (bool, error) {
 	if !v.enter() {
-		return false, v.crowded()
+		return false, v.overloaded()
 	}
 	defer v.backlog.leave(v.caller.from)
 	return v.router.Pause(v.caller.Context(), seen, while, v.until), nil
@@ -144,8 +144,8 @@ func (v *incoming) enter() bool {
 
 var errNoRoom = status.Error(codes.ResourceExhausted, "eldest: too many calls wait, or too large ones")
 
-// crowded is the answer to a call for which there is no room to wait.
-func (v *incoming) crowded() error {
+// overloaded is the answer to a call for which there is no room to wait.
+func (v *incoming) overloaded() error {
 	return refusal{
 		reason: RefusalBusy, election: v.cfg.Elector.Election, token: v.hop.token, untouched: true, code: codes.ResourceExhausted,
 		why: fmt.Sprintf("too many calls wait for a leader at node %q, or too large ones", v.cfg.Elector.NodeID),

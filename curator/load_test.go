@@ -192,9 +192,9 @@ func settled(t testing.TB, n *atomic.Int64) {
 	}, "it stands still")
 }
 
-// tape is a stream that plays messages, and fails at one of its operations: as gRPC
+// stubStream is a stream that plays messages, and fails at one of its operations: as gRPC
 // treats messages and buffers.
-type tape struct {
+type stubStream struct {
 	grpc.ServerStream
 	pool     *buffers
 	messages int  // to receive
@@ -203,13 +203,13 @@ type tape struct {
 	sent     int
 }
 
-func (p *tape) torn() bool {
+func (p *stubStream) failsNow() bool {
 	p.fails--
 	return p.fails == 0
 }
 
-func (p *tape) RecvMsg(m any) error {
-	if p.torn() {
+func (p *stubStream) RecvMsg(m any) error {
+	if p.failsNow() {
 		return errDeposed
 	}
 	if p.messages == 0 {
@@ -221,9 +221,9 @@ func (p *tape) RecvMsg(m any) error {
 	return rawframe.Codec{}.Unmarshal(data, m)
 }
 
-func (p *tape) SendMsg(m any) error {
-	torn := p.torn()
-	if torn && p.early {
+func (p *stubStream) SendMsg(m any) error {
+	failed := p.failsNow()
+	if failed && p.early {
 		return errDeposed
 	}
 	data, err := rawframe.Codec{}.Marshal(m)
@@ -231,22 +231,22 @@ func (p *tape) SendMsg(m any) error {
 		return err
 	}
 	defer data.Free()
-	if torn {
+	if failed {
 		return errDeposed
 	}
 	p.sent++
 	return nil
 }
 
-func (p *tape) Context() context.Context     { return context.Background() }
-func (p *tape) SendHeader(metadata.MD) error { return nil }
-func (p *tape) SetTrailer(metadata.MD)       {}
-func (p *tape) Header() (metadata.MD, error) { return metadata.MD{}, nil }
-func (p *tape) Trailer() metadata.MD         { return hop{token: 7}.served() }
-func (p *tape) CloseSend() error             { return nil }
+func (p *stubStream) Context() context.Context     { return context.Background() }
+func (p *stubStream) SendHeader(metadata.MD) error { return nil }
+func (p *stubStream) SetTrailer(metadata.MD)       {}
+func (p *stubStream) Header() (metadata.MD, error) { return metadata.MD{}, nil }
+func (p *stubStream) Trailer() metadata.MD         { return hop{token: 7}.served() }
+func (p *stubStream) CloseSend() error             { return nil }
 
 // Each message's buffers are given back exactly once (twice would panic), wherever a
-// direction is torn, before or after gRPC has taken the message; also where a handler cannot decode it, or it comes too late.
+// direction fails, before or after gRPC has taken the message; also where a handler cannot decode it, or it comes too late.
 func TestFramesAreGivenBack(t *testing.T) {
 	const messages = 5
 	for at := range 2*messages + 3 {
@@ -254,9 +254,9 @@ func TestFramesAreGivenBack(t *testing.T) {
 			for _, side := range []string{"caller", "leader"} {
 				for _, move := range []string{"requests", "answers", "handler"} {
 					pool := newBuffers()
-					caller := &tape{pool: pool, messages: messages, early: early}
-					leader := &tape{pool: pool, messages: messages, early: early}
-					map[string]*tape{"caller": caller, "leader": leader}[side].fails = at
+					caller := &stubStream{pool: pool, messages: messages, early: early}
+					leader := &stubStream{pool: pool, messages: messages, early: early}
+					map[string]*stubStream{"caller": caller, "leader": leader}[side].fails = at
 					said := newReplay(caller, newBacklog(1, 1<<20), nil, false)
 					r := relay{incoming: &incoming{Curator: &Curator{}, caller: said}, leader: &peer{}, conn: &share{link: &link{}}}
 					switch move {
@@ -279,7 +279,7 @@ func TestFramesAreGivenBack(t *testing.T) {
 						_ = c.SendMsg(wrapperspb.Bytes(make([]byte, 4096)))
 					}
 					said.drop()
-					require.Zero(t, pool.out.Load(), "%s, torn at %d of the %s, early: %v", move, at, side, early)
+					require.Zero(t, pool.out.Load(), "%s, failed at %d of the %s, early: %v", move, at, side, early)
 				}
 			}
 		}

@@ -25,19 +25,19 @@ import (
 )
 
 // peer is the leader of one tenure, as the others reach it: over a few connections that are
-// made when calls need them, and one more, the pulse, for what the nodes ask each other.
+// made when calls need them, and one more, the control connection, for what the nodes ask each other.
 //
 // A caller's calls share a connection while any of them is in flight, so that one whose
 // streams are not read holds up itself and not all others.
 //
-// Invariant: once closed, it has no connection and makes none. While it has one for calls it has a pulse, and
+// Invariant: once closed, it has no connection and makes none. While it has one for calls it has a control connection, and
 // that is watched.
 type peer struct {
 	leader elector.Leader
 	linger time.Duration
 	dial   func(elector.Leader) (*link, error)
-	// watch watches the leader over the pulse, until that is given up. It does not block.
-	watch func(p *peer, pulse *link)
+	// watch watches the leader over the control connection, until that is given up. It does not block.
+	watch func(p *peer, control *link)
 	// goroutines are those that close connections.
 	goroutines *sync.WaitGroup
 
@@ -45,11 +45,11 @@ type peer struct {
 	// must not hold up the end of the peer.
 	dialling sync.Mutex
 
-	mu     sync.Mutex
-	links  []*link
-	pulse  *link
-	shares map[any]*share // by caller
-	closed error          // why
+	mu      sync.Mutex
+	links   []*link
+	control *link
+	shares  map[any]*share // by caller
+	closed  error          // why
 
 	// unary are the names of the methods of which the leader has said that they are unary. It serves
 	// them, so their number is bounded.
@@ -101,35 +101,35 @@ func (p *peer) take(caller any) (*share, error) {
 	if err != nil {
 		return nil, err
 	}
-	var pulse *link
-	if p.pulseless() {
-		if pulse, err = p.dial(p.leader); err != nil {
-			l.giveUp(err)
+	var control *link
+	if !p.hasControl() {
+		if control, err = p.dial(p.leader); err != nil {
+			l.abort(err)
 			return nil, err
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.closed != nil, p.pulse == nil && pulse == nil: // all were given up in this moment
-		err := fmt.Errorf("%w: %w", errNotBegun, cmp.Or(p.closed, errGivenUp))
-		l.giveUp(err)
-		if pulse != nil {
-			pulse.giveUp(err)
+	case p.closed != nil, p.control == nil && control == nil: // all were given up in this moment
+		err := fmt.Errorf("%w: %w", errNotBegun, cmp.Or(p.closed, errAborted))
+		l.abort(err)
+		if control != nil {
+			control.abort(err)
 		}
 		return nil, err
-	case pulse != nil:
-		p.pulse = pulse
-		p.watch(p, pulse)
+	case control != nil:
+		p.control = control
+		p.watch(p, control)
 	}
 	p.links = append(p.links, l)
 	return p.begin(&share{peer: p, link: l, caller: caller}) // now: after a stall it may be given up before any call uses it
 }
 
-func (p *peer) pulseless() bool {
+func (p *peer) hasControl() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.pulse == nil
+	return p.control != nil
 }
 
 // present finds a place on the connections that there are; nil if one is to be made.
@@ -139,9 +139,9 @@ func (p *peer) present(caller any) (*share, error) {
 	if p.closed != nil {
 		return nil, fmt.Errorf("%w: %w", errNotBegun, p.closed)
 	}
-	p.links = slices.DeleteFunc(p.links, (*link).given)
+	p.links = slices.DeleteFunc(p.links, (*link).aborted)
 	mine := p.shares[caller]
-	if mine != nil && !mine.link.given() && mine.link.sending.Load() <= mine.sending.Load() {
+	if mine != nil && !mine.link.aborted() && mine.link.sending.Load() <= mine.sending.Load() {
 		return p.begin(mine)
 	}
 	var best *link
@@ -156,7 +156,7 @@ func (p *peer) present(caller any) (*share, error) {
 	return p.begin(&share{peer: p, link: best, caller: caller})
 }
 
-var errGivenUp = errors.New("the connection was closed")
+var errAborted = errors.New("the connection was closed")
 
 // begin begins a call of a caller. The caller of this holds mu.
 func (p *peer) begin(s *share) (*share, error) {
@@ -197,17 +197,17 @@ func (p *peer) busy() bool {
 	return slices.ContainsFunc(p.links, func(l *link) bool { return l.calls.Running() > 0 })
 }
 
-// giveUp closes all connections, and calls in flight there end. The next call makes new ones.
-func (p *peer) giveUp(reason error) {
+// abort closes all connections, and calls in flight there end. The next call makes new ones.
+func (p *peer) abort(reason error) {
 	p.mu.Lock()
 	links := p.links
-	if p.pulse != nil {
-		links = append(links, p.pulse)
+	if p.control != nil {
+		links = append(links, p.control)
 	}
-	p.links, p.pulse = nil, nil
+	p.links, p.control = nil, nil
 	p.mu.Unlock()
 	for _, l := range links {
-		l.giveUp(reason)
+		l.abort(reason)
 	}
 }
 
@@ -222,21 +222,21 @@ func (p *peer) Close(reason error) {
 	}
 	for _, l := range p.links {
 		p.goroutines.Go(func() {
-			l.calls.Settle(p.linger)
-			l.giveUp(reason)
+			l.calls.Drain(p.linger)
+			l.abort(reason)
 		})
 	}
-	if p.pulse != nil {
-		p.pulse.giveUp(reason)
+	if p.control != nil {
+		p.control.abort(reason)
 	}
 }
 
-// giveUp has the connection closed, and calls in flight there end. Only the first reason
+// abort has the connection closed, and calls in flight there end. Only the first reason
 // counts. It does not block: where the other end does not read, closing takes gRPC seconds.
-func (l *link) giveUp(reason error) { l.calls.Cancel(reason) }
+func (l *link) abort(reason error) { l.calls.Cancel(reason) }
 
-// given reports whether the connection was given up.
-func (l *link) given() bool { return l.calls.Cause() != nil }
+// aborted reports whether the connection was given up.
+func (l *link) aborted() bool { return l.calls.Cause() != nil }
 
 // load compares connections: fewer calls are better, and any number of them is better than
 // one message that is held up.

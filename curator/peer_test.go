@@ -136,10 +136,10 @@ func TestHeartbeat(t *testing.T) {
 	s.unary = echo
 	follower.answers("")
 
-	// The everyday heart is quick enough, and asks no more often than it must.
-	worst := everyday.every + time.Duration(everyday.misses)*max(everyday.timeout, everyday.every) + everyday.every
+	// The defaultHeartbeat heart is quick enough, and asks no more often than it must.
+	worst := defaultHeartbeat.every + time.Duration(defaultHeartbeat.misses)*max(defaultHeartbeat.timeout, defaultHeartbeat.every) + defaultHeartbeat.every
 	require.LessOrEqual(t, worst, 7*time.Second)
-	require.GreaterOrEqual(t, everyday.every, time.Second)
+	require.GreaterOrEqual(t, defaultHeartbeat.every, time.Second)
 }
 
 // Connections to a leader of an earlier tenure are closed, and calls there end; while
@@ -233,7 +233,7 @@ func TestInterceptorOfTheLeader(t *testing.T) {
 func TestConnectionGivenUpBeforeItsFirstCall(t *testing.T) {
 	leader, follower := pair(t, echoing)
 	p := follower.router.Now().Peer
-	p.watch = func(p *peer, _ *link) { go p.giveUp(errors.New("the leader did not answer")) }
+	p.watch = func(p *peer, _ *link) { go p.abort(errors.New("the leader did not answer")) }
 	for range 100 {
 		conn, err := p.take("a caller")
 		require.NoError(t, err)

@@ -99,9 +99,9 @@ func (c *Curator) read(caller grpc.ServerStream, name string) (done bool, err er
 	return true, answer.decoding.SendMsg(reply)
 }
 
-// sayLeader says in the header of a call that might have been answered from a copy that the leader
+// setLeaderHeader says in the header of a call that might have been answered from a copy that the leader
 // answers it, in this tenure.
-func sayLeader(stream grpc.ServerStream, token eldest.Token) {
+func setLeaderHeader(stream grpc.ServerStream, token eldest.Token) {
 	if ok, _, _ := allowed(stream.Context()); ok {
 		_ = stream.SetHeader(metadata.Pairs(readKey, fmt.Sprintf("leader; token=%d", token))) // fails if the call is over
 	}

@@ -62,9 +62,9 @@ func (e *refusedError) Unwrap() error { return e.error }
 // GRPCStatus returns the answer's status, which gRPC sends.
 func (e *refusedError) GRPCStatus() *status.Status { return status.Convert(e.error) }
 
-// refusedThere adds the reason that the leader gave in its trailer. The last one counts: the
+// refusedByLeader adds the reason that the leader gave in its trailer. The last one counts: the
 // leader's curator writes after its service.
-func refusedThere(trailer []string, err error) error {
+func refusedByLeader(trailer []string, err error) error {
 	if len(trailer) == 0 {
 		return err
 	}
@@ -92,7 +92,7 @@ type tenureID struct {
 	token    eldest.Token
 }
 
-// judge returns what a caller is told when a handler returned err, not nil, in a tenure
+// classify returns what a caller is told when a handler returned err, not nil, in a tenure
 // that ended for the reason lost, or has not ended (nil). lose makes the refusal.
 //
 // A refusal by the tenure's guard is UNAVAILABLE also in a tenure that has not ended
@@ -100,7 +100,7 @@ type tenureID struct {
 // cancelled context is, in a tenure that has ended, the tenure's end, unless the caller
 // itself went away. All else is the handler's own answer, without what another curator
 // told the handler of another request: the handler may have written before that one.
-func (t tenureID) judge(caller context.Context, err, lost error, lose func(untouched bool) error) error {
+func (t tenureID) classify(caller context.Context, err, lost error, lose func(untouched bool) error) error {
 	if t.refused(err) {
 		var nothing nothingAppliedError
 		return lose(errors.As(err, &nothing) && !errors.Is(err, eldest.ErrOutcomeUnknown))

@@ -211,7 +211,7 @@ func TestRow53FenceAtTheEndOfATenure(t *testing.T) {
 	fenced := &fence.RefusedError{Election: "billing", Token: 8, Newest: 9}
 	sent := &eldest.OpError{Op: "fenced request", Election: "billing", Err: context.Canceled}
 	judge := func(caller context.Context, err, lost error) error {
-		return tenureID{"test", 7}.judge(caller, err, lost, func(bool) error { return errDeposed })
+		return tenureID{"test", 7}.classify(caller, err, lost, func(bool) error { return errDeposed })
 	}
 	requireCode(t, codes.Canceled, judge(ended, context.Canceled, errDeposed))
 	requireCode(t, codes.DeadlineExceeded, judge(late, context.Canceled, errDeposed))
@@ -294,7 +294,7 @@ func TestSettle(t *testing.T) {
 	etcdtest.Take(t, began, "a handler")
 	etcdtest.Take(t, began, "the other")
 	n.router.Leave(tenure, errDeposed)
-	settled := asking(func() error { tenure.Settle(time.Hour); return nil })
+	settled := asking(func() error { tenure.Drain(time.Hour); return nil })
 	release <- struct{}{}
 	require.NoError(t, etcdtest.Take(t, settled, "the unary call"))
 	require.NoError(t, etcdtest.Take(t, unary, "its answer"))

@@ -130,15 +130,15 @@ func arrived(ctx context.Context) arrival {
 	return a
 }
 
-// entrance reads the hop of each call that comes to the node, to any service, and
+// hopReader reads the hop of each call that comes to the node, to any service, and
 // removes it from the metadata. gRPC calls its stats handlers before any interceptor, also
 // before one that the user has put first, and they may change the context.
-type entrance struct {
+type hopReader struct {
 	verify func(ctx context.Context, node string) error
 }
 
-// options installs the entrance on a server. They come before the user's.
-func (e entrance) options() []grpc.ServerOption {
+// options installs the hopReader on a server. They come before the user's.
+func (e hopReader) options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.StatsHandler(e),
 		grpc.ChainUnaryInterceptor(func(ctx context.Context, in any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
@@ -158,7 +158,7 @@ func (e entrance) options() []grpc.ServerOption {
 
 // TagRPC is called once for each call; see stats.Handler. It blocks as long as
 // Config.VerifyHop does.
-func (e entrance) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+func (e hopReader) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
 	var a arrival
 	if a.hop, a.refused = hopOf(ctx); a.hop.token > 0 {
 		a.refused = a.hop.verify(ctx, e.verify)
@@ -174,10 +174,10 @@ func (e entrance) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Conte
 }
 
 // HandleRPC does nothing; see stats.Handler.
-func (entrance) HandleRPC(context.Context, stats.RPCStats) {}
+func (hopReader) HandleRPC(context.Context, stats.RPCStats) {}
 
 // TagConn changes nothing; see stats.Handler.
-func (entrance) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (hopReader) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
 // HandleConn does nothing; see stats.Handler.
-func (entrance) HandleConn(context.Context, stats.ConnStats) {}
+func (hopReader) HandleConn(context.Context, stats.ConnStats) {}

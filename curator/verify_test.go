@@ -78,15 +78,15 @@ func TestVerifyHop(t *testing.T) {
 	require.EqualValues(t, 2, leader.calls.Load())
 }
 
-// watchman keeps what interceptors and handlers have seen of calls: where, which node Forwarded names, whom
+// callRecorder keeps what interceptors and handlers have seen of calls: where, which node Forwarded names, whom
 // Caller names, and keys of a hop.
-type watchman struct {
+type callRecorder struct {
 	mu   sync.Mutex
 	seen []string
 	keys []string
 }
 
-func (w *watchman) sees(ctx context.Context, where string) {
+func (w *callRecorder) sees(ctx context.Context, where string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	who := "nobody"
@@ -108,13 +108,13 @@ func (w *watchman) sees(ctx context.Context, where string) {
 }
 
 // saw returns what was seen during f.
-func (w *watchman) saw(f func()) []string {
+func (w *callRecorder) saw(f func()) []string {
 	w.seen = nil
 	f()
 	return w.seen
 }
 
-func (w *watchman) script(where string) *script {
+func (w *callRecorder) script(where string) *script {
 	return &script{
 		unary:  func(ctx context.Context, in *message) (*message, error) { w.sees(ctx, where); return in, nil },
 		stream: func(s grpc.ServerStream) error { w.sees(s.Context(), where); return echoes(s) },
@@ -123,7 +123,7 @@ func (w *watchman) script(where string) *script {
 
 // watches has interceptors of a node report: the one that gRPC calls before all others, and one that comes after the
 // curator's own; and has it serve a local service that does.
-func (w *watchman) watches(cfg *Config) {
+func (w *callRecorder) watches(cfg *Config) {
 	unary := func(where string) grpc.UnaryServerInterceptor {
 		return func(ctx context.Context, in any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			if strings.HasPrefix(info.FullMethod, "/test.") { // and not what nodes ask each other
@@ -219,7 +219,7 @@ func TestRow52WhatIsBelievedOfAHop(t *testing.T) {
 		"in plain text, and a function": {func(cfg *Config) { cfg.VerifyHop = NodeCertificate }, slices.Concat(callers, anonymous)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var w watchman
+			var w callRecorder
 			leader := newNode(t, "leader", tc.secure, w.watches)
 			leader.leads(7, w.script("handler"))
 			for i, row := range tc.rows {
@@ -254,7 +254,7 @@ func TestRow52WhatIsBelievedOfAHop(t *testing.T) {
 // has shown none. A direct caller's is the connection's, for local services as well.
 func TestRow52ForwardedIsVerified(t *testing.T) {
 	a := newAuthority(t)
-	var w watchman
+	var w callRecorder
 	leader, follower := a.pair(w.script("handler"), a.mutual, w.watches)
 	for who, certificates := range map[string][]tls.Certificate{"alice": {a.Issue("alice")}, "bob": {a.Issue("bob")}, "nobody": nil} {
 		for _, n := range []*node{leader, follower} {

@@ -164,8 +164,8 @@ func requireBusy(t *testing.T, times int, answers <-chan error) {
 	}
 }
 
-// crowd makes calls at once.
-func (n *node) crowd(ctx context.Context, calls int, in string) <-chan error {
+// callMany makes calls at once.
+func (n *node) callMany(ctx context.Context, calls int, in string) <-chan error {
 	answers := make(chan error, calls)
 	for range calls {
 		go func() { _, err := n.unary(ctx, in); answers <- err }()
@@ -180,7 +180,7 @@ func (n *node) crowd(ctx context.Context, calls int, in string) <-chan error {
 func TestRow63WaitingIsBounded(t *testing.T) {
 	n := newNode(t, "n", patient, func(cfg *Config) { cfg.MaxWaiting = 8 })
 	other := dialTo(t, n.address)
-	answers := n.crowd(etcdtest.Context(t), 20, "")
+	answers := n.callMany(etcdtest.Context(t), 20, "")
 	requireBusy(t, 16, answers)
 	modest := asking(func() error { return other.Invoke(etcdtest.Context(t), unaryMethod, &message{}, &message{}) })
 	n.holds(5, "another caller waits")
@@ -194,7 +194,7 @@ func TestRow63WaitingIsBounded(t *testing.T) {
 	n.router.Leave(tenure, errDeposed)
 	n.followsAt(listen(t).Addr().String()) // which accepts nobody
 	ctx, cancel := context.WithCancel(etcdtest.Context(t))
-	answers = n.crowd(ctx, 40, "")
+	answers = n.callMany(ctx, 40, "")
 	requireBusy(t, 36, answers)
 	cancel()
 	for range 4 {
@@ -211,7 +211,7 @@ func TestRow63HeldBytesAreBounded(t *testing.T) {
 	last.leadsWhile(7, echoing, expired)
 	follower.follows(last, 7)
 	follower.learns()
-	answers := follower.crowd(etcdtest.Context(t), 20, strings.Repeat("x", size))
+	answers := follower.callMany(etcdtest.Context(t), 20, strings.Repeat("x", size))
 	requireBusy(t, 15, answers) // there was no room to wait, or none to keep what was sent
 	require.LessOrEqual(t, follower.backlog.load().bytes, 10*size)
 	next.leads(8, echoing)
@@ -331,7 +331,7 @@ func TestHeartbeatWithoutAStream(t *testing.T) {
 		p := follower.router.Now().Peer
 		hasty := heartbeat{timeout: 300 * time.Millisecond} // there will be no answer, however long it waits
 		for range 2 * quick.misses {
-			require.True(t, hasty.answered(p.pulse))
+			require.True(t, hasty.answered(p.control))
 			require.True(t, hasty.answered(p.links[0]), "all of its streams are taken")
 		}
 		for _, f := range taken {
@@ -339,7 +339,7 @@ func TestHeartbeatWithoutAStream(t *testing.T) {
 			f.expect("still")
 			f.closes()
 		}
-		require.False(t, p.pulse.given())
+		require.False(t, p.control.aborted())
 	}
 }
 
@@ -417,10 +417,10 @@ func TestRow63OneCallerStarvesNobody(t *testing.T) {
 	time.Sleep(2 * time.Duration(brisk.misses+1) * brisk.timeout) // time to take the leader for dead
 	p := follower.router.Now().Peer
 	p.mu.Lock()
-	pulse, links := p.pulse, len(p.links)
+	control, links := p.control, len(p.links)
 	p.mu.Unlock()
-	require.NotNil(t, pulse, "the leader was taken for dead")
-	require.NoError(t, pulse.calls.Cause())
+	require.NotNil(t, control, "the leader was taken for dead")
+	require.NoError(t, control.calls.Cause())
 	require.LessOrEqual(t, links, maxLinks)
 	require.False(t, read.Load())
 	close(goOn)

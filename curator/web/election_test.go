@@ -23,7 +23,7 @@ import (
 // deletion of the key, and by the end of the node that leads.
 func TestAnyOfThree(t *testing.T) {
 	t.Parallel()
-	a, b, c := three(t, func(id string, l *elector.Leadership) http.HandlerFunc {
+	a, b, c := threeMembers(t, func(id string, l *elector.Leadership) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintf(w, "%s %d", id, l.Token()) }
 	})
 	answers := func(leader *member, of ...*member) {
@@ -56,7 +56,7 @@ func TestRequestsThroughHandOvers(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	carried := make(map[string]int)
-	a, b, c := three(t, func(string, *elector.Leadership) http.HandlerFunc {
+	a, b, c := threeMembers(t, func(string, *elector.Leadership) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			id, _ := io.ReadAll(r.Body)
 			if len(id) == 0 {
@@ -130,7 +130,7 @@ func TestRequestsThroughHandOvers(t *testing.T) {
 func TestGuardOfAHandler(t *testing.T) {
 	deposed := make(chan struct{})
 	var leader atomic.Pointer[member]
-	a, _, c := three(t, func(_ string, l *elector.Leadership) http.HandlerFunc {
+	a, _, c := threeMembers(t, func(_ string, l *elector.Leadership) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if _, ok := r.Context().Value(http.ServerContextKey).(*http.Server); !ok {
 				t.Error("the values of the request's context are gone")

@@ -62,7 +62,7 @@ func newQuietNode(t testing.TB, id string, change ...func(*Config)) *node {
 	n.server.Config.ErrorLog = log.New(noPanics{t}, "", 0)
 	t.Cleanup(func() {
 		n.router.Stop(errStopped)
-		n.router.HangUp(errStopped)
+		n.router.Disconnect(errStopped)
 		n.endings.Wait()
 		n.server.CloseClientConnections()
 		n.server.Close()
@@ -73,8 +73,8 @@ func newQuietNode(t testing.TB, id string, change ...func(*Config)) *node {
 	return n
 }
 
-// reign is a tenure of a node's.
-type reign struct {
+// servedTenure is a tenure of a node's.
+type servedTenure struct {
 	*tenure
 	t      testing.TB
 	resign context.CancelCauseFunc // as the end of the lead function's context
@@ -82,10 +82,10 @@ type reign struct {
 }
 
 // leads has the node serve in a tenure. The handler's calls are counted.
-func (n *node) leads(token eldest.Token, h http.HandlerFunc) *reign {
+func (n *node) leads(token eldest.Token, h http.HandlerFunc) *servedTenure {
 	n.t.Helper()
 	ctx, resign := context.WithCancelCause(context.Background())
-	r := &reign{t: n.t, resign: resign, done: make(chan error, 1), tenure: &tenure{
+	r := &servedTenure{t: n.t, resign: resign, done: make(chan error, 1), tenure: &tenure{
 		Calls: routing.NewCalls(context.Background(), routing.Never), Token: token, Service: n.counted(h),
 	}}
 	go func() { r.done <- n.lead(ctx, r.tenure) }()
@@ -102,14 +102,14 @@ func (n *node) counted(h http.HandlerFunc) http.Handler {
 }
 
 // loses ends the tenure as etcd or the deadline does.
-func (r *reign) loses(cause error) {
+func (r *servedTenure) loses(cause error) {
 	r.t.Helper()
 	r.Cancel(cause)
 	require.ErrorIs(r.t, r.over(), cause)
 }
 
 // over waits for the end of Lead.
-func (r *reign) over() error {
+func (r *servedTenure) over() error {
 	r.t.Helper()
 	err := etcdtest.Take(r.t, r.done, "the end of Lead")
 	r.done <- err
@@ -140,7 +140,7 @@ func (n *node) followsAt(id, address string, token eldest.Token) {
 }
 
 // pair is a leader and a follower.
-func pair(t testing.TB, h http.HandlerFunc, change ...func(*Config)) (leader, follower *node, r *reign) {
+func pair(t testing.TB, h http.HandlerFunc, change ...func(*Config)) (leader, follower *node, r *servedTenure) {
 	t.Helper()
 	leader, follower = newNode(t, "leader", change...), newNode(t, "follower", change...)
 	r = leader.leads(7, h)
@@ -308,8 +308,8 @@ func (m *member) depose() {
 	}
 }
 
-// three are members of which a leads, b is next and c is last.
-func three(t testing.TB, handler func(id string, l *elector.Leadership) http.HandlerFunc) (a, b, c *member) {
+// threeMembers are members of which a leads, b is next and c is last.
+func threeMembers(t testing.TB, handler func(id string, l *elector.Leadership) http.HandlerFunc) (a, b, c *member) {
 	t.Helper()
 	election := etcdtest.Election(t)
 	var all []*member

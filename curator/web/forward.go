@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// errPatience ends an attempt to connect.
-var errPatience = errors.New("no connection in time")
+// errWaitLimit ends an attempt to connect.
+var errWaitLimit = errors.New("no connection in time")
 
 // forward sends the request to the leader and passes on what that answers. The error is
 // errNotBegun if the request has certainly not left this node, and w is then as it was;
@@ -37,7 +37,7 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request, p *peer, until t
 	var asked, got atomic.Bool
 	patience := time.AfterFunc(time.Until(until), func() {
 		if !got.Load() {
-			cancel(errPatience)
+			cancel(errWaitLimit)
 		}
 	})
 	defer patience.Stop()

@@ -53,7 +53,7 @@ func (p *peer) Leader() elector.Leader { return p.leader }
 func (p *peer) Close(reason error) {
 	p.Calls.Close(reason)
 	p.front.endings.Go(func() {
-		p.Settle(p.front.cfg.Grace)
+		p.Drain(p.front.cfg.Grace)
 		p.Finish(reason)
 	})
 }
@@ -104,7 +104,7 @@ func (f *Front) Run(ctx context.Context) error {
 	logging.Go(func() { f.router.Log(ctx, f.cfg.Logger.With("election", f.cfg.Election, "node", f.cfg.NodeID)) })
 	err := f.router.FollowStatus(ctx, f.cfg.Node.Watch())
 	f.router.Stop(fmt.Errorf("%w: node %+q is stopping", eldest.ErrClosed, f.cfg.NodeID))
-	f.router.HangUp(errStopped)
+	f.router.Disconnect(errStopped)
 	f.endings.Wait()
 	logging.Wait()
 	if f.own != nil {
@@ -139,25 +139,25 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // route returns when the request is answered, or why it is not: then it has not been
 // anywhere, and w is as it was.
 func (f *Front) route(w http.ResponseWriter, r *http.Request, h hop) error {
-	place := &place{in: &f.waiting, limit: int64(f.cfg.MaxWaiting)}
-	defer place.leave()
+	turn := &waiter{in: &f.waiting, limit: int64(f.cfg.MaxWaiting)}
+	defer turn.leave()
 	until := time.Now().Add(f.cfg.Wait)
 	for attempt := 0; ; attempt++ {
 		to := f.router.Now()
 		what := to.Decide(h.token)
-		if what != routing.Serve && what != routing.Refuse && !place.take() {
+		if what != routing.Serve && what != routing.Refuse && !turn.take() {
 			return fmt.Errorf("more than %d requests wait for a leader", f.cfg.MaxWaiting)
 		}
-		if what <= routing.Doubt {
+		if what <= routing.WaitBriefly {
 			to, what, _ = f.router.Next(r.Context(), h.token, until)
 		}
 		var err error
 		switch {
 		case what == routing.Serve:
-			place.leave()
+			turn.leave()
 			err = f.serve(w, r, to.Tenure)
 		case what == routing.Forward:
-			err = f.forward(w, r, to.Peer, until, place.leave)
+			err = f.forward(w, r, to.Peer, until, turn.leave)
 		case h.token > 0:
 			return to.WrongNode(h.from, f.cfg.NodeID, h.token)
 		default:
@@ -177,15 +177,15 @@ func (f *Front) route(w http.ResponseWriter, r *http.Request, h hop) error {
 // again, before it is tried once more.
 var lookAgain = retry.Jittered(50*time.Millisecond, 500*time.Millisecond)
 
-// place is one request's among those that wait.
-type place struct {
+// waiter is one request's among those that wait.
+type waiter struct {
 	in    *atomic.Int64
 	limit int64
 	taken atomic.Bool
 }
 
 // take reports whether there is a place.
-func (p *place) take() bool {
+func (p *waiter) take() bool {
 	if p.taken.Load() {
 		return true
 	}
@@ -197,7 +197,7 @@ func (p *place) take() bool {
 	return true
 }
 
-func (p *place) leave() {
+func (p *waiter) leave() {
 	if p.taken.CompareAndSwap(true, false) {
 		p.in.Add(-1)
 	}

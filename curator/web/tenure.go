@@ -53,7 +53,7 @@ func (f *Front) lead(ctx context.Context, t *tenure) error {
 	// First nobody new; then those that run, while this node still leads; then the end.
 	t.Close(why)
 	f.router.Leave(t, why)
-	t.Settle(f.cfg.Grace)
+	t.Drain(f.cfg.Grace)
 	t.Finish(why)
 	return cause
 }

@@ -19,7 +19,7 @@ type Calls struct {
 	mu      sync.Mutex
 	closed  error
 	running int
-	awaited int // those of them that Settle waits for
+	awaited int // those of them that Drain waits for
 	ended   sync.Cond
 }
 
@@ -58,7 +58,7 @@ func (c *Calls) over() error {
 	return c.expired()
 }
 
-// Begin admits a call, or returns why it may not run (I9). awaited says that Settle waits for it.
+// Begin admits a call, or returns why it may not run (I9). awaited says that Drain waits for it.
 // Each Begin that returned nil is followed by one End with the same argument.
 func (c *Calls) Begin(awaited bool) error {
 	c.mu.Lock()
@@ -104,8 +104,8 @@ func (c *Calls) Close(reason error) {
 // Cancel ends the context. Only the first cause counts.
 func (c *Calls) Cancel(cause error) { c.cancel(cause) }
 
-// Settle blocks until no awaited call runs, or the limit has passed, or the context ends.
-func (c *Calls) Settle(limit time.Duration) {
+// Drain blocks until no awaited call runs, or the limit has passed, or the context ends.
+func (c *Calls) Drain(limit time.Duration) {
 	ctx, cancel := context.WithTimeout(c.ctx, limit)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {

@@ -11,13 +11,13 @@ import (
 // Decision is what a node does with a call.
 type Decision uint8
 
-// The decisions. A call waits at those up to Doubt.
+// The decisions. A call waits at those up to WaitBriefly.
 const (
-	Wait    Decision = iota // for another route
-	Doubt                   // the same, but not for long
-	Serve                   // in this node's tenure
-	Forward                 // to the leader
-	Refuse                  // a forwarded call that came to the wrong node, or too late
+	Wait        Decision = iota // for another route
+	WaitBriefly                 // the same, but not for long
+	Serve                       // in this node's tenure
+	Forward                     // to the leader
+	Refuse                      // a forwarded call that came to the wrong node, or too late
 )
 
 // Tenure is a tenure of this node: the calls that run in it, and what serves them.
@@ -76,7 +76,7 @@ func (r *Route[S, P]) Decide(token eldest.Token) Decision {
 	case forwarded && (leads || token <= r.known):
 		return Refuse
 	case forwarded && r.Follows():
-		return Doubt
+		return WaitBriefly
 	case r.Follows() && !r.Leaving:
 		return Forward
 	default:

@@ -59,8 +59,8 @@ func TestDecide(t *testing.T) {
 		"leading":           {&route{Tenure: tenure(t.Context(), 7, Never), known: 7}, [4]Decision{Serve, Refuse, Serve, Refuse}},
 		"ended":             {&route{Tenure: tenure(dead, 7, Never), known: 7}, [4]Decision{Wait, Refuse, Refuse, Refuse}},
 		"past its deadline": {&route{Tenure: tenure(t.Context(), 7, late), known: 7}, [4]Decision{Wait, Refuse, Refuse, Refuse}},
-		"following":         {&route{Peer: follows, known: 7}, [4]Decision{Forward, Refuse, Refuse, Doubt}},
-		"the leader leaves": {&route{Peer: follows, Leaving: true, known: 7}, [4]Decision{Wait, Refuse, Refuse, Doubt}},
+		"following":         {&route{Peer: follows, known: 7}, [4]Decision{Forward, Refuse, Refuse, WaitBriefly}},
+		"the leader leaves": {&route{Peer: follows, Leaving: true, known: 7}, [4]Decision{Wait, Refuse, Refuse, WaitBriefly}},
 		"neither":           {&route{Reason: errDeposed, known: 7}, [4]Decision{Wait, Refuse, Refuse, Wait}},
 		"over":              {&route{Reason: errDeposed, known: 7, Over: true}, [4]Decision{Refuse, Refuse, Refuse, Refuse}},
 	} {
@@ -110,15 +110,15 @@ func TestRoutes(t *testing.T) {
 		}
 	}
 	last := r.Now().Peer
-	require.Nil(t, r.Retire(errDeposed))
+	require.Nil(t, r.Drain(errDeposed))
 	require.NoError(t, r.Lead(own))
-	require.Nil(t, r.Now().Tenure, "a node that is retired leads no more")
+	require.Nil(t, r.Now().Tenure, "a node that is draining leads no more")
 	require.Nil(t, r.Stop(eldest.ErrClosed))
 	r.Follow(led("c", 2000))
 	r.Neither(errDeposed)
 	require.NoError(t, r.Lead(own))
 	require.ErrorIs(t, r.Now().Reason, eldest.ErrClosed)
-	r.HangUp(errDeposed)
+	r.Disconnect(errDeposed)
 	require.ErrorIs(t, last.closed, errDeposed)
 }
 
@@ -131,17 +131,17 @@ func TestWaitsEndWithTheCaller(t *testing.T) {
 	require.ErrorIs(t, err, errDeposed)
 	require.True(t, r.Pause(gone, r.Now(), time.Hour, time.Now().Add(time.Hour)))
 	_, _, err = r.Next(t.Context(), 0, time.Now())
-	require.ErrorIs(t, err, ErrPatience)
+	require.ErrorIs(t, err, ErrWaitLimit)
 	require.False(t, r.Pause(t.Context(), r.Now(), time.Hour, time.Now()))
 }
 
-// Settle waits for awaited calls, Finish for all; neither is begun after the end.
+// Drain waits for awaited calls, Finish for all; neither is begun after the end.
 func TestCalls(t *testing.T) {
 	c := NewCalls(t.Context(), Never)
 	require.NoError(t, c.Begin(true))
 	require.NoError(t, c.Begin(false))
 	settled := make(chan struct{})
-	go func() { defer close(settled); c.Settle(time.Hour) }()
+	go func() { defer close(settled); c.Drain(time.Hour) }()
 	c.Close(errDeposed)
 	require.ErrorIs(t, c.Begin(true), errDeposed)
 	require.NoError(t, c.Cause())
@@ -161,9 +161,9 @@ func TestCalls(t *testing.T) {
 
 	c = NewCalls(t.Context(), Never)
 	require.NoError(t, c.Begin(true))
-	c.Settle(time.Millisecond)
+	c.Drain(time.Millisecond)
 	go c.Cancel(errDeposed)
-	c.Settle(time.Hour) // ends with the calls' context
+	c.Drain(time.Hour) // ends with the calls' context
 	require.ErrorIs(t, c.Over(), errDeposed)
 	c.End(true)
 }

@@ -26,8 +26,8 @@ type Router[S any, P Peer] struct {
 	peer    P // the last one, kept while the leader is not known
 	leaving bool
 	known   eldest.Token
-	// retired says that this node serves no more tenures, over that calls go nowhere.
-	retired, over bool
+	// draining says that this node serves no more tenures, over that calls go nowhere.
+	draining, over bool
 }
 
 // New makes a router whose route leads nowhere yet. connect makes the connection to a leader; it
@@ -46,12 +46,12 @@ func (r *Router[S, P]) Lead(t *Tenure[S]) error {
 	switch {
 	case r.tenure != nil:
 		return fmt.Errorf("%w: the tenure with token %d is being served", eldest.ErrInvalid, r.tenure.Token)
-	case r.over, r.retired:
+	case r.over, r.draining:
 		return nil
 	}
 	r.tenure, r.known = t, t.Token
 	r.publish(&Route[S, P]{Tenure: t})
-	r.hangUp(errAnother)
+	r.disconnect(errAnother)
 	return nil
 }
 
@@ -85,7 +85,7 @@ func (r *Router[S, P]) Follow(l elector.Leader) {
 	r.known = l.Token // also a lower one, of another etcd or of one that was restored
 	r.publish(&Route[S, P]{Peer: p, Leaving: r.leaving && !another})
 	if another {
-		r.hangUp(errAnother)
+		r.disconnect(errAnother)
 		r.peer, r.leaving = p, false
 	}
 }
@@ -125,12 +125,12 @@ func (r *Router[S, P]) Serves(p P, serves bool) {
 	}
 }
 
-// Retire takes no more calls into a tenure of this node, and returns the one that they
+// Drain takes no more calls into a tenure of this node, and returns the one that they
 // were routed to, if any. New calls wait for another leader. Calls in flight go on.
-func (r *Router[S, P]) Retire(reason error) *Tenure[S] {
+func (r *Router[S, P]) Drain(reason error) *Tenure[S] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.retired = true
+	r.draining = true
 	return r.leave(reason)
 }
 
@@ -154,18 +154,18 @@ func (r *Router[S, P]) leave(reason error) *Tenure[S] {
 	return t
 }
 
-// HangUp ends the connection to the leader, after Stop.
-func (r *Router[S, P]) HangUp(reason error) {
+// Disconnect ends the connection to the leader, after Stop.
+func (r *Router[S, P]) Disconnect(reason error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.hangUp(reason)
+	r.disconnect(reason)
 }
 
 var errAnother = errors.New("another tenure is known")
 
-// hangUp is called after the next route was published: a call that finds its peer closed
+// disconnect is called after the next route was published: a call that finds its peer closed
 // finds another route, too. The caller holds mu.
-func (r *Router[S, P]) hangUp(reason error) {
+func (r *Router[S, P]) disconnect(reason error) {
 	var none P
 	if r.peer != none {
 		r.peer.Close(reason)
@@ -187,32 +187,32 @@ func (r *Router[S, P]) Now() *Route[S, P] {
 // Reader returns a reader of the present route and of all that follow.
 func (r *Router[S, P]) Reader() *latest.Reader[*Route[S, P]] { return r.cell.Reader() }
 
-// ErrPatience is the end of a wait that its own bound ended.
-var ErrPatience = errors.New("waited long enough")
+// ErrWaitLimit is the end of a wait that its own bound ended.
+var ErrWaitLimit = errors.New("waited long enough")
 
-// doubtful is how long this node may learn of a tenure after the node that forwarded.
-const doubtful = time.Second
+// briefly is how long this node may learn of a tenure after the node that forwarded.
+const briefly = time.Second
 
 // Next blocks until the route makes something else of a call than to wait: at most until
-// the given time, and no longer than ctx lives. The error is ErrPatience or ctx's cause; the
+// the given time, and no longer than ctx lives. The error is ErrWaitLimit or ctx's cause; the
 // route is then the last one that was seen.
 func (r *Router[S, P]) Next(ctx context.Context, token eldest.Token, until time.Time) (*Route[S, P], Decision, error) {
-	bounded, cancel := context.WithDeadlineCause(ctx, until, ErrPatience)
+	bounded, cancel := context.WithDeadlineCause(ctx, until, ErrWaitLimit)
 	defer cancel()
-	doubting, stop := context.WithTimeoutCause(bounded, doubtful, ErrPatience)
+	brief, stop := context.WithTimeoutCause(bounded, briefly, ErrWaitLimit)
 	defer stop()
 	to, what := r.Now(), Wait
 	for reader := r.cell.Reader(); ; {
 		bound := bounded
-		if what == Doubt {
-			bound = doubting
+		if what == WaitBriefly {
+			bound = brief
 		}
 		newer, err := reader.Next(bound)
 		if err != nil {
 			return to, what, err
 		}
 		to, what = newer, newer.Decide(token)
-		if what > Doubt {
+		if what > WaitBriefly {
 			return to, what, nil
 		}
 	}

@@ -40,22 +40,22 @@ type storm struct {
 	rng       *rand.Rand // the faults'
 	workers   int
 
-	crew    sync.WaitGroup // of faults that go on
+	faults  sync.WaitGroup // of faults that go on
 	clients sync.WaitGroup
 
 	mu        sync.Mutex
-	places    []*place
+	nodes     []*serviceNode
 	processes []*offspring.Process
 	begun     map[string]int
 	leaders   map[int64]string
-	strikes   map[fault]int
+	effects   map[fault]int
 	calls     []*call
 	attempts  []service.Attempt
 	problems  []string
 }
 
-// gather starts etcd and the nodes, and returns when one leads.
-func gather(t *testing.T, nodes int, ttl time.Duration, seed uint64) *storm {
+// newStorm starts etcd and the nodes, and returns when one leads.
+func newStorm(t *testing.T, nodes int, ttl time.Duration, seed uint64) *storm {
 	t.Helper()
 	binary := build(t)
 	const election = 500 * time.Millisecond // a busy machine must not cost etcd its leader
@@ -66,7 +66,7 @@ func gather(t *testing.T, nodes int, ttl time.Duration, seed uint64) *storm {
 	t.Cleanup(func() { require.NoError(t, cluster.Close()) })
 	s := &storm{
 		t: t, binary: binary, ttl: ttl, seed: seed, endpoints: cluster.Endpoints(), etcd: cluster.Client(t), spawner: offspring.NewSpawner(),
-		rng: rand.New(rand.NewPCG(seed, 0)), begun: make(map[string]int), leaders: make(map[int64]string), strikes: make(map[fault]int),
+		rng: rand.New(rand.NewPCG(seed, 0)), begun: make(map[string]int), leaders: make(map[int64]string), effects: make(map[fault]int),
 	}
 	t.Cleanup(func() {
 		for _, p := range s.processes {
@@ -75,8 +75,8 @@ func gather(t *testing.T, nodes int, ttl time.Duration, seed uint64) *storm {
 		s.spawner.Close()
 	})
 	for i := range nodes {
-		p := &place{name: fmt.Sprintf("n%d", i+1), address: "127.0.0.1:0"}
-		s.places = append(s.places, p)
+		p := &serviceNode{name: fmt.Sprintf("n%d", i+1), address: "127.0.0.1:0"}
+		s.nodes = append(s.nodes, p)
 		s.start(p, false)
 	}
 	require.True(t, s.await(lifetime, func() bool { return s.leader() != nil }), "nobody leads: %v", s.problems)
@@ -108,7 +108,7 @@ func build(t *testing.T) string {
 func (s *storm) routes(resolved bool) []route {
 	var routes []route
 	var addresses []string
-	for _, p := range s.places {
+	for _, p := range s.nodes {
 		routes = append(routes, route{p.name, s.dial(p.address), p.name})
 		addresses = append(addresses, p.address)
 	}
@@ -140,9 +140,9 @@ func (s *storm) dial(target string, options ...grpc.DialOption) *grpc.ClientConn
 	return conn
 }
 
-// rage has clients call for so long, under faults or not, waits until the last call has
+// run has clients call for so long, under faults or not, waits until the last call has
 // ended, and returns everything that happened in etcd.
-func (s *storm) rage(lasts time.Duration, faulty bool) []service.Change {
+func (s *storm) run(lasts time.Duration, faulty bool) []service.Change {
 	modest, greedy := s.routes(true), s.routes(false)
 	s.begin = time.Now()
 	s.fill(greedy[0])
@@ -150,22 +150,22 @@ func (s *storm) rage(lasts time.Duration, faulty bool) []service.Change {
 	s.modest(ctx, modest)
 	s.greedy(ctx, greedy)
 	if faulty {
-		s.strike(lasts)
+		s.applyFaults(lasts)
 	} else { // so many attempts that each kind of them is among them
 		s.await(lifetime+lasts, func() bool { return time.Since(s.begin) > lasts && len(s.attempts) > 500 })
 	}
 	cancel()
-	s.crew.Wait()
+	s.faults.Wait()
 	s.clients.Wait()
-	s.calm(modest)
-	s.disperse()
+	s.checkRoutes(modest)
+	s.stopNodes()
 	changes, err := service.Changes(context.Background(), s.etcd)
 	require.NoError(s.t, err)
 	return changes
 }
 
-// calm shows that after the storm each route answers.
-func (s *storm) calm(routes []route) {
+// checkRoutes shows that after the storm each route answers.
+func (s *storm) checkRoutes(routes []route) {
 	for i, r := range routes {
 		a := service.Attempt{Event: "attempt", ID: fmt.Sprintf("calm-%d", i), Node: r.name, Method: service.Append, Key: "calm", Value: r.name}
 		ctx, cancel := context.WithTimeout(context.Background(), lifetime)
@@ -177,9 +177,9 @@ func (s *storm) calm(routes []route) {
 	}
 }
 
-// disperse stops all nodes and waits until they have ended.
-func (s *storm) disperse() {
-	for _, p := range s.places {
+// stopNodes stops all nodes and waits until they have ended.
+func (s *storm) stopNodes() {
+	for _, p := range s.nodes {
 		s.mu.Lock()
 		p.dying = true
 		process := p.process
@@ -216,7 +216,7 @@ func (s *storm) attempt(a service.Attempt) {
 func (s *storm) at(address string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.places {
+	for _, p := range s.nodes {
 		if p.address == address {
 			return p.name
 		}
