@@ -27,7 +27,7 @@ type Curator struct {
 	started atomic.Bool
 
 	// server is open in every state. What this node answers itself is registered with it (local);
-	// every other call comes to receive, as frames, and goes where the route says.
+	// every other call comes to receive, as frames, and is served or forwarded by the route.
 	server  *grpc.Server
 	local   *local
 	reads   reads
@@ -38,7 +38,7 @@ type Curator struct {
 	// again, before it is tried once more.
 	lookAgain retry.Backoff
 
-	// answering ends when the node is about to stop, with stopping: streams that wait for news then end.
+	// answering ends when the node begins to stop, by stopping: then streams that wait for changes end.
 	answering context.Context
 	stopping  context.CancelFunc
 
@@ -95,7 +95,7 @@ func build(cfg Config, beat heartbeat) (*Curator, error) {
 
 func (c *Curator) serverOptions() []grpc.ServerOption {
 	options := []grpc.ServerOption{
-		// Or else the other nodes' pings would end their connections.
+		// Otherwise the pings of the other nodes would end their connections.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLimit, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
 		grpc.StaticStreamWindowSize(streamWindow),
@@ -114,8 +114,8 @@ func (c *Curator) serverOptions() []grpc.ServerOption {
 	return append(options, grpc.ForceServerCodecV2(rawframe.Codec{}), grpc.UnknownServiceHandler(c.receive))
 }
 
-// connector returns the function that makes the peer of a leader: never of this node, and never
-// of a leader without an address.
+// connector returns the function that makes the peer of a leader. It fails for this node, and for
+// a leader without an address.
 func (c *Curator) connector(beat heartbeat) func(elector.Leader) (*peer, error) {
 	dial := dialer(c.cfg, &c.goroutines)
 	watch := func(p *peer, control *link) {
@@ -137,7 +137,7 @@ func (c *Curator) connector(beat heartbeat) func(elector.Leader) (*peer, error) 
 // ctx's cause, or the listener's. Calls are accepted at once, and answered wherever the
 // leader is. What the leader serves is made by Config.Services, once for each tenure.
 //
-// At the end, in this order: no call is begun here any more, and the other nodes are told; the
+// At the end, in this order: no call is begun here any more, and the other nodes are notified; the
 // unary calls of this node's tenure, if it leads, are waited for; leadership is given up, as
 // elector.Elector.Withdraw describes it; no connection is accepted any more, and calls that were forwarded,
 // or that wait for the next leader and are forwarded to it then, are waited for; the server

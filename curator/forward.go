@@ -36,12 +36,11 @@ import (
 //	the leader answers early   answers ends, and so does the caller's stream; then requests does
 //	the leader refuses before  the call goes elsewhere as it came, if that was kept; requests
 //	the call begins there      ends when it has received what it was waiting for
-//	the leader, or the way     gRPC makes up a status for answers, which is told from one of
-//	there, dies                the leader's own (see ended)
+//	the leader or the network  answers gets a status from gRPC, which is distinguished from
+//	fails                      one of the leader (see ended)
 //
-// What may have come to a handler is never sent a second time by us: it may have been carried
-// out. (gRPC itself may send a call again of which it has proof that it never reached any
-// handler.)
+// What may have reached a handler is never sent a second time: it may have been applied.
+// (gRPC itself sends a call again if it has proof that it never reached a handler.)
 type relay struct {
 	*incoming
 	leader *peer
@@ -156,7 +155,7 @@ func (r relay) requests(said *reading, there grpc.ClientStream, cancel context.C
 func (r relay) answers(said *reading, there grpc.ClientStream) error {
 	header, err := there.Header()
 	if err == nil && header != nil {
-		said.commit() // the call has begun, and the caller knows
+		said.commit() // the call has begun, and the caller is about to know
 		if err := r.header(header, r.caller.SendHeader); err != nil {
 			return err
 		}
@@ -187,7 +186,7 @@ func (r relay) header(md metadata.MD, pass func(metadata.MD) error) error {
 	return pass(md)
 }
 
-// exchange relays a call that is one message each way, as the leader has said of the
+// exchange relays a call that is one message each way, as the leader has marked the
 // method. It does what the two loops do, for less than half of their cost: it does
 // one thing after the other, without another goroutine, and what goes together on the wire stays together.
 func (r relay) exchange() error {
@@ -240,7 +239,7 @@ func (r relay) ended(said *reading, trailer metadata.MD, st *status.Status) erro
 	if unary {
 		r.leader.unary.Store(r.name, nil)
 	}
-	// What no curator has refused is the call's own fault, such as a message over the leader's limit.
+	// What no curator has refused is an error of the call, such as a message over the leader's limit.
 	reason := trailer[refusedKey]
 	unbegun := marked && !slices.Contains(served, begun) && len(reason) > 0 && (st.Code() == codes.Unavailable || st.Code() == codes.ResourceExhausted)
 	enough, _ := r.caller.room()
@@ -264,16 +263,16 @@ func (r relay) ended(said *reading, trailer metadata.MD, st *status.Status) erro
 // something in front of the curator, such as an interceptor that refuses calls
 // or sheds load, its answer has no mark. But it is the answer of a gRPC server, which begins
 // with a content type; what gRPC's client makes up is a code and nothing else. A server
-// that is not the leader's, at an address that was, knows no such method; or it does: OK
-// proves nothing.
+// that has taken over the leader's address answers that the method is unknown; or it has the
+// method: OK proves nothing.
 func fromTransport(trailer metadata.MD, c codes.Code) bool {
 	_, spoken := trailer["content-type"]
 	return !spoken || c == codes.OK || c == codes.Unimplemented
 }
 
-// unsent is the end of a call that has not left this node: it can go elsewhere, or be
-// tried once more, without anybody's knowing. What gRPC does not let pass at all, such as
-// too much metadata, is the caller's fault; and a server that is not the leader will not become it.
+// unsent is the end of a call that has not left this node: it can be tried again, here or
+// at another leader. What gRPC refuses to send, such as too much metadata, is the caller's
+// fault; and a server that is not the leader will not become it.
 func (r relay) unsent(st *status.Status) error {
 	if err := r.callerEnded(st); err != nil {
 		return err
@@ -313,7 +312,7 @@ func (r relay) callerEnded(st *status.Status) error {
 	return nil
 }
 
-// lost is the answer to a call that did not end by the leader's word, nor by the caller's end.
+// lost is the answer to a call that was ended neither by the leader nor by the caller.
 func (r relay) lost(st *status.Status, how string, reason Refusal) error {
 	why := fmt.Sprintf("%s: %s", st.Code(), st.Message())
 	if closed := r.conn.link.calls.Cause(); closed != nil {

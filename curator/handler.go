@@ -23,13 +23,12 @@ var errNotBegun = errors.New("the call has not begun")
 var errEnded = status.Error(codes.Internal, "eldest: the handler ended its goroutine")
 
 // serve runs the call here, as the leader. It blocks until the handler
-// has returned, or the tenure has ended and the handler does not say in time what became
-// of the call. The error is errNotBegun if the tenure ended before the handler was called; then all that
+// has returned, or the tenure has ended and Config.Grace has passed. The error is errNotBegun if the tenure ended before the handler was called; then all that
 // the caller sent can be received again.
 //
-// The handler runs on a goroutine of its own, because a call is answered on the goroutine of gRPC,
-// and the end of a tenure must be answered at once while the handler may take
-// its time: it may be in a receive that only the end of the call ends.
+// The handler has a goroutine of its own, because a call is answered on the goroutine of gRPC,
+// and the end of a tenure must be answered at once although the handler still runs: it may be
+// in a receive that only the end of the call ends.
 func (v *incoming) serve(t *tenure) error {
 	v.progress.tries(RefusalTenureEnded)
 	v.progress.enter(WayServed)
@@ -264,8 +263,8 @@ func (c *call) during(do func(any) error, m any, over func() error) error {
 }
 
 // end ends the traffic of the call with an answer, unless it has ended with one already, and returns that. handled
-// says whether the handler was called: it will not be, after this. busy says that it is in a
-// receive or a send.
+// reports whether the handler was called; it is not called after this. busy reports whether it
+// is in a receive or a send.
 func (c *call) end(answer error) (gone error, handled, busy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

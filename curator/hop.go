@@ -32,7 +32,7 @@ const (
 	// itself (see odd), and the caller's certificate (see callerKey).
 	oddKey = "eldest-odd-bin"
 	// callerKey names, in the pairs of oddKey, the certificate of the caller, as
-	// DER. It is believed there and nowhere else: a node of an older version passes on
+	// DER. It is trusted there and nowhere else: a node of an older version passes on
 	// what a caller sends under the key itself, but writes the pairs
 	// itself, and never with a key like this one.
 	callerKey = "eldest-caller-bin"
@@ -53,12 +53,12 @@ const (
 // hopKeys are those that come with a hop and with no other call.
 var hopKeys = []string{hopKey, fromKey, agentKey, authorityKey, oddKey, callerKey}
 
-// hop is what a forwarded call says of itself. The zero hop is that of a call that
+// hop is the metadata of a forwarded call. The zero hop is that of a call that
 // comes from a caller.
 type hop struct {
 	token eldest.Token // > 0: forwarded
 	from  string
-	// verified says that the call does come from that node.
+	// verified: the call does come from that node.
 	verified bool
 	// caller returns the certificate of the caller, as a verified node has passed it on; nil: it has passed on none.
 	caller func() *x509.Certificate

@@ -37,8 +37,8 @@ type incoming struct {
 	last error
 }
 
-// unsentError is the end of an attempt in which the call has not begun anywhere: it can go
-// elsewhere. It is the answer in the end, if there is no better one.
+// unsentError is the end of an attempt in which the call has not begun: another route can be
+// tried. It is the answer if there is none in time.
 type unsentError struct{ error }
 
 // receive is called by gRPC for each call to a service that is not local. It blocks until
@@ -67,8 +67,8 @@ func (c *Curator) receive(_ any, stream grpc.ServerStream) (answer error) {
 }
 
 // answer tries one route after the other until the call is answered. A call that has not
-// begun at one, because it was too late for a tenure or did not get to the leader, has not been
-// anywhere yet: there is another route now, or will be if the leader is dead.
+// begun, because it was too late for a tenure or did not reach the leader, is tried again:
+// there is another route now, or will be if the leader is dead.
 func (v *incoming) answer() error {
 	for attempt := 0; ; attempt++ {
 		to, err := v.attempt()

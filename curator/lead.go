@@ -47,8 +47,8 @@ func (c *Curator) lead(ctx context.Context, l *elector.Leadership) error {
 		err = gaveUp(result)
 	case err = <-late:
 	}
-	// Of one's own accord there is time: first nobody new, then those that are under way
-	// while this node still leads, then the end.
+	// If the node resigns there is time: no new calls first, then the end of those that run,
+	// while this node still leads, then the end of the tenure.
 	cause := err
 	if cause == nil {
 		cause = context.Cause(ctx)
@@ -64,7 +64,7 @@ func (c *Curator) lead(ctx context.Context, l *elector.Leadership) error {
 	return err
 }
 
-// errPastDeadline is the end of a tenure of which no timer has told yet.
+// errPastDeadline is the end of a tenure by the clock, before the timer has fired.
 var errPastDeadline = fmt.Errorf("%w: the deadline has passed", eldest.ErrSessionLost)
 
 // newTenure makes a tenure that has no methods yet. holds reads the clock: whether the tenure is certain at
@@ -78,7 +78,7 @@ func newTenure(ctx context.Context, token eldest.Token, holds func() bool) *tenu
 	})}
 }
 
-// gaveUp says of a tenure that its background function returned.
+// gaveUp is the end of a tenure whose background function returned.
 func gaveUp(err error) error {
 	if err == nil {
 		return fmt.Errorf("%w: Config.Background returned", eldest.ErrResigned)

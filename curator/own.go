@@ -47,7 +47,7 @@ func (c *Curator) streamEnd(caller context.Context) error {
 
 func (c *Curator) isStopping() bool { return c.answering.Err() != nil }
 
-// announcer is the Curator service, which tells callers who leads.
+// announcer is the Curator service, which reports the leader.
 type announcer struct {
 	curatorpb.UnimplementedCuratorServer
 	*Curator
@@ -101,10 +101,10 @@ const (
 	healthAll = ""
 	// healthLeader: this node leads.
 	healthLeader = "leader"
-	// healthAlive: this node answers. Peers ask for it while calls are in flight.
+	// healthAlive: this node answers. It is the heartbeat of peers while calls are in flight.
 	healthAlive = "alive"
 	// healthServing: a tenure of this node is served. Peers watch it: a leader that stops
-	// says so before it refuses the first call.
+	// announces it before it refuses the first call.
 	healthServing = "serving"
 )
 
@@ -116,7 +116,7 @@ type health struct {
 	*Curator
 }
 
-// Check answers for one name; one that is not known is NotFound, as the protocol has it.
+// Check answers for one name; one that is not known is NotFound, as the protocol requires.
 func (h health) Check(_ context.Context, q *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	is := h.health(q.GetService())
 	if is == healthpb.HealthCheckResponse_SERVICE_UNKNOWN {
@@ -135,7 +135,7 @@ func (h health) List(context.Context, *healthpb.HealthListRequest) (*healthpb.He
 }
 
 // Watch answers for one name at once and after each change. A name that is not known
-// is said to be unknown, and the stream stays open, as the protocol has it.
+// is reported as unknown, and the stream stays open, as the protocol requires.
 func (h health) Watch(q *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
 	ctx, stop := h.untilStopping(stream.Context())
 	defer stop()
@@ -160,7 +160,7 @@ func (h health) Watch(q *healthpb.HealthCheckRequest, stream healthpb.Health_Wat
 	}
 }
 
-// health is the present state of a name. Calls cannot be forwarded to a leader that says no address,
+// health is the present state of a name. Calls cannot be forwarded to a leader without an address,
 // so a node that follows it serves nothing.
 func (c *Curator) health(name string) healthpb.HealthCheckResponse_ServingStatus {
 	var is bool
@@ -171,7 +171,7 @@ func (c *Curator) health(name string) healthpb.HealthCheckResponse_ServingStatus
 	case healthLeader:
 		is = s.Role() == elector.Leading && !c.isStopping()
 	case healthAlive:
-		is = true // as long as it can be said: calls that are in flight may yet end well
+		is = true // also while it stops: calls that are in flight may yet end well
 	case healthServing:
 		is = c.router.Now().Tenure != nil && !c.isStopping()
 	default:

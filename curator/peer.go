@@ -25,7 +25,7 @@ import (
 )
 
 // peer is the leader of one tenure, as the others reach it: over a few connections that are
-// made when calls need them, and one more, the control connection, for what the nodes ask each other.
+// made when calls need them, and one more, the control connection, for heartbeats.
 //
 // A caller's calls share a connection while any of them is in flight, so that one whose
 // streams are not read holds up itself and not all others.
@@ -51,10 +51,10 @@ type peer struct {
 	shares  map[any]*share // by caller
 	closed  error          // why
 
-	// unary are the names of the methods of which the leader has said that they are unary. It serves
+	// unary are the names of the methods that the leader has marked as unary. It serves
 	// them, so their number is bounded.
 	unary sync.Map
-	// warned says that it was logged that this leader cannot be reached.
+	// warned: it was logged that this leader cannot be reached.
 	warned sync.Once
 }
 
@@ -66,7 +66,7 @@ type link struct {
 	// sending counts the messages that are being sent. One that stays long is held up: by a
 	// handler that does not read, or by what is under way before it.
 	sending atomic.Int64
-	// impostor says that the server that was reached last was not the leader.
+	// impostor: the server that was reached last was not the leader.
 	impostor atomic.Bool
 }
 
@@ -268,12 +268,12 @@ const (
 
 var errNoCredentials = errors.New("Config.PeerCredentials has none for it")
 
-// secured returns an error unless options say how a connection is secured, be it that it is
-// not. It dials nobody.
+// secured returns an error unless options have credentials, be they insecure ones. It does not
+// dial.
 func secured(options []grpc.DialOption) error {
 	conn, err := grpc.NewClient("passthrough:///leader", options...)
 	if err != nil {
-		return err // gRPC must be told, too
+		return err // gRPC requires them, too
 	}
 	return conn.Close()
 }
@@ -285,7 +285,7 @@ func secured(options []grpc.DialOption) error {
 // have been carried out.
 //
 // Where the listener has credentials there is no plain text by default: a connection for
-// which nothing was said is not made. closers are the goroutines that close them.
+// which there are no credentials is not made. closers are the goroutines that close them.
 func dialer(cfg Config, closers *sync.WaitGroup) func(elector.Leader) (*link, error) {
 	options := []grpc.DialOption{
 		grpc.WithDisableRetry(),
@@ -326,9 +326,9 @@ func dialer(cfg Config, closers *sync.WaitGroup) func(elector.Leader) (*link, er
 	}
 }
 
-// verifying is credentials that remember that the server that was reached is not the leader. gRPC
-// tells calls that the connection could not be made, and not why; but a leader that does
-// not answer is worth waiting for, and another server is not.
+// verifying is credentials that remember that the server that was reached is not the leader.
+// gRPC reports that the connection could not be made, and not why; but a call waits for a leader that
+// does not respond, and not for another server.
 type verifying struct {
 	credentials.TransportCredentials
 	impostor *atomic.Bool

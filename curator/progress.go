@@ -73,7 +73,7 @@ var errUnanswered = status.Error(codes.Unknown, "eldest: the handler did not ret
 
 // end takes the call out of the traffic and calls the hook. It is deferred with the call's
 // answer, so that a call whose handler panics is counted as well. If another node has
-// forwarded the call, that node is told the reason of a refusal: it has the caller.
+// forwarded the call, that node receives the reason of a refusal: it has the caller.
 func (p *progress) end(caller grpc.ServerStream, answer *error) {
 	now := time.Now()
 	p.leave(now)

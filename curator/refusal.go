@@ -23,7 +23,7 @@ type refusal struct {
 	election string
 	token    eldest.Token // of the tenure that ended, or was asked for; 0: none
 	node     string       // whose tenure it was; empty if there was none
-	// untouched says that it is certain that nothing was changed by the request.
+	// untouched: it is certain that nothing was changed by the request.
 	untouched bool
 	code      codes.Code // 0: Unavailable
 	why       string
@@ -71,10 +71,9 @@ func refusedByLeader(trailer []string, err error) error {
 	return refused(refusalOf(trailer[len(trailer)-1]), err)
 }
 
-// NothingApplied says of an error that a unary handler returns because leadership was
-// lost, that its request changed nothing: so that the caller is told so, and can send it
-// again without a thought. Only the handler can know: it may have written before it met the
-// refusal that it returns. nil stays nil.
+// NothingApplied marks an error that a unary handler returns because leadership was
+// lost: its request changed nothing, so the caller can send it again. Only the handler can
+// know this: it may have written before it met the refusal that it returns. nil stays nil.
 func NothingApplied(err error) error {
 	if err == nil {
 		return nil
@@ -92,14 +91,14 @@ type tenureID struct {
 	token    eldest.Token
 }
 
-// classify returns what a caller is told when a handler returned err, not nil, in a tenure
+// classify returns the answer of a call whose handler returned err, not nil, in a tenure
 // that ended for the reason lost, or has not ended (nil). lose makes the refusal.
 //
 // A refusal by the tenure's guard is UNAVAILABLE also in a tenure that has not ended
 // here: the guard asked etcd, and news of the end is on its way. What looks like a
 // cancelled context is, in a tenure that has ended, the tenure's end, unless the caller
 // itself went away. All else is the handler's own answer, without what another curator
-// told the handler of another request: the handler may have written before that one.
+// answered to another request of the handler: it may have written before that one.
 func (t tenureID) classify(caller context.Context, err, lost error, lose func(untouched bool) error) error {
 	if t.refused(err) {
 		var nothing nothingAppliedError
@@ -171,7 +170,7 @@ func withoutLost(err error, drop func(*curatorpb.LostLeadership) bool) error {
 	return status.FromProto(p).Err()
 }
 
-// anyLost drops all: a handler's error has only those that other curators have told the handler.
+// anyLost drops all: a handler's error has only those of other curators.
 func anyLost(*curatorpb.LostLeadership) bool { return true }
 
 // text makes a message's text of what a codec of the user, or etcd, has returned: one

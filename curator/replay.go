@@ -19,7 +19,7 @@ type replay struct {
 	grpc.ServerStream
 	backlog *backlog
 	from    any  // the caller, as the backlog knows it
-	hop     bool // the caller is a node, which is told at the end whether the call has begun
+	hop     bool // the caller is a node, whose trailer says whether the call has begun
 
 	mu sync.Mutex
 	// changed is signalled at the end of a receive, and when another reading counts.
@@ -33,8 +33,8 @@ type replay struct {
 	// receives is for the next one. nil: the call waits, or is over.
 	reader    *reading
 	receiving bool
-	// full says that there is no room for what is kept; committed that none of it will be
-	// needed again; over that the call has ended.
+	// full: there is no room for what is kept. committed: none of it will be needed again.
+	// over: the call has ended.
 	full, committed, over bool
 }
 
@@ -165,8 +165,7 @@ func (g *reading) sent() {
 	}
 }
 
-// commit says that nothing which was received will be needed again. It returns true the first
-// time.
+// commit: nothing that was received will be needed again. It returns true the first time.
 func (g *reading) commit() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

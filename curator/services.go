@@ -24,7 +24,7 @@ type method struct {
 // services is the grpc.ServiceRegistrar that a tenure's services are registered with, those of
 // Config.Reads, and those of Config.Local (see local).
 // What is registered is looked up by the full name of the method, and the gRPC server does not
-// know it: a gRPC server must know all its services before it serves.
+// have it: a gRPC server must have all its services before it serves.
 //
 // A registrar has no way to return an error, and gRPC's own ends the process. This one
 // keeps the first error until close.

@@ -20,7 +20,7 @@ import (
 
 // Forwarded returns, for the context of an incoming call in an interceptor or a handler,
 // which node has forwarded the call and for which tenure. ok is false where no node has,
-// and where nobody has verified that it was this node: Config.VerifyHop has not been asked
+// and where this was not verified: Config.VerifyHop is not set
 // and the connection has no verified certificate. Forwarded does not block.
 func Forwarded(ctx context.Context) (node string, token eldest.Token, ok bool) {
 	h := arrived(ctx).hop

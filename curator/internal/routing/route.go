@@ -35,16 +35,16 @@ type Peer interface {
 	Close(reason error)
 }
 
-// Route says where calls go at a moment. It is immutable and compared by identity.
+// Route is where calls go at a moment. It is immutable and compared by identity.
 //
 // Invariant: at most one of Tenure and Peer is set; Reason is set if neither is.
 type Route[S any, P Peer] struct {
 	Tenure *Tenure[S] // this node leads
 	Peer   P          // this node follows; the zero value if it does not
 	Reason error      // why there is neither
-	// Leaving says that the leader has announced that it serves no more.
+	// Leaving: the leader has announced that it serves no more.
 	Leaving bool
-	// Over says that no other route follows.
+	// Over: no other route follows.
 	Over bool
 	// known is the token of the last tenure that this node has learned of.
 	known eldest.Token
@@ -56,7 +56,7 @@ func (r *Route[S, P]) Follows() bool {
 	return r.Peer != none
 }
 
-// Decide says what to do with a call. token is that of the tenure that the call was forwarded for; it
+// Decide returns what to do with a call. token is that of the tenure that the call was forwarded for; it
 // is 0 for a call that comes from a caller.
 //
 // A call that was forwarded here is never forwarded again, so two nodes that each take

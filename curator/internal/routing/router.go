@@ -26,7 +26,7 @@ type Router[S any, P Peer] struct {
 	peer    P // the last one, kept while the leader is not known
 	leaving bool
 	known   eldest.Token
-	// draining says that this node serves no more tenures, over that calls go nowhere.
+	// draining: this node serves no more tenures. over: calls go nowhere.
 	draining, over bool
 }
 
