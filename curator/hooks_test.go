@@ -251,7 +251,7 @@ func TestHooksBelieveTheLeaderOnly(t *testing.T) {
 	follower.tells(t, WayForwarded, codes.Unavailable, 0)
 }
 
-// A call counts in one stage at a time, and what is held for it while it waits.
+// A call counts in one state at a time, and what is held for it while it waits.
 func TestLoad(t *testing.T) {
 	n := newNode(t, "n", patient, grace(time.Second))
 	is := func(want Load) {

@@ -16,7 +16,7 @@ import (
 
 // A list is what there was at one revision, however many pages it takes; the trail is read in pages, too, and by anybody.
 func TestListIsOneRevision(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
 	const n = 300 // two pages
 	for i := range n {
@@ -45,7 +45,7 @@ func TestListIsOneRevision(t *testing.T) {
 // A list of a leader that is deposed in the middle of it ends there, and so does one whose history is compacted away, with what
 // etcd says.
 func TestListEndsInTheMiddle(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	l, server := s.leader(s.Admin)
 	s.fill(s.Admin, 300)
 	items, err := s.list(server, "", func() { require.NoError(t, l.Resign(s.Ctx)) })
@@ -66,7 +66,7 @@ func TestListEndsInTheMiddle(t *testing.T) {
 
 // What was changed afterwards, and what is no record, is told.
 func TestAForgedTrail(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
 	s.put(server, "r1", "a", "x")
 	trail := s.trail()

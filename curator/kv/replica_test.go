@@ -37,7 +37,7 @@ func (s *slow) Get(ctx context.Context, key string, options ...clientv3.OpOption
 // A copy is as old as the question that it is the answer to, and says nothing before the first
 // answer; while etcd does not answer it is what it was, and grows older.
 func TestReplica(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
 	for _, key := range []string{"b", "a/1", "a/2"} {
 		s.put(server, "r", key, "of "+key)

@@ -18,7 +18,7 @@ import (
 
 // Each write is there, and its record has its id, its tenure and its revision.
 func TestWritesLeaveRecords(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	l, server := s.leader(s.Admin)
 
 	first := s.put(server, "r1", "a", "1")
@@ -54,7 +54,7 @@ func TestWritesLeaveRecords(t *testing.T) {
 
 // The caller's own condition keeps its meaning behind the guard.
 func TestConditions(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
 	only := func(id string, revision int64) *kvpb.PutRequest {
 		r := put(id, "a", id)
@@ -76,7 +76,7 @@ func TestConditions(t *testing.T) {
 
 // What others append meanwhile is not lost, nor is anything added twice.
 func TestAppendsAtTheSameTime(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
 	const n = 30
 	var wg sync.WaitGroup
@@ -101,7 +101,7 @@ func TestAppendsAtTheSameTime(t *testing.T) {
 // A request that is sent twice is applied twice, and the trail shows it: whoever stands
 // between a caller and the service must not repeat anything.
 func TestARepetitionIsSeen(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
 	s.put(server, "r1", "a", "1")
 	s.put(server, "r1", "a", "1")
@@ -110,7 +110,7 @@ func TestARepetitionIsSeen(t *testing.T) {
 
 // Each tenure has one server and its own part of the trail.
 func TestTenures(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	l1, server1 := s.leader(s.Admin)
 	_, err := kv.New(s.Ctx, l1)
 	require.ErrorIs(t, err, eldest.ErrInvalid)
@@ -131,7 +131,7 @@ func TestTenures(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
 	before := s.revision()
 	for _, r := range []*kvpb.PutRequest{

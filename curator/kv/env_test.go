@@ -18,20 +18,20 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-// stage is etcdtest's, with the keys of a service.
-type stage struct {
+// env is etcdtest's, with the keys of a service.
+type env struct {
 	*etcdtest.Stage
 	space kv.Space
 }
 
-func newStage(t *testing.T) *stage {
+func newEnv(t *testing.T) *env {
 	t.Helper()
 	s := etcdtest.NewStage(t, etcdtest.Shared(t))
-	return &stage{s, kv.SpaceOf(s.Election)}
+	return &env{s, kv.SpaceOf(s.Election)}
 }
 
 // leader wins with a session of its own, which is closed with the test, and opens the service.
-func (s *stage) leader(cli *clientv3.Client, change ...electiontest.Change) (*election.Leadership, *kv.Server) {
+func (s *env) leader(cli *clientv3.Client, change ...electiontest.Change) (*election.Leadership, *kv.Server) {
 	s.T.Helper()
 	l := electiontest.Join(s.T, cli, s.Election, change...).Lead(s.T)
 	server, err := kv.New(s.Ctx, l)
@@ -40,7 +40,7 @@ func (s *stage) leader(cli *clientv3.Client, change ...electiontest.Change) (*el
 }
 
 // put writes, and requires that it is acknowledged.
-func (s *stage) put(server *kv.Server, id, key, value string) *kvpb.Receipt {
+func (s *env) put(server *kv.Server, id, key, value string) *kvpb.Receipt {
 	s.T.Helper()
 	resp, err := server.Put(s.Ctx, put(id, key, value))
 	require.NoError(s.T, err)
@@ -48,7 +48,7 @@ func (s *stage) put(server *kv.Server, id, key, value string) *kvpb.Receipt {
 }
 
 // fill puts keys there without the service.
-func (s *stage) fill(cli *clientv3.Client, n int) {
+func (s *env) fill(cli *clientv3.Client, n int) {
 	s.T.Helper()
 	for i := range n {
 		_, err := cli.Put(s.Ctx, s.space.Data(fmt.Sprintf("k%03d", i)), "old")
@@ -57,7 +57,7 @@ func (s *stage) fill(cli *clientv3.Client, n int) {
 }
 
 // list reads keys, and calls a function when the first has come: the other pages are not read yet.
-func (s *stage) list(from lister, prefix string, first func()) ([]string, error) {
+func (s *env) list(from lister, prefix string, first func()) ([]string, error) {
 	out := &sink{ctx: s.Ctx, first: first}
 	err := from.List(&kvpb.ListRequest{Prefix: prefix}, out)
 	return out.items, err
@@ -86,7 +86,7 @@ func (s *sink) Send(item *kvpb.Item) error {
 }
 
 // trail reads it, without what is not asked for here.
-func (s *stage) trail() []kv.Entry {
+func (s *env) trail() []kv.Entry {
 	s.T.Helper()
 	trail, err := s.space.ReadTrail(s.Ctx, s.Admin)
 	require.NoError(s.T, err)
@@ -97,7 +97,7 @@ func (s *stage) trail() []kv.Entry {
 }
 
 // ids are the request ids on the trail, in order.
-func (s *stage) ids() (ids []string) {
+func (s *env) ids() (ids []string) {
 	s.T.Helper()
 	for _, e := range s.trail() {
 		ids = append(ids, e.GetRequestId())
@@ -106,7 +106,7 @@ func (s *stage) ids() (ids []string) {
 }
 
 // revision is etcd's newest.
-func (s *stage) revision() int64 {
+func (s *env) revision() int64 {
 	s.T.Helper()
 	resp, err := s.Admin.Get(s.Ctx, "nothing")
 	require.NoError(s.T, err)
