@@ -63,7 +63,7 @@ func TestRequirement46TenThousandFlips(t *testing.T) {
 		f.flip(nodes[0], nodes[1])
 		time.Sleep(time.Millisecond)
 	}
-	<-over
+	require.NoError(t, <-over)
 
 	all := make(map[codes.Code]int)
 	for i, n := range nodes {

@@ -88,7 +88,7 @@ func (v *incoming) dispatch(t *tenure, m *method) error {
 	case <-t.Context().Done():
 	}
 	cancel(t.Cause())
-	gone, handled, busy := c.end(v.tenureEnded(t, t.Cause(), false))
+	handled, busy, gone := c.end(v.tenureEnded(t, t.Cause(), false))
 	if handled && !busy { // in the stream, it goes on only when the call is answered
 		select {
 		case out := <-ended:
@@ -265,13 +265,13 @@ func (c *call) during(do func(any) error, m any, over func() error) error {
 // end ends the traffic of the call with an answer, unless it has ended with one already, and returns that. handled
 // reports whether the handler was called; it is not called after this. busy reports whether it
 // is in a receive or a send.
-func (c *call) end(answer error) (gone error, handled, busy bool) {
+func (c *call) end(answer error) (handled, busy bool, gone error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone == nil { // or the handler has it already, and will return it
 		c.gone = answer
 	}
-	return c.gone, c.handled, c.busy > 0
+	return c.handled, c.busy > 0, c.gone
 }
 
 // ended returns the answer of a call whose tenure has ended, or nil.

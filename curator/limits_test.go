@@ -194,19 +194,19 @@ func TestLargeAnswers(t *testing.T) {
 	leader, follower := pair(t, &script{unary: func(_ context.Context, in *message) (*message, error) {
 		return &message{Value: make([]byte, len(in.GetValue())<<10)}, nil
 	}})
-	large, any := strings.Repeat("x", 8<<10), grpc.MaxCallRecvMsgSize(math.MaxInt) // 8 MiB come back
+	large, unlimited := strings.Repeat("x", 8<<10), grpc.MaxCallRecvMsgSize(math.MaxInt) // 8 MiB come back
 	careful := newNode(t, "careful", func(cfg *Config) {
 		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<20)))
 	})
 	careful.follows(leader, 7)
 	for range 2 { // before it is known to be unary, and after
 		for _, n := range []*node{leader, follower} {
-			out, err := n.unary(etcdtest.Context(t), large, any)
+			out, err := n.unary(etcdtest.Context(t), large, unlimited)
 			require.NoError(t, err)
 			require.True(t, len(out) == 8<<20)
 		}
 		require.NoError(t, careful.call("fits"))
-		err := careful.call(large, any)
+		err := careful.call(large, unlimited)
 		require.False(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 		require.ErrorContains(t, err, "larger than max")
 	}

@@ -92,7 +92,7 @@ var errDisk = errors.New("disk on fire at dsn=secret")
 // ledger is a service behind a fence, over HTTP and gRPC, that writes down what reaches its handlers.
 type ledger struct {
 	t     *testing.T
-	ctx   context.Context //nolint:containedctx // the test's
+	ctx   context.Context
 	fence *fence.Fence
 	url   string
 

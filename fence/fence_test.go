@@ -238,7 +238,7 @@ func TestRow54NoEndAfterTheTenure(t *testing.T) {
 // fed is a stream that has a message whenever one is wanted.
 type fed struct {
 	grpc.ServerStream
-	ctx      context.Context //nolint:containedctx // a stream's context is the call's
+	ctx      context.Context
 	received int
 }
 
@@ -324,7 +324,7 @@ func TestRefusalsOfOthersArePassedOn(t *testing.T) {
 	// A handler that finds an older token in its own store answers as the fence does.
 	w := httptest.NewRecorder()
 	(&fence.RefusedError{Election: "billing", Token: 5, Newest: 7}).ServeHTTP(w, nil)
-	requireRefused(t, fence.Refused(w.Result()), 5) //nolint:bodyclose // there is nothing to close
+	requireRefused(t, fence.Refused(w.Result()), 5)
 }
 
 // A request whose sender went away is not admitted by a store that noticed, and the store is well.

@@ -70,7 +70,7 @@ type lister interface {
 // sink is the server's side of a List without a network.
 type sink struct {
 	kvpb.KV_ListServer
-	ctx   context.Context //nolint:containedctx // a stream's context is the call's
+	ctx   context.Context
 	items []string
 	first func()
 }

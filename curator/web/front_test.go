@@ -86,15 +86,15 @@ func TestForwardedAsItWasSent(t *testing.T) {
 }
 
 // begins sends a request whose answer begins before it has ended.
-func (n *node) begins(ctx context.Context, method string, body io.Reader, header http.Header) *http.Response {
+func (n *node) begins(ctx context.Context, method string, body io.Reader, header http.Header) reply {
 	n.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, n.server.URL, body)
 	require.NoError(n.t, err)
 	r.Header = header
-	out, err := n.server.Client().Do(r) //nolint:bodyclose // below
+	out, err := n.server.Client().Do(r)
 	require.NoError(n.t, err)
 	n.t.Cleanup(func() { _ = out.Body.Close() })
-	return out
+	return reply{Response: out}
 }
 
 // A body larger than any buffer, slowly up and back again at the same time, through a

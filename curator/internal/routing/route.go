@@ -99,7 +99,7 @@ func (r *Route[S, P]) Why() error {
 // WrongNode returns why the route refuses a call that node from has forwarded to this node, for the
 // tenure with the token.
 func (r *Route[S, P]) WrongNode(from, node string, token eldest.Token) error {
-	how := ""
+	var how string
 	switch {
 	case r.Over:
 		return r.Reason
