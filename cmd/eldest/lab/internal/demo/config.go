@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,39 +22,29 @@ const (
 	maxTTL        = 5 * time.Minute
 )
 
-// ErrInvalid is returned by Run for a Config that makes no demo.
-var ErrInvalid = errors.New("invalid demo")
-
-// Config says what to play. With one member nothing can be partitioned.
+// Config says what to show. With one member nothing can be partitioned.
 type Config struct {
 	scenario.Config
-	// Candidates is how many stand at a time.
+	// Candidates is how many there are at a time.
 	Candidates int
 	// Heartbeat is the timeout of those that have heartbeats.
 	Heartbeat time.Duration
-	// Duration repeats the acts until it is over, and begins none after that. 0:
-	// each act once.
+	// Duration repeats the steps until it is over, and begins none after that. 0:
+	// each step once.
 	Duration time.Duration
 }
 
-// check refuses what makes no demo, and rounds the TTL as etcd would.
-func (c Config) check() (Config, error) {
+// check refuses what makes no demo, and rounds the TTL as etcd does.
+func (c *Config) check() error {
 	switch {
 	case c.Members != 1 && c.Members != 3 && c.Members != 5:
-		return c, fmt.Errorf("%w: %d members; it can be 1, 3 or 5", ErrInvalid, c.Members)
+		return fmt.Errorf("%w: %d members; it can be 1, 3 or 5", scenario.ErrInvalid, c.Members)
 	case c.Candidates < minCandidates || c.Candidates > maxCandidates:
-		return c, fmt.Errorf("%w: %d candidates; it can be %d to %d", ErrInvalid, c.Candidates, minCandidates, maxCandidates)
+		return fmt.Errorf("%w: %d candidates; it can be %d to %d", scenario.ErrInvalid, c.Candidates, minCandidates, maxCandidates)
 	case c.Duration < 0:
-		return c, fmt.Errorf("%w: a duration of %v", ErrInvalid, c.Duration)
+		return fmt.Errorf("%w: a duration of %v", scenario.ErrInvalid, c.Duration)
+	case c.Heartbeat < lease.MinHeartbeat || c.Heartbeat >= c.TTL:
+		return fmt.Errorf("%w: heartbeats of %v; they can be %v or more, and less than the TTL, %v", scenario.ErrInvalid, c.Heartbeat, lease.MinHeartbeat, c.TTL)
 	}
-	if c.Heartbeat < lease.MinHeartbeat || c.Heartbeat >= c.TTL {
-		return c, fmt.Errorf("%w: heartbeats of %v; they can be %v or more, and less than the TTL, %v", ErrInvalid, c.Heartbeat, lease.MinHeartbeat, c.TTL)
-	}
-	if err := c.Check(maxTTL); err != nil {
-		return c, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	return c, nil
+	return c.Check(maxTTL)
 }
-
-// limits are what a machine that is busy with other things may still need.
-func (c Config) limits() Limits { return Limits{Told: c.Told(), Expiry: c.Expiry()} }

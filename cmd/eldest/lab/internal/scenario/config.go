@@ -20,8 +20,11 @@ const (
 // MinTTL is the shortest lease that is not lost for want of a processor on a busy machine.
 const MinTTL = 2 * time.Second
 
-// ErrViolated is returned by Run when a check failed or a step did not come to its end; the
-// summary has said which.
+// ErrInvalid is returned for a Config that makes no run; nothing was started.
+var ErrInvalid = errors.New("invalid run")
+
+// ErrViolated is returned by Run when a check failed or the plan did not come to its end; the
+// summary says which.
 var ErrViolated = errors.New("not everything held")
 
 // Config says how to run a plan. All but JSON and Style is required.
@@ -32,24 +35,24 @@ type Config struct {
 	TTL time.Duration
 	// Executable is the eldest command.
 	Executable string
-	// Out is where facts go: as text, or as JSON lines.
+	// Out is where facts are written: as text, or as JSON lines.
 	Out   io.Writer
 	JSON  bool
 	Style story.Style
 }
 
-// Check refuses a TTL that makes no run, and rounds it as etcd would.
+// Check refuses a TTL that makes no run, and rounds it as etcd does.
 func (c *Config) Check(maxTTL time.Duration) error {
 	if c.TTL < MinTTL || c.TTL > maxTTL {
-		return fmt.Errorf("a TTL of %v; it can be %v to %v", c.TTL, MinTTL, maxTTL)
+		return fmt.Errorf("%w: a TTL of %v; it can be %v to %v", ErrInvalid, c.TTL, MinTTL, maxTTL)
 	}
 	c.TTL = (c.TTL + time.Second - 1).Truncate(time.Second)
 	return nil
 }
 
-// Told is the longest time, on a machine that is busy with other things, for a hand-over of
-// which etcd is told. One that waited for a lease would take what the lease has left, which
-// is most of a TTL: so what takes longer than half of one may have waited.
+// Told is the longest time, on a busy machine, for a hand-over of which etcd is notified. One
+// that waits for a lease takes what the lease has left, which is most of a TTL: what takes
+// longer than half of one may have waited.
 func (c Config) Told() time.Duration { return c.TTL / 2 }
 
 // Expiry is the longest time for a hand-over that only the end of a lease reveals. etcd

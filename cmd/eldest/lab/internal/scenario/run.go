@@ -4,30 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Plan is what is done, told and checked.
-type Plan[F Fact[F]] interface {
-	// Open prepares what the plan has of its own. After an error Close is called, too.
-	Open(*Env[F]) error
-	// Introduction is one line before all others.
-	Introduction() string
+// Plan is what a demo does, and how that is told and judged.
+type Plan interface {
 	// Perform carries the plan out, step by step.
-	Perform(context.Context) error
-	// Close ends what the plan has of its own, whatever goes on.
-	Close()
+	Perform(context.Context, *Demo) error
+	// Words says how a fact is told to people. It is called for one fact at a time.
+	Words(Fact) Line
 	// Check judges the facts, which are in the order of their times.
-	Check(facts []F) []story.Verdict
+	Check(facts []Fact) []story.Verdict
 	// Summary words what was found.
-	Summary(facts []F, r Result) Summary
-
-	// Words says how a fact is told. It is called for one fact at a time.
-	Words(F) Line
-	// Width is that of the names.
-	Width() int
+	Summary(facts []Fact, r Result) Summary
 }
 
 // Result is how a run ended; --json ends with it, and with what the plan adds.
@@ -51,88 +44,78 @@ type Summary struct {
 	Note   string
 }
 
-// Run runs a plan, from an empty machine to an empty machine: it blocks until the plan and
-// the summary are over or ctx ends, and leaves neither a process nor a file. Errors:
-// ErrViolated; ctx's cause, without a summary; or why the cluster did not start.
-func Run[F Fact[F]](ctx context.Context, cfg Config, plan Plan[F]) error {
+// Run runs a plan on a cluster of its own. It blocks until the plan and the summary are over or
+// ctx ends, and leaves neither a process nor a file. width is that of the names in lines.
+// Errors: ErrViolated; ctx's cause, without a summary; or why the cluster did not start.
+func Run(ctx context.Context, cfg Config, plan Plan, width int) error {
 	// The reader of the output may go away, as in "eldest demo | head".
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cfg.Out = &story.Lively{Out: cfg.Out, Gone: cancel}
-
-	e, err := open(ctx, cfg, plan)
+	starting, started := context.WithTimeout(ctx, startTimeout)
+	defer started()
+	env, err := Open[Fact](starting, etcdtest.Config{
+		Members: cfg.Members, Heartbeat: Heartbeat, Election: Election, Dir: os.TempDir(), Command: []string{cfg.Executable, "etcd", "member"},
+	})
 	if err != nil {
 		return err
 	}
-	e.Say(plan.Introduction(),
-		e.Style.Paint(story.Dim, "Everything runs on this machine and is gone afterwards. Times are seconds since the start. Ctrl-C ends it."))
-	broken := plan.Perform(ctx)
+	d := &Demo{Env: env, teller: newTeller(cfg, width, cancel), plan: plan, participants: map[string]*Participant{}}
+	broken := plan.Perform(ctx, d)
 	// What happens from here on is our own doing.
-	facts := e.History.Facts()
-	left := e.close()
+	facts := InOrder(d.Facts())
+	left := d.Close()
 	if ctx.Err() != nil {
-		e.Aside("interrupted: %s; nothing was judged", endWords(left))
-		e.Tape.Flush()
+		d.Aside("interrupted: %s; nothing was judged", endWords(left))
+		d.flush()
 		return errors.Join(context.Cause(ctx), left)
 	}
-	return e.conclude(facts, broken, left)
+	return d.conclude(facts, broken, left)
 }
 
-// Step runs one step of the plan below a numbered heading that says what to look for. Its
-// error is the step's, with the title.
-func (e *Env[F]) Step(title string, why []string, step func() error) error {
-	e.steps++
-	e.mu.Lock()
-	clear(e.step)
-	e.mu.Unlock()
-	lines := []string{"", e.Style.Paint(story.Bold, fmt.Sprintf("%d. %s", e.steps, title))}
-	for _, w := range why {
-		lines = append(lines, "   "+w)
-	}
-	e.Say(lines...)
-	if err := step(); err != nil {
-		return fmt.Errorf("%q: %w", title, err)
-	}
-	return nil
+// Introduce tells what is about to happen.
+func (d *Demo) Introduce(format string, args ...any) {
+	d.Say(fmt.Sprintf(format, args...),
+		d.Style.Paint(story.Dim, "Everything runs on this machine and is removed afterwards. Times are seconds since the start. Ctrl-C ends it."))
 }
 
-// conclude has the facts judged and prints what was found.
-func (e *Env[F]) conclude(facts []F, broken, left error) error {
-	r := Result{Event: "summary", DurationMS: time.Since(e.Tape.Start()).Milliseconds(), Checks: e.plan.Check(facts)}
+// conclude has the facts judged and tells what was found.
+func (d *Demo) conclude(facts []Fact, broken, left error) error {
+	r := Result{Event: "summary", DurationMS: time.Since(d.start).Milliseconds(), Checks: d.plan.Check(facts)}
 	r.OK = broken == nil && left == nil && len(story.Failed(r.Checks)) == 0
 	if err := errors.Join(broken, left); err != nil {
 		r.Broken = err.Error()
 	}
-	sum := e.plan.Summary(facts, r)
-	if e.JSON {
-		e.lines.Print(sum.Object)
-	} else {
-		e.Tape.Say(e.summary(sum, r, left)...)
+	sum := d.plan.Summary(facts, r)
+	if d.JSON {
+		d.object(sum.Object)
 	}
+	d.Say(d.summary(sum, r, left)...)
 	if !r.OK {
 		return errors.Join(ErrViolated, broken, left)
 	}
 	return nil
 }
 
-func (e *Env[F]) summary(sum Summary, r Result, left error) []string {
-	lines := []string{"", e.Style.Paint(story.Bold, sum.Title)}
+func (d *Demo) summary(sum Summary, r Result, left error) []string {
+	lines := []string{"", d.bold(sum.Title)}
 	for _, row := range sum.Rows {
 		lines = append(lines, "  "+row)
 	}
-	lines = append(lines, "", e.Style.Paint(story.Bold, sum.Basis))
-	lines = append(lines, e.Style.Verdicts(r.Checks)...)
+	lines = append(lines, "", d.bold(sum.Basis))
+	lines = append(lines, d.Style.Verdicts(r.Checks)...)
 	if r.Broken != "" {
-		lines = append(lines, "", e.Style.Paint(story.Red, "The play did not come to its end: "+r.Broken))
+		lines = append(lines, "", d.Style.Paint(story.Red, "The demo did not come to its end: "+r.Broken))
 	}
-	verdict := e.Style.Paint(story.Green, "All of it held.")
+	verdict := d.Style.Paint(story.Green, "All of it held.")
 	if !r.OK {
-		verdict = e.Style.Paint(story.Red, "NOT all of it held.")
+		verdict = d.Style.Paint(story.Red, "NOT all of it held.")
 	}
 	return append(lines, "", fmt.Sprintf("%s %.1f s%s; %s.", verdict, float64(r.DurationMS)/1000, sum.Note, endWords(left)))
 }
 
-// endWords says what close achieved.
+func (d *Demo) bold(text string) string { return d.Style.Paint(story.Bold, text) }
+
+// endWords says what Close achieved.
 func endWords(left error) string {
 	if left != nil {
 		return "not everything could be cleaned up: " + left.Error()

@@ -40,7 +40,7 @@ func TestWhatAnErrorSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := Attempt{Method: c.method}
-			a.judge(c.err, c.sent)
+			a.Ended(nil, c.err, c.sent)
 			require.Equal(t, c.outcome, a.Outcome)
 			require.Equal(t, c.missing, a.Missing)
 			require.Equal(t, c.notSent, a.NotSent)

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
@@ -19,12 +21,13 @@ var methods = map[Method]kvpb.Record_Method{
 }
 
 // history writes the evidence as the oracle reads it: a write of the store is a record of
-// the trail (that the data is what the records say is checkData's affair), and an instant
-// is what the wall clock said.
-func (x *exhibits) history() *oracle.History {
+// the trail (checkData compares the records with the data), and an instant is the wall clock's.
+func (x *evidence) history() *oracle.History {
 	h := &oracle.History{About: oracle.About{Prefix: Election + "/", Data: "data", Opens: true}}
 	for _, c := range x.candidates {
-		h.Changes = append(h.Changes, oracle.Change{Rev: c.Revision, Key: c.Key, Create: c.Create, Deleted: c.Deleted})
+		h.Changes = append(h.Changes, oracle.Change{
+			Rev: c.Kv.ModRevision, Key: string(c.Kv.Key), Create: c.Kv.CreateRevision, Deleted: c.Type == clientv3.EventTypeDelete,
+		})
 	}
 	ids := make(map[int64]string) // of the requests, by revision
 	for _, e := range x.trail {
@@ -40,11 +43,36 @@ func (x *exhibits) history() *oracle.History {
 		h.Changes = append(h.Changes, c)
 	}
 	slices.SortStableFunc(h.Changes, func(a, b oracle.Change) int { return cmp.Compare(a.Rev, b.Rev) })
+	tell := func(at time.Time, e oracle.Event) {
+		e.At = instant(at)
+		h.Events = append(h.Events, e)
+	}
 	for _, f := range x.facts {
-		h.Events = append(h.Events, f.events()...)
+		switch e, ok := f.End(); {
+		case ok:
+			tell(f.At, e)
+		case f.Kind == scenario.Acted && f.Action == Start:
+			tell(f.At, oracle.Event{Kind: oracle.Joined, Who: f.Participant})
+		case f.Kind == scenario.Acted && f.Action == scenario.Kill:
+			tell(f.At, oracle.Event{Kind: oracle.Crashed, Who: f.Participant, Code: -1})
+		}
 	}
 	for _, a := range x.attempts {
-		h.Events = append(h.Events, a.events(x.read(a, ids))...)
+		if a.Method.writes() {
+			e := oracle.Event{Kind: oracle.Sent, Who: "the client at " + a.Node, Write: a.ID, Text: wanted(methods[a.Method], a.Key, a.Value)}
+			tell(a.Begin, e)
+			e.Kind, e.Text = oracle.Unclear, ""
+			switch a.Outcome {
+			case Done: // a receipt without a revision or token is as wrong as one with others
+				e.Kind, e.Commit, e.Token = oracle.Acked, cmp.Or(a.Revision, -1), cmp.Or(int64(a.Token), -1)
+			case Refused:
+				e.Kind = oracle.Refused
+			}
+			tell(a.At, e)
+		}
+		if a.reads() {
+			tell(a.Begin, oracle.Event{Kind: oracle.Read, Who: fmt.Sprintf("request %s at %s", a.ID, a.Node), Until: instant(a.At), Key: a.Key, Write: x.read(a, ids)})
+		}
 	}
 	slices.SortStableFunc(h.Events, func(a, b oracle.Event) int { return cmp.Compare(a.At, b.At) })
 	for i := range h.Events {
@@ -56,58 +84,14 @@ func (x *exhibits) history() *oracle.History {
 // instant is a time as the oracle has it.
 func instant(t time.Time) time.Duration { return time.Duration(t.UnixNano()) }
 
-// events tells how processes ended, and what is left.
-func (f Fact) events() []oracle.Event {
-	e := oracle.Event{At: instant(f.At), Who: f.Node}
-	switch {
-	case f.Kind == Acted && f.Act == Start:
-		e.Kind = oracle.Joined
-	case f.Kind == Acted && f.Act == Kill:
-		e.Kind, e.Code = oracle.Crashed, -1
-	case f.Kind == Exited:
-		e.Kind, e.Code, e.Text = oracle.Exited, f.Code, f.Reason
-	case f.Kind == Left && f.Keys+f.Leases > 0:
-		e.Kind, e.Text = oracle.Left, fmt.Sprintf("in etcd: %s and %s", story.Count(f.Keys, "key"), story.Count(f.Leases, "lease"))
-	default:
-		return nil
-	}
-	return []oracle.Event{e}
-}
-
-// reads reports whether the attempt says what was there: a read, or a delete that found
-// nothing to delete.
-func (a Attempt) reads() bool { return a.Missing || a.Method == Get && a.Outcome == Done }
-
-// events tells what the client asked for and was told. read is the write that it read.
-func (a Attempt) events(read string) (events []oracle.Event) {
-	if a.Method.writes() {
-		who := "the client at " + a.Node
-		answer := oracle.Event{At: instant(a.At), Who: who, Kind: oracle.Unclear, Write: a.ID}
-		switch a.Outcome {
-		case Done: // a receipt without a revision or token is as wrong as one with others
-			answer.Kind, answer.Commit, answer.Token = oracle.Acked, cmp.Or(a.Revision, -1), cmp.Or(int64(a.Token), -1)
-		case Refused:
-			answer.Kind = oracle.Refused
-		}
-		events = append(events,
-			oracle.Event{At: instant(a.Begin), Who: who, Kind: oracle.Sent, Write: a.ID, Text: wanted(methods[a.Method], a.Key, a.Value)}, answer)
-	}
-	if a.reads() {
-		events = append(events, oracle.Event{At: instant(a.Begin), Until: instant(a.At), Who: fmt.Sprintf("request %s at %s", a.ID, a.Node), Kind: oracle.Read, Key: a.Key, Write: read})
-	}
-	return events
-}
-
 // read names the write that an attempt read: that of the revision that it was told, if
 // what it read was written then.
-func (x *exhibits) read(a Attempt, ids map[int64]string) string {
+func (x *evidence) read(a Attempt, ids map[int64]string) string {
 	if a.Missing {
 		return ""
 	}
-	for _, c := range x.written[a.Revision] {
-		if id := ids[a.Revision]; id != "" && c.Key == a.Key && !c.Deleted && string(c.Value) == a.Found {
-			return id
-		}
+	if id := ids[a.Revision]; id != "" && slices.Contains(x.data[a.Revision], datum{key: a.Key, value: a.Found}) {
+		return id
 	}
 	return fmt.Sprintf("%s of revision %d", short(a.Found), a.Revision) // no write is named like this
 }
@@ -117,7 +101,7 @@ func wanted(method kvpb.Record_Method, key, value string) string {
 	return fmt.Sprintf("%s of %q: %s", strings.ToLower(strings.TrimPrefix(method.String(), "METHOD_")), key, short(value))
 }
 
-// short is a value in a few words, of which equal values have the same and others do not.
+// short is a value in a few words: equal values have the same, others do not.
 func short(value string) string {
 	if len(value) > 100 {
 		return fmt.Sprintf("%d bytes (SHA-256 %x)", len(value), sha256.Sum256([]byte(value)))

@@ -7,30 +7,36 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/curator/kv"
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
 
-// tale is a play in short: one thing a line, each a millisecond after the one before
-// it, unless it begins with @ms. Who writes is a node, or, of an earlier tenure of that
-// node, node@token.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// run is a run in short: one thing a line, each a millisecond after the one before it, unless it
+// begins with @ms. The writer is a node or, in an earlier tenure of that node, node@token.
 //
-//	start n1 | stop n1 (or any act) | probe n1 ok | probe n1 fails | settled n1 | left 0 0
+//	start n1 | stop n1 (or any action) | probe n1 ok | probe n1 fails | settled n1 | left 0 0
 //	n1 leads | n1 follows n2 | n1 neither | n1 exits 0
-//	join n1 7 | leave n1 9           a candidate's key comes, goes, at a revision
+//	join n1 7 | drop n1 9            a candidate's key is put, deleted, at a revision
 //	open n1 8                        a tenure's first record
-//	ask r1 n2 put a x                the client asks n2
+//	ask r1 n2 put a x                the client calls n2
 //	put r1 a x 10 n1                 etcd, revision 10: data and record, by n1's tenure
 //	record r1 put a x 10 n1 | data a x 10 | data a - 10 | raw KEY 10 | gone KEY 10
 //	told r1 done 10 n1 | told r1 refused | told r1 open | told r1 Internal
 //	told r1 read x 10 | told r1 missing
 //	traffic n1 10                    six writes through all nodes, revisions 10 to 15
-//	failing n2                       a request through n2 that ends with nothing certain
-type tale struct {
+//	failing n2                       a call through n2 that ends with nothing certain
+type run struct {
 	t        *testing.T
 	now      time.Time
 	tokens   map[string]eldest.Token
@@ -39,15 +45,15 @@ type tale struct {
 	versions map[string]int64
 	serial   int
 
-	facts    []Fact
+	facts    []scenario.Fact
 	attempts []Attempt
 	changes  []Change
 }
 
-func tell(t *testing.T, text string) *tale {
+func read(t *testing.T, text string) *run {
 	t.Helper()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	b := &tale{
+	b := &run{
 		t: t, now: start, tokens: make(map[string]eldest.Token), values: make(map[string]string),
 		open: make(map[string]*Attempt), versions: make(map[string]int64),
 	}
@@ -61,34 +67,29 @@ func tell(t *testing.T, text string) *tale {
 			b.now = start.Add(time.Duration(b.number(words[0][1:])) * time.Millisecond)
 			words = words[1:]
 		}
-		b.line(words)
+		b.line(words...)
 	}
 	return b
 }
 
-func (b *tale) audit() map[string]verdict {
-	found := make(map[string]verdict)
-	for _, v := range Audit(b.facts, b.attempts, b.changes, limits) {
-		found[v.Name] = verdict{v.OK, strings.Join(v.Problems, "\n")}
+// audit are the verdicts by name, for a TTL of 2 s: a hand-over takes 1 s, one after the end of a
+// lease 9 s, and a node that is partitioned is certain for 2.5 s.
+func (b *run) audit() map[string]story.Verdict {
+	found := make(map[string]story.Verdict)
+	for _, v := range Audit(b.facts, b.attempts, b.changes, Config{Config: scenario.Config{TTL: 2 * time.Second}}) {
+		found[v.Name] = v
 	}
 	return found
 }
 
-type verdict struct {
-	ok       bool
-	problems string
-}
-
-var limits = Limits{Told: time.Second, Expiry: 3 * time.Second, Certain: 3 * time.Second}
-
-func (b *tale) line(w []string) {
+func (b *run) line(w ...string) {
 	b.t.Helper()
 	switch w[0] {
 	case "join":
 		b.tokens[w[1]] = eldest.Token(b.number(w[2]))
 		b.put("shop/"+w[1], w[1], b.number(w[2]))
-	case "leave":
-		b.changes = append(b.changes, Change{Key: "shop/" + w[1], Revision: b.number(w[2]), Deleted: true})
+	case "drop":
+		b.delete("shop/"+w[1], w[2])
 	case "open":
 		b.record(&kvpb.Record{Method: kvpb.Record_METHOD_OPEN}, w[2], w[1])
 	case "ask":
@@ -116,51 +117,57 @@ func (b *tale) line(w []string) {
 	case "raw":
 		b.put(w[1], "x", b.number(w[2]))
 	case "gone":
-		b.changes = append(b.changes, Change{Key: w[1], Revision: b.number(w[2]), Deleted: true})
+		b.delete(w[1], w[2])
 	case "traffic":
 		b.traffic(w[1], b.number(w[2]))
 	case "failing":
 		b.serial++
 		id := fmt.Sprintf("f%d", b.serial)
-		b.line([]string{"ask", id, w[1], "put", "a", id})
+		b.line("ask", id, w[1], "put", "a", id)
 		b.now = b.now.Add(time.Millisecond)
-		b.line([]string{"told", id, "open"})
+		b.line("told", id, "open")
 	default:
 		b.fact(w)
 	}
 }
 
-func (b *tale) fact(w []string) {
+func (b *run) fact(w []string) {
 	b.t.Helper()
-	f := Fact{At: b.now}
+	f := scenario.Fact{At: b.now}
+	of := func(kind scenario.Kind, node string) { f.Kind, f.Participant = kind, node }
 	switch {
 	case w[0] == "left":
-		f.Kind, f.Keys, f.Leases = Left, int(b.number(w[1])), int(b.number(w[2]))
+		f.Kind, f.Keys, f.Leases = scenario.Left, int(b.number(w[1])), int(b.number(w[2]))
 	case w[0] == "settled":
-		f.Kind, f.Node, f.Token = Settled, w[1], b.tokens[w[1]]
+		of(scenario.Settled, w[1])
+		f.Token = b.tokens[w[1]]
 	case w[0] == "probe":
-		f.Kind, f.Node, f.OK = Probed, w[1], w[2] == "ok"
-	case w[0] == "bye":
-		f.Kind, f.Act, f.Node = Acted, Leave, w[1]
-	case len(w) > 1 && w[1] == "leads":
-		f.Kind, f.Node, f.Role, f.Token, f.Key = Status, w[0], leading, b.tokens[w[0]], "shop/"+w[0]
-	case len(w) > 1 && w[1] == "follows":
-		f.Kind, f.Node, f.Role, f.Leader, f.Token = Status, w[0], following, w[2], b.tokens[w[2]]
-	case len(w) > 1 && w[1] == "neither":
-		f.Kind, f.Node, f.Role = Status, w[0], neither
-	case len(w) > 1 && w[1] == "exits":
-		f.Kind, f.Node, f.Code = Exited, w[0], int(b.number(w[2]))
+		of(Probed, w[1])
+		f.OK = w[2] == "ok"
+	case w[1] == "leads":
+		of(Status, w[0])
+		f.Role, f.Token, f.Key = leading, b.tokens[w[0]], "shop/"+w[0]
+	case w[1] == "follows":
+		of(Status, w[0])
+		f.Role, f.Leader, f.Token = following, w[2], b.tokens[w[2]]
+	case w[1] == "neither":
+		of(Status, w[0])
+		f.Role = neither
+	case w[1] == "exits":
+		of(scenario.Exited, w[0])
+		f.Code = int(b.number(w[2]))
 	default:
-		f.Kind, f.Act, f.Node, f.Key, f.Token = Acted, Act(w[0]), w[1], "shop/"+w[1], b.tokens[w[1]]
-		if f.Act == CutFollower {
+		of(scenario.Acted, w[1])
+		f.Action, f.Key, f.Token = scenario.Action(w[0]), "shop/"+w[1], b.tokens[w[1]]
+		if f.Action == CutFollower {
 			f.Token = b.facts[len(b.facts)-1].Token // the leader's, of the settling before
 		}
-		require.Contains(b.t, []Act{Stop, Kill, Suspend, Resume, CutLeader, CutFollower, Mend, Start}, f.Act)
+		require.True(b.t, isFault(f.Action) || f.Action == Resume || f.Action == scenario.Mend || f.Action == Start || f.Action == scenario.Leave, w[0])
 	}
 	b.facts = append(b.facts, f)
 }
 
-func (b *tale) told(w []string) {
+func (b *run) told(w []string) {
 	b.t.Helper()
 	a := b.open[w[1]]
 	require.NotNil(b.t, a, "nobody asked for %s", w[1])
@@ -191,19 +198,19 @@ func (b *tale) told(w []string) {
 	b.attempts = append(b.attempts, *a)
 }
 
-func (b *tale) traffic(by string, revision int64) {
+func (b *run) traffic(by string, revision int64) {
 	b.t.Helper()
 	for i := range int64(2 * nodes) {
 		id, r := fmt.Sprintf("t%d", revision+i), fmt.Sprint(revision+i)
-		b.line([]string{"ask", id, fmt.Sprintf("n%d", i%nodes+1), "put", "a", id})
-		b.line([]string{"put", id, "a", id, r, by})
+		b.line("ask", id, fmt.Sprintf("n%d", i%nodes+1), "put", "a", id)
+		b.line("put", id, "a", id, r, by)
 		b.now = b.now.Add(time.Millisecond)
-		b.line([]string{"told", id, "done", r, by})
+		b.line("told", id, "done", r, by)
 	}
 }
 
 // record adds a record as the service would.
-func (b *tale) record(r *kvpb.Record, revision, by string) {
+func (b *run) record(r *kvpb.Record, revision, by string) {
 	b.t.Helper()
 	node, token := b.who(by)
 	r.Token, r.LeaderKey = int64(token), "shop/"+node
@@ -213,26 +220,32 @@ func (b *tale) record(r *kvpb.Record, revision, by string) {
 	b.put(fmt.Sprintf("%s%d", kv.SpaceOf(Election).Trail(), b.serial), string(data), b.number(revision))
 }
 
-func (b *tale) data(key, value, revision string) {
+func (b *run) data(key, value, revision string) {
 	b.t.Helper()
 	etcdKey := kv.SpaceOf(Election).Data(key)
 	if value == "-" {
 		delete(b.values, key)
 		delete(b.versions, etcdKey)
-		b.changes = append(b.changes, Change{Key: etcdKey, Revision: b.number(revision), Deleted: true})
+		b.delete(etcdKey, revision)
 		return
 	}
 	b.values[key] = value
 	b.put(etcdKey, value, b.number(revision))
 }
 
-func (b *tale) put(key, value string, revision int64) {
+func (b *run) put(key, value string, revision int64) {
 	b.versions[key]++
-	b.changes = append(b.changes, Change{Key: key, Value: []byte(value), Revision: revision, Create: revision, Version: b.versions[key]})
+	b.changes = append(b.changes, &clientv3.Event{Kv: &mvccpb.KeyValue{
+		Key: []byte(key), Value: []byte(value), ModRevision: revision, CreateRevision: revision, Version: b.versions[key],
+	}})
+}
+
+func (b *run) delete(key, revision string) {
+	b.changes = append(b.changes, &clientv3.Event{Type: clientv3.EventTypeDelete, Kv: &mvccpb.KeyValue{Key: []byte(key), ModRevision: b.number(revision)}})
 }
 
 // who reads "n1" or "n1@2".
-func (b *tale) who(by string) (node string, token eldest.Token) {
+func (b *run) who(by string) (node string, token eldest.Token) {
 	b.t.Helper()
 	node, old, ok := strings.Cut(by, "@")
 	if ok {
@@ -241,7 +254,7 @@ func (b *tale) who(by string) (node string, token eldest.Token) {
 	return node, b.tokens[node]
 }
 
-func (b *tale) number(word string) int64 {
+func (b *run) number(word string) int64 {
 	b.t.Helper()
 	var n int64
 	_, err := fmt.Sscan(word, &n)

@@ -1,0 +1,215 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
+)
+
+func nodeName(index int) string { return fmt.Sprintf("n%d", index+1) }
+
+// start starts a node's process, which reaches its own member only, and blocks until it
+// listens and the client knows where.
+func (p *plan) start(ctx context.Context, index int) error {
+	name := nodeName(index)
+	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: Start, Participant: name, Member: p.Member(index).Name})
+	f, err := p.Start(ctx, name, index, func(f scenario.Fact) bool { return f.Kind == Listening }, "service", "node", Election)
+	if err != nil {
+		return err
+	}
+	return p.client.reach(index, name, f.Address)
+}
+
+// act tells an action against a node, in a tenure.
+func (p *plan) act(action scenario.Action, t *tenure) {
+	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: action, Participant: t.Name, Member: t.Member.Name, Key: t.key, Token: t.token})
+}
+
+// stop: the leader is asked to end.
+func (p *plan) stop(ctx context.Context) error { return p.end(ctx, Stop, syscall.SIGTERM) }
+
+// kill: the leader crashes.
+func (p *plan) kill(ctx context.Context) error { return p.end(ctx, scenario.Kill, syscall.SIGKILL) }
+
+// end ends the leader's process, waits for a successor, and starts the node again.
+func (p *plan) end(ctx context.Context, action scenario.Action, sig syscall.Signal) error {
+	old, err := p.agreed(ctx)
+	if err != nil {
+		return err
+	}
+	p.act(action, old)
+	if err := old.Signal(sig); err != nil {
+		return err
+	}
+	if err := p.succeeded(ctx, old); err != nil {
+		return err
+	}
+	if err := p.AwaitEnd(ctx, old.Participant); err != nil {
+		return err
+	}
+	return p.start(ctx, old.Member.Index)
+}
+
+// asleep is how long a suspended leader is left so beside its successor, at least: longer
+// than the least patient call.
+const asleep = 700 * time.Millisecond
+
+// suspend: the leader's process is stopped, and somebody deletes its key. When another node has
+// led for a while it goes on, with a lease that is still valid.
+func (p *plan) suspend(ctx context.Context) error {
+	old, err := p.agreed(ctx)
+	if err != nil {
+		return err
+	}
+	p.act(Suspend, old)
+	if err := old.Suspend(); err != nil {
+		return fmt.Errorf("suspend %s: %w", old.Name, err)
+	}
+	p.Aside("and deletes its key %s, in etcd", old.key)
+	if err := p.Delete(ctx, old.key, old.token); err != nil {
+		return fmt.Errorf("delete the key of %s: %w", old.Name, err)
+	}
+	if err := p.succeeded(ctx, old); err != nil {
+		return err
+	}
+	// Meanwhile calls pile up; its lease must outlast that. The news of its end is
+	// waiting for it as well: the more calls there are, the more come before it.
+	p.client.crowd(old.Member.Index)
+	err = scenario.Sleep(ctx, max(p.TTL/4, asleep))
+	p.client.crowd(-1)
+	if err != nil {
+		return err
+	}
+	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: Resume, Participant: old.Name})
+	if err := old.Resume(); err != nil {
+		return fmt.Errorf("resume %s: %w", old.Name, err)
+	}
+	return p.Await(ctx, old.Name+" follows its successor", func(facts []scenario.Fact) bool {
+		f := lastStatus(facts, old.Name)
+		return f.Role == following && f.Token > old.token
+	})
+}
+
+// cutLeader: the member through which the leader reaches etcd is partitioned, and joined again
+// after another node leads.
+func (p *plan) cutLeader(ctx context.Context) error {
+	old, err := p.agreed(ctx)
+	if err != nil {
+		return err
+	}
+	p.act(CutLeader, old)
+	return p.cut(ctx, old.Participant, func() error {
+		if err := p.succeeded(ctx, old); err != nil {
+			return err
+		}
+		_, err := p.awaitNeither(ctx, old.Name, old.token)
+		return err
+	})
+}
+
+// cutFollower: the same with a follower's member. The leader stays.
+func (p *plan) cutFollower(ctx context.Context) error {
+	leader, err := p.agreed(ctx)
+	if err != nil {
+		return err
+	}
+	// One whose member does not lead etcd, so that the leader notices nothing at all.
+	var follower *scenario.Participant
+	for i := range nodes {
+		if n := p.Participant(nodeName(i)); n != leader.Participant && !p.Leads(ctx, i, scenario.Election) {
+			follower = n
+		}
+	}
+	p.act(CutFollower, &tenure{follower, leader.token, leader.key})
+	return p.cut(ctx, follower, func() error {
+		since, err := p.awaitNeither(ctx, follower.Name, leader.token)
+		if err != nil {
+			return err
+		}
+		return p.awaitAttempts(ctx, follower.Name+" is called in vain", 1, func(a Attempt) bool {
+			return a.Outcome != Done && a.Node == follower.Name && a.Begin.After(since)
+		})
+	})
+}
+
+// cut partitions a node's member, shows that it is partitioned, waits, and heals.
+func (p *plan) cut(ctx context.Context, n *scenario.Participant, wait func() error) error {
+	if err := p.Cut(ctx, n.Member); err != nil {
+		return err
+	}
+	err := p.probe(ctx, n, false)
+	if err == nil {
+		err = wait()
+	}
+	if err != nil {
+		return err
+	}
+	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: scenario.Mend, Participant: n.Name, Member: n.Member.Name})
+	if err := p.Mend(n.Member.Index); err != nil {
+		return err
+	}
+	return p.probe(ctx, n, true)
+}
+
+// probe asks the node's member for what it cannot answer without a majority, until it answers, or
+// does not, as expected, and tells that. So a partition that separates nothing is found.
+func (p *plan) probe(ctx context.Context, n *scenario.Participant, want bool) error {
+	limited, cancel := context.WithTimeout(ctx, p.Expiry())
+	defer cancel()
+	err := inject.Answers(limited, p.Each[n.Member.Index], want, scenario.Election)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	// One that is not as it should be is for the checks to find.
+	p.Tell(scenario.Fact{Kind: Probed, Participant: n.Name, Member: n.Member.Name, OK: want == (err == nil)})
+	return nil
+}
+
+// succeeded blocks until a node leads with a newer token and serves.
+func (p *plan) succeeded(ctx context.Context, old *tenure) error {
+	err := p.Await(ctx, old.Name+" has a successor", func(facts []scenario.Fact) bool {
+		return scenario.Last(facts, func(f scenario.Fact) bool { return f.Kind == Status && f.Role == leading && f.Token > old.token }) != nil
+	})
+	if err != nil {
+		return err
+	}
+	return p.awaitAttempts(ctx, "the successor of "+old.Name+" serves", enough, func(a Attempt) bool {
+		return a.Outcome == Done && a.Token > old.token
+	})
+}
+
+// awaitNeither blocks until a node reports that it is neither, after it led or followed in
+// the tenure with the token, and returns since when.
+func (p *plan) awaitNeither(ctx context.Context, node string, token eldest.Token) (since time.Time, err error) {
+	err = p.Await(ctx, node+" is neither leader nor follower", func(facts []scenario.Fact) bool {
+		was := scenario.Last(facts, func(f scenario.Fact) bool { return f.Kind == Status && f.Participant == node && f.Token == token })
+		f := lastStatus(facts, node)
+		if was == nil || f.Role != neither {
+			return false
+		}
+		since = f.At
+		return true
+	})
+	return since, err
+}
+
+// leave has all leave, the leader last: nothing may be left.
+func (p *plan) leave(ctx context.Context) error {
+	leader, err := p.agreed(ctx)
+	if err != nil {
+		return err
+	}
+	p.client.halt() // first: the nodes that it called were there to answer
+	var all []scenario.Fact
+	for i := range nodes {
+		if name := nodeName(i); name != leader.Name {
+			all = append(all, scenario.Fact{Participant: name, Token: leader.token})
+		}
+	}
+	return p.End(ctx, Election, append(all, scenario.Fact{Participant: leader.Name, Token: leader.token}))
+}
