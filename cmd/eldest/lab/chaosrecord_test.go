@@ -43,7 +43,7 @@ func TestRecordOfChaosIsThatOfItsReports(t *testing.T) {
 	require.Empty(t, ours.Violations)
 	require.Equal(t, len(ours.Faults), len(theirs.Faults))
 	for i, l := range ours.Faults {
-		require.Equal(t, fmt.Sprintf("| `%s` | %s | %s |", l.Fault, struck(l), struck(theirs.Faults[i])), rows[string(l.Fault)])
+		require.Equal(t, fmt.Sprintf("| `%s` | %s | %s |", l.Fault, effect(l), effect(theirs.Faults[i])), rows[string(l.Fault)])
 	}
 }
 
@@ -54,10 +54,10 @@ func record(t *testing.T, contender string) *chaos.Report {
 	return &r
 }
 
-func struck(l chaos.FaultLine) string {
-	effect := fmt.Sprint(l.Struck)
+func effect(l chaos.FaultLine) string {
+	took := fmt.Sprint(l.TookEffect)
 	if l.Unsupported > 0 {
-		effect = "n/a"
+		took = "n/a"
 	}
-	return fmt.Sprintf("%d | %s | %d", l.Injected, effect, l.Violations)
+	return fmt.Sprintf("%d | %s | %d", l.Injected, took, l.Violations)
 }

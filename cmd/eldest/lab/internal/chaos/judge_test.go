@@ -4,10 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/stretchr/testify/require"
 )
 
 // Keys that go within a second of the moment in which a former leader of etcd went on were
@@ -43,7 +41,7 @@ func TestRunMustHaveHadItsOccasions(t *testing.T) {
 	stops := func(n int) []Round {
 		var rounds []Round
 		for range n {
-			rounds = append(rounds, Round{Round: plan.Round{Strikes: []plan.Strike{{Fault: plan.Stop, On: plan.Leader}}}})
+			rounds = append(rounds, Round{Plan: Plan{Injections: []Injection{{Fault: Stop, On: Leader}}}})
 		}
 		return rounds
 	}

@@ -1,11 +1,112 @@
 package chaos
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"time"
 
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
+
+// Report is what a run has found.
+type Report struct {
+	Contender    string        `json:"contender"`
+	Seed         uint64        `json:"seed"`
+	Members      int           `json:"members"`
+	Participants int           `json:"participants"`
+	TTL          time.Duration `json:"ttl"`
+	SeriesRounds int           `json:"series_rounds"`
+	// Rounds counts those that were carried out, Invalid those that prove nothing, of
+	// which InvalidBecause says why, a line each; it also tells of whole series.
+	// Wanted is how many there were to be, 0 where the time decided.
+	Rounds         int      `json:"rounds"`
+	Wanted         int      `json:"rounds_wanted,omitempty"`
+	Invalid        int      `json:"invalid"`
+	InvalidBecause []string `json:"invalid_because"`
+	// Interrupted says that somebody ended it.
+	Interrupted bool        `json:"interrupted,omitempty"`
+	Faults      []FaultLine `json:"faults"`
+	Violations  []Violation `json:"violations"`
+	// ByInvariant counts violations.
+	ByInvariant map[string]int `json:"by_invariant"`
+	// Tally adds up those of the series.
+	oracle.Tally
+	Seconds float64  `json:"seconds"`
+	Series  []Series `json:"series"`
+}
+
+// FaultLine is what there is to say of a fault in a run.
+type FaultLine struct {
+	Fault Fault `json:"fault"`
+	// Injected counts rounds with it, TookEffect those in which it took effect,
+	// Unsupported those in which the contender had nothing to do it to; Violations
+	// counts the rounds with it in which anything was violated.
+	Injected    int `json:"injected"`
+	TookEffect  int `json:"struck"`
+	Unsupported int `json:"unsupported,omitempty"`
+	Violations  int `json:"violations"`
+}
+
+// Held reports whether nothing was violated, and everything proved something.
+func (r *Report) Held() bool { return len(r.Violations) == 0 && !r.Void() }
+
+// Void reports whether a part of the run proves nothing.
+func (r *Report) Void() bool { return len(r.InvalidBecause) > 0 || r.Rounds == 0 && !r.Interrupted }
+
+// Run carries series after series out until there are as many rounds as are wanted, the time is
+// over, or ctx ends; the report says what there is until then. It returns an error, and no
+// report, only for a Config that makes no run. Whatever it started is gone when it
+// returns.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	r := &Report{
+		Contender: cfg.Contender, Seed: cfg.Seed, Members: cfg.Members, Participants: cfg.Participants, TTL: cfg.TTL, SeriesRounds: cfg.SeriesRounds, Wanted: cfg.Rounds,
+		InvalidBecause: []string{}, Violations: []Violation{}, ByInvariant: map[string]int{}, Series: []Series{},
+		Tally: oracle.Tally{Struck: map[string]int{}},
+	}
+	begin := time.Now()
+	wanted := func(done int) bool {
+		return ctx.Err() == nil && (cfg.Rounds == 0 || done < cfg.Rounds) &&
+			(cfg.Duration == 0 || time.Since(begin) < cfg.Duration)
+	}
+	empty := 0 // series in a row without a round
+	for seed := cfg.Seed; wanted(r.Rounds) && empty < 3; seed++ {
+		before := r.Rounds
+		more := func(done int) bool { return done < cfg.SeriesRounds && wanted(before+done) }
+		s := runSeries(ctx, cfg, seed, more, func(s *Series, p Plan) { cfg.tell(r, s, p) })
+		r.add(s)
+		if empty++; len(s.Rounds) > 0 {
+			empty = 0
+		}
+	}
+	r.Interrupted = ctx.Err() != nil
+	r.Seconds = time.Since(begin).Seconds()
+	r.count(cfg.Faults)
+	if !r.Interrupted {
+		r.prove()
+	}
+	return r, nil
+}
+
+// tell reports progress, if that is wanted.
+func (c Config) tell(r *Report, s *Series, p Plan) {
+	if c.Progress == nil {
+		return
+	}
+	invalid := r.Invalid
+	for _, round := range s.Rounds {
+		if round.Invalid != "" {
+			invalid++
+		}
+	}
+	c.Progress(Progress{
+		Series: s.Seed, Round: p.Number, Text: p.String(), Done: r.Rounds + len(s.Rounds), Total: c.Rounds,
+		Violations: len(r.Violations), Invalid: invalid,
+	})
+}
 
 // add takes a series into the report.
 func (r *Report) add(s Series) {
@@ -14,17 +115,22 @@ func (r *Report) add(s Series) {
 	for _, round := range s.Rounds {
 		if round.Invalid != "" {
 			r.Invalid++
-			r.InvalidBecause = append(r.InvalidBecause, fmt.Sprintf("seed %d round %d: %s", s.Seed, round.Number, round.Invalid))
+			r.lack("seed %d round %d: %s", s.Seed, round.Number, round.Invalid)
 		}
 	}
 	for _, why := range s.Invalid {
-		r.InvalidBecause = append(r.InvalidBecause, fmt.Sprintf("seed %d: %s", s.Seed, why))
+		r.lack("seed %d: %s", s.Seed, why)
 	}
 	for _, v := range s.Violations {
 		r.Violations = append(r.Violations, v)
 		r.ByInvariant[v.Invariant]++
 	}
 	r.Add(s.Tally)
+}
+
+// lack notes why a part of the run proves nothing.
+func (r *Report) lack(format string, args ...any) {
+	r.InvalidBecause = append(r.InvalidBecause, fmt.Sprintf(format, args...))
 }
 
 // What a whole run must have had, where it had the occasion so often that chance does
@@ -43,51 +149,43 @@ func (r *Report) prove() {
 	stops := 0
 	for _, s := range r.Series {
 		for _, round := range s.Rounds {
-			if slices.ContainsFunc(round.Strikes, func(s plan.Strike) bool { return s.Fault == plan.Stop && s.On == plan.Leader }) {
+			if slices.ContainsFunc(round.Injections, func(in Injection) bool { return in.Fault == Stop && in.On == Leader }) {
 				stops++
 			}
 		}
 	}
 	if stops >= stopsOfLeaders && r.LongStops == 0 {
-		r.InvalidBecause = append(r.InvalidBecause, fmt.Sprintf("a leader was stopped %d times, and never longer than its lease", stops))
+		r.lack("a leader was stopped %d times, and never longer than its lease", stops)
 	}
 	if r.LongStops >= longStopsWithWrites && r.FencedOff == 0 {
-		r.InvalidBecause = append(r.InvalidBecause, fmt.Sprintf("the store outside never saw an older token, after %d stops of leaders longer than their lease", r.LongStops))
+		r.lack("the store outside never saw an older token, after %d stops of leaders longer than their lease", r.LongStops)
 	}
 	if r.Rounds >= roundsWithWrites && r.Refused == 0 {
-		r.InvalidBecause = append(r.InvalidBecause, fmt.Sprintf("no write was refused in %d rounds", r.Rounds))
+		r.lack("no write was refused in %d rounds", r.Rounds)
 	}
 }
 
 // count makes the line of each fault that was to occur.
-func (r *Report) count(faults []plan.Fault) {
+func (r *Report) count(faults []Fault) {
 	r.Faults = []FaultLine{}
-	for _, info := range plan.All() {
-		if slices.Contains(faults, info.Fault) {
-			r.Faults = append(r.Faults, r.line(info.Fault))
-		}
-	}
-}
-
-func (r *Report) line(f plan.Fault) FaultLine {
-	line := FaultLine{Fault: f}
-	for _, s := range r.Series {
-		for _, round := range s.Rounds {
-			if !slices.ContainsFunc(round.Strikes, func(s plan.Strike) bool { return s.Fault == f }) {
-				continue
-			}
-			line.Injected++
-			if slices.ContainsFunc(round.Struck, func(s Struck) bool { return s.Fault == f }) {
-				line.Struck++
-			}
-			if slices.Contains(round.Unsupported, f) {
-				line.Unsupported++
-				continue // it has no part in what happened
-			}
-			if slices.ContainsFunc(s.Violations, func(v Violation) bool { return v.Round == round.Number }) {
-				line.Violations++
+	for _, f := range faults {
+		line := FaultLine{Fault: f}
+		for _, s := range r.Series {
+			for _, round := range s.Rounds {
+				if !round.has(f) {
+					continue
+				}
+				line.Injected++
+				if slices.ContainsFunc(round.Effects, func(e Effect) bool { return e.Fault == f }) {
+					line.TookEffect++
+				}
+				if slices.Contains(round.Unsupported, f) {
+					line.Unsupported++
+				} else if slices.ContainsFunc(s.Violations, func(v Violation) bool { return v.Round == round.Number }) {
+					line.Violations++
+				}
 			}
 		}
+		r.Faults = append(r.Faults, line)
 	}
-	return line
 }

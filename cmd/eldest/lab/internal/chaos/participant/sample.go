@@ -1,10 +1,11 @@
-package actor
+package participant
 
 import (
 	"time"
 
 	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/eldest-io/eldest/lease"
 )
 
 const (
@@ -19,23 +20,23 @@ const (
 	sampleAfter = 3
 )
 
-// sample asks, every millisecond, whether the tenure's holder is sure to lead, until it is
+// sample asks, every millisecond, whether the tenure's holder is certain to lead, until it is
 // not, and a few times after that.
-func (a *actor) sample(t contender.Tenure) {
+func (p *participant) sample(t contender.Tenure) {
 	tick := time.NewTicker(samplePause)
 	defer tick.Stop()
 	var last oracle.Event // the last sample
 	told := time.Duration(0)
 	pending := false // last was not told
 	file := func(e oracle.Event) {
-		a.tell(e)
+		p.tell(e)
 		told, pending = e.At, false
 	}
 	for after := 0; after < sampleAfter; {
 		// Nothing may come between the readings but the question.
-		at := a.clock.real.Now()
+		at := lease.Boot().Now()
 		sure := t.Holds()
-		until := a.clock.real.Now()
+		until := lease.Boot().Now()
 
 		e := oracle.Event{Kind: oracle.Sure, At: at, Until: until, Token: t.Token()}
 		if !sure {

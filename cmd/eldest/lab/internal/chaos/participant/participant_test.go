@@ -1,7 +1,8 @@
-package actor
+package participant
 
 import (
 	"bytes"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -11,42 +12,39 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eldest-io/eldest/bench/contender"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/instant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/eldest-io/eldest/lease"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A clock runs at its rate from the moment on at which it is told, and never back.
+// A clock runs at its rate from the moment on at which it is set, and never back.
 func TestClock(t *testing.T) {
-	c := newClock(instant.Begin())
+	c := newClock()
 	last := c.Now()
 	for _, rate := range []float64{0.5, 2, 1} {
 		c.run(rate)
-		begun, shown := c.real.Now(), c.Now()
-		require.GreaterOrEqual(t, shown, last)
-		for c.real.Now()-begun < 10*time.Millisecond {
+		require.Zero(t, c.ran(), "nobody has read it")
+		for begun := lease.Boot().Now(); lease.Boot().Now()-begun < 10*time.Millisecond; {
 			now := c.Now()
 			require.GreaterOrEqual(t, now, last)
 			last = now
 		}
-		require.InDelta(t, rate, c.run(rate), 0.01)
+		require.InDelta(t, rate, c.ran(), 0.01)
 	}
-	require.Zero(t, c.run(1), "nobody has read it")
 }
 
-// scripted is a tenure that is sure for so many questions.
+// scripted is a tenure that is certain for so many questions.
 type scripted struct {
 	contender.Tenure
-	sure, stall int // stall: the question before whose answer it pauses
-	clock       instant.Clock
+	sure, stall int             // stall: the question before whose answer it pauses
 	asked       []time.Duration // when
 }
 
 func (s *scripted) Token() int64 { return 7 }
 
 func (s *scripted) Holds() bool {
-	s.asked = append(s.asked, s.clock.Now())
+	s.asked = append(s.asked, lease.Boot().Now())
 	if len(s.asked) == s.stall {
 		time.Sleep(5 * silence)
 	}
@@ -62,13 +60,11 @@ func (s *scripted) answered(e oracle.Event, question int) bool {
 // samples runs the sampler on a tenure and returns what it told.
 func samples(t *testing.T, s *scripted) []oracle.Event {
 	t.Helper()
-	var file bytes.Buffer
-	a := &actor{cfg: Config{Who: "p1"}, clock: newClock(instant.Begin())}
-	s.clock = a.clock.real
-	a.log = oracle.NewRecorder(&file, s.clock.Now)
-	require.NoError(t, a.log.About(oracle.About{}))
-	a.sample(s)
-	h, err := oracle.Load(&file)
+	var out bytes.Buffer
+	p := &participant{out: oracle.NewRecorder(&out, lease.Boot().Now)}
+	require.NoError(t, p.out.About(oracle.About{}))
+	p.sample(s)
+	h, err := oracle.Load(&out)
 	require.NoError(t, err)
 	for _, e := range h.Events {
 		require.LessOrEqual(t, e.At, e.Until)
@@ -77,7 +73,7 @@ func samples(t *testing.T, s *scripted) []oracle.Event {
 	return h.Events
 }
 
-// The last sample in which it is sure is told, however little is told in between, and then
+// The last sample in which it is certain is told, however little is told in between, and then
 // that it is not, a few times.
 func TestLastSureSampleIsTold(t *testing.T) {
 	s := &scripted{sure: 400}
@@ -112,17 +108,17 @@ func TestSilenceIsTold(t *testing.T) {
 }
 
 func TestGoroutinesThatAreLeftAreNamed(t *testing.T) {
-	before := census()
-	require.Empty(t, before.left())
+	before := runtime.NumGoroutine()
+	require.Empty(t, goroutines(before))
 	end := make(chan struct{})
 	var some sync.WaitGroup
 	for range 3 { // and of those before, one that was about to end may be counted
 		some.Go(func() { <-end })
 	}
-	left := before.left()
-	require.Len(t, left, 1)
-	require.Contains(t, left[0], "TestGoroutinesThatAreLeftAreNamed")
+	named := goroutines(before)
+	require.Len(t, named, 1)
+	require.Contains(t, named[0], "TestGoroutinesThatAreLeftAreNamed")
 	close(end)
 	some.Wait()
-	require.Empty(t, before.left())
+	require.Empty(t, goroutines(before))
 }

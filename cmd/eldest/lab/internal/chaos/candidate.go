@@ -1,0 +1,213 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// candidate is one process of a participant. When it is killed another one takes its place, with
+// the same network and a name of its own ("p3", "p3.2"): in a history nobody comes back after a crash.
+type candidate struct {
+	*offspring.Process
+	index int
+	life  int
+	who   string
+	// host is its network.
+	host *etcdtest.Host
+	// tight says that it leaves itself next to no margin: its clock may not be wrong.
+	tight bool
+	stdin io.Writer
+
+	mu       sync.Mutex
+	standing oracle.Event // the last that it told of Joined, Won, Failed and Ended
+	lease    int64
+	expected bool // its process may end
+}
+
+// start starts the next process of a participant. It does not wait for anything that that does.
+func (s *series) start(index int) (err error) {
+	old := s.seat(index)
+	c := &candidate{index: index, life: 1, tight: index%2 == 1}
+	if old != nil {
+		c.life, c.host = old.life+1, old.host
+	} else if c.host, err = s.NewHost(); err != nil {
+		return err
+	} else {
+		s.hosts = append(s.hosts, c.host)
+	}
+	c.who = fmt.Sprintf("p%d", index+1)
+	if c.life > 1 {
+		c.who = fmt.Sprintf("%s.%d", c.who, c.life)
+	}
+	cmd := s.cfg.Participant()
+	if c.stdin, err = cmd.StdinPipe(); err != nil {
+		return err
+	}
+	c.Process, err = s.Spawner.Launch(cmd, func(line []byte) { s.report(c, line) }, func(p *offspring.Process) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if code, complaint := p.Result(); !c.expected {
+			s.fail(fmt.Errorf("participant %s ended by itself (exit code %d): %s", c.who, code, complaint))
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", c.who, err)
+	}
+	s.mu.Lock()
+	s.seats[index] = c
+	s.mu.Unlock()
+	return json.NewEncoder(c.stdin).Encode(participant.Config{
+		Who: c.who, Contender: s.cfg.Contender, Election: electionName, Endpoints: c.host.Endpoints(), TTL: s.cfg.TTL,
+		Data: dataKey, Tight: c.tight, Defect: s.cfg.Defect,
+	})
+}
+
+// report takes a line that a participant has written. It is the store outside etcd as well: it refuses tokens that are
+// older than the newest that it has accepted, and it is in this process, so that an offer can be under way
+// while the participant is stopped or killed.
+func (s *series) report(c *candidate, text []byte) {
+	var l participant.Line
+	if json.Unmarshal(text, &l) != nil {
+		return // a process that was killed may leave half a line; after a panic its end says the rest
+	}
+	if l.Event == nil {
+		s.offer(c.who, l.Offer)
+		return
+	}
+	e := *l.Event
+	e.At -= s.zero
+	if e.Until != 0 {
+		e.Until -= s.zero
+	}
+	if e.At > s.now() {
+		s.fail(fmt.Errorf("participant %s reports the future: the processes have no clock in common", c.who))
+	}
+	c.mu.Lock()
+	switch e.Kind {
+	case oracle.Joined, oracle.Won, oracle.Failed, oracle.Ended:
+		c.standing = e
+		if e.Kind == oracle.Joined {
+			c.lease = e.Lease
+		}
+	}
+	c.mu.Unlock()
+	s.Add(e)
+}
+
+// offer decides whether a token is accepted outside, and tells it.
+func (s *series) offer(who string, token int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	newest, err := s.newest.Advance(context.Background(), electionName, eldest.Token(token))
+	if err != nil {
+		s.err = errors.Join(s.err, err)
+		return
+	}
+	e := oracle.Event{Kind: oracle.FenceRefused, Who: who, Token: token}
+	if newest == eldest.Token(token) {
+		e.Kind = oracle.FenceAccepted
+	}
+	s.tell(e)
+}
+
+// is reports whether a candidate has a role, by what it told last.
+func (c *candidate) is(r Role) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch r {
+	case Leader:
+		return c.standing.Kind == oracle.Won
+	case Waiter:
+		return c.standing.Kind == oracle.Joined
+	default:
+		return true
+	}
+}
+
+// last returns what it told last of its candidacy, with its lease; the zero Event if it has none.
+func (c *candidate) last() oracle.Event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.standing
+	e.Lease = c.lease
+	return e
+}
+
+// seat is the newest process of a participant; nil: there was none.
+func (s *series) seat(index int) *candidate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seats[index]
+}
+
+// living are the processes that run.
+func (s *series) living() []*candidate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.seats), func(c *candidate) bool { return c == nil || c.Gone() })
+}
+
+// crash kills a candidate's process, waits for it, and tells that.
+func (s *series) crash(c *candidate) {
+	c.expect()
+	c.End()
+	s.tell(oracle.Event{Kind: oracle.Crashed, Who: c.who})
+}
+
+func (c *candidate) expect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expected = true
+}
+
+// order sends an order.
+func (c *candidate) order(o participant.Order) error {
+	if err := json.NewEncoder(c.stdin).Encode(o); err != nil {
+		return fmt.Errorf("an order to %s: %w", c.who, err)
+	}
+	return nil
+}
+
+// order sends an order to a candidate, and blocks until it has told something that shows that it was
+// carried out. If that does not come before ctx ends, the error is inject.ErrNoEffect.
+func (s *series) order(ctx context.Context, c *candidate, o participant.Order, what string, shown func(oracle.Event) bool) error {
+	since := s.now()
+	if err := c.order(o); err != nil {
+		return err
+	}
+	err := s.Await(ctx, s.patience, what, func(all []oracle.Event) bool {
+		return scenario.Last(all, func(e oracle.Event) bool { return e.Who == c.who && e.At >= since && shown(e) }) != nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", inject.ErrNoEffect, what, err)
+	}
+	return nil
+}
+
+// quit has all participants leave at the same time, and ends those that have not left when ctx ends.
+func (s *series) quit(ctx context.Context) {
+	all := s.living()
+	for _, c := range all {
+		c.expect()
+		_ = c.order(participant.Order{Do: participant.DoQuit}) // one that has ended is told of already
+	}
+	for _, c := range all {
+		if err := inject.Eventually(ctx, "that it ends", func() (bool, error) { return c.Gone(), nil }); err != nil {
+			s.tell(oracle.Event{Kind: oracle.Left, Text: c.who + ": process: it does not end"})
+		}
+		c.End()
+	}
+}

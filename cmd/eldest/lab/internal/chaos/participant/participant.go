@@ -1,0 +1,291 @@
+package participant
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Config is the first that a participant reads.
+type Config struct {
+	// Who is the participant's name, of this life only.
+	Who string `json:"who"`
+	// Contender is the name of a contender of bench/contender.
+	Contender string        `json:"contender"`
+	Election  string        `json:"election"`
+	Endpoints []string      `json:"endpoints"`
+	TTL       time.Duration `json:"ttl"`
+	// Data is the key that leaders write.
+	Data string `json:"data"`
+	// Tight says that it leaves itself next to no margin; see tighten.
+	Tight bool `json:"tight,omitempty"`
+	// Defect is one of Defects, or empty.
+	Defect string `json:"defect,omitempty"`
+}
+
+// What a participant can be ordered to do.
+const (
+	// DoRate sets the rate of its clock. A Fault event, of RateText, tells that the election has
+	// read the clock, and how fast it ran.
+	DoRate = "rate"
+	// DoResign has it resign, or leave the queue, and campaign again.
+	DoResign = "resign"
+	// DoQuit ends it. What is left of it is told as Left events.
+	DoQuit = "quit"
+)
+
+// Order is what a participant reads after its Config.
+type Order struct {
+	Do   string  `json:"do"`
+	Rate float64 `json:"rate,omitempty"`
+}
+
+// RateText is the text of the event that tells how fast a clock ran.
+func RateText(rate float64) string { return fmt.Sprintf("its clock runs at a rate of %.3f", rate) }
+
+// Line is what a participant writes: an event, whose instant is lease.Boot's, or a token that it
+// offers to the store outside etcd.
+type Line struct {
+	Event *oracle.Event `json:"event,omitempty"`
+	Offer int64         `json:"offer,omitempty"`
+}
+
+// participant campaigns, leads, works, and begins again.
+type participant struct {
+	Config
+	client *clientv3.Client
+	clock  *clock
+	out    *oracle.Recorder
+	offers io.Writer
+
+	life context.Context
+	end  context.CancelFunc
+	// leave has one token when it is to leave the candidacy or tenure that it has, or the next.
+	leave chan struct{}
+
+	writes  atomic.Int64   // sent so far
+	patient sync.WaitGroup // writes that are waited for longer than their tenure lasts
+}
+
+// Run is all that a participant's process does. It blocks until it is told to quit; at the end of
+// in, which comes with that of its supervisor, it ends the process in the middle of whatever goes on.
+func Run(in io.Reader, out io.Writer) error {
+	p := &participant{clock: newClock(), out: oracle.NewRecorder(out, lease.Boot().Now), offers: out, leave: make(chan struct{}, 1)}
+	orders := json.NewDecoder(in)
+	if err := orders.Decode(&p.Config); err != nil {
+		return fmt.Errorf("the participant's config: %w", err)
+	}
+	of, err := p.contender()
+	if err != nil {
+		return fmt.Errorf("the participant's config: %w", err)
+	}
+	p.life, p.end = context.WithCancel(context.Background())
+	defer p.end()
+	before := runtime.NumGoroutine()
+	if p.client, err = dial(p.Endpoints); err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	all.Go(func() { p.run(of) })
+	all.Go(p.look)
+	p.obey(orders)
+	p.end()
+	all.Wait()
+	p.patient.Wait()
+	left := watches()
+	err = p.client.Close()
+	for _, text := range append(left, goroutines(before)...) {
+		p.tell(oracle.Event{Kind: oracle.Left, Text: p.Who + ": " + text})
+	}
+	return err
+}
+
+// obey carries out orders until the one to quit.
+func (p *participant) obey(orders *json.Decoder) {
+	for {
+		var o Order
+		if err := orders.Decode(&o); err != nil {
+			os.Exit(0)
+		}
+		switch o.Do {
+		case DoQuit:
+			p.tell(oracle.Event{Kind: oracle.Leaving})
+			return
+		case DoResign:
+			select {
+			case p.leave <- struct{}{}:
+			default: // it is about to
+			}
+		case DoRate:
+			p.clock.run(o.Rate)
+			go p.showRate(o.Rate)
+		}
+	}
+}
+
+// rateShown is how long a clock runs before its rate is measured.
+const rateShown = 20 * time.Millisecond
+
+// showRate tells how fast the clock runs when the election has read it, which it does with each
+// renewal at the latest.
+func (p *participant) showRate(rate float64) {
+	for p.pause(p.life, rateShown, rateShown) {
+		switch ran := p.clock.ran(); {
+		case ran == 0:
+			continue
+		case math.Abs(ran-rate) < 0.001:
+			p.tell(oracle.Event{Kind: oracle.Fault, Text: RateText(rate)})
+		default:
+			p.tell(oracle.Event{Kind: oracle.Fault, Text: RateText(ran)})
+		}
+		return
+	}
+}
+
+// run is the participant's life: session after session, campaign after campaign.
+func (p *participant) run(of contender.Contender) {
+	for p.life.Err() == nil {
+		s, c, err := p.open(of)
+		if err != nil {
+			p.pause(p.life, 50*time.Millisecond, 150*time.Millisecond)
+			continue
+		}
+		for p.life.Err() == nil && s.Usable() {
+			p.campaign(s, c)
+			p.pause(p.life, 0, 50*time.Millisecond)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), p.TTL)
+		_ = s.Close(ctx) // what is left then goes with the lease
+		cancel()
+	}
+}
+
+func (p *participant) open(of contender.Contender) (contender.Session, contender.Candidate, error) {
+	ctx, cancel := context.WithTimeout(p.life, 2*p.TTL)
+	defer cancel()
+	s, err := of.Open(ctx, p.client, p.TTL)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := s.Candidate(p.Election, p.Who)
+	if err != nil {
+		s.Abandon()
+	}
+	return s, c, err
+}
+
+// contender is whose election is tested. Ours reads the participant's clock and tells the revision
+// of each winning proof.
+func (p *participant) contender() (contender.Contender, error) {
+	of, err := contender.Named(p.Contender)
+	ours, ok := of.(contender.Ours)
+	if !ok || err != nil {
+		return of, err
+	}
+	ours.Lease = func(cfg *lease.Config) {
+		if p.Defect != Perfect {
+			cfg.Clock = p.clock // else the machine's
+		}
+		if p.Tight {
+			tighten(cfg)
+		}
+	}
+	ours.Election = func(cfg *election.Config) {
+		cfg.Hooks.Won = func(e election.WonEvent) {
+			p.tell(oracle.Event{Kind: oracle.Proven, Token: int64(e.Token), Proof: e.Revision})
+		}
+	}
+	return ours, nil
+}
+
+// tighten takes away what hides faults. The default margin covers an error of up to a tenth
+// of the TTL, or of 200 ms, and the short time-out of a renewal all of a slow reply; without
+// them the deadline itself has to be right, to the millisecond. That takes a perfect clock.
+func tighten(cfg *lease.Config) {
+	cfg.Margin = time.Millisecond
+	cfg.Renewal = func(granted time.Duration) lease.Renewal {
+		r := lease.DefaultRenewal(granted)
+		r.Timeout = granted * 6 / 10
+		return r
+	}
+}
+
+// campaign campaigns once, and leads if it wins.
+func (p *participant) campaign(s contender.Session, c contender.Candidate) {
+	ctx, cancel := context.WithCancel(p.life)
+	defer cancel()
+	p.tell(oracle.Event{Kind: oracle.Joined, Lease: int64(s.Lease())})
+	over := make(chan struct{})
+	var withdrawing sync.WaitGroup
+	withdrawing.Go(func() {
+		select {
+		case <-p.leave:
+			p.tell(oracle.Event{Kind: oracle.Leaving})
+			cancel()
+		case <-over:
+		}
+	})
+	t, err := c.Campaign(ctx)
+	close(over)
+	withdrawing.Wait()
+	if err != nil {
+		p.tell(oracle.Event{Kind: oracle.Failed, Lost: !s.Usable(), Text: err.Error()})
+		return
+	}
+	p.tell(oracle.Event{Kind: oracle.Won, Token: t.Token(), Key: t.Key()})
+	p.lead(s, p.defective(t))
+	p.spoil()
+}
+
+// tell writes an event. What cannot be written must not happen: the process ends.
+func (p *participant) tell(e oracle.Event) {
+	e.Who = p.Who
+	if err := p.out.Add(e); err != nil {
+		fmt.Fprintln(os.Stderr, "history:", err)
+		os.Exit(1)
+	}
+}
+
+// pause blocks for a time between least and most, or until the end of ctx, and reports whether ctx
+// has lasted that long.
+func (p *participant) pause(ctx context.Context, least, most time.Duration) bool {
+	select {
+	case <-time.After(least + rand.N(most-least+1)):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// dial makes a client as a careful program does, for all contenders alike: one that comes
+// back to a member that was away within half a second, not in up to two minutes.
+func dial(endpoints []string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints:            endpoints,
+		DialKeepAliveTime:    10 * time.Second, // gRPC takes no less
+		DialKeepAliveTimeout: time.Second,
+		Logger:               zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+			MinConnectTimeout: time.Second,
+		})},
+	})
+}
