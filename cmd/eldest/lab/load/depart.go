@@ -3,100 +3,213 @@ package load
 import (
 	"context"
 	"errors"
+	"iter"
+	"math/rand/v2"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/election"
 )
 
-// depart has a waiter leave, and looks at how its campaign ended. It may have won in the
-// meantime; then it leaves as a leader.
-func (p *participant) depart(ctx context.Context, o order) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), p.scale.patience())
-	defer stop()
-	begun := time.Now()
-	var want []error
-	var err error
-	switch o {
-	case withdraw:
-		err, want = p.candidate.Withdraw(ctx), []error{eldest.ErrWithdrawn}
-	case cancel:
+// way is a way to depart.
+type way struct {
+	name string
+	// of is how often it is taken, of a hundred.
+	of int
+	// leads says that it is the leader's.
+	leads bool
+	// do departs. All but the crashes are confirmed by etcd before it returns.
+	do func(ctx context.Context, p *participant, l *election.Leadership) error
+	// end is what a waiter's campaign ends with.
+	end error
+}
+
+// The ways to depart. Leaders crash at a pace of their own.
+var (
+	resign = &way{"resign", 45, true, func(ctx context.Context, _ *participant, l *election.Leadership) error { return l.Resign(ctx) }, nil}
+	// The session is closed, its lease revoked.
+	leaderCloses = &way{"leader closes", 5, true, closeSession, nil}
+	// The session is abandoned: nothing is sent.
+	leaderCrash = &way{"leader crashes", 0, true, abandon, nil}
+	withdraw    = &way{"withdraw", 20, false, func(ctx context.Context, p *participant, _ *election.Leadership) error {
+		return p.candidate.Withdraw(ctx)
+	}, eldest.ErrWithdrawn}
+	cancelled = &way{"context is cancelled", 10, false, func(_ context.Context, p *participant, _ *election.Leadership) error {
 		p.giveUp()
-		want = []error{context.Canceled}
-	case closing:
-		err, want = p.session.Close(ctx), []error{eldest.ErrClosed}
-	case crash:
-		p.gone(true)
-		p.session.Abandon()
-		want = []error{eldest.ErrClosed}
-	case evict:
+		return nil
+	}, context.Canceled}
+	closes = &way{"session is closed", 10, false, closeSession, eldest.ErrClosed}
+	crash  = &way{"crash", 5, false, abandon, eldest.ErrClosed}
+	// Somebody else deletes its key.
+	evicted = &way{"evicted", 5, false, func(ctx context.Context, p *participant, _ *election.Leadership) error {
 		key := p.candidate.Key()
 		p.tell(oracle.Event{Kind: oracle.Removed, Token: int64(p.token), Key: key})
-		err = election.Evict(ctx, p.admin, candidates, eldest.Candidate{Key: key, Token: p.token})
-		want = []error{eldest.ErrDeposed}
+		return election.Evict(ctx, p.All, candidates, eldest.Candidate{Key: key, Token: p.token})
+	}, eldest.ErrDeposed}
+
+	ways = []*way{resign, leaderCloses, withdraw, cancelled, closes, crash, evicted}
+)
+
+func closeSession(ctx context.Context, p *participant, _ *election.Leadership) error {
+	return p.session.Close(ctx)
+}
+
+func abandon(_ context.Context, p *participant, _ *election.Leadership) error {
+	p.gone(true)
+	p.session.Abandon()
+	return nil
+}
+
+func draw(rng *rand.Rand) *way {
+	n := rng.IntN(100)
+	for _, w := range ways {
+		if n -= w.of; n < 0 {
+			return w
+		}
 	}
+	return resign
+}
+
+// depart has a waiter leave, and looks at how its campaign ended. It may have won in the
+// meantime; then it leaves as a leader.
+func (p *participant) depart(w *way) {
+	ctx, stop := context.WithTimeout(context.Background(), p.scale.patience())
+	defer stop()
+	p.leaving()
+	begun := time.Now()
+	err := w.do(ctx, p, nil)
 	if errors.Is(err, eldest.ErrLeading) || errors.Is(err, eldest.ErrNotRegistered) {
 		err = nil // it has won meanwhile, or a fault was quicker: the campaign says which
 	}
-	p.must(ctx, string(o), err)
+	p.must(ctx, w.name, err)
 	select {
 	case end := <-p.result:
-		p.departed(o, begun, end, want)
+		if end.err == nil && (w == withdraw || w == cancelled) {
+			p.departLeading(resign, end.Leadership)
+			return
+		}
+		p.departed(w, begun)
+		switch {
+		case end.err == nil, errors.Is(end.err, w.end): // a tenure, which is over or about to be; or what was to come
+		case errors.Is(end.err, eldest.ErrSessionLost), errors.Is(end.err, eldest.ErrDeposed):
+			p.book.failed("await", end.err) // a fault was quicker
+		default:
+			p.book.violation("%s: the campaign ended with %v", w.name, end.err)
+		}
 	case <-ctx.Done():
-		p.book.late("stuck: a campaign goes on %v after its end: %s", p.scale.patience(), o)
+		p.book.late("stuck: a campaign goes on %v after its end: %s", p.scale.patience(), w.name)
 	}
 }
 
-// departed judges how a waiter's campaign ended.
-func (p *participant) departed(o order, begun time.Time, end outcome, want []error) {
-	if end.err == nil && (o == withdraw || o == cancel) {
-		p.departs(end.Leadership, resign)
-		return
+// departLeading has a leader leave.
+func (p *participant) departLeading(w *way, l *election.Leadership) {
+	ctx, stop := context.WithTimeout(context.Background(), p.scale.patience())
+	defer stop()
+	p.leaving()
+	if w == resign {
+		p.write(l)
 	}
-	p.book.took("departure: "+string(o), time.Since(begun))
-	p.book.count("departures: " + string(o))
+	begun := time.Now()
+	err := w.do(ctx, p, l)
+	if w == resign && errors.Is(err, eldest.ErrNotLeading) {
+		p.book.failed("tenure", err) // a fault was quicker
+		err = nil
+	}
+	p.must(ctx, w.name, err)
+	if l.Err() == nil {
+		p.book.violation("%s: the tenure %d goes on", w.name, l.Token())
+	}
+	p.departed(w, begun)
+}
+
+func (p *participant) departed(w *way, begun time.Time) {
+	p.book.took("departure: "+w.name, time.Since(begun))
+	p.book.count("departures: " + w.name)
 	p.book.count("departures")
-	if end.err == nil { // a tenure, which is over or about to be
-		return
+}
+
+const (
+	// backlog is how far the departures may fall behind before they give up catching up: a load that
+	// cannot be reached must not become a burst later.
+	backlog = 2 * time.Second
+	// handing is how long is waited for a leader: longer than a hand-over, shorter than the time
+	// between two departures.
+	handing = 50 * time.Millisecond
+)
+
+// order has participants depart at the pace of the scale, until ctx ends.
+func (r *run) order(ctx context.Context) {
+	rng := rand.New(rand.NewPCG(r.scale.Seed, 0xe1de57))
+	behind := 1 + int(backlog.Seconds()*r.scale.PerSecond)
+	pace := rate.NewLimiter(rate.Limit(r.scale.PerSecond), behind)
+	pace.AllowN(time.Now(), behind)
+	for pace.Wait(ctx) == nil {
+		w := draw(rng)
+		r.book.count("departures ordered")
+		if w.leads && r.orderLeader(ctx, w) {
+			continue
+		}
+		for w.leads { // nobody leads
+			w = draw(rng)
+		}
+		r.orderWaiter(ctx, rng, w)
 	}
-	for _, w := range want {
-		if errors.Is(end.err, w) {
+}
+
+// orderLeader has the leader depart; false if nobody leads.
+func (r *run) orderLeader(ctx context.Context, w *way) bool {
+	select {
+	case r.toLeader <- w:
+		return true
+	case <-time.After(handing):
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// orderWaiter has one depart that waits; most do.
+func (r *run) orderWaiter(ctx context.Context, rng *rand.Rand, w *way) {
+	for range 100 {
+		select {
+		case r.slots[rng.IntN(len(r.slots))].orders <- w:
+			return
+		case <-ctx.Done():
+			return
+		default:
+		}
+	}
+	r.book.count("departures that nobody took")
+}
+
+// crashLeaders has a leader crash now and then, until ctx ends.
+func (r *run) crashLeaders(ctx context.Context) {
+	for range ticks(ctx, r.scale.LeaderCrash) {
+		select {
+		case r.toLeader <- leaderCrash: // the next leader, if nobody leads
+		case <-ctx.Done():
 			return
 		}
 	}
-	if errors.Is(end.err, eldest.ErrSessionLost) || errors.Is(end.err, eldest.ErrDeposed) {
-		p.book.failed("await", end.err) // a fault was quicker
-		return
-	}
-	p.book.violation("%s: the campaign ended with %v", o, end.err)
 }
 
-// departs has a leader leave.
-func (p *participant) departs(l *election.Leadership, o order) {
-	ctx, stop := context.WithTimeout(context.Background(), p.scale.patience())
-	defer stop()
-	begun := time.Now()
-	var err error
-	switch o {
-	case leaderCrash:
-		p.gone(true)
-		p.session.Abandon()
-	case leaderClose:
-		err = p.session.Close(ctx)
-	default:
-		p.write(l)
-		begun = time.Now()
-		if err = l.Resign(ctx); errors.Is(err, eldest.ErrNotLeading) {
-			p.book.failed("tenure", err) // a fault was quicker
-			err = nil
+// ticks counts from 0 on, at a pace, until ctx ends. A tick that comes while the work of the one before is not
+// over is dropped.
+func ticks(ctx context.Context, every Span) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		tick := time.NewTicker(time.Duration(every))
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			if !yield(n) {
+				return
+			}
 		}
 	}
-	p.must(ctx, string(o), err)
-	if l.Err() == nil {
-		p.book.violation("%s: the tenure %d goes on", o, l.Token())
-	}
-	p.book.took("departure: "+string(o), time.Since(begun))
-	p.book.count("departures: " + string(o))
-	p.book.count("departures")
 }

@@ -1,15 +1,8 @@
 package load
 
 import (
-	"context"
 	"fmt"
 	"runtime"
-	"strings"
-	"time"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/eldest-io/eldest/keys"
 )
 
 // The verdicts.
@@ -59,80 +52,18 @@ type Summary struct {
 	Samples []Sample `json:"samples"`
 }
 
-// spare is how many goroutines the harness may have more at the end than at the beginning.
-const spare = 2
-
-// leftovers waits until everything has gone, which for those who left without a word is
-// when their leases have expired, and notes what has not.
-func (r *run) leftovers(s *Summary) {
-	ctx, cancel := context.WithTimeout(context.Background(), r.scale.patience())
-	defer cancel()
-	r.auditWritten(ctx)
-	if _, err := r.admin.Delete(ctx, "/load/", clientv3.WithPrefix()); err != nil { // of unknown outcome
-		r.book.late("the harness: cannot tidy up: %v", err)
-	}
-	r.gone(r.left)
-	_ = r.admin.Close() // it holds nothing, and its goroutines are no leftovers
-	r.gone(func() []string {
-		s.After = weigh(time.Now())
-		if more := s.After.Goroutines - s.Empty.Goroutines; more > spare {
-			return []string{fmt.Sprintf("%d goroutines", more)}
-		}
-		return nil
-	})
-	r.judgeRecord() // all hooks have run
-}
-
-// gone waits until nothing is left, and notes what is.
-func (r *run) gone(left func() []string) {
-	end := time.Now().Add(r.scale.patience())
-	look := time.NewTicker(100 * time.Millisecond)
-	defer look.Stop()
-	for now := left(); len(now) > 0; now = left() {
-		if time.Now().After(end) {
-			r.book.violation("left behind %v after everybody had left: %s", r.scale.patience(), strings.Join(now, ", "))
-			return
-		}
-		<-look.C
-	}
-}
-
-// left is what etcd still has.
-func (r *run) left() (left []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	leases, err := r.admin.Leases(ctx)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	if n := len(leases.Leases); n > 0 {
-		left = append(left, fmt.Sprintf("%d leases", n))
-	}
-	for _, name := range []string{candidates, service} {
-		begin, end := keys.Range(name)
-		resp, err := r.admin.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithCountOnly())
-		if err != nil {
-			return []string{err.Error()}
-		}
-		if resp.Count > 0 {
-			left = append(left, fmt.Sprintf("%d keys of the election %s", resp.Count, name))
-		}
-	}
-	return left
-}
-
 // judge gives the verdict.
-func (s *Summary) judge(book *Book) {
+func (s *Summary) judge(b *book) {
 	s.Heap = flat(s.Samples, func(p Sample) int64 { return p.Heap })
 	s.RSS = flat(s.Samples, func(p Sample) int64 { return p.RSS })
 	s.Goroutines = flat(s.Samples, func(p Sample) int64 { return p.Goroutines })
 	for what, f := range map[string]Flat{"heap": s.Heap, "RSS": s.RSS, "goroutines": s.Goroutines} {
 		if f.Grew() {
-			book.violation("not flat: %s grew by %.1f %%, from %d to %d", what, 100*f.Change, f.Second, f.Last)
+			b.violation("not flat: %s grew by %.1f %%, from %d to %d", what, 100*f.Change, f.Second, f.Last)
 		}
 	}
 	s.Machine = fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
-	book.report(s)
+	b.report(s)
 	if len(s.Missed) == 0 {
 		s.Violations, s.Violated = append(s.Violations, s.Late...), s.Violated+int64(len(s.Late))
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -13,17 +12,18 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/retry"
 	"github.com/eldest-io/eldest/lease"
 )
 
-// slot is a place among the candidates: whoever departs is followed by another
-// participant, with a new session.
+// slot is a place among the candidates: a participant that departs is followed by another one, with
+// a new session.
 type slot struct {
 	*run
 	index  int
 	client *clientv3.Client
 	// orders is received from while the slot's participant waits in the queue.
-	orders chan order
+	orders chan *way
 	// lives counts its participants.
 	lives int
 }
@@ -35,11 +35,11 @@ type participant struct {
 	session   *lease.Session
 	candidate *election.Candidate
 	token     eldest.Token
-	result    chan outcome
+	result    chan outcome // of its campaign
 	giveUp    context.CancelFunc
 	// sequence counts its guarded writes.
 	sequence int
-	// left says that it has been told that it takes part no more.
+	// left says that it has told that it takes part no more.
 	left bool
 }
 
@@ -49,32 +49,23 @@ type outcome struct {
 }
 
 // live lets one participant follow the other until ctx ends. joined is called when the
-// first stands in the queue.
+// first is in the queue. One that has lost a session by no will of its own pauses, as package
+// elector does it: a thousand that come back at once would keep etcd from answering any.
 func (s *slot) live(ctx context.Context, joined func()) {
-	var once sync.Once
+	once, pause := sync.OnceFunc(joined), retry.Jittered(100*time.Millisecond, 5*time.Second)
+	defer once()
 	for faults := 0; ctx.Err() == nil; {
 		ordered := false
 		if p := s.join(ctx); p != nil {
-			once.Do(joined)
-			ordered = p.stand(ctx)
+			once()
+			ordered = p.stay(ctx)
 		}
 		if ordered {
 			faults = 0
 			continue
 		}
-		s.pause(ctx, faults)
+		_ = retry.Sleep(ctx, pause(faults)) // ctx is looked at above
 		faults++
-	}
-	once.Do(joined)
-}
-
-// pause is the back-off of one who has lost a session by no will of its own, as package
-// elector has it: a thousand who come back at once would keep etcd from answering any.
-func (s *slot) pause(ctx context.Context, faults int) {
-	limit := min(100*time.Millisecond<<min(faults, 10), 5*time.Second)
-	select {
-	case <-time.After(limit/2 + rand.N(limit/2)):
-	case <-ctx.Done():
 	}
 }
 
@@ -82,9 +73,15 @@ func (s *slot) pause(ctx context.Context, faults int) {
 func (s *slot) join(ctx context.Context) *participant {
 	ctx, cancel := context.WithTimeout(ctx, s.scale.patience())
 	defer cancel()
-	session, err := lease.Open(ctx, lease.Config{Lease: s.client, TTL: s.ttl()})
+	// It may fail at the end of the run, when nobody wants to know why.
+	unable := func(op string, err error) {
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			s.must(ctx, op, err)
+		}
+	}
+	session, err := lease.Open(ctx, lease.Config{Lease: s.client, TTL: time.Duration(s.scale.TTL)})
 	if err != nil {
-		s.unable(ctx, "open session", err)
+		unable("open session", err)
 		return nil
 	}
 	s.lives++
@@ -95,13 +92,13 @@ func (s *slot) join(ctx context.Context) *participant {
 	})
 	if err != nil {
 		s.book.violation("new candidate: %v", err)
-		p.leave()
+		p.close()
 		return nil
 	}
 	place, err := p.candidate.Register(ctx)
 	if err != nil {
-		s.unable(ctx, "register", err)
-		p.leave()
+		unable("register", err)
+		p.close()
 		return nil
 	}
 	p.token = place.Token
@@ -115,17 +112,7 @@ func (s *slot) join(ctx context.Context) *participant {
 	return p
 }
 
-// unable notes why a participant could not join, unless it was the end of the run.
-func (s *slot) unable(ctx context.Context, op string, err error) {
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		s.book.late("stuck: %s for %v: %v", op, s.scale.patience(), err)
-	case ctx.Err() == nil:
-		s.book.failed(op, err)
-	}
-}
-
-// tell files what it is told, and what it does.
+// tell records what it is told, and what it does.
 func (p *participant) tell(e oracle.Event) {
 	e.Who = p.name
 	p.record.tell(e)
@@ -138,22 +125,22 @@ func (p *participant) registered(ev election.RegisteredEvent) {
 func (p *participant) won(ev election.WonEvent) {
 	p.tell(oracle.Event{Kind: oracle.Won, At: ev.At.Sub(p.record.begun), Token: int64(ev.Token), Key: ev.Key})
 	p.book.count("tenures")
-	p.line.begins(ev)
+	p.newest.won(ev.Token, ev.At)
 }
 
 func (p *participant) ended(ev election.EndedEvent) {
 	e := oracle.Event{Kind: oracle.Failed, At: ev.At.Sub(p.record.begun), Token: int64(ev.Token)}
 	if ev.Led {
 		e.Kind, e.Text = oracle.Ended, kindOf(ev.Cause)
-		p.line.ends(ev.Token)
+		p.newest.ended(ev.Token)
 	}
 	p.tell(e)
 }
 
-// leaving tells that its key may go from now on.
+// leaving tells that its key may be deleted from now on.
 func (p *participant) leaving() { p.tell(oracle.Event{Kind: oracle.Leaving}) }
 
-// gone tells, once, that its key has gone or, if its lease is left to expire, will go.
+// gone tells, once, that its key was deleted or, if its lease is left to expire, will be.
 func (p *participant) gone(lease bool) {
 	if !p.left {
 		p.left = true
@@ -161,26 +148,23 @@ func (p *participant) gone(lease bool) {
 	}
 }
 
-// stand waits, leads, and departs when it is told to, or when ctx ends. It reports
-// whether the end was ordered, and no fault's.
-func (p *participant) stand(ctx context.Context) (ordered bool) {
+// stay waits, leads, and departs when it is ordered to, or when ctx ends. It reports
+// whether the end was ordered, and not a fault's.
+func (p *participant) stay(ctx context.Context) (ordered bool) {
 	defer p.giveUp()
-	defer p.leave()
+	defer p.close()
 	select {
 	case o := <-p.result:
 		return p.lead(ctx, o)
-	case o := <-p.orders:
-		p.leaving()
-		p.depart(ctx, o)
+	case w := <-p.orders:
+		p.depart(w)
 	case <-ctx.Done():
-		p.leaving()
-		p.depart(context.Background(), withdraw)
+		p.depart(withdraw)
 	}
 	return true
 }
 
-// lead is a tenure: a guarded write at its beginning and, where it ends in good order,
-// one at its end.
+// lead is a tenure: a guarded write at its beginning and, where it is resigned, one at its end.
 func (p *participant) lead(ctx context.Context, o outcome) (ordered bool) {
 	if o.err != nil {
 		p.leaving()
@@ -202,14 +186,13 @@ func (p *participant) lead(ctx context.Context, o outcome) (ordered bool) {
 		return false
 	case <-ctx.Done():
 	}
-	p.leaving()
-	p.departs(o.Leadership, next)
+	p.departLeading(next, o.Leadership)
 	return true
 }
 
-// leave says goodbye to etcd, whatever the participant has lived through: both calls
+// close ends candidate and session, whatever has happened to the participant: both calls
 // must return, and without an error.
-func (p *participant) leave() {
+func (p *participant) close() {
 	p.gone(false)
 	ctx, cancel := context.WithTimeout(context.Background(), p.scale.patience())
 	defer cancel()
@@ -219,13 +202,13 @@ func (p *participant) leave() {
 	p.must(ctx, "close session", p.session.Close(ctx))
 }
 
-// must notes an error of a call that has no reason to fail but that it was stuck.
-func (p *participant) must(ctx context.Context, op string, err error) {
+// must notes the error of a call that has no reason to fail but that it was stuck.
+func (r *run) must(ctx context.Context, op string, err error) {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		p.book.late("stuck: %s for %v: %v", op, p.scale.patience(), err)
+		r.book.late("stuck: %s for %v: %v", op, r.scale.patience(), err)
 	default:
-		p.book.failed(op, err)
+		r.book.failed(op, err)
 	}
 }

@@ -18,34 +18,34 @@ import (
 // maxTexts is how many violations are kept in words; all are counted.
 const maxTexts = 50
 
-// Book is what a run finds. What it takes does not grow with the run: counts, histograms
+// book is what a run finds. What it takes does not grow with the run: counts, histograms
 // of fixed size, and a bounded number of texts; otherwise the book would be the leak that
 // it is there to find.
-type Book struct {
+type book struct {
 	mu         sync.Mutex
 	counts     map[string]int64
 	errors     map[string]int64
 	examples   map[string]string // the first error of each kind
-	times      map[string]*times
+	times      map[string]*hdrhistogram.Histogram
 	violations []string
 	violated   int64
 	lates      []string
 }
 
-func newBook() *Book {
-	return &Book{counts: map[string]int64{}, errors: map[string]int64{}, examples: map[string]string{}, times: map[string]*times{}}
+func newBook() *book {
+	return &book{counts: map[string]int64{}, errors: map[string]int64{}, examples: map[string]string{}, times: map[string]*hdrhistogram.Histogram{}}
 }
 
-// Count counts something that happened.
-func (b *Book) count(what string) { b.add(what, 1) }
+// count counts something that happened.
+func (b *book) count(what string) { b.add(what, 1) }
 
-func (b *Book) add(what string, n int64) {
+func (b *book) add(what string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.counts[what] += n
 }
 
-func (b *Book) counted(what string) int64 {
+func (b *book) counted(what string) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.counts[what]
@@ -53,7 +53,7 @@ func (b *Book) counted(what string) int64 {
 
 // failed counts an error that reached a caller who had not asked for it. nil counts
 // nothing.
-func (b *Book) failed(op string, err error) {
+func (b *book) failed(op string, err error) {
 	if err == nil {
 		return
 	}
@@ -66,7 +66,7 @@ func (b *Book) failed(op string, err error) {
 }
 
 // violation notes what must never happen.
-func (b *Book) violation(format string, args ...any) {
+func (b *book) violation(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.violated++
@@ -76,7 +76,7 @@ func (b *Book) violation(format string, args ...any) {
 }
 
 // late notes what took too long; see Summary.Late.
-func (b *Book) late(format string, args ...any) {
+func (b *book) late(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.lates) < maxTexts {
@@ -84,29 +84,41 @@ func (b *Book) late(format string, args ...any) {
 	}
 }
 
-func (b *Book) violatedSoFar() int64 {
+func (b *book) violatedSoFar() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.violated
 }
 
-// took notes how long something took.
-func (b *Book) took(what string, d time.Duration) {
+// longest is what a time is counted as that is longer.
+const longest = 4 * time.Hour
+
+// took notes how long something took, in microseconds with two digits.
+func (b *book) took(what string, d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.times[what] == nil {
-		b.times[what] = newTimes()
+		b.times[what] = hdrhistogram.New(1, longest.Microseconds(), 2)
 	}
-	b.times[what].add(d)
+	_ = b.times[what].RecordValue(min(d, longest).Microseconds()) // it is in the range
+}
+
+// Took says how long something took, in milliseconds.
+type Took struct {
+	Times int64   `json:"times"`
+	P50   float64 `json:"p50_ms"`
+	P99   float64 `json:"p99_ms"`
+	Max   float64 `json:"max_ms"`
 }
 
 // report copies all that is in the book into a summary.
-func (b *Book) report(s *Summary) {
+func (b *book) report(s *Summary) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.Took = map[string]Took{}
-	for what, t := range b.times {
-		s.Took[what] = t.summary()
+	for what, h := range b.times {
+		ms := func(microseconds int64) float64 { return float64(microseconds) / 1000 }
+		s.Took[what] = Took{h.TotalCount(), ms(h.ValueAtQuantile(50)), ms(h.ValueAtQuantile(99)), ms(h.Max())}
 	}
 	s.Counts, s.Errors, s.Examples = maps.Clone(b.counts), maps.Clone(b.errors), maps.Clone(b.examples)
 	s.Violations, s.Violated = append([]string{}, b.violations...), b.violated
@@ -147,32 +159,4 @@ func kindOf(err error) string {
 		}
 	}
 	return fmt.Sprint(err) // nil, of an end without a cause, is for the reader to see
-}
-
-// times is a histogram of fixed size: up to an hour, in microseconds, with two digits.
-type times struct {
-	histogram *hdrhistogram.Histogram
-	longest   time.Duration
-}
-
-func newTimes() *times { return &times{histogram: hdrhistogram.New(1, time.Hour.Microseconds(), 2)} }
-
-func (t *times) add(d time.Duration) {
-	t.longest = max(t.longest, d)
-	_ = t.histogram.RecordValue(min(d, time.Hour).Microseconds()) // it is in the range
-}
-
-// Took says how long something took, in milliseconds.
-type Took struct {
-	Times int64   `json:"times"`
-	P50   float64 `json:"p50_ms"`
-	P99   float64 `json:"p99_ms"`
-	Max   float64 `json:"max_ms"`
-}
-
-func (t *times) summary() Took {
-	ms := func(microseconds int64) float64 { return float64(microseconds) / 1000 }
-	longest := t.longest.Microseconds()
-	at := func(percent float64) float64 { return ms(min(t.histogram.ValueAtQuantile(percent), longest)) }
-	return Took{Times: t.histogram.TotalCount(), P50: at(50), P99: at(99), Max: ms(longest)}
 }
