@@ -15,7 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/observe"
@@ -178,9 +178,17 @@ func (p *participant) write(l *election.Leadership) {
 // member has just been killed, until ctx ends. It reports whether etcd has been read.
 func (r *run) audit(ctx context.Context, prefix string, tell func(oracle.Change)) bool {
 	var resp *clientv3.GetResponse
-	err := scenario.Until(ctx, r.scale.patience(), func(ctx context.Context) (_ bool, err error) {
+	again := func(what string, ask func(context.Context) error) error {
+		return inject.Until(ctx, what, func(context.Context) (bool, error) {
+			once, cancel := context.WithTimeout(ctx, 5*time.Second) // it is much that is asked for
+			defer cancel()
+			err := ask(once)
+			return err == nil, err
+		})
+	}
+	err := again("that etcd answers", func(ctx context.Context) (err error) {
 		resp, err = r.All.Get(ctx, prefix, clientv3.WithPrefix())
-		return true, err
+		return err
 	})
 	if err != nil {
 		r.book.late("the harness: what was written under %s cannot be read: %v", prefix, err)
@@ -196,9 +204,9 @@ func (r *run) audit(ctx context.Context, prefix string, tell func(oracle.Change)
 			tell(oracle.Change{Rev: kv.ModRevision, Key: string(kv.Key), Create: kv.CreateRevision, Value: oracle.WriteValue(token, string(kv.Key))})
 			ops = append(ops, clientv3.OpDelete(string(kv.Key)))
 		}
-		err = errors.Join(err, scenario.Until(ctx, r.scale.patience(), func(ctx context.Context) (bool, error) {
+		err = errors.Join(err, again("that etcd deletes", func(ctx context.Context) error {
 			_, err := r.All.Txn(ctx).Then(ops...).Commit()
-			return true, err
+			return err
 		}))
 	}
 	if err != nil {

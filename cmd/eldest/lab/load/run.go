@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/revision"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
@@ -276,13 +277,11 @@ func (r *run) leftovers(s *Summary) {
 	if err != nil || len(keys)+len(leases) > 0 {
 		r.book.violation("left behind %v after all had left: %d leases, keys: %s; %v", r.scale.patience(), len(leases), strings.Join(keys, ", "), err)
 	}
-	more := int64(0)
-	_ = scenario.Until(ctx, r.scale.patience(), func(context.Context) (bool, error) {
+	err = inject.Until(ctx, "that no goroutine is left", func(context.Context) (bool, error) {
 		s.After = weigh(time.Now())
-		more = s.After.Goroutines - s.Empty.Goroutines
-		return more <= spare, nil
+		return s.After.Goroutines <= s.Empty.Goroutines+spare, nil
 	})
-	if more > spare {
-		r.book.violation("left behind %v after all had left: %d goroutines", r.scale.patience(), more)
+	if err != nil {
+		r.book.violation("left behind after all had left: %d goroutines", s.After.Goroutines-s.Empty.Goroutines)
 	}
 }

@@ -205,7 +205,7 @@ func (s *series) quit(ctx context.Context) {
 		_ = c.order(participant.Order{Do: participant.DoQuit}) // one that has ended is told of already
 	}
 	for _, c := range all {
-		if err := inject.Eventually(ctx, "that it ends", func() (bool, error) { return c.Gone(), nil }); err != nil {
+		if err := inject.Until(ctx, "that it ends", func(context.Context) (bool, error) { return c.Gone(), nil }); err != nil {
 			s.tell(oracle.Event{Kind: oracle.Left, Text: c.who + ": process: it does not end"})
 		}
 		c.End()

@@ -261,30 +261,3 @@ func TestBrokenOffHistoryIsWhole(t *testing.T) {
 	}
 	require.NoError(t, s.halt(), "nothing is left to be halted")
 }
-
-func TestConfigIsChecked(t *testing.T) {
-	for name, spoil := range map[string]func(*Config){
-		"contender":    func(c *Config) { c.Contender = "herd" },
-		"rounds":       func(c *Config) { c.Rounds = 0 },
-		"negative":     func(c *Config) { c.Duration = -1 },
-		"series":       func(c *Config) { c.SeriesRounds = 0 },
-		"members":      func(c *Config) { c.Members = 2 },
-		"participants": func(c *Config) { c.Participants = 1 },
-		"a crowd":      func(c *Config) { c.Participants = MaxParticipants + 1 },
-		"ttl":          func(c *Config) { c.TTL = 1500 * time.Millisecond },
-		"no ttl":       func(c *Config) { c.TTL = 0 },
-		"long ttl":     func(c *Config) { c.TTL = MaxTTL + time.Second },
-		"faults":       func(c *Config) { c.Faults = nil },
-		"peers":        func(c *Config) { c.Members = 1 },
-		"defect":       func(c *Config) { c.Defect = "none" },
-		"no clock":     func(c *Config) { c.Contender, c.Faults = contender.Concurrency, []Fault{Skew} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg := small(t)
-			spoil(&cfg)
-			r, err := Run(t.Context(), cfg)
-			require.ErrorIs(t, err, ErrInvalid)
-			require.Nil(t, r)
-		})
-	}
-}

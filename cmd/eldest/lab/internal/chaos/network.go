@@ -52,7 +52,7 @@ func (c *candidate) network(ctx context.Context, what string, do func(), seen fu
 	before := c.host.Stats()
 	do()
 	heal := func(context.Context) error { c.host.Mend(); return nil }
-	return heal, inject.Eventually(ctx, "that "+what+" of "+c.who, func() (bool, error) { return seen(before, c.host.Stats()), nil })
+	return heal, inject.Until(ctx, "that "+what+" of "+c.who, func(context.Context) (bool, error) { return seen(before, c.host.Stats()), nil })
 }
 
 // busiest is the member with which a participant has exchanged most: a client spreads its

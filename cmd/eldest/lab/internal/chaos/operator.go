@@ -30,9 +30,9 @@ func moveLeader(ctx context.Context, s *series, in Injection) (string, healer, e
 // before.
 func compact(ctx context.Context, s *series, _ Injection) (string, healer, error) {
 	var rev int64
-	err := inject.Persist(ctx, func(ctx context.Context) (err error) {
+	err := inject.Until(ctx, "that etcd has a revision", func(ctx context.Context) (_ bool, err error) {
 		rev, err = s.Revision(ctx)
-		return err
+		return err == nil, err
 	})
 	if err == nil {
 		err = s.recorded.reached(ctx, rev)
@@ -41,22 +41,15 @@ func compact(ctx context.Context, s *series, _ Injection) (string, healer, error
 		return "", nil, err
 	}
 	s.note("compaction up to %d", rev)
-	err = inject.Persist(ctx, func(ctx context.Context) error {
+	return fmt.Sprintf("up to revision %d", rev), nil, inject.Until(ctx, "that the past cannot be read", func(ctx context.Context) (bool, error) {
 		_, err := s.All.Compact(ctx, rev, clientv3.WithCompactPhysical())
-		if errors.Is(err, rpctypes.ErrCompacted) {
-			return nil // an attempt whose answer was lost
+		if err == nil || errors.Is(err, rpctypes.ErrCompacted) { // an attempt whose answer was lost
+			_, err = s.All.Get(ctx, dataKey, clientv3.WithRev(rev-1))
 		}
-		return err
-	})
-	if err != nil {
-		return "", nil, err
-	}
-	return fmt.Sprintf("up to revision %d", rev), nil, inject.Persist(ctx, func(ctx context.Context) error {
-		_, err := s.All.Get(ctx, dataKey, clientv3.WithRev(rev-1))
 		if errors.Is(err, rpctypes.ErrCompacted) {
-			return nil
+			return true, nil
 		}
-		return fmt.Errorf("the past can be read: %v", err) //nolint:errorlint // mostly there is none
+		return false, err
 	})
 }
 
@@ -79,18 +72,15 @@ func (s *series) target(ctx context.Context, in Injection) (t target, err error)
 	if err != nil {
 		return t, err
 	}
-	err = inject.Persist(ctx, func(ctx context.Context) error {
+	err = inject.Until(ctx, "that "+c.who+" has a key", func(ctx context.Context) (bool, error) {
 		t = target{who: c.who, lease: c.last().Lease}
 		t.key = keys.Candidate(electionName, t.lease)
 		resp, err := s.All.Get(ctx, t.key)
-		if err != nil {
-			return err
-		}
-		if len(resp.Kvs) == 0 {
-			return fmt.Errorf("%s has no key now", t.who) // it registers in a moment
+		if err != nil || len(resp.Kvs) == 0 { // it registers in a moment
+			return false, err
 		}
 		t.token = resp.Kvs[0].CreateRevision
-		return nil
+		return true, nil
 	})
 	if err == nil {
 		s.tell(oracle.Event{Kind: oracle.Removed, Who: "admin", Token: t.token, Key: t.key, Lease: t.lease})
@@ -104,12 +94,12 @@ func revoke(ctx context.Context, s *series, in Injection) (string, healer, error
 	if err != nil {
 		return "", nil, err
 	}
-	err = inject.Persist(ctx, func(ctx context.Context) error {
+	err = inject.Until(ctx, "that a lease is revoked", func(ctx context.Context) (bool, error) {
 		_, err := s.All.Revoke(ctx, clientv3.LeaseID(t.lease))
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return nil // an attempt whose answer was lost
+			return true, nil // an attempt whose answer was lost
 		}
-		return err
+		return err == nil, err
 	})
 	if err == nil {
 		err = s.Gone(ctx, t.key, t.token)

@@ -27,7 +27,7 @@ func ofParticipant(do func(context.Context, *series, *candidate, Injection) (hea
 
 // pick finds a participant that has the role. It blocks until there is one, or ctx ends.
 func (s *series) pick(ctx context.Context, in Injection) (chosen *candidate, err error) {
-	err = inject.Eventually(ctx, fmt.Sprintf("that anybody is %s", in.On), func() (bool, error) {
+	err = inject.Until(ctx, fmt.Sprintf("that anybody is %s", in.On), func(context.Context) (bool, error) {
 		all := s.living()
 		// A clock must not be wrong where nothing covers that; then the one that will lead is as good.
 		anybody := in.Fault == Skew && in.On == Leader && slices.ContainsFunc(all, func(c *candidate) bool { return c.tight && c.is(Leader) })

@@ -14,8 +14,8 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
-// errGap is returned when history was compacted before it was recorded.
-var errGap = errors.New("changes were compacted before they were recorded")
+// errGap is returned when history was compacted before it was recorded, or a member left changes out.
+var errGap = errors.New("changes are missing in the record")
 
 // record is what etcd committed: every change of every key, in order, from before the first
 // participant to the end. Its methods may be called from many goroutines.
@@ -93,7 +93,10 @@ func (r *record) revision() int64 {
 // reached blocks until all changes up to a revision are recorded, or ctx ends, or there is
 // a gap.
 func (r *record) reached(ctx context.Context, rev int64) error {
-	return inject.Eventually(ctx, fmt.Sprintf("that revision %d is recorded", rev), func() (bool, error) { return r.revision() >= rev, r.err() })
+	return inject.Until(ctx, fmt.Sprintf("that revision %d is recorded", rev), func(context.Context) (bool, error) {
+		err := r.err()
+		return err != nil || r.revision() >= rev, err
+	})
 }
 
 // follow watches one member until ctx ends, from where the record ends.
@@ -135,6 +138,9 @@ func (r *record) take(events []*clientv3.Event) {
 	for _, ev := range events {
 		if ev.Kv.ModRevision <= before {
 			continue
+		}
+		if ev.Kv.ModRevision > r.rev+1 && r.gap == nil { // each revision changes something
+			r.gap = fmt.Errorf("%w: %d follows %d", errGap, ev.Kv.ModRevision, r.rev)
 		}
 		key := string(ev.Kv.Key)
 		c := oracle.Change{Rev: ev.Kv.ModRevision, At: r.now(), Key: key, Value: string(ev.Kv.Value), Create: ev.Kv.CreateRevision, Lease: ev.Kv.Lease}

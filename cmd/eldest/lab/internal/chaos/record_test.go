@@ -10,7 +10,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
-	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 func put(rev, create int64, key, value string) *clientv3.Event {
@@ -48,53 +47,16 @@ func TestEachRevisionOnce(t *testing.T) {
 
 	r.compacted(8) // nothing is missing
 	require.NoError(t, r.err())
-	r.compacted(9)
-	require.ErrorIs(t, r.err(), errGap)
-	require.ErrorIs(t, r.reached(t.Context(), 9), errGap)
-}
-
-// Members are killed, restarted and replaced, history is compacted, and nothing is missing.
-func TestNothingIsMissed(t *testing.T) {
-	t.Parallel()
-	ctx := within(t)
-	c := etcdtest.Start(t, etcdtest.Config{Members: 3, Replaceable: true})
-	var clients []*clientv3.Client
-	for i := range c.Size() {
-		clients = append(clients, c.ClientTo(t, i))
-	}
-	r := newRecord(clients, func() time.Duration { return 1 })
-	defer r.end()
-	cli := c.Client(t)
-	written := 0
-	write := func() (rev int64) {
-		for range 10 {
-			// A member that goes may take a request with it, done or not.
-			for _, err := cli.Put(ctx, dataKey, "1 x"); err != nil; _, err = cli.Put(ctx, dataKey, "1 x") {
-				require.NoError(t, ctx.Err())
-			}
-		}
-		written += 10
-		rev, err := c.Revision(ctx)
-		require.NoError(t, err)
-		return rev
-	}
-	write()
-	require.NoError(t, c.Member(0).Kill())
-	require.NoError(t, r.reached(ctx, write()))
-	_, err := c.Compact(ctx)
-	require.NoError(t, err)
-	write()
-	require.NoError(t, c.Member(0).Restart(ctx))
-	require.NoError(t, c.Replace(ctx, 1))
-	last := write()
-	require.NoError(t, r.reached(ctx, last))
-	require.NoError(t, r.err())
-	got, err := cli.Get(ctx, dataKey)
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, got.Kvs[0].Version, int64(written))
-	require.Len(t, r.changes, int(got.Kvs[0].Version))
-	for i, change := range r.changes {
-		require.EqualValues(t, i+2, change.Rev)
+	for _, missing := range []func(*record){
+		func(r *record) { r.compacted(9) },
+		func(r *record) { r.take([]*clientv3.Event{put(9, 5, dataKey, "7 p1-3")}) },
+	} {
+		gap := newRecord(nil, r.now)
+		defer gap.end()
+		gap.rev = 7
+		missing(gap)
+		require.ErrorIs(t, gap.err(), errGap)
+		require.ErrorIs(t, gap.reached(t.Context(), 9), errGap)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	tokens "github.com/eldest-io/eldest/fence"
@@ -221,15 +222,20 @@ func (s *series) part(ctx context.Context) error {
 	if err := s.endRecord(ctx); err != nil {
 		return err
 	}
+	bounded, cancel = context.WithTimeout(ctx, s.cfg.Recovery())
+	defer cancel()
 	var watches []string
-	err = scenario.Until(ctx, s.cfg.Recovery(), func(ctx context.Context) (_ bool, err error) {
+	err = inject.Until(bounded, "that no watch is left", func(ctx context.Context) (_ bool, err error) {
 		watches, err = s.watches(ctx)
-		return len(watches) == 0, err
+		return err == nil && len(watches) == 0, err
 	})
+	if len(watches) == 0 {
+		return err
+	}
 	for _, text := range watches {
 		s.tell(oracle.Event{Kind: oracle.Left, Text: text})
 	}
-	return err
+	return nil
 }
 
 // halt ends what is still going on, if the series was broken off, and blocks until what etcd has

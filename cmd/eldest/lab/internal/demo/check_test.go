@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func factsOf(t *testing.T, text string) (facts []scenario.Fact) {
 	t.Helper()
 	kinds := map[string]scenario.Kind{
-		"joins": Registered, "waits": Waiting, "leads": Won, "lost": Lost, "resigned": Resigned, "exits": scenario.Exited,
+		"joins": scenario.Registered, "waits": scenario.Waiting, "leads": scenario.Won, "lost": scenario.Lost, "resigned": scenario.Resigned, "exits": scenario.Exited,
 		"seen": Observed, "write": Guarded, "settled": scenario.Settled, "left": scenario.Left,
 	}
 	start, tokens := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), map[string]eldest.Token{}
@@ -46,7 +46,7 @@ func factsOf(t *testing.T, text string) (facts []scenario.Fact) {
 			f.Kind, f.Action = scenario.Acted, scenario.Action(words[0])
 		}
 		switch f.Kind {
-		case Registered:
+		case scenario.Registered:
 			read(t, words[2], &f.Token)
 			tokens[f.Participant] = f.Token
 		case scenario.Exited:
@@ -177,14 +177,14 @@ func TestAnEmptyHistoryProvesNothing(t *testing.T) {
 }
 
 func TestHandoversAreMeasuredFromTheAction(t *testing.T) {
-	changes := handovers(factsOf(t, good))
+	changes := scenario.Handovers(factsOf(t, good))
 	require.Len(t, changes, 3)
-	for i, want := range []Handover{
-		{Action: Resign, took: 2 * time.Millisecond, neither: time.Millisecond, told: time.Millisecond},
-		{Action: scenario.Kill, took: 1900 * time.Millisecond, neither: 1900 * time.Millisecond},
-		{Action: Delete, took: time.Millisecond, neither: time.Millisecond, told: 2 * time.Millisecond},
+	for i, want := range []scenario.Handover{
+		{Action: scenario.Resign, Took: 2 * time.Millisecond, Neither: time.Millisecond, Told: time.Millisecond},
+		{Action: scenario.Kill, Took: 1900 * time.Millisecond, Neither: 1900 * time.Millisecond},
+		{Action: scenario.Delete, Took: time.Millisecond, Neither: time.Millisecond, Told: 2 * time.Millisecond},
 	} {
 		got := changes[i]
-		require.Equal(t, want, Handover{Action: got.Action, took: got.took, neither: got.neither, told: got.told})
+		require.Equal(t, want, scenario.Handover{Action: got.Action, Took: got.Took, Neither: got.Neither, Told: got.Told})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/eldest-io/eldest"
@@ -18,6 +17,21 @@ import (
 const (
 	electionName = "demo"
 	workKey      = "demo-work"
+)
+
+// What candidates report of themselves beside what every demo knows.
+const (
+	Jeopardy  scenario.Kind = "jeopardy"
+	Recovered scenario.Kind = "recovered"
+	Evicted   scenario.Kind = "evicted"
+)
+
+// What the demo sees.
+const (
+	// Observed: the observer reports State, and Key and Token of the leader.
+	Observed scenario.Kind = "observed"
+	// Guarded: a write under the guard of Key and Token was Accepted or not.
+	Guarded scenario.Kind = "guarded"
 )
 
 // plan is the plan of a demo.
@@ -100,7 +114,7 @@ func (p *plan) round() []scenario.Step {
 	steps := []scenario.Step{
 		{Title: "The leader resigns", Why: []string{
 			"It stops leading, then deletes its own key. The deletion wakes the next candidate, so nobody waits for a lease.",
-		}, Do: p.resign},
+		}, Do: p.depose(scenario.Resign, p.terminate)},
 		{Title: "A waiter leaves", Why: []string{
 			"The one behind it is woken. It has not won: an older candidate exists, and it waits for that one now.",
 		}, Do: p.withdraw},
@@ -114,7 +128,7 @@ func (p *plan) round() []scenario.Step {
 		{Title: "Somebody deletes the leader's key", Why: []string{
 			"A leader watches its own key, so it is notified within milliseconds. So is the next candidate, and the order of the",
 			"two is chance. That is what the guard is for: from the deletion on, writes with the old token are refused.",
-		}, Do: p.remove},
+		}, Do: p.depose(scenario.Delete, p.remove)},
 	}
 	if p.cfg.Members > 1 {
 		steps = append(steps, scenario.Step{Title: partitioned, Why: []string{
@@ -145,8 +159,8 @@ func (p *plan) step(ctx context.Context, s scenario.Step) error {
 
 func (p *plan) settle(ctx context.Context) error {
 	f := scenario.Fact{Kind: scenario.Settled}
-	if leader := leaderOf(p.Facts()); leader != nil {
-		f.Participant, f.Key, f.Token = leader.name, leader.key, leader.token
+	if leader := scenario.Leader(p.Facts()); leader != nil {
+		f.Participant, f.Key, f.Token = leader.Name, leader.Key, leader.Token
 	}
 	err := p.Await(ctx, "the observer agrees", func(facts []scenario.Fact) bool {
 		seen := scenario.Last(facts, func(f scenario.Fact) bool { return f.Kind == Observed })
@@ -188,14 +202,8 @@ func (p *plan) watch(observer *observe.Observer) {
 // leave has all leave, the last in the queue first: nothing may be left.
 func (p *plan) leave(ctx context.Context) error {
 	var all []scenario.Fact
-	for _, c := range candidates(p.Facts()) {
-		all = append([]scenario.Fact{{Participant: c.name, Key: c.key, Token: c.token}}, all...)
+	for _, c := range scenario.Candidates(p.Facts()) {
+		all = append([]scenario.Fact{{Participant: c.Name, Key: c.Key, Token: c.Token}}, all...)
 	}
 	return p.End(ctx, electionName, all)
-}
-
-// signal tells the action and sends the signal.
-func (p *plan) signal(action scenario.Action, c *candidacy, sig syscall.Signal) error {
-	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: action, Participant: c.name, Key: c.key, Token: c.token})
-	return p.Participant(c.name).Signal(sig)
 }

@@ -25,101 +25,101 @@ func (p *plan) register(ctx context.Context) error {
 	return err
 }
 
-// resign: the leader is asked to leave.
-func (p *plan) resign(ctx context.Context) error {
-	leader, err := p.awaitLeader(ctx)
-	if err != nil {
+// depose makes a step of an action that takes leadership away: it is told, done, and has a successor.
+// At the end both tokens are tried.
+func (p *plan) depose(action scenario.Action, do func(context.Context, *scenario.Candidacy) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		leader, err := p.awaitLeader(ctx)
+		if err != nil {
+			return err
+		}
+		p.tell(action, leader)
+		if err := do(ctx, leader); err != nil {
+			return err
+		}
+		return p.succeeded(ctx, leader)
+	}
+}
+
+func (p *plan) tell(action scenario.Action, c *scenario.Candidacy) {
+	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: action, Participant: c.Name, Member: p.Participant(c.Name).Member.Name, Key: c.Key, Token: c.Token})
+}
+
+func (p *plan) terminate(_ context.Context, c *scenario.Candidacy) error {
+	return p.Participant(c.Name).Signal(syscall.SIGTERM)
+}
+
+// kill: the leader crashes. Where it and the next candidate have heartbeats, these stop; else its
+// lease must expire.
+func (p *plan) kill(ctx context.Context) error {
+	if _, err := p.awaitLeader(ctx); err != nil {
 		return err
 	}
-	if err := p.signal(Resign, leader, syscall.SIGTERM); err != nil {
-		return err
+	action := scenario.Kill
+	if queue := scenario.Candidates(p.Facts()); len(queue) > 1 && p.beats[queue[0].Name] && p.beats[queue[1].Name] {
+		action = scenario.Silence
 	}
-	return p.succeeded(ctx, leader)
+	return p.depose(action, func(ctx context.Context, c *scenario.Candidacy) error {
+		if err := p.Participant(c.Name).Signal(syscall.SIGKILL); err != nil || action == scenario.Silence {
+			return err
+		}
+		entries, err := p.entries(ctx, p.Client())
+		if err == nil && len(entries) > 0 && entries[0].Key == c.Key {
+			p.Aside("its key is still there: etcd waits for its lease, which has %v left; nobody leads until then", entries[0].TTL)
+		}
+		return err
+	})(ctx)
+}
+
+func (p *plan) remove(ctx context.Context, c *scenario.Candidacy) error {
+	return p.Delete(ctx, c.Key, c.Token)
 }
 
 // withdraw: the first waiter is asked to leave. The one behind it must find another
 // candidate to wait for.
 func (p *plan) withdraw(ctx context.Context) error {
-	queue := candidates(p.Facts())
+	queue := scenario.Candidates(p.Facts())
 	if len(queue) < minCandidates {
 		return errors.New("there is no waiter behind a waiter")
 	}
 	waiter, behind := queue[1], queue[2]
-	if err := p.signal(Withdraw, waiter, syscall.SIGTERM); err != nil {
+	p.tell(scenario.Withdraw, waiter)
+	if err := p.terminate(ctx, waiter); err != nil {
 		return err
 	}
-	return p.Await(ctx, behind.name+" waits for another candidate", func(facts []scenario.Fact) bool {
-		moved := scenario.Last(facts, func(f scenario.Fact) bool { return f.Key == behind.key && (f.Kind == Waiting || f.Kind == Won) })
-		return p.Participant(waiter.name).Gone() && moved.Predecessor != waiter.key
+	return p.Await(ctx, behind.Name+" waits for another candidate", func(facts []scenario.Fact) bool {
+		moved := scenario.Last(facts, func(f scenario.Fact) bool {
+			return f.Key == behind.Key && (f.Kind == scenario.Waiting || f.Kind == scenario.Won)
+		})
+		return p.Participant(waiter.Name).Gone() && moved.Predecessor != waiter.Key
 	})
-}
-
-// kill: the leader crashes.
-func (p *plan) kill(ctx context.Context) error {
-	leader, err := p.awaitLeader(ctx)
-	if err != nil {
-		return err
-	}
-	action := scenario.Kill
-	if queue := candidates(p.Facts()); len(queue) > 1 && p.beats[leader.name] && p.beats[queue[1].name] {
-		action = Silence
-	}
-	if err := p.signal(action, leader, syscall.SIGKILL); err != nil {
-		return err
-	}
-	if action == scenario.Kill {
-		entries, err := p.entries(ctx, p.Client())
-		if err != nil {
-			return err
-		}
-		if len(entries) > 0 && entries[0].Key == leader.key {
-			p.Aside("its key is still there: etcd waits for its lease, which has %v left; nobody leads until then", entries[0].TTL)
-		}
-	}
-	return p.succeeded(ctx, leader)
-}
-
-// remove: an operator deletes the leader's key.
-func (p *plan) remove(ctx context.Context) error {
-	leader, err := p.awaitLeader(ctx)
-	if err != nil {
-		return err
-	}
-	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: Delete, Participant: leader.name, Key: leader.key, Token: leader.token})
-	if err := p.Delete(ctx, leader.key, leader.token); err != nil {
-		return err
-	}
-	return p.succeeded(ctx, leader)
 }
 
 // partition: the leader's member is separated from the others, and joined again after the
 // others have a new leader.
 func (p *plan) partition(ctx context.Context) error {
-	leader, err := p.awaitLeader(ctx)
+	var name string
+	err := p.depose(scenario.Cut, func(ctx context.Context, c *scenario.Candidacy) error {
+		name = c.Name
+		return p.Cut(ctx, p.Participant(name).Member)
+	})(ctx)
 	if err != nil {
 		return err
 	}
-	member := p.Participant(leader.name).Member
-	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: Cut, Participant: leader.name, Member: member.Name, Key: leader.key, Token: leader.token})
-	if err := p.Cut(ctx, member); err != nil {
-		return err
-	}
-	if err := p.succeeded(ctx, leader); err != nil {
-		return err
-	}
+	member := p.Participant(name).Member
 	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: scenario.Mend, Member: member.Name})
 	if err := p.Mend(member.Index); err != nil {
 		return err
 	}
-	p.Aside("%s re-registers: a new process, a new lease, a new key, and therefore the end of the queue", leader.name)
-	return p.start(ctx, leader.name, member.Index)
+	p.Aside("%s re-registers: a new process, a new lease, a new key, and therefore the end of the queue", name)
+	return p.start(ctx, name, member.Index)
 }
 
 // awaitLeader blocks until there is a leader, by what the candidates report: on a busy machine
 // a lease may expire that nobody meant to end.
-func (p *plan) awaitLeader(ctx context.Context) (leader *candidacy, err error) {
+func (p *plan) awaitLeader(ctx context.Context) (leader *scenario.Candidacy, err error) {
 	err = p.Await(ctx, "somebody leads", func(facts []scenario.Fact) bool {
-		leader = leaderOf(facts)
+		leader = scenario.Leader(facts)
 		return leader != nil
 	})
 	return leader, err
@@ -127,27 +127,27 @@ func (p *plan) awaitLeader(ctx context.Context) (leader *candidacy, err error) {
 
 // succeeded blocks until the old leader has a successor and the old one's process has ended,
 // tries both their tokens, and tells of the hand-over.
-func (p *plan) succeeded(ctx context.Context, old *candidacy) error {
-	var next *candidacy
-	err := p.Await(ctx, old.name+" has a successor", func(facts []scenario.Fact) bool {
-		f := scenario.Last(facts, func(f scenario.Fact) bool { return f.Kind == Won && f.Token > old.token })
+func (p *plan) succeeded(ctx context.Context, old *scenario.Candidacy) error {
+	var next *scenario.Candidacy
+	err := p.Await(ctx, old.Name+" has a successor", func(facts []scenario.Fact) bool {
+		f := scenario.Last(facts, func(f scenario.Fact) bool { return f.Kind == scenario.Won && f.Token > old.Token })
 		if f != nil {
-			next = &candidacy{name: f.Participant, key: f.Key, token: f.Token}
+			next = &scenario.Candidacy{Name: f.Participant, Key: f.Key, Token: f.Token}
 		}
 		return f != nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := p.AwaitEnd(ctx, p.Participant(old.name)); err != nil {
+	if err := p.AwaitEnd(ctx, p.Participant(old.Name)); err != nil {
 		return err
 	}
 	if err := errors.Join(p.write(ctx, old), p.write(ctx, next)); err != nil {
 		return err
 	}
-	if changes := handovers(scenario.InOrder(p.Facts())); len(changes) > p.handovers {
+	if changes := scenario.Handovers(scenario.InOrder(p.Facts())); len(changes) > p.handovers {
 		p.handovers = len(changes)
-		h := changes[len(changes)-1].words()
+		h := wordsOf(changes[len(changes)-1])
 		p.Say(fmt.Sprintf("%shand-over: %s, %s after %s; %s", scenario.Margin, h.who, p.Style.Paint(story.Bold, h.took), h.why, h.tail))
 	}
 	return nil
@@ -156,7 +156,7 @@ func (p *plan) succeeded(ctx context.Context, old *candidacy) error {
 // fill starts candidates until there are as many as were asked for. They come one by one, so that
 // the names are in the order of the queue.
 func (p *plan) fill(ctx context.Context) error {
-	for len(candidates(p.Facts())) < p.cfg.Candidates {
+	for len(scenario.Candidates(p.Facts())) < p.cfg.Candidates {
 		p.named++
 		name := fmt.Sprintf("c%d", p.named)
 		p.beats[name] = beating(p.named)
@@ -196,7 +196,7 @@ func (p *plan) start(ctx context.Context, name string, member int) error {
 	if p.beats[name] {
 		words = []string{"campaign", "--heartbeat", p.cfg.Heartbeat.String(), electionName}
 	}
-	_, err := p.Start(ctx, name, member, func(f scenario.Fact) bool { return f.Kind == Waiting || f.Kind == Won }, words...)
+	_, err := p.Start(ctx, name, member, func(f scenario.Fact) bool { return f.Kind == scenario.Waiting || f.Kind == scenario.Won }, words...)
 	return err
 }
 
@@ -227,12 +227,12 @@ func (p *plan) entries(ctx context.Context, leases clientv3.Lease) ([]observe.En
 
 // write writes under the guard of a tenure, as a leader does its work, and tells whether etcd
 // accepted that.
-func (p *plan) write(ctx context.Context, c *candidacy) error {
+func (p *plan) write(ctx context.Context, c *scenario.Candidacy) error {
 	ctx, cancel := context.WithTimeout(ctx, p.Expiry())
 	defer cancel()
-	guard := txn.Guard{Election: electionName, Key: c.key, Token: c.token}
-	f := scenario.Fact{At: time.Now(), Kind: Guarded, Participant: c.name, Key: c.key, Token: c.token}
-	_, err := guard.KV(p.Client()).Put(ctx, workKey, c.name)
+	guard := txn.Guard{Election: electionName, Key: c.Key, Token: c.Token}
+	f := scenario.Fact{At: time.Now(), Kind: Guarded, Participant: c.Name, Key: c.Key, Token: c.Token}
+	_, err := guard.KV(p.Client()).Put(ctx, workKey, c.Name)
 	var refused *txn.GuardError
 	switch {
 	case err == nil:

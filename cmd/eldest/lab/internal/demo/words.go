@@ -13,7 +13,7 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 	l := scenario.Line{Who: f.Participant}
 	say := func(ink story.Ink, format string, args ...any) { l.Ink, l.Text = ink, fmt.Sprintf(format, args...) }
 	switch f.Kind {
-	case Registered:
+	case scenario.Registered:
 		p.names[f.Key] = f.Participant
 		place := "no other candidate is older"
 		if f.Predecessor != "" {
@@ -21,10 +21,10 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 		}
 		say(story.Plain, "is a candidate: key %s, token %d, through %s; %s", shortKey(f.Key), f.Token, f.Member, place)
 		l.Why = "the token is the create revision of its key: etcd assigns it, it only grows, and it is the position in the queue"
-	case Waiting:
+	case scenario.Waiting:
 		say(story.Plain, "waits for %s's key %s to be deleted", p.name(f.Predecessor), shortKey(f.Predecessor))
 		l.Why = "it watches that one key only: in a queue of any length one departure wakes one waiter"
-	case Won:
+	case scenario.Won:
 		p.led[f.Key] = true
 		say(story.Green, "LEADS with token %d", f.Token)
 		l.Why = "it has proof, at one revision, that its key exists and that no key is older"
@@ -33,20 +33,20 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 		l.Why = "it tries again until its own deadline, which is before etcd's"
 	case Recovered:
 		say(story.Plain, "renewed its lease again")
-	case Lost:
+	case scenario.Lost:
 		say(story.Red, "is out of the queue: %s", f.Cause)
 		if p.led[f.Key] {
 			say(story.Red, "LEADS NO MORE: %s", f.Cause)
 		}
-	case Suspended:
+	case scenario.Suspended:
 		say(story.Yellow, "LEADS NO MORE, for now: %s", f.Cause)
 		l.Why = "its key exists: it leads on with the same token unless it is evicted"
-	case Resumed:
+	case scenario.Resumed:
 		say(story.Green, "LEADS ON with token %d", f.Token)
 	case Evicted:
 		say(story.Plain, "deletes %s's key: no heartbeat of it was received", p.name(f.Predecessor))
 		l.Why = "only if no newer heartbeat exists: etcd compares that, and deletes, in one transaction"
-	case Resigned:
+	case scenario.Resigned:
 		say(story.Plain, "left the queue")
 		if p.led[f.Key] {
 			say(story.Yellow, "resigned: first it stopped leading, then it deletes its key")
@@ -54,8 +54,8 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 	case scenario.Exited:
 		l.Rank = scenario.Seen
 		switch f.Code {
-		case codeLeft, codeKilled: // nothing is left to say
-		case codeLost:
+		case 0, scenario.CodeKilled: // nothing is left to say
+		case scenario.CodeLost:
 			say(story.Dim, `ended its process with exit code 3, "lost"`)
 		default:
 			say(story.Dim, "ended its process with exit code %d: %s", f.Code, f.Cause)
@@ -93,15 +93,15 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 
 func actionWords(f scenario.Fact) string {
 	switch f.Action {
-	case Resign:
+	case scenario.Resign:
 		return fmt.Sprintf("sends SIGTERM to %s, the leader", f.Participant)
-	case Withdraw:
+	case scenario.Withdraw:
 		return fmt.Sprintf("sends SIGTERM to %s, which waits", f.Participant)
-	case scenario.Kill, Silence:
+	case scenario.Kill, scenario.Silence:
 		return fmt.Sprintf("sends SIGKILL to %s, the leader", f.Participant)
-	case Delete:
+	case scenario.Delete:
 		return fmt.Sprintf("deletes %s, the key of %s, the leader", shortKey(f.Key), f.Participant)
-	case Cut:
+	case scenario.Cut:
 		return fmt.Sprintf("partitions %s from the other members; the leader %s reaches %s only", f.Member, f.Participant, f.Member)
 	case scenario.Mend:
 		return fmt.Sprintf("joins %s to the others again", f.Member)

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Cut holds what members say to all others, what those say to them, or both, until Mend.
+// Cut holds what members send to all others, what those send to them, or both, until Mend.
 // It blocks until something of each member was held back. Also after an error the members
 // are to be mended.
 func (f *Field) Cut(ctx context.Context, way etcdtest.Direction, members ...int) (err error) {
@@ -30,11 +27,11 @@ func (f *Field) Cut(ctx context.Context, way etcdtest.Direction, members ...int)
 		return err
 	}
 	held := make([]bool, len(members))
-	return Eventually(ctx, fmt.Sprintf("that anything of members %v is held", members), func() (bool, error) {
+	return Until(ctx, fmt.Sprintf("that anything of members %v is held", members), func(context.Context) (bool, error) {
 		for n, i := range members {
 			now, err := f.Held(i)
 			if err != nil {
-				return false, err
+				return true, err
 			}
 			held[n] = held[n] || now > before[n]
 		}
@@ -59,21 +56,4 @@ func (f *Field) isCut(member int, cut bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cut[member] = cut
-}
-
-// Answers blocks until a question that takes a majority of the members is answered through
-// a client, or, if want is false, until it is not answered within the given time.
-func Answers(ctx context.Context, client *clientv3.Client, want bool, within time.Duration) error {
-	what := "that etcd answers"
-	if !want {
-		what = "that etcd does not answer"
-	}
-	return Eventually(ctx, what, func() (bool, error) {
-		end, ends := ctx.Deadline()
-		short := ends && time.Until(end) < within // what is broken off is not unanswered
-		once, cancel := context.WithTimeout(ctx, within)
-		defer cancel()
-		_, err := client.Get(once, "majority?", clientv3.WithCountOnly())
-		return (err == nil) == want && (err == nil || !short && ctx.Err() == nil), nil
-	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Field is a cluster that faults are injected into, and the spawner of its participants.
+// Field is a cluster that faults are injected into, and the processes of its participants.
 // Its methods may be called from many goroutines.
 type Field struct {
 	*etcdtest.Cluster
@@ -20,7 +20,7 @@ type Field struct {
 	// the cluster's own, and closed with it.
 	Each []*clientv3.Client
 	All  *clientv3.Client
-	// Spawner starts processes, which must have ended when the field is closed.
+	// Spawner starts processes, which end with the field at the latest.
 	Spawner *offspring.Spawner
 
 	mu  sync.Mutex
@@ -48,14 +48,13 @@ func Open(ctx context.Context, cfg etcdtest.Config) (*Field, error) {
 	return f, nil
 }
 
-// Close ends the cluster and removes its data.
+// Close ends all processes, and removes the cluster's data.
 func (f *Field) Close() error {
 	f.Spawner.Close()
 	return f.Cluster.Close()
 }
 
-// Client returns the client of a member that is not cut off from the others; where each
-// is, that of all.
+// Client returns the client of a member that is not cut; where each is, that of all.
 func (f *Field) Client() *clientv3.Client {
 	f.mu.Lock()
 	defer f.mu.Unlock()

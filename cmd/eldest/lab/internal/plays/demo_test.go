@@ -91,7 +91,7 @@ func TestDemoForPrograms(t *testing.T) {
 		require.Positive(t, h.TookMS)
 		require.Greater(t, h.NewToken, h.OldToken)
 	}
-	require.Equal(t, []scenario.Action{demo.Resign, scenario.Kill, demo.Silence, demo.Delete, demo.Cut}, actions)
+	require.Equal(t, []scenario.Action{scenario.Resign, scenario.Kill, scenario.Silence, scenario.Delete, scenario.Cut}, actions)
 	// The one that was partitioned had stopped before the next one began.
 	partition := sum.Handovers[4]
 	require.Positive(t, partition.NeitherMS)
@@ -119,7 +119,7 @@ func TestServiceForPrograms(t *testing.T) {
 	for i, f := range sum.Faults {
 		actions[f.Action]++
 		require.Positive(t, f.Done)
-		if f.Action == service.CutFollower {
+		if f.Action == scenario.CutFollower {
 			require.Zero(t, f.NewToken)
 			continue
 		}
@@ -128,7 +128,7 @@ func TestServiceForPrograms(t *testing.T) {
 			require.GreaterOrEqual(t, f.OldToken, sum.Faults[i-1].OldToken)
 		}
 	}
-	require.Equal(t, map[scenario.Action]int{service.Stop: 1, scenario.Kill: 1, service.Suspend: 1, service.CutLeader: 1, service.CutFollower: 1}, actions)
+	require.Equal(t, map[scenario.Action]int{scenario.Resign: 1, scenario.Kill: 1, scenario.Suspend: 1, scenario.Cut: 1, scenario.CutFollower: 1}, actions)
 	attempts := 0
 	for _, line := range lines {
 		var a service.Attempt
@@ -161,9 +161,9 @@ func TestADemoThatIsEndedLeavesNothing(t *testing.T) {
 		{"demo --ttl 8s --members 1", "resign", 1, nobodyReads, 1},
 		{"demo", "", 0, syscall.SIGINT, 130},
 		{"service --ttl 8s", "kill", 2, syscall.SIGINT, 130},
-		{"service --ttl 8s", "cut-leader", 2, syscall.SIGTERM, 130},
-		{"service --ttl 4s", "stop", 2, syscall.SIGKILL, -1},
-		{"service --ttl 4s", "stop", 1, nobodyReads, 1},
+		{"service --ttl 8s", "cut", 2, syscall.SIGTERM, 130},
+		{"service --ttl 4s", "resign", 2, syscall.SIGKILL, -1},
+		{"service --ttl 4s", "resign", 1, nobodyReads, 1},
 		{"service", "", 0, syscall.SIGINT, 130},
 	} {
 		t.Run(c.line+" "+c.action+" "+c.end.String(), func(t *testing.T) {

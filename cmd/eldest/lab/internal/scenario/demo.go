@@ -66,7 +66,7 @@ func (d *Demo) Tell(f Fact) {
 }
 
 // Note tells something that is not recorded in the history. Safe for concurrent use.
-func (d *Demo) Note(v Instant, l Line) { d.tell(v, func() Line { return l }) }
+func (d *Demo) Note(v Timed, l Line) { d.tell(v, func() Line { return l }) }
 
 // Start starts "eldest" with the given words, a name, and the flags that all participants have,
 // and tells what it reports. It blocks until a fact that it reports says that it is ready, and

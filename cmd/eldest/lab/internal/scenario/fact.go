@@ -1,18 +1,28 @@
 package scenario
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
-// Kind says what a Fact is about. Participants report kinds of their own: the events of
-// "eldest campaign --json" and "eldest service node --json".
+// Kind says what a Fact is about.
 type Kind string
+
+// What participants report: the events of "eldest campaign --json" and "eldest service node
+// --json" that every demo knows. Others are the plan's.
+const (
+	Registered Kind = "registered"
+	Waiting    Kind = "waiting"
+	Won        Kind = "leader"
+	Lost       Kind = "lost"
+	Resigned   Kind = "resigned"
+	Suspended  Kind = "suspended"
+	Resumed    Kind = "resumed"
+	// Status: the node leads with Token, follows, or neither, by its Role.
+	Status Kind = "status"
+)
 
 // What every demo does and sees.
 const (
@@ -27,16 +37,41 @@ const (
 	Left Kind = "left"
 )
 
+// Leading is the Role of a leader.
+const Leading = "leading"
+
 // Action is something that a demo does to a participant or its member.
 type Action string
 
-// The actions that demos have in common. Mend ends a Cut; Leave is the departure at the very
-// end, which needs no successor.
+// The actions.
 const (
-	Kill  Action = "kill" // SIGKILL to the leader
-	Mend  Action = "mend"
-	Leave Action = "leave"
+	Resign      Action = "resign"   // SIGTERM to the leader
+	Withdraw    Action = "withdraw" // SIGTERM to a waiter
+	Kill        Action = "kill"     // SIGKILL to the leader
+	Silence     Action = "silence"  // the same, of a leader with heartbeats
+	Suspend     Action = "suspend"  // SIGSTOP to the leader, whose key is deleted then
+	Resume      Action = "resume"   // it goes on
+	Delete      Action = "delete"   // the leader's key is deleted
+	Cut         Action = "cut"      // the leader's member is partitioned
+	CutFollower Action = "cut-follower"
+	Mend        Action = "mend"  // the partition is healed
+	Start       Action = "start" // of a participant's next process
+	Leave       Action = "leave" // the departure at the very end, which needs no successor
 )
+
+// Told reports whether etcd is notified when the action takes leadership away, Silent whether
+// the next candidate receives no heartbeat any more. Else a lease has to expire.
+func (a Action) Told() bool   { return a == Resign || a == Suspend || a == Delete || a == Leave }
+func (a Action) Silent() bool { return a == Silence }
+
+// Deposes reports whether the action takes leadership away, so that there must be a successor.
+func (a Action) Deposes() bool {
+	return a.Told() && a != Leave || a == Kill || a == Silence || a == Cut
+}
+
+// crashes and removes report whether that ends the tenure at once, in its process or in etcd.
+func (a Action) crashes() bool { return a == Kill || a == Silence }
+func (a Action) removes() bool { return a == Delete || a == Suspend }
 
 // Fact is one thing that happened. Which fields mean something follows from Kind.
 type Fact struct {
@@ -72,25 +107,12 @@ type Fact struct {
 // When is At.
 func (f Fact) When() time.Time { return f.At }
 
-// End is how a process ended, or what was left, as the oracle reads it: an event without its
-// instant. It reports whether the fact is one of these.
-func (f Fact) End() (e oracle.Event, ok bool) {
-	switch {
-	case f.Kind == Exited:
-		return oracle.Event{Kind: oracle.Exited, Who: f.Participant, Code: f.Code, Text: cmp.Or(f.Cause, f.Reason)}, true
-	case f.Kind == Left && f.Keys+f.Leases > 0:
-		return oracle.Event{Kind: oracle.Left, Text: "in etcd: " + story.Count(f.Keys, "key") + " and " + story.Count(f.Leases, "lease")}, true
-	default:
-		return e, false
-	}
-}
-
-// Instant is what knows when it happened, on this machine's wall clock.
-type Instant interface{ When() time.Time }
+// Timed is what knows when it happened, on this machine's wall clock.
+type Timed interface{ When() time.Time }
 
 // InOrder sorts a copy by time. What is of the same instant keeps its order.
-func InOrder[I Instant](all []I) []I {
+func InOrder[T Timed](all []T) []T {
 	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b I) int { return a.When().Compare(b.When()) })
+	slices.SortStableFunc(sorted, func(a, b T) int { return a.When().Compare(b.When()) })
 	return sorted
 }

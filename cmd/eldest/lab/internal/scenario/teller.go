@@ -54,13 +54,13 @@ type teller struct {
 	gone  context.CancelCauseFunc // is called when the output cannot be written
 
 	mu      sync.Mutex
-	pending []timed
+	pending []entry
 	timer   *time.Timer
 	once    map[string]bool // the explanations that were given
 	step    map[string]bool // what is not told again in this step
 }
 
-type timed struct {
+type entry struct {
 	at    time.Time
 	rank  Rank
 	lines []string
@@ -74,7 +74,7 @@ func newTeller(cfg Config, width int, gone context.CancelCauseFunc) *teller {
 }
 
 // tell writes v, or what it is in words.
-func (t *teller) tell(v Instant, words func() Line) {
+func (t *teller) tell(v Timed, words func() Line) {
 	if t.JSON {
 		t.object(v)
 		return
@@ -145,7 +145,7 @@ func (t *teller) newStep() {
 
 // put has lines printed at their place. The caller holds mu, as for all that follows.
 func (t *teller) put(at time.Time, rank Rank, lines []string) {
-	t.pending = append(t.pending, timed{at.Round(0).Truncate(time.Millisecond), rank, lines})
+	t.pending = append(t.pending, entry{at.Round(0).Truncate(time.Millisecond), rank, lines})
 	if t.timer == nil {
 		t.timer = time.AfterFunc(SettleTime, t.flush)
 	}
@@ -162,7 +162,7 @@ func (t *teller) print() {
 		t.timer.Stop()
 		t.timer = nil
 	}
-	slices.SortStableFunc(t.pending, func(a, b timed) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.rank, b.rank)) })
+	slices.SortStableFunc(t.pending, func(a, b entry) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.rank, b.rank)) })
 	for _, p := range t.pending {
 		// Names and numbers are ours or etcd's; nothing of strangers is printed.
 		offset := fmt.Sprintf("%7.3f", p.at.Sub(t.start).Seconds())

@@ -2,7 +2,6 @@ package service
 
 import (
 	"errors"
-	"math/rand/v2"
 	"net"
 	"testing"
 	"time"
@@ -79,31 +78,4 @@ func TestNotSentIsRecognized(t *testing.T) {
 		return a.NotSent
 	}, time.Minute, time.Millisecond, "the last: %s", &a.Text)
 	require.Equal(t, Refused, a.Outcome)
-}
-
-// The time is up when what began before is over, whatever begins after.
-func TestElapsedWaitsForWhatBeganBefore(t *testing.T) {
-	c := newClient(nil, nil)
-	for i := range c.targets {
-		require.NoError(t, c.reach(i, "n", "127.0.0.1:1"))
-	}
-	draw := rand.New(rand.NewPCG(1, 1))
-	_, _, _, first := c.pick(draw)
-	before := c.elapsed()
-	_, _, _, second := c.pick(draw)
-	select {
-	case <-before:
-		t.Fatal("the first is not over")
-	default:
-	}
-	first()
-	select {
-	case <-before:
-	case <-time.After(time.Minute):
-		t.Fatal("the second was waited for")
-	}
-	after := c.elapsed()
-	second()
-	<-after
-	c.close()
 }

@@ -22,7 +22,7 @@ import (
 // says, and that its nodes came back and answered.
 func Audit(facts []scenario.Fact, attempts []Attempt, changes []Change, cfg Config) []story.Verdict {
 	x := newEvidence(facts, attempts, changes)
-	h := x.history()
+	h := x.history(cfg)
 	n := make(map[scenario.Kind]int)
 	for _, f := range x.facts {
 		n[f.Kind]++
@@ -31,7 +31,7 @@ func Audit(facts []scenario.Fact, attempts []Attempt, changes []Change, cfg Conf
 		x.checkAnswers(),
 		x.checkForwarding(),
 		x.checkFaults(),
-		x.checkReturn(cfg),
+		x.checkReturn(h, cfg),
 		story.Judge("nothing is left", min(n[scenario.Exited], n[scenario.Left]), story.Texts(oracle.Exits(h), oracle.Leftovers(h)),
 			"%s ended as it should; neither a candidate nor a lease stayed in etcd", story.Count(n[scenario.Exited], "process")),
 	)
@@ -41,7 +41,7 @@ func Audit(facts []scenario.Fact, attempts []Attempt, changes []Change, cfg Conf
 // agrees with everything that ever happened in etcd (see Changes).
 func AuditAttempts(attempts []Attempt, changes []Change) []story.Verdict {
 	x := newEvidence(nil, attempts, changes)
-	return x.checkAttempts(x.history())
+	return x.checkAttempts(x.history(Config{}))
 }
 
 // checkAttempts names the rules and counts what there was to judge.
@@ -148,7 +148,7 @@ func (x *evidence) checkAnswers() story.Verdict {
 func (x *evidence) checkForwarding() story.Verdict {
 	leaders := make(map[eldest.Token]string)
 	for _, f := range x.facts {
-		if f.Kind == Status && f.Role == leading {
+		if f.Kind == scenario.Status && f.Role == scenario.Leading {
 			leaders[f.Token] = f.Participant
 		}
 	}

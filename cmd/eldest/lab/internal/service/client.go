@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,9 +19,6 @@ const (
 	most  = 2000
 )
 
-// crowds is how many times as many calls there are to a node before which they are to pile up.
-const crowds = 8
-
 // client calls the nodes, each at random, whatever happens to them. It does not know which of
 // them leads. Calls come as if from many people who know nothing of each other: one that has no
 // answer yet holds up no other.
@@ -29,10 +27,8 @@ type client struct {
 	patience []time.Duration // one of them for each call
 
 	mu      sync.Mutex
-	targets []*target       // by node; nil before the node first listened
-	step    int             // how many steps have begun
-	crowded int             // the node before which calls are to pile up; none: -1
-	window  *sync.WaitGroup // of the calls since the last call of elapsed
+	targets []target // by node
+	step    int      // how many steps have begun
 
 	asking   context.Context // until halt
 	stop     context.CancelFunc
@@ -46,19 +42,10 @@ type client struct {
 type target struct {
 	name string
 	conn *grpc.ClientConn
-	// calls are those under way. They begin under the client's lock, and none when
-	// another target has taken the place of this one.
-	calls sync.WaitGroup
-}
-
-// close ends the connection after the calls: their end must not be our doing.
-func (t *target) close() {
-	t.calls.Wait()
-	_ = t.conn.Close() // nobody uses it any more
 }
 
 func newClient(patience []time.Duration, tell func(Attempt)) *client {
-	c := &client{tell: tell, patience: patience, targets: make([]*target, nodes), underWay: make(chan struct{}, most), crowded: -1, window: new(sync.WaitGroup)}
+	c := &client{tell: tell, patience: patience, targets: make([]target, nodes), underWay: make(chan struct{}, most)}
 	c.life, c.abort = context.WithCancel(context.Background())
 	c.asking, c.stop = context.WithCancel(c.life)
 	return c
@@ -80,11 +67,11 @@ func (c *client) reach(node int, name, address string) error {
 		return err
 	}
 	c.mu.Lock()
-	old := c.targets[node]
-	c.targets[node] = &target{name: name, conn: conn}
+	old := c.targets[node].conn
+	c.targets[node] = target{name, conn}
 	c.mu.Unlock()
-	if old != nil {
-		c.all.Go(old.close)
+	if old != nil { // it is closed after the last call: their end must not be our doing
+		time.AfterFunc(2*slices.Max(c.patience), func() { _ = old.Close() })
 	}
 	return nil
 }
@@ -96,71 +83,24 @@ func (c *client) begin() {
 	c.step++
 }
 
-// crowd has most calls go to one node from now on, and many more of them; -1 ends it.
-func (c *client) crowd(node int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.crowded = node
-}
-
-// pick draws a node, and begins a call to it. next is the mean time until the one after.
-// over must be called when the call has been told of.
-func (c *client) pick(rng *rand.Rand) (to *target, step int, next time.Duration, over func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	node, next := rng.IntN(len(c.targets)), pause
-	if c.crowded >= 0 {
-		next /= crowds
-		if rng.IntN(4) > 0 {
-			node = c.crowded
-		}
-	}
-	to = c.targets[node]
-	to.calls.Add(1)
-	window := c.window
-	window.Add(1)
-	return to, c.step, next, func() {
-		to.calls.Done()
-		window.Done()
-	}
-}
-
-// elapsed returns a channel that is closed when all calls that began since the last call of
-// elapsed are over, each in its own time. Those that begin from now on are not waited for.
-func (c *client) elapsed() <-chan struct{} {
-	c.mu.Lock()
-	window := c.window
-	c.window = new(sync.WaitGroup)
-	c.mu.Unlock()
-	over := make(chan struct{})
-	c.all.Go(func() {
-		window.Wait()
-		close(over)
-	})
-	return over
-}
-
 // run calls until halt. All nodes must be reachable by then. All that is drawn is drawn here, one
-// by one, so that a seed makes one sequence of calls, but for what crowd makes of it.
+// by one, so that a seed makes one sequence of calls.
 func (c *client) run(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	mean := pause
 	for n := 1; ; n++ {
 		select {
 		case <-c.asking.Done():
 			return
-		case <-time.After(time.Duration(rng.ExpFloat64() * float64(mean))):
+		case <-time.After(time.Duration(rng.ExpFloat64() * float64(pause))):
 		}
-		var to *target
-		var step int
-		var over func()
-		to, step, mean, over = c.pick(rng)
+		c.mu.Lock()
+		to, step := c.targets[rng.IntN(nodes)], c.step
+		c.mu.Unlock()
 		a := Attempt{Event: "attempt", ID: fmt.Sprintf("r%d", n), Node: to.name}
 		Draw(&a, rng, step)
 		patience := c.patience[rng.IntN(len(c.patience))]
 		c.underWay <- struct{}{} // each is over in a bounded time
 		c.all.Go(func() {
-			defer over()
 			c.try(to.conn, &a, patience)
 			c.tell(a)
 			<-c.underWay
@@ -187,8 +127,8 @@ func (c *client) close() {
 	c.abort()
 	c.halt()
 	for _, t := range c.targets {
-		if t != nil {
-			t.close()
+		if t.conn != nil {
+			_ = t.conn.Close() // nobody uses it any more
 		}
 	}
 }

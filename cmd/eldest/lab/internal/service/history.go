@@ -22,8 +22,16 @@ var methods = map[Method]kvpb.Record_Method{
 
 // history writes the evidence as the oracle reads it: a write of the store is a record of
 // the trail (checkData compares the records with the data), and an instant is the wall clock's.
-func (x *evidence) history() *oracle.History {
-	h := &oracle.History{About: oracle.About{Prefix: Election + "/", Data: "data", Opens: true}}
+func (x *evidence) history(cfg Config) *oracle.History {
+	var begin time.Time
+	switch {
+	case len(x.facts) > 0:
+		begin = x.facts[0].At
+	case len(x.attempts) > 0: // in the order of their ends
+		begin = x.attempts[0].Begin.Add(-time.Hour)
+	}
+	h := cfg.Record(begin, x.facts, nil)
+	h.Prefix, h.Data, h.Opens = Election+"/", "data", true
 	for _, c := range x.candidates {
 		h.Changes = append(h.Changes, oracle.Change{
 			Rev: c.Kv.ModRevision, Key: string(c.Kv.Key), Create: c.Kv.CreateRevision, Deleted: c.Type == clientv3.EventTypeDelete,
@@ -44,18 +52,8 @@ func (x *evidence) history() *oracle.History {
 	}
 	slices.SortStableFunc(h.Changes, func(a, b oracle.Change) int { return cmp.Compare(a.Rev, b.Rev) })
 	tell := func(at time.Time, e oracle.Event) {
-		e.At = instant(at)
+		e.At = at.Sub(begin)
 		h.Events = append(h.Events, e)
-	}
-	for _, f := range x.facts {
-		switch e, ok := f.End(); {
-		case ok:
-			tell(f.At, e)
-		case f.Kind == scenario.Acted && f.Action == Start:
-			tell(f.At, oracle.Event{Kind: oracle.Joined, Who: f.Participant})
-		case f.Kind == scenario.Acted && f.Action == scenario.Kill:
-			tell(f.At, oracle.Event{Kind: oracle.Crashed, Who: f.Participant, Code: -1})
-		}
 	}
 	for _, a := range x.attempts {
 		if a.Method.writes() {
@@ -71,18 +69,12 @@ func (x *evidence) history() *oracle.History {
 			tell(a.At, e)
 		}
 		if a.reads() {
-			tell(a.Begin, oracle.Event{Kind: oracle.Read, Who: fmt.Sprintf("request %s at %s", a.ID, a.Node), Until: instant(a.At), Key: a.Key, Write: x.read(a, ids)})
+			tell(a.Begin, oracle.Event{Kind: oracle.Read, Who: fmt.Sprintf("request %s at %s", a.ID, a.Node), Until: a.At.Sub(begin), Key: a.Key, Write: x.read(a, ids)})
 		}
 	}
-	slices.SortStableFunc(h.Events, func(a, b oracle.Event) int { return cmp.Compare(a.At, b.At) })
-	for i := range h.Events {
-		h.Events[i].Seq = i + 1
-	}
+	scenario.Number(h)
 	return h
 }
-
-// instant is a time as the oracle has it.
-func instant(t time.Time) time.Duration { return time.Duration(t.UnixNano()) }
 
 // read names the write that an attempt read: that of the revision that it was told, if
 // what it read was written then.

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // run is a run in short: one thing a line, each a millisecond after the one before it, unless it
 // begins with @ms. The writer is a node or, in an earlier tenure of that node, node@token.
 //
-//	start n1 | stop n1 (or any action) | probe n1 ok | probe n1 fails | settled n1 | left 0 0
+//	start n1 | resign n1 (or any action) | settled n1 | left 0 0
 //	n1 leads | n1 follows n2 | n1 neither | n1 exits 0
 //	join n1 7 | drop n1 9            a candidate's key is put, deleted, at a revision
 //	open n1 8                        a tenure's first record
@@ -141,17 +141,14 @@ func (b *run) fact(w []string) {
 	case w[0] == "settled":
 		of(scenario.Settled, w[1])
 		f.Token = b.tokens[w[1]]
-	case w[0] == "probe":
-		of(Probed, w[1])
-		f.OK = w[2] == "ok"
 	case w[1] == "leads":
-		of(Status, w[0])
-		f.Role, f.Token, f.Key = leading, b.tokens[w[0]], "shop/"+w[0]
+		of(scenario.Status, w[0])
+		f.Role, f.Token, f.Key = scenario.Leading, b.tokens[w[0]], "shop/"+w[0]
 	case w[1] == "follows":
-		of(Status, w[0])
+		of(scenario.Status, w[0])
 		f.Role, f.Leader, f.Token = following, w[2], b.tokens[w[2]]
 	case w[1] == "neither":
-		of(Status, w[0])
+		of(scenario.Status, w[0])
 		f.Role = neither
 	case w[1] == "exits":
 		of(scenario.Exited, w[0])
@@ -159,10 +156,10 @@ func (b *run) fact(w []string) {
 	default:
 		of(scenario.Acted, w[1])
 		f.Action, f.Key, f.Token = scenario.Action(w[0]), "shop/"+w[1], b.tokens[w[1]]
-		if f.Action == CutFollower {
+		if f.Action == scenario.CutFollower {
 			f.Token = b.facts[len(b.facts)-1].Token // the leader's, of the settling before
 		}
-		require.True(b.t, isFault(f.Action) || f.Action == Resume || f.Action == scenario.Mend || f.Action == Start || f.Action == scenario.Leave, w[0])
+		require.True(b.t, isFault(f.Action) || f.Action == scenario.Start || f.Action == scenario.Leave, w[0])
 	}
 	b.facts = append(b.facts, f)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/eldest-io/eldest"
@@ -16,34 +17,17 @@ import (
 // Election is the name of the election in which the nodes are candidates.
 const Election = "shop"
 
-// What nodes report of themselves: the events of "eldest service node --json".
-const (
-	Listening scenario.Kind = "listening"
-	Status    scenario.Kind = "status"
-)
+// Listening: the node takes calls at Address.
+const Listening scenario.Kind = "listening"
+
+// Status is that of package scenario, for those who read the reports of nodes.
+const Status = scenario.Status
 
 // Probed: a read through Member that needs a majority was OK or not.
 const Probed scenario.Kind = "probe"
 
-// The actions of this demo, beside those that all have. Resume ends a suspension; Start starts a
-// node's next process.
+// The roles of nodes beside scenario.Leading, as they report them.
 const (
-	Stop        scenario.Action = "stop"         // SIGTERM to the leader
-	Suspend     scenario.Action = "suspend"      // SIGSTOP to the leader, whose key is removed then
-	CutLeader   scenario.Action = "cut-leader"   // the leader's member is partitioned
-	CutFollower scenario.Action = "cut-follower" // a follower's is
-	Resume      scenario.Action = "resume"
-	Start       scenario.Action = "start"
-)
-
-// faults are the actions that the demo is about.
-var faults = []scenario.Action{Stop, scenario.Kill, Suspend, CutLeader, CutFollower}
-
-func isFault(a scenario.Action) bool { return slices.Contains(faults, a) }
-
-// The roles of nodes, as they report them.
-const (
-	leading   = "leading"
 	following = "following"
 	neither   = "neither"
 )
@@ -134,23 +118,23 @@ func (p *plan) steps() []scenario.Step {
 		{Title: "The leader is told to stop", Why: []string{
 			"It begins nothing new, finishes what it has begun, and deletes its key: the next one leads a round trip later.",
 			"Nobody listens at its port until its next process does: what the client sends there meanwhile does not leave the client.",
-		}, Do: p.stop},
+		}, Do: p.fault(scenario.Resign, p.end(syscall.SIGTERM))},
 		{Title: "The leader is killed", Why: []string{
 			"Its key stays until its lease has expired, and until then nobody leads. Whether the calls that were under way at it",
 			"were carried out is unknown: the client is told that it can try again, and that nobody has tried for it.",
-		}, Do: p.kill},
+		}, Do: p.fault(scenario.Kill, p.end(syscall.SIGKILL))},
 		{Title: "The leader is suspended, and deposed meanwhile", Why: []string{
 			"The whole process stops, in the middle of whatever it does; an operator deletes its key; another node leads. When",
 			"it goes on, its lease is valid and its clock tells it nothing, and calls have piled up before it. But each write",
 			"and each read is conditional: only if my key has my token. It has not, and etcd refuses.",
-		}, Do: p.suspend},
+		}, Do: p.fault(scenario.Suspend, p.suspend)},
 		{Title: "The leader's etcd member is partitioned", Why: []string{
 			"The leader still receives every call, from the other nodes too, but cannot write. It stops leading by its own",
 			"clock before etcd lets another node win.",
-		}, Do: p.cutLeader},
+		}, Do: p.fault(scenario.Cut, p.cutLeader)},
 		{Title: "A follower's etcd member is partitioned", Why: []string{
 			"A node that does not know any more who leads lets calls wait, as long as they want to. The others go on.",
-		}, Do: p.cutFollower},
+		}, Do: p.fault(scenario.CutFollower, p.cutFollower)},
 	}
 }
 
@@ -203,9 +187,7 @@ func (p *plan) settle(ctx context.Context, began time.Time) error {
 	if err != nil {
 		return err
 	}
-	// From here on nothing belongs to the step. What does may not be over yet.
 	f := scenario.Fact{At: time.Now(), Kind: scenario.Settled, Participant: t.Name, Key: t.key, Token: t.token}
-	over := p.client.elapsed()
 	p.Tell(f)
 	// A node that does not answer is for the checks to find.
 	answered := make(map[string]bool)
@@ -214,14 +196,13 @@ func (p *plan) settle(ctx context.Context, began time.Time) error {
 		answered[a.Node] = answered[a.Node] || fresh
 		return fresh
 	})
-	select {
-	case <-over: // it takes no longer than the most patient call
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if spans := newEvidence(p.Facts(), p.attempts.Facts(), nil).spans(); len(spans) > 0 {
-		p.rows = append(p.rows, spans[len(spans)-1].row())
-		p.Say(scenario.Margin + p.rows[len(p.rows)-1].words(p.Style))
+	// Calls that began in the step end now; the latest of them are not in its row.
+	if row, ok := newEvidence(p.Facts(), p.attempts.Facts(), nil).row(); ok {
+		p.rows = append(p.rows, row)
+		p.Say(scenario.Margin + row.words(p.Style))
 	}
 	return nil
 }
@@ -241,12 +222,12 @@ func (p *plan) agreed(ctx context.Context) (t *tenure, err error) {
 		for i := range nodes {
 			n := p.Participant(nodeName(i))
 			f := scenario.Last(facts, func(f scenario.Fact) bool {
-				return f.Participant == n.Name && (f.Kind == Status || f.Kind == scenario.Acted && f.Action == Start)
+				return f.Participant == n.Name && (f.Kind == scenario.Status || f.Kind == scenario.Acted && f.Action == scenario.Start)
 			})
 			if n.Gone() || f.Role == "" || f.Role == neither {
 				return false
 			}
-			if said = append(said, *f); f.Role == leading {
+			if said = append(said, *f); f.Role == scenario.Leading {
 				t = &tenure{n, f.Token, f.Key}
 			}
 		}
@@ -257,7 +238,7 @@ func (p *plan) agreed(ctx context.Context) (t *tenure, err error) {
 
 // lastStatus is a node's last report, or nil.
 func lastStatus(facts []scenario.Fact, node string) *scenario.Fact {
-	return scenario.Last(facts, func(f scenario.Fact) bool { return f.Kind == Status && f.Participant == node })
+	return scenario.Last(facts, func(f scenario.Fact) bool { return f.Kind == scenario.Status && f.Participant == node })
 }
 
 // awaitAttempts blocks until so many attempts match.

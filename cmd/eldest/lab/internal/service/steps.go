@@ -17,7 +17,7 @@ func nodeName(index int) string { return fmt.Sprintf("n%d", index+1) }
 // listens and the client knows where.
 func (p *plan) start(ctx context.Context, index int) error {
 	name := nodeName(index)
-	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: Start, Participant: name, Member: p.Member(index).Name})
+	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: scenario.Start, Participant: name, Member: p.Member(index).Name})
 	f, err := p.Start(ctx, name, index, func(f scenario.Fact) bool { return f.Kind == Listening }, "service", "node", Election)
 	if err != nil {
 		return err
@@ -25,34 +25,38 @@ func (p *plan) start(ctx context.Context, index int) error {
 	return p.client.reach(index, name, f.Address)
 }
 
-// act tells an action against a node, in a tenure.
+// fault makes a step of an action against the leader: it is told, and done.
+func (p *plan) fault(action scenario.Action, do func(context.Context, *tenure) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		leader, err := p.agreed(ctx)
+		if err != nil {
+			return err
+		}
+		if action != scenario.CutFollower {
+			p.act(action, leader)
+		}
+		return do(ctx, leader)
+	}
+}
+
 func (p *plan) act(action scenario.Action, t *tenure) {
 	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: action, Participant: t.Name, Member: t.Member.Name, Key: t.key, Token: t.token})
 }
 
-// stop: the leader is asked to end.
-func (p *plan) stop(ctx context.Context) error { return p.end(ctx, Stop, syscall.SIGTERM) }
-
-// kill: the leader crashes.
-func (p *plan) kill(ctx context.Context) error { return p.end(ctx, scenario.Kill, syscall.SIGKILL) }
-
 // end ends the leader's process, waits for a successor, and starts the node again.
-func (p *plan) end(ctx context.Context, action scenario.Action, sig syscall.Signal) error {
-	old, err := p.agreed(ctx)
-	if err != nil {
-		return err
+func (p *plan) end(sig syscall.Signal) func(context.Context, *tenure) error {
+	return func(ctx context.Context, old *tenure) error {
+		if err := old.Signal(sig); err != nil {
+			return err
+		}
+		if err := p.succeeded(ctx, old); err != nil {
+			return err
+		}
+		if err := p.AwaitEnd(ctx, old.Participant); err != nil {
+			return err
+		}
+		return p.start(ctx, old.Member.Index)
 	}
-	p.act(action, old)
-	if err := old.Signal(sig); err != nil {
-		return err
-	}
-	if err := p.succeeded(ctx, old); err != nil {
-		return err
-	}
-	if err := p.AwaitEnd(ctx, old.Participant); err != nil {
-		return err
-	}
-	return p.start(ctx, old.Member.Index)
 }
 
 // asleep is how long a suspended leader is left so beside its successor, at least: longer
@@ -61,12 +65,7 @@ const asleep = 700 * time.Millisecond
 
 // suspend: the leader's process is stopped, and somebody deletes its key. When another node has
 // led for a while it goes on, with a lease that is still valid.
-func (p *plan) suspend(ctx context.Context) error {
-	old, err := p.agreed(ctx)
-	if err != nil {
-		return err
-	}
-	p.act(Suspend, old)
+func (p *plan) suspend(ctx context.Context, old *tenure) error {
 	if err := old.Suspend(); err != nil {
 		return fmt.Errorf("suspend %s: %w", old.Name, err)
 	}
@@ -77,15 +76,11 @@ func (p *plan) suspend(ctx context.Context) error {
 	if err := p.succeeded(ctx, old); err != nil {
 		return err
 	}
-	// Meanwhile calls pile up; its lease must outlast that. The news of its end is
-	// waiting for it as well: the more calls there are, the more come before it.
-	p.client.crowd(old.Member.Index)
-	err = scenario.Sleep(ctx, max(p.TTL/4, asleep))
-	p.client.crowd(-1)
-	if err != nil {
+	// Meanwhile calls wait for it, as does the news of its end; its lease must outlast that.
+	if err := scenario.Sleep(ctx, max(p.TTL/4, asleep)); err != nil {
 		return err
 	}
-	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: Resume, Participant: old.Name})
+	p.Tell(scenario.Fact{Kind: scenario.Acted, Action: scenario.Resume, Participant: old.Name})
 	if err := old.Resume(); err != nil {
 		return fmt.Errorf("resume %s: %w", old.Name, err)
 	}
@@ -97,12 +92,7 @@ func (p *plan) suspend(ctx context.Context) error {
 
 // cutLeader: the member through which the leader reaches etcd is partitioned, and joined again
 // after another node leads.
-func (p *plan) cutLeader(ctx context.Context) error {
-	old, err := p.agreed(ctx)
-	if err != nil {
-		return err
-	}
-	p.act(CutLeader, old)
+func (p *plan) cutLeader(ctx context.Context, old *tenure) error {
 	return p.cut(ctx, old.Participant, func() error {
 		if err := p.succeeded(ctx, old); err != nil {
 			return err
@@ -113,11 +103,7 @@ func (p *plan) cutLeader(ctx context.Context) error {
 }
 
 // cutFollower: the same with a follower's member. The leader stays.
-func (p *plan) cutFollower(ctx context.Context) error {
-	leader, err := p.agreed(ctx)
-	if err != nil {
-		return err
-	}
+func (p *plan) cutFollower(ctx context.Context, leader *tenure) error {
 	// One whose member does not lead etcd, so that the leader notices nothing at all.
 	var follower *scenario.Participant
 	for i := range nodes {
@@ -125,7 +111,7 @@ func (p *plan) cutFollower(ctx context.Context) error {
 			follower = n
 		}
 	}
-	p.act(CutFollower, &tenure{follower, leader.token, leader.key})
+	p.act(scenario.CutFollower, &tenure{follower, leader.token, leader.key})
 	return p.cut(ctx, follower, func() error {
 		since, err := p.awaitNeither(ctx, follower.Name, leader.token)
 		if err != nil {
@@ -161,19 +147,19 @@ func (p *plan) cut(ctx context.Context, n *scenario.Participant, wait func() err
 func (p *plan) probe(ctx context.Context, n *scenario.Participant, want bool) error {
 	limited, cancel := context.WithTimeout(ctx, p.Expiry())
 	defer cancel()
-	err := inject.Answers(limited, p.Each[n.Member.Index], want, scenario.Election)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err := inject.Answers(limited, p.Each[n.Member.Index], want, scenario.Election); err != nil {
+		return fmt.Errorf("%s is not partitioned as it should be: %w", n.Member.Name, err)
 	}
-	// One that is not as it should be is for the checks to find.
-	p.Tell(scenario.Fact{Kind: Probed, Participant: n.Name, Member: n.Member.Name, OK: want == (err == nil)})
+	p.Tell(scenario.Fact{Kind: Probed, Participant: n.Name, Member: n.Member.Name, OK: want})
 	return nil
 }
 
 // succeeded blocks until a node leads with a newer token and serves.
 func (p *plan) succeeded(ctx context.Context, old *tenure) error {
 	err := p.Await(ctx, old.Name+" has a successor", func(facts []scenario.Fact) bool {
-		return scenario.Last(facts, func(f scenario.Fact) bool { return f.Kind == Status && f.Role == leading && f.Token > old.token }) != nil
+		return scenario.Last(facts, func(f scenario.Fact) bool {
+			return f.Kind == scenario.Status && f.Role == scenario.Leading && f.Token > old.token
+		}) != nil
 	})
 	if err != nil {
 		return err
@@ -187,7 +173,9 @@ func (p *plan) succeeded(ctx context.Context, old *tenure) error {
 // the tenure with the token, and returns since when.
 func (p *plan) awaitNeither(ctx context.Context, node string, token eldest.Token) (since time.Time, err error) {
 	err = p.Await(ctx, node+" is neither leader nor follower", func(facts []scenario.Fact) bool {
-		was := scenario.Last(facts, func(f scenario.Fact) bool { return f.Kind == Status && f.Participant == node && f.Token == token })
+		was := scenario.Last(facts, func(f scenario.Fact) bool {
+			return f.Kind == scenario.Status && f.Participant == node && f.Token == token
+		})
 		f := lastStatus(facts, node)
 		if was == nil || f.Role != neither {
 			return false

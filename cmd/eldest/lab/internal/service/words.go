@@ -15,11 +15,11 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 	switch f.Kind {
 	case Listening:
 		say(story.Plain, "takes calls at %s, reaches etcd through %s", f.Address, f.Member)
-	case Status:
+	case scenario.Status:
 		before := p.said[f.Participant]
 		p.said[f.Participant] = f.Role
 		switch {
-		case f.Role == leading:
+		case f.Role == scenario.Leading:
 			say(story.Green, "LEADS with token %d", f.Token)
 			l.Why = "it answers by itself, with a service made for this tenure; whatever it asks of etcd is guarded by its token"
 		case f.Role == following:
@@ -30,7 +30,7 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 			l.Why = "calls wait until it knows who leads, until their own deadline"
 		}
 	case scenario.Acted:
-		if f.Action == Start {
+		if f.Action == scenario.Start {
 			delete(p.said, f.Participant)
 		}
 		l.Rank, l.Who = scenario.Cause, "demo"
@@ -52,17 +52,17 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 
 func actionWords(f scenario.Fact) string {
 	switch f.Action {
-	case Stop:
+	case scenario.Resign:
 		return fmt.Sprintf("sends SIGTERM to %s, the leader", f.Participant)
 	case scenario.Kill:
 		return fmt.Sprintf("sends SIGKILL to %s, the leader", f.Participant)
-	case Suspend:
+	case scenario.Suspend:
 		return fmt.Sprintf("sends SIGSTOP to %s, the leader,", f.Participant)
-	case Resume:
+	case scenario.Resume:
 		return fmt.Sprintf("sends SIGCONT to %s", f.Participant)
-	case CutLeader:
+	case scenario.Cut:
 		return fmt.Sprintf("partitions %s from the other members; the leader %s reaches %s only", f.Member, f.Participant, f.Member)
-	case CutFollower:
+	case scenario.CutFollower:
 		return fmt.Sprintf("partitions %s from the other members; %s, which follows, reaches %s only", f.Member, f.Participant, f.Member)
 	case scenario.Mend:
 		return fmt.Sprintf("joins %s to the others again", f.Member)
