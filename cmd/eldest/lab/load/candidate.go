@@ -16,31 +16,18 @@ import (
 	"github.com/eldest-io/eldest/lease"
 )
 
-// slot is a place among the candidates: a participant that departs is followed by another one, with
-// a new session.
-type slot struct {
-	*run
-	index  int
-	client *clientv3.Client
-	// orders is received from while the slot's participant waits in the queue.
-	orders chan *way
-	// lives counts its participants.
-	lives int
-}
-
-// participant is one life in a slot.
+// participant is one life of a candidate: one that departs is followed by another one, with a new session.
 type participant struct {
-	*slot
+	*run
 	name      string
+	client    *clientv3.Client
 	session   *lease.Session
 	candidate *election.Candidate
 	token     eldest.Token
 	result    chan outcome // of its campaign
 	giveUp    context.CancelFunc
-	// sequence counts its guarded writes.
-	sequence int
-	// left says that it has told that it takes part no more.
-	left bool
+	sequence  int  // of its guarded writes
+	left      bool // it has told that it takes part no more
 }
 
 type outcome struct {
@@ -48,19 +35,21 @@ type outcome struct {
 	err error
 }
 
-// live lets one participant follow the other until ctx ends. joined is called when the
-// first is in the queue. One that has lost a session by no will of its own pauses, as package
-// elector does it: a thousand that come back at once would keep etcd from answering any.
-func (s *slot) live(ctx context.Context, joined func()) {
-	once, pause := sync.OnceFunc(joined), retry.Jittered(100*time.Millisecond, 5*time.Second)
+// live lets one participant follow the other until ctx ends. joined is called when the first is in the
+// queue. One that has lost a session by no will of its own pauses, as package elector does it: a thousand
+// that come back at once would keep etcd from answering any.
+func (r *run) live(ctx context.Context, index int, client *clientv3.Client, joined func()) {
+	once, pause, faults := sync.OnceFunc(joined), retry.Jittered(100*time.Millisecond, 5*time.Second), 0
 	defer once()
-	for faults := 0; ctx.Err() == nil; {
+	for life := 1; ctx.Err() == nil; life++ {
+		p := &participant{run: r, name: fmt.Sprintf("candidate %d, life %d", index, life), client: client, result: make(chan outcome, 1)}
 		ordered := false
-		if p := s.join(ctx); p != nil {
+		if p.join(ctx) {
 			once()
-			ordered = p.stay(ctx)
+			ordered = p.stay(ctx, r.orders[index])
+			p.giveUp()
 		}
-		if ordered {
+		if p.close(); ordered {
 			faults = 0
 			continue
 		}
@@ -69,47 +58,41 @@ func (s *slot) live(ctx context.Context, joined func()) {
 	}
 }
 
-// join opens a session and registers; nil if that failed, which is in the book.
-func (s *slot) join(ctx context.Context) *participant {
-	ctx, cancel := context.WithTimeout(ctx, s.scale.patience())
+// join opens a session, registers and campaigns. It may fail, also at the end of the run, when nobody wants
+// to know why.
+func (p *participant) join(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, p.scale.patience())
 	defer cancel()
-	// It may fail at the end of the run, when nobody wants to know why.
-	unable := func(op string, err error) {
-		if !errors.Is(ctx.Err(), context.Canceled) {
-			s.must(ctx, op, err)
+	fails := func(op string, err error) bool {
+		if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+			p.must(ctx, op, err)
 		}
+		return err != nil
 	}
-	session, err := lease.Open(ctx, lease.Config{Lease: s.client, TTL: time.Duration(s.scale.TTL)})
-	if err != nil {
-		unable("open session", err)
-		return nil
+	var err error
+	if p.session, err = lease.Open(ctx, lease.Config{Lease: p.client, TTL: time.Duration(p.scale.TTL)}); fails("open session", err) {
+		return false
 	}
-	s.lives++
-	p := &participant{slot: s, name: fmt.Sprintf("slot %d, life %d", s.index, s.lives), session: session, result: make(chan outcome, 1)}
 	p.candidate, err = election.New(election.Config{
-		Election: candidates, Session: session, KV: s.client, Watcher: s.client, Value: fmt.Appendf(nil, "slot %d", s.index),
+		Election: candidates, Session: p.session, KV: p.client, Watcher: p.client, Value: []byte(p.name),
 		Hooks: election.Hooks{Registered: p.registered, Won: p.won, Ended: p.ended},
 	})
-	if err != nil {
-		s.book.violation("new candidate: %v", err)
-		p.close()
-		return nil
+	if fails("new candidate", err) {
+		return false
 	}
 	place, err := p.candidate.Register(ctx)
-	if err != nil {
-		unable("register", err)
-		p.close()
-		return nil
+	if fails("register", err) {
+		return false
 	}
 	p.token = place.Token
-	campaign, giveUp := context.WithCancel(context.Background())
-	p.giveUp = giveUp
+	var campaign context.Context
+	campaign, p.giveUp = context.WithCancel(context.Background())
 	go func() {
 		l, err := p.candidate.Await(campaign)
 		p.result <- outcome{l, err}
 	}()
-	s.book.count("joins")
-	return p
+	p.book.count("joins")
+	return true
 }
 
 // tell records what it is told, and what it does.
@@ -150,49 +133,44 @@ func (p *participant) gone(lease bool) {
 
 // stay waits, leads, and departs when it is ordered to, or when ctx ends. It reports
 // whether the end was ordered, and not a fault's.
-func (p *participant) stay(ctx context.Context) (ordered bool) {
-	defer p.giveUp()
-	defer p.close()
+func (p *participant) stay(ctx context.Context, orders <-chan *way) (ordered bool) {
+	w, leads := withdraw, (*election.Leadership)(nil)
 	select {
 	case o := <-p.result:
-		return p.lead(ctx, o)
-	case w := <-p.orders:
-		p.depart(w)
-	case <-ctx.Done():
-		p.depart(withdraw)
-	}
-	return true
-}
-
-// lead is a tenure: a guarded write at its beginning and, where it is resigned, one at its end.
-func (p *participant) lead(ctx context.Context, o outcome) (ordered bool) {
-	if o.err != nil {
-		p.leaving()
-		p.book.failed("await", o.err)
-		p.book.count("campaigns ended by the faults")
-		return false
-	}
-	if o.Token() != p.token {
-		p.book.violation("registered with token %d, won with %d", p.token, o.Token())
-	}
-	p.write(o.Leadership)
-	next := resign
-	select {
-	case next = <-p.toLeader:
-	case <-o.Done():
-		p.leaving()
-		p.book.failed("tenure", o.Err())
-		p.book.count("tenures ended by the faults")
-		return false
+		if o.err != nil {
+			p.leaving()
+			p.book.failed("await", o.err)
+			p.book.count("campaigns ended by the faults")
+			return false
+		}
+		if o.Token() != p.token {
+			p.book.violation("registered with token %d, won with %d", p.token, o.Token())
+		}
+		p.write(o.Leadership)
+		w, leads = resign, o.Leadership
+		select {
+		case w = <-p.toLeader:
+		case <-o.Done():
+			p.leaving()
+			p.book.failed("tenure", o.Err())
+			p.book.count("tenures ended by the faults")
+			return false
+		case <-ctx.Done():
+		}
+	case w = <-orders:
 	case <-ctx.Done():
 	}
-	p.departLeading(next, o.Leadership)
+	p.leaving()
+	p.depart(w, leads)
 	return true
 }
 
 // close ends candidate and session, whatever has happened to the participant: both calls
 // must return, and without an error.
 func (p *participant) close() {
+	if p.session == nil {
+		return
+	}
 	p.gone(false)
 	ctx, cancel := context.WithTimeout(context.Background(), p.scale.patience())
 	defer cancel()

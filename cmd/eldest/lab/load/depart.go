@@ -73,59 +73,45 @@ func draw(rng *rand.Rand) *way {
 	return resign
 }
 
-// depart has a waiter leave, and looks at how its campaign ended. It may have won in the
-// meantime; then it leaves as a leader.
-func (p *participant) depart(w *way) {
+// depart has a participant leave, which leads if l is not nil, and looks at how it ended. A waiter may
+// have won in the meantime; then it leaves as a leader.
+func (p *participant) depart(w *way, l *election.Leadership) {
 	ctx, stop := context.WithTimeout(context.Background(), p.scale.patience())
 	defer stop()
-	p.leaving()
-	begun := time.Now()
-	err := w.do(ctx, p, nil)
-	if errors.Is(err, eldest.ErrLeading) || errors.Is(err, eldest.ErrNotRegistered) {
-		err = nil // it has won meanwhile, or a fault was quicker: the campaign says which
-	}
-	p.must(ctx, w.name, err)
-	select {
-	case end := <-p.result:
-		if end.err == nil && (w == withdraw || w == cancelled) {
-			p.departLeading(resign, end.Leadership)
-			return
-		}
-		p.departed(w, begun)
-		switch {
-		case end.err == nil, errors.Is(end.err, w.end): // a tenure, which is over or about to be; or what was to come
-		case errors.Is(end.err, eldest.ErrSessionLost), errors.Is(end.err, eldest.ErrDeposed):
-			p.book.failed("await", end.err) // a fault was quicker
-		default:
-			p.book.violation("%s: the campaign ended with %v", w.name, end.err)
-		}
-	case <-ctx.Done():
-		p.book.late("stuck: a campaign goes on %v after its end: %s", p.scale.patience(), w.name)
-	}
-}
-
-// departLeading has a leader leave.
-func (p *participant) departLeading(w *way, l *election.Leadership) {
-	ctx, stop := context.WithTimeout(context.Background(), p.scale.patience())
-	defer stop()
-	p.leaving()
 	if w == resign {
 		p.write(l)
 	}
 	begun := time.Now()
 	err := w.do(ctx, p, l)
-	if w == resign && errors.Is(err, eldest.ErrNotLeading) {
+	switch {
+	case l == nil && (errors.Is(err, eldest.ErrLeading) || errors.Is(err, eldest.ErrNotRegistered)):
+		err = nil // it has won meanwhile, or a fault was quicker: the campaign says which
+	case w == resign && errors.Is(err, eldest.ErrNotLeading):
 		p.book.failed("tenure", err) // a fault was quicker
 		err = nil
 	}
 	p.must(ctx, w.name, err)
-	if l.Err() == nil {
+	if l != nil && l.Err() == nil {
 		p.book.violation("%s: the tenure %d goes on", w.name, l.Token())
 	}
-	p.departed(w, begun)
-}
-
-func (p *participant) departed(w *way, begun time.Time) {
+	if l == nil {
+		select {
+		case end := <-p.result:
+			switch {
+			case end.err == nil && (w == withdraw || w == cancelled):
+				p.depart(resign, end.Leadership)
+				return
+			case end.err == nil, errors.Is(end.err, w.end): // a tenure, which is over or about to be; or what was to come
+			case errors.Is(end.err, eldest.ErrSessionLost), errors.Is(end.err, eldest.ErrDeposed):
+				p.book.failed("await", end.err) // a fault was quicker
+			default:
+				p.book.violation("%s: the campaign ended with %v", w.name, end.err)
+			}
+		case <-ctx.Done():
+			p.book.late("stuck: a campaign goes on %v after its end: %s", p.scale.patience(), w.name)
+			return
+		}
+	}
 	p.book.took("departure: "+w.name, time.Since(begun))
 	p.book.count("departures: " + w.name)
 	p.book.count("departures")
@@ -155,7 +141,7 @@ func (r *run) order(ctx context.Context) {
 		for w.leads { // nobody leads
 			w = draw(rng)
 		}
-		r.orderWaiter(ctx, rng, w)
+		r.orderWaiter(rng, w)
 	}
 }
 
@@ -171,12 +157,10 @@ func (r *run) orderLeader(ctx context.Context, w *way) bool {
 }
 
 // orderWaiter has one depart that waits; most do.
-func (r *run) orderWaiter(ctx context.Context, rng *rand.Rand, w *way) {
+func (r *run) orderWaiter(rng *rand.Rand, w *way) {
 	for range 100 {
 		select {
-		case r.slots[rng.IntN(len(r.slots))].orders <- w:
-			return
-		case <-ctx.Done():
+		case r.orders[rng.IntN(len(r.orders))] <- w:
 			return
 		default:
 		}

@@ -31,7 +31,7 @@ func tell(t *testing.T) *told {
 
 // of is the participant with a token.
 func (r *told) of(token eldest.Token) *participant {
-	return &participant{slot: &slot{run: r.run}, name: fmt.Sprint("p", token), token: token}
+	return &participant{run: r.run, name: fmt.Sprint("p", token), token: token}
 }
 
 func (r *told) at(second int) time.Time {

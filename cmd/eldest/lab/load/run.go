@@ -34,7 +34,7 @@ type run struct {
 	// close ends all clients of the participants.
 	close []func() error
 
-	slots     []*slot
+	orders    []chan *way // to each candidate, while it waits in the queue
 	toLeader  chan *way
 	observers *observers
 	nodes     []*node
@@ -131,11 +131,12 @@ func (r *run) gather() (leave func() error, err error) {
 	if err != nil {
 		return leave, err
 	}
+	for range r.scale.Candidates {
+		r.orders = append(r.orders, make(chan *way))
+	}
 	for i := range r.scale.Candidates {
-		s := &slot{run: r, index: i, client: shared[i%len(shared)], orders: make(chan *way)}
-		r.slots = append(r.slots, s)
 		joining.Add(1)
-		living.Go(func() { s.live(life, joining.Done) })
+		living.Go(func() { r.live(life, i, shared[i%len(shared)], joining.Done) })
 	}
 	joining.Wait()
 	watching, err := r.dial(r.scale.Watchers)
