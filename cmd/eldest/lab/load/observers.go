@@ -41,7 +41,6 @@ func (r *run) observe(clients []*clientv3.Client) error {
 	return nil
 }
 
-// read is one observer.
 func (o *observers) read(ctx context.Context, from *observe.Subscription, i int) {
 	for {
 		state, err := from.Next(ctx)
@@ -104,7 +103,6 @@ func (r *run) converge(ctx context.Context) {
 	}
 }
 
-// told waits until all observers have been told a token.
 func (r *run) told(ctx context.Context, token eldest.Token) bool {
 	for due := time.Now().Add(r.scale.patience()); r.observers.behind(token) > 0; {
 		if time.Now().After(due) {

@@ -77,7 +77,6 @@ func (r *record) load() (*oracle.History, error) {
 	return h, nil
 }
 
-// close removes the file.
 func (r *record) close() {
 	_ = errors.Join(r.file.Close(), os.Remove(r.file.Name())) // it is in nobody's way, or gone
 }

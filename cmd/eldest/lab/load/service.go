@@ -58,7 +58,6 @@ type node struct {
 	done chan error
 }
 
-// serve starts a node.
 func (r *run) serve(id string, cli *clientv3.Client) (*node, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -123,7 +123,6 @@ func (s *series) offer(who string, token int64) {
 	s.tell(e)
 }
 
-// is reports whether a candidate has a role, by what it told last.
 func (c *candidate) is(r Role) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,14 +152,12 @@ func (s *series) seat(index int) *candidate {
 	return s.seats[index]
 }
 
-// living are the processes that run.
 func (s *series) living() []*candidate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(s.seats), func(c *candidate) bool { return c == nil || c.Gone() })
 }
 
-// crash kills a candidate's process, waits for it, and tells that.
 func (s *series) crash(c *candidate) {
 	c.expect()
 	c.End()
@@ -173,7 +170,6 @@ func (c *candidate) expect() {
 	c.expected = true
 }
 
-// order sends an order.
 func (c *candidate) order(o participant.Order) error {
 	if err := json.NewEncoder(c.stdin).Encode(o); err != nil {
 		return fmt.Errorf("an order to %s: %w", c.who, err)

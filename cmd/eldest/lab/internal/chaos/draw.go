@@ -232,7 +232,6 @@ func (d drawer) slowThenDead(p *Plan) {
 	p.Hold = d.between(d.ttl*17/10, d.ttl*22/10)
 }
 
-// injection draws the details of a fault.
 func (d drawer) injection(f Fault) Injection {
 	in := Injection{Fault: f, Pick: d.IntN(1 << 16)}
 	k := kindOf(f)

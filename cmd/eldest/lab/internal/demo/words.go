@@ -110,7 +110,6 @@ func actionWords(f scenario.Fact) string {
 	}
 }
 
-// name is whose key it is.
 func (p *plan) name(key string) string {
 	if name, ok := p.names[key]; ok {
 		return name

@@ -11,9 +11,22 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
+
+func TestMain(m *testing.M) {
+	etcdtest.Parallel(8)
+	cleanup := func(code int) {
+		if path, err := binary(); err == nil {
+			_ = os.RemoveAll(filepath.Dir(path)) // it lies in the temporary directory
+		}
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(cleanup))
+}
 
 // binary is the real command, built once.
 var binary = sync.OnceValues(func() (string, error) {

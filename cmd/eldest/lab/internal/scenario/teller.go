@@ -120,7 +120,6 @@ func (t *teller) Say(lines ...string) {
 	t.write(strings.Join(lines, "\n") + "\n")
 }
 
-// object writes a value for programs.
 func (t *teller) object(v any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -136,7 +135,6 @@ func (t *teller) dim(text string) string {
 	return t.Style.Paint(story.Dim, fmt.Sprintf("%*s %s", t.width, "", text))
 }
 
-// newStep begins a step.
 func (t *teller) newStep() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

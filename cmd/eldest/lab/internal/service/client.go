@@ -76,7 +76,6 @@ func (c *client) reach(node int, name, address string) error {
 	return nil
 }
 
-// begin counts the steps.
 func (c *client) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,6 @@ type span struct {
 	attempts      []Attempt // that were begun in it
 }
 
-// spans returns the times of all faults after which all agreed again.
 func (x *evidence) spans() []*span {
 	var all []*span
 	for i, f := range x.facts {
@@ -44,7 +43,6 @@ func (x *evidence) spans() []*span {
 	return all
 }
 
-// count is how many of the span's attempts match.
 func (s *span) count(match func(Attempt) bool) int {
 	n := 0
 	for _, a := range s.attempts {

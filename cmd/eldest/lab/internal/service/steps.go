@@ -186,7 +186,6 @@ func (p *plan) awaitNeither(ctx context.Context, node string, token eldest.Token
 	return since, err
 }
 
-// leave has all leave, the leader last: nothing may be left.
 func (p *plan) leave(ctx context.Context) error {
 	leader, err := p.agreed(ctx)
 	if err != nil {
