@@ -1,5 +1,3 @@
-//go:build linux
-
 package lab
 
 import (
@@ -79,11 +77,10 @@ func found() *chaos.Report {
 	round := chaos.Round{Plan: chaos.Plan{Number: 3, Injections: []chaos.Injection{{Fault: chaos.Stop}, {Fault: chaos.Skew}}}}
 	v := chaos.Violation{Seed: 8, Round: 3, Faults: []chaos.Fault{chaos.Stop}, Invariant: "leading", At: 4250 * time.Millisecond, Text: "two at once\x1b[2J"}
 	return &chaos.Report{
-		SeriesRounds: 100,
-		Contender:    "concurrency", Seed: 7, Rounds: 28, Members: 5, Participants: 5, TTL: 2 * time.Second, Seconds: 61,
+		Config: chaos.Config{Contender: "concurrency", Seed: 7, Members: 5, Participants: 5, TTL: 2 * time.Second}, Rounds: 28, Seconds: 61,
 		InvalidBecause: []string{"seed 7 round 1: nobody is leader"},
 		Violations:     []chaos.Violation{v}, ByInvariant: map[string]int{"leading": 1},
-		Faults: []chaos.FaultLine{{Fault: chaos.Stop, Injected: 4, TookEffect: 3, Violations: 1}, {Fault: chaos.Skew, Injected: 2, Unsupported: 2}},
+		Lines:  []chaos.FaultLine{{Fault: chaos.Stop, Injected: 4, TookEffect: 3, Violations: 1}, {Fault: chaos.Skew, Injected: 2, Unsupported: 2}},
 		Series: []chaos.Series{{Seed: 7}, {Seed: 8, Rounds: []chaos.Round{round}, Violations: []chaos.Violation{v}, Kept: "kept/concurrency-8"}},
 	}
 }
@@ -119,7 +116,7 @@ func TestCommandOfChaosIsWhatWasAsked(t *testing.T) {
 	require.Equal(t, "eldest chaos --seed 7 --faults stop,kill --ttl 2s --duration 1m0s", f.command(7, 0, time.Minute))
 	r := found()
 	require.Equal(t, "28 rounds", played(r))
-	r.Wanted = 40
+	r.Config.Rounds = 40
 	require.Equal(t, "28 of 40 rounds", played(r))
 }
 

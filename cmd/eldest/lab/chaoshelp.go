@@ -1,5 +1,3 @@
-//go:build linux
-
 package lab
 
 // chaosHelp and chaosExample are what --help says.

@@ -1,5 +1,3 @@
-//go:build linux
-
 package lab
 
 import (
@@ -41,9 +39,9 @@ func TestRecordOfChaosIsThatOfItsReports(t *testing.T) {
 			story.Thousands(r.Samples), story.Thousands(r.Fenced), violations), rows[r.Contender])
 	}
 	require.Empty(t, ours.Violations)
-	require.Equal(t, len(ours.Faults), len(theirs.Faults))
-	for i, l := range ours.Faults {
-		require.Equal(t, fmt.Sprintf("| `%s` | %s | %s |", l.Fault, effect(l), effect(theirs.Faults[i])), rows[string(l.Fault)])
+	require.Equal(t, len(ours.Lines), len(theirs.Lines))
+	for i, l := range ours.Lines {
+		require.Equal(t, fmt.Sprintf("| `%s` | %s | %s |", l.Fault, effect(l), effect(theirs.Lines[i])), rows[string(l.Fault)])
 	}
 }
 

@@ -1,5 +1,3 @@
-//go:build linux
-
 package lab
 
 import (
@@ -78,7 +76,7 @@ func (f *chaosFlags) table(w io.Writer, r *chaos.Report, style story.Style) erro
 	unsupported := false
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "fault\tinjected\ttook effect\trounds with violations\t")
-	for _, l := range r.Faults {
+	for _, l := range r.Lines {
 		if l.Injected == 0 {
 			continue // it was not drawn
 		}
@@ -157,8 +155,8 @@ func join(faults []chaos.Fault) string {
 
 // played says how many rounds there were, and how many were wanted.
 func played(r *chaos.Report) string {
-	if r.Rounds < r.Wanted {
-		return fmt.Sprintf("%d of %s", r.Rounds, story.Count(r.Wanted, "round"))
+	if r.Rounds < r.Config.Rounds {
+		return fmt.Sprintf("%d of %s", r.Rounds, story.Count(r.Config.Rounds, "round"))
 	}
 	return story.Count(r.Rounds, "round")
 }

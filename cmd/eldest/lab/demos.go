@@ -103,9 +103,8 @@ in etcd: no acknowledged write is lost, no attempt is applied twice, nothing is 
 by a leader that was deposed, no read is stale, no write precedes its request; and each
 fault really took effect. A run whose faults took no effect fails too.
 
-With the default flags it takes less than half a minute. --rounds repeats the steps, from
-the second round on in an order drawn from --seed, and so is what the client asks for;
-what the machine does meanwhile is not repeated.
+With the default flags it takes less than half a minute. --rounds repeats the steps. What
+the client asks for is drawn from --seed; what the machine does meanwhile is not repeated.
 
 Ctrl-C (or SIGTERM) ends it at once; nothing is left running and nothing on disk. A
 second one kills it. --json writes each fact and each request as one JSON object a line,
@@ -129,7 +128,7 @@ interrupted, nothing was judged.`,
 	fl := cmd.Flags()
 	fl.DurationVar(&cfg.TTL, "ttl", service.DefaultTTL, "time to live of the nodes' leases, 2s or more; a killed leader is replaced after that")
 	fl.IntVar(&cfg.Rounds, "rounds", service.DefaultRounds, "how often the steps are carried out")
-	fl.Uint64Var(&cfg.Seed, "seed", 0, "what the client asks for, and the order of later rounds (default: drawn, and shown)")
+	fl.Uint64Var(&cfg.Seed, "seed", 0, "what the client asks for (default: drawn, and shown)")
 	cmd.AddCommand(node)
 	return cmd
 }

@@ -1,12 +1,12 @@
 package load
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/hooks"
 )
 
 // The verdicts.
@@ -195,38 +196,17 @@ func (b *book) report(s *Summary) {
 	s.Late = slices.Clone(b.lates)
 }
 
-// kinds are the errors that callers are promised, in the order in which an error that
-// wraps several is named.
-var kinds = []struct {
-	err  error
-	name string
-}{
-	{eldest.ErrInvalid, "invalid"},
-	{eldest.ErrOutcomeUnknown, "outcome unknown"},
-	{eldest.ErrDeposed, "deposed"},
-	{eldest.ErrSessionLost, "session lost"},
-	{eldest.ErrResigned, "resigned"},
-	{eldest.ErrWithdrawn, "withdrawn"},
-	{eldest.ErrClosed, "closed"},
-	{eldest.ErrNotLeading, "not leading"},
-	{eldest.ErrNotRegistered, "not registered"},
-	{eldest.ErrCampaigning, "already campaigning"},
-	{eldest.ErrLeading, "already leading"},
-	{eldest.ErrSilent, "etcd does not answer"},
-	{eldest.ErrNoLeader, "nobody leads"},
-	{context.DeadlineExceeded, "deadline"},
-	{context.Canceled, "cancelled"},
-	{rpctypes.ErrNoLeader, "etcd has no leader"},
-	{rpctypes.ErrTooManyRequests, "too many requests"},
-	{rpctypes.ErrCompacted, "compacted"},
-}
-
 // kindOf names an error by its kind; one that has none is named by its text.
 func kindOf(err error) string {
-	for _, k := range kinds {
-		if errors.Is(err, k.err) {
-			return k.name
+	for kind, name := range map[error]string{
+		eldest.ErrOutcomeUnknown: "outcome unknown", eldest.ErrSilent: "etcd does not answer", rpctypes.ErrNoLeader: "etcd has no leader",
+	} {
+		if errors.Is(err, kind) {
+			return name
 		}
+	}
+	if name := hooks.Cause(err); slices.Contains(hooks.Causes()[:len(hooks.Causes())-1], name) {
+		return strings.ReplaceAll(name, "_", " ")
 	}
 	return fmt.Sprint(err) // nil, of an end without a cause, is for the reader to see
 }

@@ -30,35 +30,36 @@ var Contenders = []string{contender.Eldest, contender.Concurrency, contender.Dro
 // Config says what to test, and how hard.
 type Config struct {
 	// Contender is whose election is tested, one of Contenders.
-	Contender string
+	Contender string `json:"contender"`
 	// Seed is that of the first series; each further one has the next.
-	Seed uint64
+	Seed uint64 `json:"seed"`
 	// Rounds is how many there are at most, Duration for how long new ones begin; 0
 	// of one means that the other decides.
-	Rounds   int
-	Duration time.Duration
+	Rounds   int           `json:"rounds_wanted,omitempty"`
+	Duration time.Duration `json:"-"`
 	// SeriesRounds is how many rounds there are with one cluster.
-	SeriesRounds int
+	SeriesRounds int `json:"series_rounds"`
 	// Members is 1, 3 or 5; Participants 2 to MaxParticipants.
-	Members, Participants int
+	Members      int `json:"members"`
+	Participants int `json:"participants"`
 	// Faults are those that may occur.
-	Faults []Fault
+	Faults []Fault `json:"-"`
 	// TTL is that of the leases, in whole seconds, up to MaxTTL.
-	TTL time.Duration
+	TTL time.Duration `json:"ttl"`
 	// Dir is where histories are kept: of all series if KeepAll, else of those with
 	// a violation.
-	Dir     string
-	KeepAll bool
+	Dir     string `json:"-"`
+	KeepAll bool   `json:"-"`
 	// Defect is one of participant.Defects, for tests of chaos itself.
-	Defect string
+	Defect string `json:"-"`
 
 	// Participant makes the command of a participant, whose process calls participant.Run;
 	// Member is the command line of a member, to which its flags are appended.
-	Participant func() *exec.Cmd
-	Member      []string
+	Participant func() *exec.Cmd `json:"-"`
+	Member      []string         `json:"-"`
 	// Progress, if set, is called before each round and after the last. It must not
 	// block.
-	Progress func(Progress)
+	Progress func(Progress) `json:"-"`
 }
 
 // Progress is how far a run is.

@@ -97,51 +97,40 @@ func skew(ctx context.Context, s *series, c *candidate, in Injection) (healer, e
 	})
 }
 
-// What is done to the network between a participant and the members. Each is proven by
-// the counts of the proxies in between.
+// network makes an injector of what is done to the network between a participant and the members. It is
+// proven by the counts of the proxies in between.
+func network(what string, do func(s *series, c *candidate, in Injection), seen func(before, now etcdtest.Stats) bool) injector {
+	return ofParticipant(func(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
+		before := c.host.Stats()
+		do(s, c, in)
+		return func(context.Context) error { c.host.Mend(); return nil }, inject.Until(ctx, "that "+what+" of "+c.who, func(context.Context) (bool, error) {
+			return seen(before, c.host.Stats()), nil
+		})
+	})
+}
 
-func clientCut(ctx context.Context, _ *series, c *candidate, _ Injection) (healer, error) {
-	return c.network(ctx, "connections to it were reset and refused", func() {
+var (
+	clientCut = network("connections were refused", func(_ *series, c *candidate, _ Injection) {
 		c.host.Refuse()
 		c.host.Reset()
 	}, func(before, now etcdtest.Stats) bool { return now.Reset > before.Reset && now.Refused > before.Refused })
-}
-
-func clientOneWay(ctx context.Context, _ *series, c *candidate, in Injection) (healer, error) {
-	return c.network(ctx, "something was lost", func() { c.host.Drop(in.Way.direction()) }, dropped)
-}
-
-func blackHole(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
-	return c.network(ctx, "something was swallowed", func() {
+	clientOneWay = network("something was lost", func(_ *series, c *candidate, in Injection) { c.host.Drop(in.Way.direction()) }, dropped)
+	blackHole    = network("something was swallowed", func(s *series, c *candidate, in Injection) {
 		if in.All {
 			c.host.Cut()
 			return
 		}
 		c.host.Proxy(c.busiest(s.Size())).Drop(etcdtest.BothWays)
 	}, dropped)
-}
-
-func stall(ctx context.Context, _ *series, c *candidate, in Injection) (healer, error) {
-	return c.network(ctx, "something was held", func() { c.host.Hold(in.Way.direction()) },
+	stall = network("something was held", func(_ *series, c *candidate, in Injection) { c.host.Hold(in.Way.direction()) },
 		func(before, now etcdtest.Stats) bool { return sum(now.Held) > sum(before.Held) })
-}
-
-func delay(ctx context.Context, _ *series, c *candidate, in Injection) (healer, error) {
-	return c.network(ctx, "something was delayed", func() { c.host.Delay(in.Inbound, in.Outbound) },
+	delay = network("something was delayed", func(_ *series, c *candidate, in Injection) { c.host.Delay(in.Inbound, in.Outbound) },
 		func(before, now etcdtest.Stats) bool { return sum(now.Delayed) > sum(before.Delayed) })
-}
+)
 
 func dropped(before, now etcdtest.Stats) bool { return sum(now.Dropped) > sum(before.Dropped) }
 
 func sum(p etcdtest.Pieces) int64 { return p.Inbound + p.Outbound }
-
-// network does something to a host, and blocks until its counts say so.
-func (c *candidate) network(ctx context.Context, what string, do func(), seen func(before, now etcdtest.Stats) bool) (healer, error) {
-	before := c.host.Stats()
-	do()
-	heal := func(context.Context) error { c.host.Mend(); return nil }
-	return heal, inject.Until(ctx, "that "+what+" of "+c.who, func(context.Context) (bool, error) { return seen(before, c.host.Stats()), nil })
-}
 
 // busiest is the member with which a participant has exchanged most: a client spreads its
 // requests, and its watches and renewals stay where they are.

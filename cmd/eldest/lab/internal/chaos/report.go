@@ -16,22 +16,15 @@ import (
 
 // Report is what a run has found.
 type Report struct {
-	Contender    string        `json:"contender"`
-	Seed         uint64        `json:"seed"`
-	Members      int           `json:"members"`
-	Participants int           `json:"participants"`
-	TTL          time.Duration `json:"ttl"`
-	SeriesRounds int           `json:"series_rounds"`
-	// Rounds counts those that were carried out, Invalid those that prove nothing, of
-	// which InvalidBecause says why, a line each; it also tells of whole series.
-	// Wanted is how many there were to be, 0 where the time decided.
+	Config
+	// Rounds counts those that were carried out (Config.Rounds were wanted), Invalid those that prove
+	// nothing, of which InvalidBecause says why, a line each; it also tells of whole series.
 	Rounds         int      `json:"rounds"`
-	Wanted         int      `json:"rounds_wanted,omitempty"`
 	Invalid        int      `json:"invalid"`
 	InvalidBecause []string `json:"invalid_because"`
 	// Interrupted says that somebody ended it.
 	Interrupted bool        `json:"interrupted,omitempty"`
-	Faults      []FaultLine `json:"faults"`
+	Lines       []FaultLine `json:"faults"`
 	Violations  []Violation `json:"violations"`
 	// ByInvariant counts violations.
 	ByInvariant map[string]int `json:"by_invariant"`
@@ -68,7 +61,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{
-		Contender: cfg.Contender, Seed: cfg.Seed, Members: cfg.Members, Participants: cfg.Participants, TTL: cfg.TTL, SeriesRounds: cfg.SeriesRounds, Wanted: cfg.Rounds,
+		Config:         cfg,
 		InvalidBecause: []string{}, Violations: []Violation{}, ByInvariant: map[string]int{}, Series: []Series{},
 		Tally: oracle.Tally{Struck: map[string]int{}},
 	}
@@ -89,7 +82,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	r.Interrupted = ctx.Err() != nil
 	r.Seconds = time.Since(begin).Seconds()
-	r.count(cfg.Faults)
+	r.count()
 	if !r.Interrupted {
 		r.prove()
 	}
@@ -171,9 +164,9 @@ func (r *Report) prove() {
 }
 
 // count makes the line of each fault that was to occur.
-func (r *Report) count(faults []Fault) {
-	r.Faults = []FaultLine{}
-	for _, f := range faults {
+func (r *Report) count() {
+	r.Lines = []FaultLine{}
+	for _, f := range r.Faults {
 		line := FaultLine{Fault: f}
 		for _, s := range r.Series {
 			for _, round := range s.Rounds {
@@ -191,7 +184,7 @@ func (r *Report) count(faults []Fault) {
 				}
 			}
 		}
-		r.Faults = append(r.Faults, line)
+		r.Lines = append(r.Lines, line)
 	}
 }
 

@@ -1,11 +1,9 @@
 package chaos
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -213,35 +211,3 @@ func (s *series) tellQueue(ctx context.Context) error {
 	}
 	return fmt.Errorf("etcd does not answer although nothing is wrong with it: %w", err)
 }
-
-// watcherGauge is how many watches a member serves, in its metrics.
-const watcherGauge = "etcd_debugging_mvcc_watcher_total "
-
-// watches says which members serve watches still.
-func (s *series) watches(ctx context.Context) ([]string, error) {
-	var left []string
-	for i, endpoint := range s.Endpoints() {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/metrics", nil)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := metricsClient.Do(req)
-		if err != nil {
-			return nil, err
-		}
-		count := "unknown"
-		for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
-			if value, ok := strings.CutPrefix(lines.Text(), watcherGauge); ok {
-				count = value
-			}
-		}
-		_ = resp.Body.Close() // it was read
-		if count != "0" {
-			left = append(left, fmt.Sprintf("%s watches at member %d", count, i))
-		}
-	}
-	return left, nil
-}
-
-// metricsClient keeps no connection: its cluster is about to end.
-var metricsClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

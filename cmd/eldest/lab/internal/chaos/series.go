@@ -199,9 +199,8 @@ func (s *series) rest(ctx context.Context) error {
 	return s.tellQueue(ctx)
 }
 
-// part has all leave, and tells what is left of them in etcd: leases, candidates' keys, watches. It
-// ends the record, whose own watches must not count. Of participants that were killed, leases may live on for
-// their TTL, or a little longer where etcd's leader changed.
+// part has all leave, and tells what is left of them in etcd: leases and candidates' keys. Of participants that
+// were killed, leases may live on for their TTL, or a little longer where etcd's leader changed.
 func (s *series) part(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, 3*s.cfg.TTL+partingTime)
 	defer cancel()
@@ -212,33 +211,14 @@ func (s *series) part(ctx context.Context) error {
 	if err := s.failed(); err != nil {
 		return err
 	}
-	keys, leases, err := s.Leftovers(ctx, s.cfg.Recovery(), electionName)
-	if err != nil {
-		return err
-	}
-	for _, key := range keys {
-		s.tell(oracle.Event{Kind: oracle.Left, Text: "key " + key})
-	}
+	left, leases, err := s.Leftovers(ctx, s.cfg.Recovery(), electionName)
 	for _, id := range leases {
-		s.tell(oracle.Event{Kind: oracle.Left, Text: "lease " + id})
+		left = append(left, "lease "+id)
 	}
-	if err := s.endRecord(ctx); err != nil {
-		return err
-	}
-	bounded, cancel = context.WithTimeout(ctx, s.cfg.Recovery())
-	defer cancel()
-	var watches []string
-	err = inject.Until(bounded, "that no watch is left", func(ctx context.Context) (_ bool, err error) {
-		watches, err = s.watches(ctx)
-		return err == nil && len(watches) == 0, err
-	})
-	if len(watches) == 0 {
-		return err
-	}
-	for _, text := range watches {
+	for _, text := range left {
 		s.tell(oracle.Event{Kind: oracle.Left, Text: text})
 	}
-	return nil
+	return err
 }
 
 // halt ends what is still going on, if the series was broken off, and blocks until what etcd has
@@ -251,21 +231,11 @@ func (s *series) halt() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), healTime)
 	defer cancel()
-	return s.endRecord(ctx)
-}
-
-// endRecord blocks until all that etcd has committed so far is recorded, and ends the record. It may
-// be called again.
-func (s *series) endRecord(ctx context.Context) error {
-	if s.whole {
-		return nil
-	}
 	rev, err := s.Revision(ctx)
 	if err == nil {
 		err = s.recorded.reached(ctx, rev)
 	}
 	s.recorded.end()
-	s.whole = err == nil
 	return err
 }
 

@@ -72,7 +72,7 @@ func (p *plan) kill(ctx context.Context) error {
 }
 
 func (p *plan) remove(ctx context.Context, c *scenario.Candidacy) error {
-	return p.Delete(ctx, c.Key, c.Token)
+	return p.Delete(ctx, c.Key, int64(c.Token))
 }
 
 // withdraw: the first waiter is asked to leave. The one behind it must find another
@@ -220,16 +220,12 @@ func (p *plan) queue(ctx context.Context) error {
 
 // entries asks etcd for the queue, with the leases' remaining times if leases is not nil.
 func (p *plan) entries(ctx context.Context, leases clientv3.Lease) ([]observe.Entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.Expiry())
-	defer cancel()
 	return observe.Queue(ctx, p.Client(), leases, electionName)
 }
 
 // write writes under the guard of a tenure, as a leader does its work, and tells whether etcd
 // accepted that.
 func (p *plan) write(ctx context.Context, c *scenario.Candidacy) error {
-	ctx, cancel := context.WithTimeout(ctx, p.Expiry())
-	defer cancel()
 	guard := txn.Guard{Election: electionName, Key: c.Key, Token: c.Token}
 	f := scenario.Fact{At: time.Now(), Kind: Guarded, Participant: c.Name, Key: c.Key, Token: c.Token}
 	_, err := guard.KV(p.Client()).Put(ctx, workKey, c.Name)

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/internal/etcdtest"
@@ -43,6 +42,9 @@ type Step struct {
 	Do    func(context.Context) error
 }
 
+// stepLimit is how many times Expiry a step may take.
+const stepLimit = 5
+
 // Step carries a step out, below a numbered heading. Its error has the title.
 func (d *Demo) Step(ctx context.Context, s Step) error {
 	d.steps++
@@ -52,6 +54,8 @@ func (d *Demo) Step(ctx context.Context, s Step) error {
 		lines = append(lines, "   "+why)
 	}
 	d.Say(lines...)
+	ctx, cancel := context.WithTimeoutCause(ctx, stepLimit*d.Expiry(), fmt.Errorf("it took longer than %v", stepLimit*d.Expiry()))
+	defer cancel()
 	if err := s.Do(ctx); err != nil {
 		return fmt.Errorf("%q: %w", s.Title, err)
 	}
@@ -131,22 +135,12 @@ func (d *Demo) AwaitEnd(ctx context.Context, p *Participant) error {
 }
 
 // Cut separates a member from all others, and tells if that one led etcd. It blocks until that
-// took effect, for no longer than Expiry.
+// took effect.
 func (d *Demo) Cut(ctx context.Context, m *etcdtest.Member) error {
 	if d.Leads(ctx, m.Index, Election) {
 		d.Aside("%s happens to lead etcd itself; the other members must first elect another, and leases begin anew", m.Name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.Expiry())
-	defer cancel()
 	return d.Field.Cut(ctx, etcdtest.BothWays, m.Index)
-}
-
-// Delete deletes a candidate's key, as an operator may. It blocks until the key is gone, for
-// no longer than Expiry.
-func (d *Demo) Delete(ctx context.Context, key string, token eldest.Token) error {
-	ctx, cancel := context.WithTimeout(ctx, d.Expiry())
-	defer cancel()
-	return d.Field.Delete(ctx, key, int64(token))
 }
 
 // End has participants leave, one after the other, and tells what is left of an election when

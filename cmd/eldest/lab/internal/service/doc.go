@@ -25,6 +25,6 @@
 //
 // # Not guaranteed
 //
-// That a run repeats another one. The seed repeats what the client asks for and the order of the
-// steps, not when the machine does what. And a run in which nothing was violated is no proof.
+// That a run repeats another one. The seed repeats what the client asks for, not when the machine does
+// what. And a run in which nothing was violated is no proof.
 package service

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"syscall"
 	"time"
@@ -31,8 +30,7 @@ type Config struct {
 	scenario.Config
 	// Rounds is how often the steps are carried out.
 	Rounds int
-	// Seed chooses what the client asks for and where, and the order of the steps after the
-	// first round. What the machine does meanwhile it does not repeat.
+	// Seed chooses what the client asks for and where. What the machine does meanwhile it does not repeat.
 	Seed uint64
 }
 
@@ -126,7 +124,7 @@ func (p *plan) perform(ctx context.Context) error {
 		"Each node takes calls. One of them leads and answers; the others forward calls to it. A client that does not know",
 		"the leader begins to write, append, delete and read, each time through a node drawn at random.",
 	}, Do: p.begin})
-	for _, s := range inRounds(p.steps(), p.cfg.Rounds, p.cfg.Seed) {
+	for _, s := range slices.Repeat(p.steps(), p.cfg.Rounds) {
 		if err != nil {
 			return err
 		}
@@ -175,19 +173,6 @@ func (p *plan) steps() []scenario.Step {
 	}
 }
 
-// inRounds repeats steps, from the second round on in an order that the seed decides.
-func inRounds(steps []scenario.Step, rounds int, seed uint64) (all []scenario.Step) {
-	order := rand.New(rand.NewPCG(seed, 0))
-	for round := range rounds {
-		next := slices.Clone(steps)
-		if round > 0 {
-			order.Shuffle(len(next), func(i, j int) { next[i], next[j] = next[j], next[i] })
-		}
-		all = append(all, next...)
-	}
-	return all
-}
-
 // begin starts the nodes one by one, so that the first one leads, and the client when they all
 // agree.
 func (p *plan) begin(ctx context.Context) error {
@@ -226,15 +211,14 @@ func (p *plan) settle(ctx context.Context, began time.Time) error {
 	}
 	f := scenario.Fact{At: time.Now(), Kind: scenario.Settled, Participant: t.Name, Key: t.key, Token: t.token}
 	p.Tell(f)
-	// A node that does not answer is for the checks to find.
 	answered := make(map[string]bool)
-	_ = p.awaitAttempts(ctx, "every node answers", nodes, func(a Attempt) bool {
+	err = p.awaitAttempts(ctx, "every node answers", nodes, func(a Attempt) bool {
 		fresh := a.Outcome == Done && !a.Begin.Before(f.At) && !answered[a.Node]
 		answered[a.Node] = answered[a.Node] || fresh
 		return fresh
 	})
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if err != nil {
+		return err
 	}
 	// Calls that began in the step end now; the latest of them are not in its row.
 	if row, ok := newEvidence(p.Facts(), p.attempts.Facts(), nil).row(); ok {

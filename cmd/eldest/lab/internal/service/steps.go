@@ -70,7 +70,7 @@ func (p *plan) suspend(ctx context.Context, old *tenure) error {
 		return fmt.Errorf("suspend %s: %w", old.Name, err)
 	}
 	p.Aside("and deletes its key %s, in etcd", old.key)
-	if err := p.Delete(ctx, old.key, old.token); err != nil {
+	if err := p.Delete(ctx, old.key, int64(old.token)); err != nil {
 		return fmt.Errorf("delete the key of %s: %w", old.Name, err)
 	}
 	if err := p.succeeded(ctx, old); err != nil {
@@ -145,9 +145,7 @@ func (p *plan) cut(ctx context.Context, n *scenario.Participant, wait func() err
 // probe asks the node's member for what it cannot answer without a majority, until it answers, or
 // does not, as expected, and tells that. So a partition that separates nothing is found.
 func (p *plan) probe(ctx context.Context, n *scenario.Participant, want bool) error {
-	limited, cancel := context.WithTimeout(ctx, p.Expiry())
-	defer cancel()
-	if err := inject.Answers(limited, p.Each[n.Member.Index], want, scenario.Election); err != nil {
+	if err := inject.Answers(ctx, p.Each[n.Member.Index], want, scenario.Election); err != nil {
 		return fmt.Errorf("%s is not partitioned as it should be: %w", n.Member.Name, err)
 	}
 	p.Tell(scenario.Fact{Kind: Probed, Participant: n.Name, Member: n.Member.Name, OK: want})
