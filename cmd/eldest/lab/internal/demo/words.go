@@ -19,10 +19,10 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 		if f.Predecessor != "" {
 			place = fmt.Sprintf("number %d, behind %s", f.Queue, p.name(f.Predecessor))
 		}
-		say(story.Plain, "is a candidate: key %s, token %d, through %s; %s", shortKey(f.Key), f.Token, f.Member, place)
+		say(story.Plain, "is a candidate: key %s, token %d, through %s; %s", scenario.ShortKey(f.Key), f.Token, f.Member, place)
 		l.Why = "the token is the create revision of its key: etcd assigns it, it only grows, and it is the position in the queue"
 	case scenario.Waiting:
-		say(story.Plain, "waits for %s's key %s to be deleted", p.name(f.Predecessor), shortKey(f.Predecessor))
+		say(story.Plain, "waits for %s's key %s to be deleted", p.name(f.Predecessor), scenario.ShortKey(f.Predecessor))
 		l.Why = "it watches that one key only: in a queue of any length one departure wakes one waiter"
 	case scenario.Won:
 		p.led[f.Key] = true
@@ -62,7 +62,9 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 		}
 	case scenario.Acted:
 		l.Rank, l.Who = scenario.Cause, "demo"
-		say(story.Bold, "%s", actionWords(f))
+		if f.Action != scenario.Leave {
+			say(story.Bold, "%s", f.Words())
+		}
 	case Observed:
 		l.Rank, l.Who = scenario.Seen, "observer"
 		switch f.State {
@@ -91,37 +93,9 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 	return l
 }
 
-func actionWords(f scenario.Fact) string {
-	switch f.Action {
-	case scenario.Resign:
-		return fmt.Sprintf("sends SIGTERM to %s, the leader", f.Participant)
-	case scenario.Withdraw:
-		return fmt.Sprintf("sends SIGTERM to %s, which waits", f.Participant)
-	case scenario.Kill, scenario.Silence:
-		return fmt.Sprintf("sends SIGKILL to %s, the leader", f.Participant)
-	case scenario.Delete:
-		return fmt.Sprintf("deletes %s, the key of %s, the leader", shortKey(f.Key), f.Participant)
-	case scenario.Cut:
-		return fmt.Sprintf("partitions %s from the other members; the leader %s reaches %s only", f.Member, f.Participant, f.Member)
-	case scenario.Mend:
-		return fmt.Sprintf("joins %s to the others again", f.Member)
-	default:
-		return ""
-	}
-}
-
 func (p *plan) name(key string) string {
 	if name, ok := p.names[key]; ok {
 		return name
 	}
-	return shortKey(key)
-}
-
-// shortKey is the end of a candidate's key: enough to tell keys apart.
-func shortKey(key string) string {
-	const tail = 4
-	if len(key) <= tail {
-		return key
-	}
-	return ".." + key[len(key)-tail:]
+	return scenario.ShortKey(key)
 }

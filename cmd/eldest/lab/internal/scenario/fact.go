@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -106,6 +107,38 @@ type Fact struct {
 
 // When is At.
 func (f Fact) When() time.Time { return f.At }
+
+// actionWords are what the demo does to a participant, its member or its key.
+var actionWords = map[Action]string{
+	Resign:      "sends SIGTERM to %[1]s, the leader",
+	Withdraw:    "sends SIGTERM to %[1]s, which waits",
+	Leave:       "sends SIGTERM to %[1]s",
+	Kill:        "sends SIGKILL to %[1]s, the leader",
+	Silence:     "sends SIGKILL to %[1]s, the leader",
+	Suspend:     "sends SIGSTOP to %[1]s, the leader,",
+	Resume:      "sends SIGCONT to %[1]s",
+	Delete:      "deletes %[3]s, the key of %[1]s, the leader",
+	Cut:         "partitions %[2]s from the other members; the leader %[1]s reaches %[2]s only",
+	CutFollower: "partitions %[2]s from the other members; %[1]s, which follows, reaches %[2]s only",
+	Mend:        "joins %[2]s to the others again",
+}
+
+// Words says what is done; empty for a start, which is not told.
+func (f Fact) Words() string {
+	if actionWords[f.Action] == "" {
+		return ""
+	}
+	return fmt.Sprintf(actionWords[f.Action], f.Participant, f.Member, ShortKey(f.Key))
+}
+
+// ShortKey is the end of a candidate's key: enough to tell keys apart.
+func ShortKey(key string) string {
+	const tail = 4
+	if len(key) <= tail {
+		return key
+	}
+	return ".." + key[len(key)-tail:]
+}
 
 // Timed is what knows when it happened, on this machine's wall clock.
 type Timed interface{ When() time.Time }

@@ -34,7 +34,7 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 			delete(p.said, f.Participant)
 		}
 		l.Rank, l.Who = scenario.Cause, "demo"
-		say(story.Bold, "%s", actionWords(f))
+		say(story.Bold, "%s", f.Words())
 	case Probed:
 		l.Rank, l.Who = scenario.Seen, "demo"
 		answer := "no answer"
@@ -48,29 +48,6 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 		}
 	}
 	return l
-}
-
-func actionWords(f scenario.Fact) string {
-	switch f.Action {
-	case scenario.Resign:
-		return fmt.Sprintf("sends SIGTERM to %s, the leader", f.Participant)
-	case scenario.Kill:
-		return fmt.Sprintf("sends SIGKILL to %s, the leader", f.Participant)
-	case scenario.Suspend:
-		return fmt.Sprintf("sends SIGSTOP to %s, the leader,", f.Participant)
-	case scenario.Resume:
-		return fmt.Sprintf("sends SIGCONT to %s", f.Participant)
-	case scenario.Cut:
-		return fmt.Sprintf("partitions %s from the other members; the leader %s reaches %s only", f.Member, f.Participant, f.Member)
-	case scenario.CutFollower:
-		return fmt.Sprintf("partitions %s from the other members; %s, which follows, reaches %s only", f.Member, f.Participant, f.Member)
-	case scenario.Mend:
-		return fmt.Sprintf("joins %s to the others again", f.Member)
-	case scenario.Leave:
-		return fmt.Sprintf("sends SIGTERM to %s", f.Participant)
-	default:
-		return ""
-	}
 }
 
 // line tells the first failure of its kind in a step. There may be many.
