@@ -101,7 +101,7 @@ func (f *chaosFlags) settle(fl *pflag.FlagSet, args []string) error {
 	if fl.Changed("faults") && len(f.faults) == 0 {
 		return cli.Usagef("--faults: names none; \"--faults list\" shows them")
 	}
-	faults, err := chaos.Parse(f.faults)
+	faults, err := chaos.Parse(f.faults, f.cfg.Contender)
 	if err != nil {
 		return cli.Usagef("--faults: %v; \"--faults list\" shows them", err)
 	}

@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
 func TestBadUsageOfChaos(t *testing.T) {
@@ -38,6 +39,7 @@ func TestBadUsageOfChaos(t *testing.T) {
 		"--ttl 1500ms":                          "whole seconds",
 		"--contender herd":                      `"herd"`,
 		"--contender concurrency --faults skew": "clock",
+		"--contender drop-in --faults silence":  "heartbeats",
 		"--ttl 0s":                              "whole seconds",
 		"--duration -1s":                        "negative",
 		"--participant-defect nonsense":         "overstay",
@@ -90,6 +92,7 @@ func TestTableOfChaos(t *testing.T) {
 	f := chaosFlags{others: " --faults stop,skew"}
 	require.NoError(t, f.table(&out, found(), story.Style{}))
 	text := out.String()
+	require.NotContains(t, text, "heartbeats", "that is of Eldest")
 	for _, want := range []string{
 		"concurrency: 28 rounds, seed 7, 5 members, 5 participants, TTL 2s, 1:01",
 		"stop         4            3                       1",
@@ -103,6 +106,13 @@ func TestTableOfChaos(t *testing.T) {
 	} {
 		require.Contains(t, text, want)
 	}
+	eldests := found()
+	eldests.Config.Contender = contender.Eldest
+	eldests.Tally = oracle.Tally{Suspended: 4, Resumed: 3, Evicted: 2}
+	eldests.Revoked = 1
+	out.Reset()
+	require.NoError(t, f.table(&out, eldests, story.Style{}))
+	require.Contains(t, out.String(), "heartbeats: 4 suspensions, 3 resumptions, 2 evictions; keepers: 1 revocation\n")
 }
 
 // A run can be repeated by its flags, but for those that say where its results are written.

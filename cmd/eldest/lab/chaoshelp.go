@@ -7,6 +7,11 @@ killed and stopped processes, partitioned, delayed and lossy networks, lost repl
 that run at the wrong rate, members that are restarted or replaced, and the actions of an
 operator. "eldest chaos --faults list" shows them, a sentence each.
 
+Of Eldest's participants three of five have heartbeats, with timeouts of half a second to nine
+tenths of the TTL, and every other one has a keeper. The table says how many tenures were
+suspended and resumed, how many leaders and waiters were evicted, and how many leases a keeper
+revoked. A run that had the occasions and none of these is invalid.
+
 Leaders write a key through the guard, read it, and write with their token to a store
 outside etcd that refuses older tokens. All participants report what they do and are told,
 with the machine's one clock, and etcd's own history is recorded beside it. Judged is:

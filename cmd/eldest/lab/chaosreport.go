@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
@@ -95,6 +96,10 @@ func (f *chaosFlags) table(w io.Writer, r *chaos.Report, style story.Style) erro
 	fmt.Fprintf(w, "\n%s; guarded writes: %d acknowledged, %d refused, %d unknown; %d reads; %d samples of who is certain to lead;\n"+
 		"%d stops of a leader for longer than its lease; %d writes to the store outside, and %d with older tokens, refused there\n",
 		story.Count(r.Tenures, "tenure"), r.Acked, r.Refused, r.Unclear, r.Reads, r.Samples, r.LongStops, r.Fenced, r.FencedOff)
+	if r.Contender == contender.Eldest {
+		fmt.Fprintf(w, "heartbeats: %s, %s, %s; keepers: %s\n", story.Count(r.Suspended, "suspension"), story.Count(r.Resumed, "resumption"),
+			story.Count(r.Evicted, "eviction"), story.Count(r.Revoked, "revocation"))
+	}
 	for i, why := range r.InvalidBecause {
 		if i == mostShown {
 			fmt.Fprintf(w, "... and %d more\n", len(r.InvalidBecause)-i)

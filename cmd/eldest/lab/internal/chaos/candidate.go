@@ -6,16 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
 )
 
 // candidate is one process of a participant. When it is killed another one takes its place, with
@@ -27,13 +34,16 @@ type candidate struct {
 	who   string
 	// host is its network.
 	host *etcdtest.Host
-	// tight says that it leaves itself next to no margin: its clock may not be wrong.
+	// tight says that it leaves itself next to no margin: its clock may not be wrong. beat is the timeout of
+	// its heartbeats, 0 for none.
 	tight bool
+	beat  time.Duration
 	stdin io.Writer
 
 	mu       sync.Mutex
-	standing oracle.Event // the last that it told of Joined, Won, Failed and Ended
+	standing oracle.Event // the last that it told of Joined, Won, Suspended, Resumed, Failed and Ended
 	lease    int64
+	keeper   int  // the process ID of its keeper; 0: none
 	expected bool // its process may end
 }
 
@@ -48,6 +58,7 @@ func (s *series) start(index int) (err error) {
 	} else {
 		s.hosts = append(s.hosts, c.host)
 	}
+	c.beat = s.beatOf(index, c.life)
 	c.who = fmt.Sprintf("p%d", index+1)
 	if c.life > 1 {
 		c.who = fmt.Sprintf("%s.%d", c.who, c.life)
@@ -71,8 +82,31 @@ func (s *series) start(index int) (err error) {
 	s.mu.Unlock()
 	return json.NewEncoder(c.stdin).Encode(participant.Config{
 		Who: c.who, Contender: s.cfg.Contender, Election: electionName, Endpoints: c.host.Endpoints(), TTL: s.cfg.TTL,
-		Data: dataKey, Tight: c.tight, Defect: s.cfg.Defect,
+		Data: dataKey, Beat: c.beat, Keeper: s.hasKeeper(index), Tight: c.tight, Defect: s.cfg.Defect,
 	})
+}
+
+// heartbeats reports whether participants have them, and keepers: those of Eldest have.
+func (c Config) heartbeats() bool { return c.Contender == contender.Eldest }
+
+// beatOf draws the timeout of the heartbeats of a participant's process; 0: it has none, as two of five participants.
+func (s *series) beatOf(index, life int) time.Duration {
+	if !s.cfg.heartbeats() || (index+int(s.seed%5))%5 >= 3 {
+		return 0
+	}
+	d := drawer{rand.New(rand.NewPCG(s.seed, uint64(index*maxLives+life))), s.cfg.TTL}
+	return d.between(lease.MinHeartbeat, s.cfg.longestBeat())
+}
+
+// maxLives is more than a participant has processes in a series.
+const maxLives = 1 << 20
+
+// longestBeat is the longest timeout of heartbeats; that must be less than the TTL.
+func (c Config) longestBeat() time.Duration { return min(c.TTL*9/10, 2*time.Second) }
+
+// hasKeeper reports whether a participant has a keeper: every other one has.
+func (s *series) hasKeeper(index int) bool {
+	return s.cfg.heartbeats() && (index+int(s.seed%2))%2 == 0
 }
 
 // report takes a line that a participant has written. It is the store outside etcd as well: it refuses tokens that are
@@ -83,7 +117,13 @@ func (s *series) report(c *candidate, text []byte) {
 	if json.Unmarshal(text, &l) != nil {
 		return // a process that was killed may leave half a line; after a panic its end says the rest
 	}
-	if l.Event == nil {
+	switch {
+	case l.Keeper != 0:
+		c.mu.Lock()
+		c.keeper = l.Keeper
+		c.mu.Unlock()
+		return
+	case l.Event == nil:
 		s.offer(c.who, l.Offer)
 		return
 	}
@@ -97,7 +137,7 @@ func (s *series) report(c *candidate, text []byte) {
 	}
 	c.mu.Lock()
 	switch e.Kind {
-	case oracle.Joined, oracle.Won, oracle.Failed, oracle.Ended:
+	case oracle.Joined, oracle.Won, oracle.Suspended, oracle.Resumed, oracle.Failed, oracle.Ended:
 		c.standing = e
 		if e.Kind == oracle.Joined {
 			c.lease = e.Lease
@@ -128,7 +168,7 @@ func (c *candidate) is(r Role) bool {
 	defer c.mu.Unlock()
 	switch r {
 	case Leader:
-		return c.standing.Kind == oracle.Won
+		return c.standing.Kind == oracle.Won || c.standing.Kind == oracle.Resumed
 	case Waiter:
 		return c.standing.Kind == oracle.Joined
 	default:
@@ -160,8 +200,40 @@ func (s *series) living() []*candidate {
 
 func (s *series) crash(c *candidate) {
 	c.expect()
+	if keeper := c.keptBy(); keeper != 0 {
+		s.kept = append(s.kept, crash{s.now(), c.last().Lease})
+	}
 	c.End()
 	s.tell(oracle.Event{Kind: oracle.Crashed, Who: c.who})
+}
+
+// crash is one of a participant with a keeper.
+type crash struct {
+	at    time.Duration
+	lease int64
+}
+
+// keptBy is the process ID of a candidate's keeper; 0: it has none.
+func (c *candidate) keptBy() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.keeper
+}
+
+// loseKeeper kills a candidate's keeper, and blocks until that has ended.
+func (c *candidate) loseKeeper(ctx context.Context) error {
+	pid := c.keptBy()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("the keeper of %s: %w", c.who, err)
+	}
+	err := inject.Until(ctx, "that a keeper ends", func(context.Context) (bool, error) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(stat), ") Z "), nil // nobody waits for it where its parent is stopped
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keeper = 0
+	return err
 }
 
 func (c *candidate) expect() {

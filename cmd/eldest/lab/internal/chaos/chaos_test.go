@@ -13,14 +13,17 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keeper"
 )
 
 // roleWord, as the first argument, makes this test binary a participant.
 const roleWord = "chaos-participant"
 
 func TestMain(m *testing.M) {
+	keeper.Serve(connect.Kept) // some participants have a keeper, which is this binary once more
 	if len(os.Args) > 1 && os.Args[1] == roleWord {
 		if err := participant.Run(os.Stdin, os.Stdout); err != nil {
 			_, _ = os.Stderr.WriteString(err.Error() + "\n")
@@ -57,7 +60,7 @@ func begun(t *testing.T, set func(*Config)) (*series, context.Context) {
 	t.Helper()
 	ctx, cfg := within(t), small(t)
 	set(&cfg)
-	s, err := open(ctx, cfg)
+	s, err := open(ctx, cfg, cfg.Seed)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.close()) })
 	require.NoError(t, s.begin(ctx))

@@ -72,7 +72,8 @@ type Progress struct {
 	Violations, Invalid int
 }
 
-// Recovery is how soon after the faults there must be a leader, and the queue must be right.
+// Recovery is how soon after the faults there must be a leader, and the queue must be right: also where that
+// takes an eviction, for the timeouts of heartbeats are less than the TTL.
 func (c Config) Recovery() time.Duration { return c.TTL + 3*time.Second }
 
 // Check refuses what makes no run. The error wraps ErrInvalid.
@@ -102,6 +103,11 @@ func (c Config) Check() error {
 	}
 	if c.Contender != contender.Eldest && !slices.ContainsFunc(c.Faults, func(f Fault) bool { return !needsClock(f) }) {
 		return bad("%s, of %s, which cannot be given a clock: no fault would take effect", Skew, c.Contender)
+	}
+	for _, f := range c.Faults {
+		if !slices.Contains(NamesFor(c.Contender), f) {
+			return bad("%s is of heartbeats and keepers, which %s has not", f, c.Contender)
+		}
 	}
 	if c.Members == 1 {
 		for _, f := range c.Faults {

@@ -15,6 +15,12 @@
 // be exactly the participants that live. A fault names a role (the leader, a waiter), not a process;
 // a leader may cease to lead between the question who leads and the injection.
 //
+// # Heartbeats and keepers
+//
+// Three of five participants of Eldest have heartbeats, each process with another timeout, and
+// every other one has a keeper; which ones, the seed says. Timeouts are less than the TTL, so the time to recover
+// is the same.
+//
 // # Effects
 //
 // Each fault shows that it took effect: a process is stopped or has ended, a proxy has
@@ -25,13 +31,15 @@
 // # Verdicts
 //
 // A round is invalid when one of its faults was not seen to take effect, and so is a
-// series whose history has a gap, or in which a process failed that nobody killed. Invalid
+// series whose history has a gap, or in which a process failed that nobody killed. A whole run is, too,
+// that had the occasions for a suspension, an eviction, or a revocation by a keeper, and had none. Invalid
 // proves nothing and is not a success. A violation is what the oracle finds, or a round
 // after which the election did not settle.
 //
 // # What is left behind
 //
-// Nothing: all processes end with this one, however it ends, and their data with them.
+// Nothing: all processes end with this one, however it ends, keepers within the TTL after it, and their data with
+// them.
 // Of a series with a violation the history is kept, and a picture of its register.
 //
 // # Not guaranteed

@@ -18,6 +18,8 @@ const (
 	Leader Role = "leader"
 	Waiter Role = "waiter"
 	Anyone Role = "anyone"
+	// Successor is the waiter that is next in the queue.
+	Successor Role = "successor"
 )
 
 // Way is a direction of traffic, as a member sees it.
@@ -136,6 +138,9 @@ func Draw(seed uint64, number int, faults []Fault, ttl time.Duration) Plan {
 		lasts = lasts || kindOf(f).lasts
 	}
 	p.Hold = d.hold(lasts, slices.Contains(chosen, Stop))
+	if slices.Contains(chosen, Silence) {
+		p.Hold = 3 * Config{TTL: ttl}.longestBeat()
+	}
 	if len(chosen) == 2 && kindOf(chosen[0]).group == kindOf(chosen[1]).group {
 		d.slowThenDead(&p)
 	}
@@ -260,9 +265,14 @@ func (d drawer) participant(in *Injection) {
 }
 
 func (d drawer) leader(in *Injection) { in.On = Leader }
-func (d drawer) oneWay(in *Injection) { in.Way = []Way{In, Out}[d.IntN(2)] }
-func (d drawer) anyWay(in *Injection) { in.Way = []Way{Both, In, Out}[d.IntN(3)] }
-func (d drawer) all(in *Injection)    { in.All = d.IntN(2) == 0 }
+
+// front draws one of the first two in the queue.
+func (d drawer) front(in *Injection) { in.On = []Role{Leader, Leader, Successor}[d.IntN(3)] }
+
+func (d drawer) successor(in *Injection) { in.On = Successor }
+func (d drawer) oneWay(in *Injection)    { in.Way = []Way{In, Out}[d.IntN(2)] }
+func (d drawer) anyWay(in *Injection)    { in.Way = []Way{Both, In, Out}[d.IntN(3)] }
+func (d drawer) all(in *Injection)       { in.All = d.IntN(2) == 0 }
 
 func (d drawer) reply(in *Injection) {
 	in.Reply = []Reply{AnyReply, WriteReply, Registration}[d.IntN(3)]

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/bench/contender"
 )
 
 const ttl = time.Second
@@ -101,16 +103,16 @@ func TestSkewHasCompany(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	faults, err := Parse(nil)
+	faults, err := Parse(nil, contender.Eldest)
 	require.NoError(t, err)
 	require.Equal(t, Names(), faults)
-	faults, err = Parse([]string{"kill", " stop", "kill"})
+	faults, err = Parse([]string{"kill", " stop", "kill"}, contender.Eldest)
 	require.NoError(t, err)
 	require.Equal(t, []Fault{Kill, Stop}, faults)
-	faults, err = Parse([]string{"stop", "kill"})
+	faults, err = Parse([]string{"stop", "kill"}, contender.Eldest)
 	require.NoError(t, err)
 	require.Equal(t, []Fault{Kill, Stop}, faults, "the order in which they are named draws nothing else")
-	_, err = Parse([]string{"kil"})
+	_, err = Parse([]string{"kil"}, contender.Eldest)
 	require.ErrorContains(t, err, `"kil"`)
 	for _, i := range Kinds {
 		require.NotEmpty(t, i.Summary)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/eldest-io/eldest/bench/contender"
 )
 
 // Fault is the name of a kind of fault.
@@ -25,6 +27,14 @@ const (
 	Kill       Fault = "kill"
 	Stop       Fault = "stop"
 	Resign     Fault = "resign"
+
+	// Of heartbeats and keepers.
+	Silence     Fault = "silence"
+	KillBoth    Fault = "kill-both"
+	KillKeeper  Fault = "keeper-kill"
+	CompactHeld Fault = "compact-held"
+	EtcdKill    Fault = "etcd-leader-kill"
+	EtcdStop    Fault = "etcd-leader-stop"
 )
 
 // group says what a fault is done to. The faults of a round are injected in this order: the
@@ -91,6 +101,20 @@ var Kinds = []kind{
 	{"defragment", "defragment all members, one after another", operators, false, false, nil, defragment},
 	{Revoke, "revoke a candidate's lease by hand", operators, false, false, drawer.participant, revoke},
 	{Delete, "delete a candidate's key by hand", operators, false, false, drawer.participant, remove},
+	{Silence, "SIGSTOP a leader with heartbeats, or its successor, for three of their timeouts", processes, true, false, drawer.front, ofThose(beats, stop)},
+	{KillBoth, "SIGKILL a participant and its keeper", processes, true, false, nil, ofThose(hasKeeper, killBoth)},
+	{KillKeeper, "SIGKILL a participant's keeper, and later the participant", processes, true, false, nil, ofThose(hasKeeper, killKeeper)},
+	{CompactHeld, "hold what a successor with heartbeats is sent, and compact etcd's history meanwhile", operators, true, false, drawer.successor, ofThose(beats, compactHeld)},
+	{EtcdKill, "SIGKILL the member that leads etcd; restart it with its data when the round ends", members, true, true, drawer.leader, ofMember("kill", memberKill)},
+	{EtcdStop, "SIGSTOP the member that leads etcd, then let it go on", members, true, true, drawer.leader, ofMember("stop", memberStop)},
+}
+
+// ofHeartbeats are the faults that concern heartbeats and keepers, which the participants of Eldest have.
+var ofHeartbeats = []Fault{Silence, KillBoth, KillKeeper, CompactHeld, EtcdKill, EtcdStop}
+
+// NamesFor lists the faults that mean something to a contender.
+func NamesFor(name string) []Fault {
+	return slices.DeleteFunc(Names(), func(f Fault) bool { return name != contender.Eldest && slices.Contains(ofHeartbeats, f) })
 }
 
 // Names lists their names.
@@ -102,8 +126,8 @@ func Names() []Fault {
 	return names
 }
 
-// Parse reads names; none means all of them.
-func Parse(names []string) ([]Fault, error) {
+// Parse reads names; none means all that mean something to a contender.
+func Parse(names []string, of string) ([]Fault, error) {
 	var faults []Fault
 	for _, name := range names {
 		f := Fault(strings.TrimSpace(name))
@@ -113,7 +137,7 @@ func Parse(names []string) ([]Fault, error) {
 		faults = append(faults, f)
 	}
 	if len(faults) == 0 {
-		return Names(), nil
+		return NamesFor(of), nil
 	}
 	// What is drawn depends on the order, so there is one.
 	return slices.DeleteFunc(Names(), func(f Fault) bool { return !slices.Contains(faults, f) }), nil

@@ -13,6 +13,7 @@ import (
 	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/keys"
@@ -20,8 +21,13 @@ import (
 
 // ofParticipant makes an injector of what is done to one participant that has the role.
 func ofParticipant(do func(context.Context, *series, *candidate, Injection) (healer, error)) injector {
+	return ofThose(func(*candidate) bool { return true }, do)
+}
+
+// ofThose makes an injector of what is done to one participant that has the role, and fits.
+func ofThose(fits func(*candidate) bool, do func(context.Context, *series, *candidate, Injection) (healer, error)) injector {
 	return func(ctx context.Context, s *series, in Injection) (on string, heal healer, err error) {
-		c, err := s.pick(ctx, in)
+		c, err := s.pick(ctx, in, fits)
 		if err != nil {
 			return "", nil, err
 		}
@@ -31,13 +37,33 @@ func ofParticipant(do func(context.Context, *series, *candidate, Injection) (hea
 	}
 }
 
-// pick finds a participant that has the role. It blocks until there is one, or ctx ends.
-func (s *series) pick(ctx context.Context, in Injection) (chosen *candidate, err error) {
-	err = inject.Until(ctx, fmt.Sprintf("that anybody is %s", in.On), func(context.Context) (bool, error) {
+func beats(c *candidate) bool     { return c.beat > 0 }
+func hasKeeper(c *candidate) bool { return c.keptBy() != 0 }
+
+// pick finds a participant that has the role and fits. It blocks until there is one, or ctx ends. Leaders and successors
+// that do not fit are ordered to leave.
+func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) bool) (chosen *candidate, err error) {
+	var ordered *candidate
+	err = inject.Until(ctx, fmt.Sprintf("that anybody is %s", in.On), func(ctx context.Context) (bool, error) {
 		all := s.living()
+		var next int64 // the lease of the successor
+		if in.On == Successor {
+			queue, err := s.list(ctx)
+			if err != nil || len(queue.Keys) < 2 {
+				return false, err
+			}
+			next = oracle.LeaseOf(queue.Keys[1])
+		}
 		// A clock must not be wrong where nothing covers that; then the one that will lead is as good.
 		anybody := in.Fault == Skew && in.On == Leader && slices.ContainsFunc(all, func(c *candidate) bool { return c.tight && c.is(Leader) })
-		fit := slices.DeleteFunc(all, func(c *candidate) bool { return in.Fault == Skew && c.tight || !anybody && !c.is(in.On) })
+		fit := slices.DeleteFunc(all, func(c *candidate) bool {
+			has := anybody || in.On == Successor && c.last().Lease == next || in.On != Successor && c.is(in.On)
+			if has && !fits(c) && (in.On == Leader || in.On == Successor) && c != ordered {
+				ordered = c
+				_ = c.order(participant.Order{Do: participant.DoResign}) // one that has ended is no candidate for long
+			}
+			return !has || !fits(c) || in.Fault == Skew && c.tight
+		})
 		if len(fit) > 0 {
 			chosen = fit[in.Pick%len(fit)]
 		}
@@ -55,6 +81,44 @@ func kill(_ context.Context, s *series, c *candidate, _ Injection) (healer, erro
 		}
 		return s.start(c.index)
 	}, nil
+}
+
+// killBoth kills the keeper and, at once, the participant: its lease must expire, or its heartbeats stop.
+func killBoth(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
+	if err := c.loseKeeper(ctx); err != nil {
+		return nil, err
+	}
+	return kill(ctx, s, c, in)
+}
+
+// alone is how long a participant goes on after the death of its keeper.
+const alone = 200 * time.Millisecond
+
+func killKeeper(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
+	if err := c.loseKeeper(ctx); err != nil {
+		return nil, err
+	}
+	if err := scenario.Sleep(ctx, alone); err != nil {
+		return nil, err
+	}
+	if c.Gone() {
+		return nil, fmt.Errorf("%w: %s has ended with its keeper", inject.ErrNoEffect, c.who)
+	}
+	return kill(ctx, s, c, in)
+}
+
+// compactHeld is proven by what was held, and by the past, which cannot be read any more.
+func compactHeld(ctx context.Context, s *series, c *candidate, in Injection) (healer, error) {
+	before := c.host.Stats()
+	c.host.Hold(etcdtest.Outbound)
+	heal := func(context.Context) error { c.host.Mend(); return nil }
+	err := inject.Until(ctx, "that something is held of "+c.who, func(context.Context) (bool, error) {
+		return sum(c.host.Stats().Held) > sum(before.Held), nil
+	})
+	if err == nil {
+		_, _, err = compact(ctx, s, in)
+	}
+	return heal, err
 }
 
 // stop is proven by the kernel, which says that the process is stopped; and again before
@@ -228,7 +292,7 @@ type target struct {
 // target finds the key of a participant that has the role, and tells its removal, which
 // comes next: nobody may be notified of it before.
 func (s *series) target(ctx context.Context, in Injection) (t target, err error) {
-	c, err := s.pick(ctx, in)
+	c, err := s.pick(ctx, in, func(*candidate) bool { return true })
 	if err != nil {
 		return t, err
 	}

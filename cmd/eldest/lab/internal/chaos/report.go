@@ -28,8 +28,9 @@ type Report struct {
 	Violations  []Violation `json:"violations"`
 	// ByInvariant counts violations.
 	ByInvariant map[string]int `json:"by_invariant"`
-	// Tally adds up those of the series.
+	// Tally adds up those of the series, and Revoked those.
 	oracle.Tally
+	Revoked int      `json:"revoked_by_keepers,omitempty"`
 	Seconds float64  `json:"seconds"`
 	Series  []Series `json:"series"`
 }
@@ -124,6 +125,7 @@ func (r *Report) add(s Series) {
 		r.ByInvariant[v.Invariant]++
 	}
 	r.Add(s.Tally)
+	r.Revoked += s.Revoked
 }
 
 // lack notes why a part of the run proves nothing.
@@ -140,18 +142,17 @@ const (
 	roundsWithWrites = 100
 	// A leader that goes on after such a stop writes once more, mostly after its successor.
 	longStopsWithWrites = 20
+	// A successor with heartbeats evicts a leader that is stopped, in every other round or so.
+	silences = 8
+	// A change of etcd's leader suspends most leaders with heartbeats, and three of five have them.
+	etcdsLeaders = 10
+	// Every other participant has a keeper.
+	killsWithKeepers = 8
 )
 
 // prove says what nothing in the run put to the test.
 func (r *Report) prove() {
-	stops := 0
-	for _, s := range r.Series {
-		for _, round := range s.Rounds {
-			if slices.ContainsFunc(round.Injections, func(in Injection) bool { return in.Fault == Stop && in.On == Leader }) {
-				stops++
-			}
-		}
-	}
+	stops := r.times(Stop, Leader)
 	if stops >= stopsOfLeaders && r.LongStops == 0 {
 		r.lack("a leader was stopped %d times, and never longer than its lease", stops)
 	}
@@ -161,6 +162,33 @@ func (r *Report) prove() {
 	if r.Rounds >= roundsWithWrites && r.Refused == 0 {
 		r.lack("no write was refused in %d rounds", r.Rounds)
 	}
+	silenced := r.times(Silence, Leader)
+	if silenced >= silences && r.Evicted == 0 {
+		r.lack("a leader with heartbeats was stopped %d times, and never evicted", silenced)
+	}
+	if etcds := r.times(EtcdKill, Leader) + r.times(EtcdStop, Leader); etcds >= etcdsLeaders && (r.Suspended == 0 || r.Resumed == 0) {
+		r.lack("etcd's leader was killed or stopped %d times; %d tenures were suspended, and %d resumed", etcds, r.Suspended, r.Resumed)
+	}
+	if kills := r.times(Kill, ""); r.heartbeats() && kills >= killsWithKeepers && r.Revoked == 0 {
+		r.lack("a participant was killed %d times, and no keeper revoked a lease", kills)
+	}
+}
+
+// times counts the rounds in which a fault took effect on a role; "": on any.
+func (r *Report) times(f Fault, on Role) int {
+	n := 0
+	for _, s := range r.Series {
+		for _, round := range s.Rounds {
+			if round.tookEffect(f) && slices.ContainsFunc(round.Injections, func(in Injection) bool { return in.Fault == f && (on == "" || in.On == on) }) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (r Round) tookEffect(f Fault) bool {
+	return slices.ContainsFunc(r.Effects, func(e Effect) bool { return e.Fault == f })
 }
 
 // count makes the line of each fault that was to occur.
@@ -174,7 +202,7 @@ func (r *Report) count() {
 					continue
 				}
 				line.Injected++
-				if slices.ContainsFunc(round.Effects, func(e Effect) bool { return e.Fault == f }) {
+				if round.tookEffect(f) {
 					line.TookEffect++
 				}
 				if slices.Contains(round.Unsupported, f) {
@@ -223,7 +251,7 @@ func (s *series) history() *oracle.History {
 // violations are found: it need not have proved anything.
 func (out *Series) judge(s *series, brokenOff bool) {
 	h := s.history()
-	out.Tally = h.Tally()
+	out.Tally, out.Revoked = h.Tally(), s.revoked(h)
 	for _, v := range h.Judge() {
 		out.Violations = append(out.Violations, out.place(v))
 	}
@@ -245,6 +273,20 @@ func (out *Series) judge(s *series, brokenOff bool) {
 			out.Invalid = append(out.Invalid, fmt.Sprintf("the history is not kept: %v", err))
 		}
 	}
+}
+
+// revoked counts the candidates' keys that were deleted so soon after the crash of a participant with a keeper
+// that its lease cannot have expired.
+func (s *series) revoked(h *oracle.History) int {
+	n := 0
+	for _, c := range h.Changes {
+		if c.Deleted && slices.ContainsFunc(s.kept, func(k crash) bool {
+			return oracle.LeaseOf(c.Key) == k.lease && strings.HasPrefix(c.Key, h.Prefix) && c.At >= k.at && c.At < k.at+s.cfg.TTL/2
+		}) {
+			n++
+		}
+	}
+	return n
 }
 
 // revoking is how long after it goes on a leader of etcd that was stopped may revoke

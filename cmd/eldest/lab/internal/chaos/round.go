@@ -148,7 +148,7 @@ func (s *series) unsettled(ctx context.Context, after int64) (why string, queue 
 	for _, c := range living {
 		e := c.last()
 		switch e.Kind {
-		case oracle.Won:
+		case oracle.Won, oracle.Resumed:
 			if leader.Key != "" {
 				return "two lead", queue
 			}

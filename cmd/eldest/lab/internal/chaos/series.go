@@ -54,6 +54,8 @@ type Series struct {
 	// Invalid is why the series, beyond single rounds, proves nothing.
 	Invalid []string     `json:"invalid,omitempty"`
 	Tally   oracle.Tally `json:"tally"`
+	// Revoked counts the keys that a keeper has deleted, with the lease, after a crash.
+	Revoked int `json:"revoked_by_keepers,omitempty"`
 	// Kept is where its history is, "" if nowhere.
 	Kept    string  `json:"kept,omitempty"`
 	Seconds float64 `json:"seconds"`
@@ -64,6 +66,8 @@ type Series struct {
 type series struct {
 	*scenario.Env[oracle.Event]
 	cfg      Config
+	seed     uint64
+	kept     []crash       // of participants with keepers
 	zero     time.Duration // what the machine's clock showed at the beginning
 	patience time.Duration // effectTime
 	recorded *record
@@ -78,7 +82,7 @@ type series struct {
 }
 
 // open starts everything. On an error nothing is left.
-func open(ctx context.Context, cfg Config) (*series, error) {
+func open(ctx context.Context, cfg Config, seed uint64) (*series, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	env, err := scenario.Open[oracle.Event](ctx, etcdtest.Config{
@@ -88,7 +92,7 @@ func open(ctx context.Context, cfg Config) (*series, error) {
 		return nil, err
 	}
 	s := &series{
-		Env: env, cfg: cfg, patience: effectTime, seats: make([]*candidate, cfg.Participants),
+		Env: env, cfg: cfg, seed: seed, patience: effectTime, seats: make([]*candidate, cfg.Participants),
 		zero: lease.Boot().Now() - time.Nanosecond, // no instant is zero
 	}
 	s.recorded = newRecord(s.Each, s.now)
@@ -137,7 +141,7 @@ func runSeries(ctx context.Context, cfg Config, seed uint64, more func(done int)
 			out.Invalid = append(out.Invalid, err.Error())
 		}
 	}
-	s, err := open(ctx, cfg)
+	s, err := open(ctx, cfg, seed)
 	if err != nil {
 		invalid(err)
 		return out

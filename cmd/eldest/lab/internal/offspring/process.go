@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
@@ -47,6 +48,9 @@ func (s *Spawner) Start(cmd *exec.Cmd) error {
 	return <-result
 }
 
+// lastWords is how long a process that has ended is waited for to be silent.
+const lastWords = 200 * time.Millisecond
+
 // Launch starts cmd and returns at once. line is called with each line of its stdout, which is
 // valid during the call only, and then exited, once; all calls are made by one goroutine, in
 // order. The variables of the environment that are meant for commands of a user are left out.
@@ -58,6 +62,7 @@ func (s *Spawner) Launch(cmd *exec.Cmd, line func([]byte), exited func(*Process)
 	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
+	cmd.WaitDelay = lastWords // a child of the process may hold stderr
 	cmd.Env = Env(os.Environ())
 	if err := s.Start(cmd); err != nil {
 		return nil, err
@@ -71,7 +76,8 @@ func (s *Spawner) Launch(cmd *exec.Cmd, line func([]byte), exited func(*Process)
 		for sc := bufio.NewScanner(stdout); sc.Scan(); {
 			line(sc.Bytes())
 		}
-		p.code = Code(cmd.Wait())
+		_ = cmd.Wait() // its state says more
+		p.code = cmd.ProcessState.ExitCode()
 		p.complaint = LastLine(stderr.String())
 		close(p.exited) // before the call, which may wake a goroutine that asks for the result
 		exited(p)

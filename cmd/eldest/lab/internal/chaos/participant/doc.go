@@ -15,6 +15,11 @@
 // written: the last sample before a long silence and the first after it always are.
 // After the end of a tenure it goes on asking for a few samples.
 //
+// # Heartbeats and keepers
+//
+// Some participants have heartbeats, of several timeouts, some a keeper, some both, some neither. One whose tenure is
+// suspended campaigns again, and leads on with the same token if its key is still there.
+//
 // # Tight participants
 //
 // The margin of a lease and the time-outs of renewals hide faults that they are not there

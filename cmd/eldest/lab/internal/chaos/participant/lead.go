@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/lease"
@@ -29,10 +31,11 @@ const (
 	leastReadPause, mostReadPause   = 150 * time.Millisecond, 350 * time.Millisecond
 )
 
-// lead works until the tenure is over, and tells its end at the instant at which it is
-// notified of that.
-func (p *participant) lead(s contender.Session, t contender.Tenure) {
+// lead works until the tenure is over or suspended, and tells that at the instant at which it is
+// notified of it. It reports whether the tenure is suspended, and may lead on.
+func (p *participant) lead(s contender.Session, t contender.Tenure) (suspended bool) {
 	var work sync.WaitGroup
+	var decided atomic.Bool // how the tenure ends
 	work.Go(func() { p.sample(t) })
 	work.Go(func() { p.work(t) })
 	work.Go(func() {
@@ -42,11 +45,19 @@ func (p *participant) lead(s contender.Session, t contender.Tenure) {
 		case <-p.life.Done():
 		case <-p.leave:
 		}
-		p.resign(t)
+		if decided.CompareAndSwap(false, true) {
+			p.resign(t)
+		}
 	})
 	<-t.Context().Done()
-	p.tell(oracle.Event{Kind: oracle.Ended, Token: t.Token(), Lost: !s.Usable(), Text: fmt.Sprint(context.Cause(t.Context()))})
+	cause := context.Cause(t.Context())
+	e := oracle.Event{Kind: oracle.Ended, Token: t.Token(), Lost: !s.Usable(), Text: fmt.Sprint(cause)}
+	if suspended = errors.Is(cause, eldest.ErrSuspended) && decided.CompareAndSwap(false, true); suspended {
+		e.Kind, e.Lost = oracle.Suspended, false
+	}
+	p.tell(e)
 	work.Wait()
+	return suspended
 }
 
 // resign gives the tenure up. A resignation that fails is tried again, as the session may go
@@ -69,7 +80,7 @@ func (p *participant) work(t contender.Tenure) {
 	for n := 0; ; n++ {
 		over := t.Context().Err() != nil
 		p.write(t, requestTimeout, over)
-		_, _ = fmt.Fprintf(p.offers, `{"offer":%d}`+"\n", t.Token()) // who cannot write an event ends
+		_, _ = fmt.Fprintf(p.lines, `{"offer":%d}`+"\n", t.Token()) // who cannot write an event ends
 		if over {
 			return
 		}

@@ -3,6 +3,7 @@ package participant
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -21,8 +22,10 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/keeper"
 	"github.com/eldest-io/eldest/lease"
 )
 
@@ -37,6 +40,9 @@ type Config struct {
 	TTL       time.Duration `json:"ttl"`
 	// Data is the key that leaders write.
 	Data string `json:"data"`
+	// Beat is the timeout of its heartbeats; 0: it has none. Keeper says that it has a keeper.
+	Beat   time.Duration `json:"beat,omitempty"`
+	Keeper bool          `json:"keeper,omitempty"`
 	// Tight says that it leaves itself next to no margin; see tighten.
 	Tight bool `json:"tight,omitempty"`
 	// Defect is one of Defects, or empty.
@@ -63,11 +69,12 @@ type Order struct {
 // RateText is the text of the event that tells how fast a clock ran.
 func RateText(rate float64) string { return fmt.Sprintf("its clock runs at a rate of %.3f", rate) }
 
-// Line is what a participant writes: an event, whose instant is lease.Boot's, or a token that it
-// offers to the store outside etcd.
+// Line is what a participant writes: an event, whose instant is lease.Boot's, a token that it offers
+// to the store outside etcd, or the process ID of its keeper.
 type Line struct {
-	Event *oracle.Event `json:"event,omitempty"`
-	Offer int64         `json:"offer,omitempty"`
+	Event  *oracle.Event `json:"event,omitempty"`
+	Offer  int64         `json:"offer,omitempty"`
+	Keeper int           `json:"keeper,omitempty"`
 }
 
 // participant campaigns, leads, works, and begins again.
@@ -75,8 +82,9 @@ type participant struct {
 	Config
 	client *clientv3.Client
 	clock  *clock
+	keeper *keeper.Keeper // nil: none
 	out    *oracle.Recorder
-	offers io.Writer
+	lines  io.Writer // the same, for lines that are no events
 
 	life context.Context
 	end  context.CancelFunc
@@ -90,7 +98,7 @@ type participant struct {
 // Run is all that a participant's process does. It blocks until it is told to quit; at the end of
 // in, which comes with that of its supervisor, it ends the process in the middle of whatever goes on.
 func Run(in io.Reader, out io.Writer) error {
-	p := &participant{clock: newClock(), out: oracle.NewRecorder(out, lease.Boot().Now), offers: out, leave: make(chan struct{}, 1)}
+	p := &participant{clock: newClock(), out: oracle.NewRecorder(out, lease.Boot().Now), lines: out, leave: make(chan struct{}, 1)}
 	orders := json.NewDecoder(in)
 	if err := orders.Decode(&p.Config); err != nil {
 		return fmt.Errorf("the participant's config: %w", err)
@@ -105,6 +113,9 @@ func Run(in io.Reader, out io.Writer) error {
 	if p.client, err = dial(p.Endpoints); err != nil {
 		return err
 	}
+	if err := p.startKeeper(); err != nil {
+		return err
+	}
 	var all sync.WaitGroup
 	all.Go(func() { p.run(of) })
 	all.Go(p.look)
@@ -113,11 +124,37 @@ func Run(in io.Reader, out io.Writer) error {
 	all.Wait()
 	p.patient.Wait()
 	left := watches()
-	err = p.client.Close()
+	err = errors.Join(p.endKeeper(), p.client.Close())
 	for _, text := range append(left, goroutines(before)...) {
 		p.tell(oracle.Event{Kind: oracle.Left, Text: p.Who + ": " + text})
 	}
 	return err
+}
+
+// startKeeper starts the keeper, if there is to be one, and tells its process ID. It reaches etcd as the
+// participant does: keeper.Serve is called with connect.Kept by the main of each process that is one.
+func (p *participant) startKeeper() (err error) {
+	if !p.Keeper {
+		return nil
+	}
+	with, err := json.Marshal(&connect.Flags{Endpoints: p.Endpoints, DialTimeout: time.Second, CommandTimeout: time.Second})
+	if err != nil {
+		return err
+	}
+	if p.keeper, err = keeper.Start(p.life, with); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.lines, `{"keeper":%d}`+"\n", p.keeper.Pid())
+	return err
+}
+
+func (p *participant) endKeeper() error {
+	if p.keeper == nil || p.keeper.Err() != nil { // somebody has killed it
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+	defer cancel()
+	return p.keeper.Close(ctx)
 }
 
 // obey carries out orders until the one to quit.
@@ -206,6 +243,7 @@ func (p *participant) contender() (contender.Contender, error) {
 		if p.Defect != Perfect {
 			cfg.Clock = p.clock // else the machine's
 		}
+		cfg.Keeper, cfg.Heartbeat.Timeout = p.keeper, p.Beat
 		if p.Tight {
 			tighten(cfg)
 		}
@@ -214,15 +252,20 @@ func (p *participant) contender() (contender.Contender, error) {
 		cfg.Hooks.Won = func(e election.WonEvent) {
 			p.tell(oracle.Event{Kind: oracle.Proven, Token: int64(e.Token), Proof: e.Revision})
 		}
+		cfg.Hooks.Evicted = func(e election.EvictedEvent) {
+			p.tell(oracle.Event{Kind: oracle.Evicted, Token: int64(e.Evicted.Token), Key: e.Evicted.Key})
+		}
 	}
 	return ours, nil
 }
 
 // tighten takes away what hides faults. The default margin covers an error of up to a tenth
 // of the TTL, or of 200 ms, and the short time-out of a renewal all of a slow reply; without
-// them the deadline itself has to be right, to the millisecond. That takes a perfect clock.
+// them the deadline itself has to be right, to the millisecond. That takes a perfect clock. The
+// margin of heartbeats also covers the clocks of others, which are wrong by less than a tenth.
 func tighten(cfg *lease.Config) {
 	cfg.Margin = time.Millisecond
+	cfg.Heartbeat.Margin = cfg.Heartbeat.Timeout / 10
 	cfg.Renewal = func(granted time.Duration) lease.Renewal {
 		r := lease.DefaultRenewal(granted)
 		r.Timeout = granted * 6 / 10
@@ -230,14 +273,49 @@ func tighten(cfg *lease.Config) {
 	}
 }
 
-// campaign campaigns once, and leads if it wins.
+// campaign campaigns once, and leads if it wins, and on after each time that the tenure was suspended.
 func (p *participant) campaign(s contender.Session, c contender.Candidate) {
+	joins := func() { p.tell(oracle.Event{Kind: oracle.Joined, Lease: int64(s.Lease()), Beat: p.Beat}) }
+	joins()
+	t, err := p.await(c.Campaign)
+	if err != nil {
+		p.tell(oracle.Event{Kind: oracle.Failed, Lost: !s.Usable(), Text: err.Error()})
+		return
+	}
+	won := oracle.Won
+	for {
+		token := t.Token()
+		p.tell(oracle.Event{Kind: won, Token: token, Key: t.Key()})
+		suspended := p.lead(s, p.defective(t))
+		if !suspended {
+			p.spoil()
+			return
+		}
+		if t, err = p.await(c.(resumer).Resume); err != nil {
+			p.tell(oracle.Event{Kind: oracle.Ended, Token: token, Lost: !s.Usable(), Text: err.Error()})
+			return
+		}
+		won = oracle.Resumed
+		if t.Token() != token { // its key was gone when it campaigned: this is another tenure
+			p.tell(oracle.Event{Kind: oracle.Ended, Token: token, Text: "gone while it was suspended"})
+			joins()
+			won = oracle.Won
+		}
+	}
+}
+
+// resumer is a candidate whose tenures can be suspended.
+type resumer interface {
+	Resume(ctx context.Context) (contender.Tenure, error)
+}
+
+// await waits for a win, until the participant is to leave.
+func (p *participant) await(campaign func(context.Context) (contender.Tenure, error)) (contender.Tenure, error) {
 	ctx, cancel := context.WithCancel(p.life)
 	defer cancel()
-	p.tell(oracle.Event{Kind: oracle.Joined, Lease: int64(s.Lease())})
 	over := make(chan struct{})
-	var withdrawing sync.WaitGroup
-	withdrawing.Go(func() {
+	var leaving sync.WaitGroup
+	leaving.Go(func() {
 		select {
 		case <-p.leave:
 			p.tell(oracle.Event{Kind: oracle.Leaving})
@@ -245,16 +323,10 @@ func (p *participant) campaign(s contender.Session, c contender.Candidate) {
 		case <-over:
 		}
 	})
-	t, err := c.Campaign(ctx)
+	t, err := campaign(ctx)
 	close(over)
-	withdrawing.Wait()
-	if err != nil {
-		p.tell(oracle.Event{Kind: oracle.Failed, Lost: !s.Usable(), Text: err.Error()})
-		return
-	}
-	p.tell(oracle.Event{Kind: oracle.Won, Token: t.Token(), Key: t.Key()})
-	p.lead(s, p.defective(t))
-	p.spoil()
+	leaving.Wait()
+	return t, err
 }
 
 // tell writes an event. What cannot be written must not happen: the process ends.
