@@ -107,7 +107,7 @@ func TestTableOfChaos(t *testing.T) {
 		require.Contains(t, text, want)
 	}
 	eldests := found()
-	eldests.Config.Contender = contender.Eldest
+	eldests.Contender = contender.Eldest
 	eldests.Tally = oracle.Tally{Suspended: 4, Resumed: 3, Evicted: 2}
 	eldests.Revoked = 1
 	out.Reset()

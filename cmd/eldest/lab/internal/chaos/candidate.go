@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -228,7 +229,10 @@ func (c *candidate) loseKeeper(ctx context.Context) error {
 	}
 	err := inject.Until(ctx, "that a keeper ends", func(context.Context) (bool, error) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		return err != nil || strings.Contains(string(stat), ") Z "), nil // nobody waits for it where its parent is stopped
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			return true, nil
+		}
+		return strings.Contains(string(stat), ") Z "), err // it stays a zombie where its parent is stopped
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -71,7 +71,6 @@ type series struct {
 	zero     time.Duration // what the machine's clock showed at the beginning
 	patience time.Duration // effectTime
 	recorded *record
-	whole    bool // the record has ended, and has all
 	hosts    []*etcdtest.Host
 	resumed  []time.Duration // when members went on that had been stopped while they led etcd
 
@@ -197,10 +196,12 @@ func (s *series) begin(ctx context.Context) error {
 // rest gives the last round all the time that it may take to recover, so that the oracle
 // judges it by itself, and tells the queue at its end.
 func (s *series) rest(ctx context.Context) error {
-	if scenario.Sleep(ctx, s.cfg.Recovery()) != nil {
-		return nil // the series was broken off
+	select {
+	case <-time.After(s.cfg.Recovery()):
+		return s.tellQueue(ctx)
+	case <-ctx.Done(): // the series was stopped early, which is no failure
+		return nil
 	}
-	return s.tellQueue(ctx)
 }
 
 // part has all leave, and tells what is left of them in etcd: leases and candidates' keys. Of participants that

@@ -60,9 +60,11 @@ const (
 	Leave       Action = "leave" // the departure at the very end, which needs no successor
 )
 
-// Told reports whether etcd is notified when the action takes leadership away, Silent whether
-// the next candidate receives no heartbeat any more. Else a lease has to expire.
-func (a Action) Told() bool   { return a == Resign || a == Suspend || a == Delete || a == Leave }
+// Told reports whether etcd is notified when the action takes leadership away. Else a lease has to
+// expire, if the action is not Silent.
+func (a Action) Told() bool { return a == Resign || a == Suspend || a == Delete || a == Leave }
+
+// Silent reports whether the action ends the heartbeats that the next candidate receives.
 func (a Action) Silent() bool { return a == Silence }
 
 // Deposes reports whether the action takes leadership away, so that there must be a successor.

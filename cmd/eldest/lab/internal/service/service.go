@@ -53,13 +53,13 @@ func (c Config) certain() time.Duration { return c.TTL + scenario.Election }
 // Election is the name of the election in which the nodes are candidates.
 const Election = "shop"
 
-// Listening: the node takes calls at Address.
+// Listening means that the node takes calls at Address.
 const Listening scenario.Kind = "listening"
 
 // Status is that of package scenario, for those who read the reports of nodes.
 const Status = scenario.Status
 
-// Probed: a read through Member that needs a majority was OK or not.
+// Probed means that a read through Member that needs a majority was OK or not.
 const Probed scenario.Kind = "probe"
 
 // The roles of nodes beside scenario.Leading, as they report them.
