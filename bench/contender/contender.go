@@ -22,9 +22,9 @@ const (
 )
 
 // all are the contenders, in the order in which they are shown and take turns.
-var all = []Contender{Ours{}, etcds, herd{}, floor{}, dropIn}
+var all = []Contender{Ours{}, concurrency, herd, floor, dropIn}
 
-// variants are others, which differ from one of those in few scenarios and take part in them.
+// variants differ from one of those in few scenarios, and take part in these only.
 var variants = []Contender{kept{}}
 
 // Contender is one way to elect a leader. The methods of contenders, sessions, candidates
@@ -113,14 +113,12 @@ func Names() []string {
 
 // Named returns the contender of that name.
 func Named(name string) (Contender, error) {
-	names := Names()
-	for _, c := range variants {
-		names = append(names, c.Name())
-	}
+	var names []string
 	for _, c := range slices.Concat(all, variants) {
 		if c.Name() == name {
 			return c, nil
 		}
+		names = append(names, c.Name())
 	}
 	return nil, fmt.Errorf("no contender %q; there are %s", name, strings.Join(names, ", "))
 }
