@@ -3,6 +3,7 @@ package figures
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"html/template"
 	"image/color"
@@ -40,37 +41,30 @@ type picture struct {
 // draw makes all pictures of a run.
 func draw(r *bench.Report) ([]pictures, error) {
 	base, _ := comparison(r)
-	names := contenders(r)
+	groups, names := groups(r), contenders(r)
 	hues := huesOf(names)
 	all := []pictures{
 		{Kind: "ratios", Heading: "As multiples of " + base, Note: "Medians; of counts, means. To the left of 1 is faster, or less."},
 		{Kind: "scaling", Heading: "As the size grows", Note: "Solid: the median; of counts, the mean. Dotted: p99."},
 		{Kind: "percentiles", Heading: "Percentiles", Note: "So many percent of the rounds took no longer. The slow ones are to the right: p90, p99 and p99.9 are equally far apart."},
 	}
-	add := func(kind int, c *chart, title string) error {
-		if c == nil {
-			return nil
+	var failure error
+	add := func(kind int, c *chart, title string) {
+		if c != nil {
+			svg, err := c.render(title)
+			all[kind].All = append(all[kind].All, picture{title, svg})
+			failure = errors.Join(failure, err)
 		}
-		svg, err := c.render(title)
-		all[kind].All = append(all[kind].All, picture{title, svg})
-		return err
 	}
-	groups := groups(r)
-	if err := add(0, ratios(groups, base, hues), ""); err != nil {
-		return nil, err
-	}
+	add(0, ratios(groups, base, hues), "")
 	for i, g := range groups {
 		same := slices.DeleteFunc(slices.Clone(groups), func(o group) bool { return o.regime != g.regime || o.metric != g.metric || o.n <= 0 })
 		if len(same) > 1 && same[0].n == g.n { // once for all sizes
-			if err := add(1, scaling(same, names, hues), strings.Trim(g.regime+": "+g.metric, ": ")); err != nil {
-				return nil, err
-			}
+			add(1, scaling(same, names, hues), strings.Trim(g.regime+": "+g.metric, ": "))
 		}
-		if err := add(2, percentiles(&groups[i], hues), g.title()); err != nil {
-			return nil, err
-		}
+		add(2, percentiles(&groups[i], hues), g.title())
 	}
-	return slices.DeleteFunc(all, func(p pictures) bool { return len(p.All) == 0 }), nil
+	return slices.DeleteFunc(all, func(p pictures) bool { return len(p.All) == 0 }), failure
 }
 
 // File is a picture in a file of its own.
@@ -189,17 +183,13 @@ func logarithmic(a *plot.Axis, least, most float64) {
 // ratios is the picture of all groups, from the first at the top; nil if nothing can be compared.
 func ratios(groups []group, base string, hues map[string]color.Color) *chart {
 	c := newChart(hues, "multiple of "+short(base)+", log scale", "")
-	var titles []string
-	var names []string
-	points := map[string]plotter.XYs{}
-	all := []float64{1}
+	var titles, names []string
+	points, all := map[string]plotter.XYs{}, []float64{1}
 	for _, g := range slices.Backward(groups) {
-		var row []*bench.Result
-		for _, x := range g.results {
-			if r, ok := ratio(x, g.of(base)); ok && r > 0 {
-				row = append(row, x)
-			}
-		}
+		row := slices.DeleteFunc(slices.Clone(g.results), func(x *bench.Result) bool {
+			r, _ := ratio(x, g.of(base))
+			return r <= 0 // or there is none
+		})
 		if len(row) < 2 {
 			continue
 		}
@@ -219,13 +209,11 @@ func ratios(groups []group, base string, hues map[string]color.Color) *chart {
 		return nil
 	}
 	for _, name := range names {
-		dots, err := plotter.NewScatter(points[name])
-		if err != nil {
-			return nil
+		if dots, err := plotter.NewScatter(points[name]); err == nil {
+			dots.GlyphStyle = vgdraw.GlyphStyle{Color: hues[name], Radius: vg.Points(4), Shape: vgdraw.CircleGlyph{}}
+			c.Add(dots)
+			c.legend.Add(short(name), dots)
 		}
-		dots.GlyphStyle = vgdraw.GlyphStyle{Color: hues[name], Radius: vg.Points(4), Shape: vgdraw.CircleGlyph{}}
-		c.Add(dots)
-		c.legend.Add(short(name), dots)
 	}
 	c.NominalY(titles...)
 	c.Y.Min, c.Y.Max, c.height = -0.5, float64(len(titles))-0.5, 80+26*float64(len(titles))
@@ -247,7 +235,7 @@ func scaling(same []group, names []string, hues map[string]color.Color) *chart {
 	}
 	c := newChart(hues, x, scale.unit)
 	var all []float64
-	curve := func(of func(g *group) (float64, bool)) (points plotter.XYs) {
+	curve := func(of func(g *group) (value float64, ok bool)) (points plotter.XYs) {
 		for i := range same {
 			if v, ok := of(&same[i]); ok {
 				points = append(points, plotter.XY{X: float64(same[i].n), Y: v / scale.per})
@@ -259,14 +247,14 @@ func scaling(same []group, names []string, hues map[string]color.Color) *chart {
 	for _, name := range names {
 		figure := func(of func(*bench.Result) float64) plotter.XYs {
 			return curve(func(g *group) (float64, bool) {
-				r := g.of(name)
-				if r == nil || len(r.Samples) == 0 {
+				x := g.of(name)
+				if x == nil || len(x.Samples) == 0 {
 					return 0, false
 				}
-				return of(r), true
+				return of(x), true
 			})
 		}
-		c.line(name, "", figure(func(r *bench.Result) float64 { return float64(r.P99) }), vg.Points(1.5), vg.Points(3))
+		c.line(name, "", figure(func(x *bench.Result) float64 { return float64(x.P99) }), vg.Points(1.5), vg.Points(3))
 		c.line(name, name, figure(typical))
 	}
 	c.line("bound", "bound", curve(func(g *group) (float64, bool) { return float64(g.bound), g.bound > 0 }))
