@@ -2,13 +2,16 @@ package bench
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
@@ -28,39 +31,50 @@ type failover struct {
 	// began is when the leader failed, lost when its user was notified, zero if the contender
 	// notifies nobody, and succeeded when the successor won.
 	began, lost, succeeded time.Time
+	// watch is a file with the time at which the old leader's tenure last held: held, once all is over.
+	watch string
+	held  time.Time
 }
 
-// fault is what happens to the leaders of a scenario.
+// fault is what happens to the leaders of a regime.
 type fault struct {
 	regime string
+	// among, if not nil, says which contenders take part.
+	among func(contender string) bool
 	// host returns the host of the i-th leader of a turn.
 	host func(t *turn, i int) host
-	// inject makes the host fail, undo, which may be nil, undoes that.
+	// inject makes the host fail, undo, which may be nil, undoes that after the successor's win.
 	inject, undo func(ctx context.Context, h host) error
-	// deadly says that the leader's user does not live on, to be notified of the loss.
-	deadly bool
+	// watched says that a file shows when the old leader's tenure last held, and not its user's being notified.
+	watched bool
+	// lease says that only the lease's end replaces the leader, whatever else the contender has.
+	lease bool
 	// sample takes the samples of a failover.
 	sample func(t *turn, f failover, ttl time.Duration)
 }
 
-// failovers measures at each TTL.
-func (r *run) failovers(how fault) {
+// failovers measures each fault at each TTL.
+func (r *run) failovers(faults ...fault) {
 	var ttls []time.Duration
 	for _, ttl := range r.options.TTLs {
 		ttls = unique(append(ttls, r.granted(ttl)))
 	}
 	var points []point
-	for _, ttl := range ttls {
-		points = append(points, point{
-			regime: how.regime, n: int(ttl.Milliseconds()),
-			rounds:  (r.options.Rounds + failoversPerTurn - 1) / failoversPerTurn,
-			timeout: turnTimeout + failoverTimeout(ttl),
-		})
+	byRegime := map[string]fault{}
+	for _, how := range faults {
+		byRegime[how.regime] = how
+		for _, ttl := range ttls {
+			points = append(points, point{
+				regime: how.regime, n: int(ttl.Milliseconds()), among: how.among,
+				rounds:  (r.options.Rounds + failoversPerTurn - 1) / failoversPerTurn,
+				timeout: turnTimeout + failoverTimeout(ttl),
+			})
+		}
 	}
 	waiters := r.hostsOf(1)
 	r.measure(points, func(t *turn) {
 		n := min(failoversPerTurn, r.options.Rounds-max(0, t.round)*failoversPerTurn) // in the last turn, perhaps fewer
-		t.failAll(n, waiters, time.Duration(t.point.n)*time.Millisecond, how)
+		t.failAll(n, waiters, time.Duration(t.point.n)*time.Millisecond, byRegime[t.point.regime])
 	})
 }
 
@@ -72,16 +86,33 @@ func (r *run) granted(ttl time.Duration) time.Duration {
 	return time.Duration(lease.TTL) * time.Second
 }
 
+// notices is in about which time the contender notices the fault, and whether that is the time in which its
+// lease expires.
+func (t *turn) notices(how fault, ttl time.Duration) (pace time.Duration, lease bool) {
+	if c, ok := must(contender.Named(t.contender)).(interface{ Notices() time.Duration }); ok && !how.lease {
+		return c.Notices(), false
+	}
+	return ttl, true
+}
+
 // failAll is a turn of n failovers. One that fails is counted by itself.
 func (t *turn) failAll(n int, waiters []host, ttl time.Duration, how fault) {
 	t.share = n
+	pace, _ := t.notices(how, ttl)
 	all, errs := make([]failover, n), make([]error, n)
 	for i := range all {
 		// Apart, or the leaders' timers would all be in step with each other and with
 		// etcd's expiry scan, and eight samples would be worth one.
-		t.sleep(rand.N(ttl / failoversPerTurn))
-		all[i].host = how.host(t, i)
-		all[i].leader, _, all[i].won = t.pair(all[i].host, waiters[i%len(waiters)], ttl)
+		t.sleep(rand.N(pace / failoversPerTurn))
+		f := &all[i]
+		f.host = how.host(t, i)
+		f.leader, _, f.won = t.pair(f.host, waiters[i%len(waiters)], ttl)
+		if how.watched {
+			file := must(os.CreateTemp("", "eldest-bench-"))
+			f.watch = file.Name()
+			t.after(func(context.Context) { _ = os.Remove(f.watch) })
+			check(errors.Join(file.Close(), f.leader.watch(t.ctx, f.watch)))
+		}
 	}
 	if how.undo != nil {
 		// First of all: sessions cannot be closed while the fault lasts.
@@ -95,7 +126,7 @@ func (t *turn) failAll(n int, waiters []host, ttl time.Duration, how fault) {
 	defer cancel()
 	var running sync.WaitGroup
 	for i := range all {
-		running.Go(func() { errs[i] = all[i].run(bounded, ttl, how) })
+		running.Go(func() { errs[i] = all[i].run(bounded, pace, how) })
 	}
 	running.Wait()
 	if !slices.Contains(errs, nil) {
@@ -110,20 +141,23 @@ func (t *turn) failAll(n int, waiters []host, ttl time.Duration, how fault) {
 	}
 }
 
-// run has the leader fail and blocks until the successor leads and the old leader's user is notified.
+// run has the leader fail and blocks until the successor leads, and the old leader's user is notified or
+// the file shows whether it still leads.
 //
-// When the leader fails it has renewed at least once, and how long ago that was is
-// random, over half a TTL: every contender renews at least that often (etcd's
-// client every TTL/3, rounded up to half seconds, which is a second at a TTL of 2).
-func (f *failover) run(ctx context.Context, ttl time.Duration, how fault) error {
-	if err := retry.Sleep(ctx, ttl/3+rand.N(ttl/2)); err != nil {
+// When the leader fails it has renewed, or sent a heartbeat, at least once, and how long ago that was is
+// random, over half the time in which its silence is noticed: every contender renews at least that often
+// (etcd's client every TTL/3, rounded up to half seconds, which is a second at a TTL of 2).
+func (f *failover) run(ctx context.Context, pace time.Duration, how fault) error {
+	if err := retry.Sleep(ctx, pace/3+rand.N(pace/2)); err != nil {
 		return err
 	}
 	if len(f.won) > 0 {
 		return errors.Join(errors.New("the successor won before the leader failed"), (<-f.won).err)
 	}
-	f.leader.notifies = f.leader.notifies && !how.deadly
-	notified := start(ctx, f.leader.lost)
+	var notified <-chan outcome
+	if !how.watched {
+		notified = start(ctx, f.leader.lost)
+	}
 	f.began = time.Now()
 	if err := how.inject(ctx, f.host); err != nil {
 		return err
@@ -137,12 +171,36 @@ func (f *failover) run(ctx context.Context, ttl time.Duration, how fault) error 
 	if o.err != nil {
 		return fmt.Errorf("the successor: %w", o.err)
 	}
+	f.succeeded = o.at
+	if how.watched {
+		return f.overlap(ctx, how)
+	}
 	old := <-notified
-	if old.err != nil {
+	if f.lost = old.at; old.err != nil {
 		return fmt.Errorf("the old leader was not notified: %w", old.err)
 	}
-	f.succeeded, f.lost = o.at, old.at
 	return nil
+}
+
+// goesOn is for how long the old leader is watched after the successor's win, and after a process that
+// was stopped has been continued.
+const goesOn = 200 * time.Millisecond
+
+// overlap reads when the old leader's tenure last held.
+func (f *failover) overlap(ctx context.Context, how fault) error {
+	if how.undo != nil {
+		if err := how.undo(ctx, f.host); err != nil {
+			return err
+		}
+	}
+	if err := retry.Sleep(ctx, goesOn); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(f.watch)
+	if len(data) == 8 {
+		f.held = time.Unix(0, int64(binary.BigEndian.Uint64(data)))
+	}
+	return err
 }
 
 // failoverTimeout is how long a failover may take, after the successor was queued: some three

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -24,6 +25,8 @@ type Site struct {
 	// Metrics reads the servers' metrics, added up over all members. The keys are
 	// the names of the series, without labels.
 	Metrics func(ctx context.Context) (map[string]float64, error)
+	// KillLeader kills the member that is etcd's leader, and returns what starts it again.
+	KillLeader func(ctx context.Context) (restart func(ctx context.Context) error, err error)
 	// Worker makes the command of a process that runs Work; its standard streams are the run's. It first
 	// reads WorkerInput. Start, if not nil, starts the command in the place of its own method.
 	Worker      func() *exec.Cmd
@@ -111,6 +114,24 @@ func (h host) observe(ctx context.Context, contender, election string, n, slow i
 		return nil, fmt.Errorf("adding observers: %w", err)
 	}
 	return &crowd{made{h, a.ID}}, nil
+}
+
+// keeper is the process ID of the host's keeper, 0 if it has none.
+func (h host) keeper(ctx context.Context) (int, error) {
+	a, err := h.do(ctx, call{Do: "keeper"})
+	return int(a.ID), err
+}
+
+// spin keeps a processor busy until ctx ends.
+func (h host) spin(ctx context.Context) { _, _ = h.do(ctx, call{Do: "spin"}) }
+
+// suspend stops the host's process where it is, or has it go on.
+func (h host) suspend(stop bool) error {
+	w, ok := h.place.(*worker)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return suspend(w.cmd.Process, stop)
 }
 
 // rotate sends n cheap reads. The client asks the members in turn.
@@ -216,6 +237,13 @@ func (c *candidate) lost(ctx context.Context) (time.Time, error) {
 	}
 	a, err := c.do(ctx, call{Do: "lost"})
 	return a.At, err
+}
+
+// watch has the place write to a file, every five milliseconds, the time at which the tenure last held
+// (contender.Tenure.Holds): for as long as the process lives, and the file outlives it.
+func (c *candidate) watch(ctx context.Context, file string) error {
+	_, err := c.do(ctx, call{Do: "watch", Text: file})
+	return err
 }
 
 // resign ends the tenure, put writes under its protection a key that goes with the session.

@@ -2,7 +2,9 @@ package bench
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -79,6 +81,13 @@ func (l *local) do(ctx context.Context, c call) (answer, error) {
 	case "cut":
 		l.network.cut(c.Cut)
 		return answer{}, nil
+	case "keeper":
+		return answer{ID: int64(contender.KeeperPid())}, nil
+	case "spin":
+		for ctx.Err() == nil {
+			continue
+		}
+		return answer{}, nil
 	}
 	l.mu.Lock()
 	thing := l.things[c.Of]
@@ -122,6 +131,8 @@ func (o *openCandidate) do(ctx context.Context, c call) (answer, error) {
 		case <-ctx.Done():
 			return answer{}, context.Cause(ctx)
 		}
+	case c.Do == "watch":
+		return answer{}, o.watch(c.Text)
 	case c.Do == "resign":
 		return answer{}, o.Resign(ctx)
 	case c.Do == "put":
@@ -155,6 +166,24 @@ func (o *openCandidate) campaign(ctx context.Context) (answer, error) {
 	case <-ctx.Done():
 		return answer{}, context.Cause(ctx)
 	}
+}
+
+// watch begins to write when the tenure held: the time, taken before it is asked.
+func (o *openCandidate) watch(path string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer func() { _ = file.Close() }()
+		for err == nil {
+			if now := time.Now(); o.Holds() {
+				_, err = file.WriteAt(binary.BigEndian.AppendUint64(nil, uint64(now.UnixNano())), 0)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	return nil
 }
 
 // keep gives what a call has made an ID.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -190,6 +191,8 @@ type point struct {
 	// the first is like the others.
 	warmup int
 	cold   bool
+	// among, if not nil, says which contenders take part.
+	among func(contender string) bool
 	// loaded says that the cluster is written to meanwhile.
 	loaded bool
 }
@@ -214,6 +217,9 @@ func (r *run) fewer(rounds, n int) int {
 
 // measure has the contenders take turns at one point after the other.
 func (r *run) measure(points []point, measure func(t *turn)) {
+	points = slices.DeleteFunc(points, func(p point) bool {
+		return len(r.options.Regimes) > 0 && !slices.Contains(r.options.Regimes, p.regime)
+	})
 	for i := range points {
 		p := &points[i]
 		p.timeout = cmp.Or(p.timeout, turnTimeout)
@@ -245,7 +251,7 @@ func (r *run) interleave(p point, measure func(t *turn)) error {
 				r.options.Progress(Progress{Contender: name, Regime: p.regime, N: p.n, Done: r.done, Total: r.total})
 			}
 			r.done++
-			if unsupported[name] {
+			if unsupported[name] || p.among != nil && !p.among(name) {
 				continue
 			}
 			t := &turn{run: r, point: p, contender: name, round: i, share: 1}

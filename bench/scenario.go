@@ -56,6 +56,10 @@ type Options struct {
 	TTLs  []time.Duration
 	// Load is the number of background writes a second, in the regimes that have them.
 	Load int
+	// For is how long one turn lasts, in the scenarios that count in a time.
+	For time.Duration
+	// Regimes are the names of those that are measured; none means all.
+	Regimes []string
 	// Processes is over how many workers candidates and observers are spread; 0
 	// means that they are in this process. It needs Site.Spawn.
 	Processes int
@@ -77,7 +81,7 @@ type Progress struct {
 
 // Scenarios returns all of them, by name.
 func Scenarios() []Scenario {
-	return []Scenario{crash, cut, drain, fanout, footprint, guard, handover, herd, join, sessions}
+	return []Scenario{crash, cut, drain, fanout, footprint, guard, handover, heartbeats, herd, join, sessions, suspensions}
 }
 
 // Named returns the scenario of that name.
@@ -100,6 +104,7 @@ func (s Scenario) complete(o Options) (Options, error) {
 	o.Load, o.Processes = cmp.Or(o.Load, d.Load), cmp.Or(o.Processes, d.Processes)
 	o.Contenders = unique(o.Contenders, d.Contenders, usual)
 	o.Sizes, o.TTLs = unique(o.Sizes, d.Sizes), unique(o.TTLs, d.TTLs)
+	o.For = cmp.Or(o.For, d.For)
 	return o, s.Check(o)
 }
 
@@ -132,6 +137,15 @@ func (s Scenario) Check(o Options) error {
 		why = "it has no sizes"
 	case len(o.TTLs) > 0 && len(s.Defaults.TTLs) == 0:
 		why = "it has no TTLs"
+	case o.For < 0:
+		why = fmt.Sprintf("turns of %v; want a time", o.For)
+	case o.For > 0 && s.Defaults.For == 0:
+		why = "its turns have no length"
+	}
+	for _, name := range o.Regimes {
+		if !slices.ContainsFunc(s.Regimes, func(t Term) bool { return t.Name == name }) {
+			why = fmt.Sprintf("no regime %q", name)
+		}
 	}
 	for _, name := range o.Contenders {
 		if _, err := contender.Named(name); err != nil {

@@ -263,13 +263,92 @@ func failovers(t *testing.T, scenario, name string, rounds, processes int) measu
 	})
 }
 
-// Every contender fails over when its leader's process is killed, and each round counts once.
+// Every contender fails over whatever happens to its leader's process, and each round counts once; where
+// a keeper or heartbeats replace the leader, before its lease can expire. Of ours two never lead.
 func TestCrash(t *testing.T) {
-	each(t, append(contender.Names(), contender.Kept), func(t *testing.T, name string) {
-		win := failovers(t, "crash", name, 3, 0).of(name, "kill", 2000, "win")
-		require.Len(t, win.Samples, 3)
-		require.Positive(t, win.Min, "it won before the kill")
+	variants := []string{contender.Kept, contender.Heartbeat1s, contender.Heartbeat500ms}
+	each(t, append(contender.Names(), variants...), func(t *testing.T, name string) {
+		m := failovers(t, "crash", name, 2, 0)
+		regimes := []string{"kill", "stop", "cut"}
+		if name == contender.Kept {
+			regimes = []string{"kill", "kill-keeper"}
+		}
+		for _, regime := range regimes {
+			win := m.of(name, regime, 2000, "win")
+			require.Len(t, win.Samples, 2)
+			require.Positive(t, win.Min, "it won before the fault")
+			if name == "floor" {
+				require.Nil(t, m.Find(name, regime, 2000, "two-leaders"), "it does not know")
+				continue
+			}
+			two := m.of(name, regime, 2000, "two-leaders")
+			require.Len(t, two.Samples, 2)
+			if name != "concurrency" && name != "herd" {
+				require.Zero(t, two.Sum, regime)
+			}
+			quick := slices.Contains(variants, name) && regime != "kill-keeper"
+			require.Equal(t, quick, m.Find(name, regime, 2000, "bound") == nil)
+		}
+		require.Nil(t, m.Find(name, "kill-keeper", 2000, "stop"))
 	})
+}
+
+// Suspensions and moves are counted in each regime: a leader of etcd that is killed suspends leaders with heartbeats,
+// and moves none of ours.
+func TestSuspensions(t *testing.T) {
+	each(t, []string{contender.Heartbeat500ms, contender.Eldest, contender.Concurrency}, func(t *testing.T, name string) {
+		c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Election: 500 * time.Millisecond})
+		site := siteOf(c)
+		site.KillLeader = func(ctx context.Context) (func(context.Context) error, error) {
+			i, err := c.Leader(ctx)
+			if err == nil {
+				err = c.Member(i).Kill()
+			}
+			return func(ctx context.Context) error { return c.Restart(ctx, i) }, err
+		}
+		report, err := Run(testContext(t), site, "suspensions", Options{
+			Rounds: 1, Contenders: []string{name}, For: 6 * time.Second, Regimes: []string{"writes", "leader-killed"}, Load: 20,
+		})
+		require.NoError(t, err)
+		m := measured{t, report}
+		for _, regime := range []string{"writes", "leader-killed"} {
+			for _, metric := range []string{"suspensions", "resumptions", "moves", "without"} {
+				require.Zero(t, m.of(name, regime, 0, metric).Errors, m.of(name, regime, 0, metric).FirstError)
+			}
+			require.Zero(t, m.of(name, regime, 0, "moves").Sum)
+		}
+		killed := m.of(name, "leader-killed", 0, "suspensions")
+		require.Equal(t, name == contender.Heartbeat500ms, killed.Sum > 0, "an election of etcd takes longer than half a second")
+		require.Equal(t, killed.Sum > 0, m.of(name, "leader-killed", 0, "resumptions").Sum > 0)
+		require.Equal(t, killed.Sum > 0, m.of(name, "leader-killed", 0, "without").Max > 0)
+		require.Nil(t, m.Find(name, "hogs", 0, "moves"), "other regimes are not measured")
+	})
+}
+
+// Processes keep the processors busy as long as a turn lasts; where none can be started, or no member can be
+// killed, there is a note.
+func TestSuspensionsByHogs(t *testing.T) {
+	t.Parallel()
+	o := Options{Rounds: 1, Contenders: []string{contender.Heartbeat1s}, For: 2 * time.Second, Regimes: []string{"hogs", "leader-killed"}}
+	report, err := Run(testContext(t), siteOf(etcdtest.Shared(t)), "suspensions", o)
+	require.NoError(t, err)
+	require.Zero(t, report.Find(contender.Heartbeat1s, "hogs", 0, "moves").Sum)
+	require.Len(t, report.Notes, 1)
+	require.Contains(t, report.Notes[0], "no member can be killed here")
+}
+
+// Heartbeats are writes, as many as their interval says; without them there are none.
+func TestHeartbeats(t *testing.T) {
+	t.Parallel()
+	const n = 3
+	m := measure(t, "heartbeats", Options{Rounds: 1, Sizes: []int{n}, For: 3 * time.Second})
+	for name, want := range map[string]int64{contender.Eldest: 0, contender.Heartbeat1s: 4, contender.Heartbeat500ms: 8} {
+		writes := m.of(name, "lead", n, "writes").P50
+		require.LessOrEqual(t, writes, want*n*60*6/5, name)
+		require.GreaterOrEqual(t, writes, want*n*60/2, name)
+		require.NotNil(t, m.of(name, "lead", n, "client-cpu"))
+		require.Nil(t, m.Find(name, "lead", n, "database"), "there were no metrics")
+	}
 }
 
 // Every contender fails over when its leader's network is cut; all that notify their

@@ -35,12 +35,9 @@ func measureSessions(r *run) {
 		before := t.usage(on)
 		t.sleep(ttls * ttl)
 		used := t.usage(on).minus(before)
-		perSecond := func(seconds float64) time.Duration {
-			return time.Duration(seconds / used.took.Seconds() * float64(time.Second))
-		}
-		t.took("client-cpu", perSecond(used.cpu.Seconds()))
+		t.took("client-cpu", used.perSecond(used.cpu.Seconds()))
 		if used.members != nil {
-			t.took("cpu", perSecond(used.cpu.Seconds()+used.members[cpuSeconds]))
+			t.took("cpu", used.perSecond(used.cpu.Seconds()+used.members[cpuSeconds]))
 		}
 		t.counted("renewals", used.wire[renewals]/ttls)
 		t.counted("questions", used.wire[questions]/ttls)

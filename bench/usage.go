@@ -13,12 +13,13 @@ type usage struct {
 }
 
 // Of etcd's metrics: the watch events that a member sent, the messages that its
-// gRPC server received, single requests as well as those on streams, and its processor time. The
-// names are those of etcd 3.4 to 3.7 with its default metrics.
+// gRPC server received, single requests as well as those on streams, its processor time, and the bytes of
+// its database that are in use. The names are those of etcd 3.4 to 3.7 with its default metrics.
 const (
 	eventsSent       = "etcd_debugging_mvcc_events_total"
 	messagesReceived = "grpc_server_msg_received_total"
 	cpuSeconds       = "process_cpu_seconds_total"
+	databaseBytes    = "etcd_mvcc_db_total_size_in_use_in_bytes"
 )
 
 // usage reads what was used so far.
@@ -32,6 +33,11 @@ func (t *turn) usage(hosts ...host) (u usage) {
 	}
 	u.at, u.cpu, u.wire = time.Now(), processorTime(), must(wires(t.ctx, hosts...))
 	return u
+}
+
+// perSecond is a processor time, in seconds, in one second of the time.
+func (u usage) perSecond(seconds float64) time.Duration {
+	return time.Duration(seconds / u.took.Seconds() * float64(time.Second))
 }
 
 // minus is what was used since before.

@@ -191,6 +191,7 @@ func (w *worker) ended() error {
 func (w *worker) kill() error {
 	_ = w.cmd.Process.Kill() // it may have ended already
 	<-w.gone
+	_ = w.conn.Close() // or it was closed
 	return nil
 }
 

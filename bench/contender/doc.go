@@ -8,9 +8,11 @@
 //	floor        no protocol at all: a raw delete, received by a raw watch
 //	drop-in      this project behind the API of etcd's package: compat/concurrency
 //
-// and a variant, for the scenarios in which it makes a difference:
+// and variants, for the scenarios in which they make a difference:
 //
-//	eldest-keeper  the first with a second process that revokes its leases once it is dead
+//	eldest-keeper           the first with a second process that revokes its leases once it is dead
+//	eldest-heartbeat-1s     the first with heartbeats: a leader that is silent for that time is evicted
+//	eldest-heartbeat-500ms
 //
 // A new one is a new file, and a word in the list of contender.go. It
 // opens a [Session], on which a [Candidate] campaigns; a winner has a [Tenure]. A contender

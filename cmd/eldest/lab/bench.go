@@ -56,7 +56,8 @@ func newBenchCmd() *cobra.Command {
 contenders take turns, round by round, so that a machine that becomes slower does so for all of
 them. Compare the ratios, not the times.
 
-Failover, when a leader dies or loses its network: crash and cut. Graceful change, when it
+Failover, when a leader dies, is stopped or loses its network: crash and cut. What heartbeats cost, and do to healthy
+leaders: heartbeats and suspensions. Graceful change, when a leader
 resigns: handover; through a whole queue: drain; until observers know: fanout. What is used at rest: footprint and sessions.
 
 Contenders:
@@ -64,6 +65,8 @@ Contenders:
   concurrency  etcd's own package
   herd         the naive protocol, in which every candidate watches everything
   floor        no protocol: a raw delete, received by a raw watch
+  drop-in      this project behind the API of etcd's package
+  eldest-keeper, eldest-heartbeat-1s, eldest-heartbeat-500ms: this project with a keeper, or with heartbeats
 
 "eldest bench SCENARIO --help" shows a scenario's flags, "eldest bench all" runs them
 all, "eldest bench report" makes a page of what was stored with --json.
@@ -71,6 +74,7 @@ all, "eldest bench report" makes a page of what was stored with --json.
 		Example: `  eldest bench handover
   eldest bench herd --size 10,100,1000 --html herd.html
   eldest bench all --members 1 --json all.json
+  eldest bench suspensions --regime hogs --for 1m --rounds 10 --contender eldest-heartbeat-1s
   eldest bench crash --endpoints etcd1:2379,etcd2:2379,etcd3:2379 --processes 4`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -60,6 +60,9 @@ func TestBadUsageOfBench(t *testing.T) {
 		"all --ttl 10ms":                            "1s or more",
 		"all --contender nobody":                    "eldest, concurrency, herd, floor",
 		"cut --ttl 1500ms":                          "whole seconds",
+		"crash --regime none":                       `no regime "none"`,
+		"suspensions --for 0s":                      "--for",
+		"guard --for 1s":                            "unknown flag: --for",
 		"drain --size 1":                            "2 or more",
 		"list surplus":                              "surplus",
 		"report":                                    "arg",
@@ -102,12 +105,13 @@ func TestBenchListsItsScenarios(t *testing.T) {
 		require.Equal(t, len(s.Defaults.Sizes) > 0, strings.Contains(stdout, "--size ints"))
 		require.Equal(t, len(s.Defaults.TTLs) > 0, strings.Contains(stdout, "--ttl TTLs"))
 		require.Equal(t, s.Defaults.Load > 0, strings.Contains(stdout, "--load int"))
+		require.Equal(t, s.Defaults.For > 0, strings.Contains(stdout, "--for duration"))
 	}
 }
 
 // whole has all options.
 var whole = bench.Scenario{Name: "whole", Defaults: bench.Options{
-	Rounds: 7, Warmup: 2, Sizes: []int{10, 20}, TTLs: []time.Duration{2 * time.Second}, Load: 300,
+	Rounds: 7, Warmup: 2, Sizes: []int{10, 20}, TTLs: []time.Duration{2 * time.Second}, Load: 300, For: time.Second,
 }}
 
 // settled parses a command line of that scenario.
@@ -153,11 +157,11 @@ func TestOptionsOfBench(t *testing.T) {
 	require.False(t, f.remote, "the environment names no cluster to measure on")
 
 	_, f, err = settled(t, "--rounds", "3", "--warmup", "0", "--contender", "eldest,floor", "--contender", "herd",
-		"-n", "1,2", "--size", "3", "--ttl", "2s,5s", "--load", "9", "--processes", "4")
+		"-n", "1,2", "--size", "3", "--ttl", "2s,5s", "--load", "9", "--processes", "4", "--for", "3s")
 	require.NoError(t, err)
 	few := bench.Options{Rounds: 3, Warmup: -1, Contenders: []string{"eldest", "floor", "herd"}, Processes: 4}
 	require.Equal(t, few, f.options(bench.Scenario{}), "what means nothing to a scenario is left out")
-	few.Sizes, few.TTLs, few.Load = []int{1, 2, 3}, []time.Duration{2 * time.Second, 5 * time.Second}, 9
+	few.Sizes, few.TTLs, few.Load, few.For = []int{1, 2, 3}, []time.Duration{2 * time.Second, 5 * time.Second}, 9, 3*time.Second
 	require.Equal(t, few, f.options(whole))
 }
 

@@ -54,7 +54,7 @@ func addBenchFlags(cmd *cobra.Command, defaults bench.Options, scenarios []bench
 	shown("rounds", strconv.Itoa(defaults.Rounds))
 	fl.IntVar(&f.given.Warmup, "warmup", 0, "turns that are thrown away before")
 	shown("warmup", strconv.Itoa(defaults.Warmup))
-	fl.StringSliceVar(&f.given.Contenders, "contender", nil, "who takes part; comma separated or repeated (default: all but drop-in)")
+	fl.StringSliceVar(&f.given.Contenders, "contender", nil, "who takes part; comma separated or repeated (default: all that the scenario is about,\nwithout drop-in)")
 	if some(func(d bench.Options) bool { return len(d.Sizes) > 0 }) {
 		fl.IntSliceVarP(&f.given.Sizes, "size", "n", nil, "the Ns; comma separated or repeated")
 		shown("size", list(defaults.Sizes))
@@ -66,6 +66,13 @@ func addBenchFlags(cmd *cobra.Command, defaults bench.Options, scenarios []bench
 	if some(func(d bench.Options) bool { return d.Load > 0 }) {
 		fl.IntVar(&f.given.Load, "load", 0, "background writes a second, in the regimes that have any")
 		shown("load", strconv.Itoa(defaults.Load))
+	}
+	if some(func(d bench.Options) bool { return d.For > 0 }) {
+		fl.DurationVar(&f.given.For, "for", 0, "how long one turn lasts, in the scenarios that count in a time")
+		shown("for", defaults.For.String())
+	}
+	if len(scenarios) == 1 && len(scenarios[0].Regimes) > 1 {
+		fl.StringSliceVar(&f.given.Regimes, "regime", nil, "which regimes; comma separated or repeated (default: all)")
 	}
 	fl.IntVar(&f.given.Processes, "processes", 0, "spread candidates and observers over this many processes; 0: as the scenario does\n(crash: one for each leader, fanout: also 4 for observers, else: none but this one)")
 	addJSONFile(fl, &f.json)
@@ -97,6 +104,8 @@ func (f *benchFlags) settle(cmd *cobra.Command, args []string) error {
 		return cli.Usagef("--html: names no file")
 	case f.json == toStdout && f.html == toStdout:
 		return cli.Usagef("--json and --html cannot both be written to stdout; give one a file")
+	case fl.Changed("for") && f.given.For <= 0:
+		return cli.Usagef("--for %v: want a time", f.given.For)
 	case fl.Changed("rounds") && f.given.Rounds < 1, fl.Changed("load") && f.given.Load < 1:
 		return cli.Usagef("--rounds and --load: want 1 or more; there are regimes without any load, too")
 	case f.given.Warmup < 0:
@@ -105,8 +114,10 @@ func (f *benchFlags) settle(cmd *cobra.Command, args []string) error {
 		f.given.Warmup = -1
 	}
 	// Of several scenarios, some may have no use for these.
-	whole := bench.Scenario{Name: cmd.Name(), Defaults: bench.Options{Sizes: []int{1}, TTLs: []time.Duration{1}}}
-	if err := whole.Check(f.given); err != nil {
+	whole := bench.Scenario{Name: cmd.Name(), Defaults: bench.Options{Sizes: []int{1}, TTLs: []time.Duration{1}, For: 1}}
+	given := f.given
+	given.Regimes = nil // of one scenario, which knows them
+	if err := whole.Check(given); err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
 	f.remote = fl.Changed("endpoints")
@@ -146,6 +157,9 @@ func (f *benchFlags) options(s bench.Scenario) bench.Options {
 	}
 	if len(s.Defaults.TTLs) == 0 {
 		o.TTLs = nil
+	}
+	if s.Defaults.For == 0 {
+		o.For = 0
 	}
 	return o
 }

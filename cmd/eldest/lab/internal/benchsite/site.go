@@ -73,6 +73,15 @@ func (s *Site) open(ctx context.Context, cfg Config) error {
 		}
 		s.undo = append(s.undo, cluster.Close)
 		cfg.Access.Endpoints, s.Storage = cluster.Endpoints(), where.String()
+		if cfg.Members > 1 {
+			s.KillLeader = func(ctx context.Context) (func(context.Context) error, error) {
+				i, err := cluster.Leader(ctx)
+				if err == nil {
+					err = cluster.Member(i).Kill()
+				}
+				return func(ctx context.Context) error { return cluster.Restart(ctx, i) }, err
+			}
+		}
 	}
 	client, err := cfg.Access.Config()
 	if err != nil {

@@ -106,9 +106,10 @@ func fileName(parts ...string) string {
 func huesOf(names []string) map[string]color.Color {
 	hues := map[string]color.Color{
 		contender.Eldest: rgb(0x2a78d6), contender.Concurrency: rgb(0xeb6834), contender.Herd: rgb(0x8a63d2), contender.Floor: rgb(0x8a8981),
-		contender.Kept: rgb(0x1baf7a), contender.DropIn: rgb(0xd19a00), "bound": color.Black,
+		contender.Kept: rgb(0x1baf7a), contender.Heartbeat1s: rgb(0x2aa5b8), contender.Heartbeat500ms: rgb(0x3d8f2f),
+		contender.DropIn: rgb(0xd19a00), "bound": color.Black,
 	}
-	others := []color.Color{rgb(0xd6518a), rgb(0x3d8f2f), rgb(0x2aa5b8)}
+	others := []color.Color{rgb(0xd6518a), rgb(0x9c5b3c), rgb(0x5b6bd0)}
 	for i, name := range slices.DeleteFunc(slices.Clone(names), func(name string) bool { return hues[name] != nil }) {
 		hues[name] = others[i%len(others)]
 	}
