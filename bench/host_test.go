@@ -66,6 +66,9 @@ func TestHostsOfEveryContender(t *testing.T) {
 				begun := time.Now()
 				require.NoError(t, leader.resign(ctx))
 				require.NoError(t, (<-succeeded).err)
+				if name != "floor" {
+					require.ErrorContains(t, leader.put(ctx, election+"-note"), contender.ErrRefused.Error(), "the tenure is over")
+				}
 				if leader.notifies {
 					_, err := leader.lost(ctx)
 					require.NoError(t, err)
@@ -245,4 +248,14 @@ func TestObserversWaitForTheLast(t *testing.T) {
 	broken := errors.New("broken")
 	_, err = observeSight(ctx, script{err: broken}, 3, 0)
 	require.ErrorIs(t, err, broken, "one that cannot begin fails all")
+}
+
+// A worker that is told to keeps a processor busy.
+func TestSpin(t *testing.T) {
+	h := testHost(t, true)
+	ctx, cancel := context.WithTimeout(testContext(t), time.Second)
+	defer cancel()
+	h.spin(ctx)
+	require.NoError(t, h.kill())
+	require.Greater(t, h.place.(*worker).cmd.ProcessState.UserTime(), 150*time.Millisecond)
 }

@@ -75,7 +75,7 @@ func (q *queue) campaign(members ...*member) time.Duration {
 		m.cancel = cancel
 		q.running.Go(func() {
 			defer cancel()
-			m.outcome.at, m.outcome.err = m.candidate.campaign(live)
+			m.outcome.at, m.outcome.err = m.campaign(live)
 			q.returned <- m
 		})
 	}

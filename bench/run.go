@@ -83,7 +83,6 @@ type run struct {
 	done, total  int
 	failedRounds int // rounds in a row in which all turns failed
 	elections    int
-	failures     []*failures
 	hosts        []host
 }
 

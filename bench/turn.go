@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,10 +26,12 @@ type turn struct {
 	// The clean-up after it: undo, the last first; then all sessions are closed, and at the end the places.
 	undo     []func(ctx context.Context)
 	mu       sync.Mutex // for sessions
-	sessions []interface {
-		Close(ctx context.Context) error
-	}
-	places []place
+	sessions []closer
+	places   []place
+}
+
+type closer interface {
+	Close(ctx context.Context) error
 }
 
 func (t *turn) take(measure func(t *turn)) error {
@@ -40,16 +43,47 @@ func (t *turn) take(measure func(t *turn)) error {
 		return err
 	}
 	for _, s := range t.samples {
-		x := t.report.Find(t.contender, t.point.regime, t.point.n, s.Metric)
-		if x == nil {
-			t.report.Results = append(t.report.Results, Result{
-				Contender: t.contender, Regime: t.point.regime, N: t.point.n, Metric: s.Metric, Unit: s.Unit,
-			})
-			x = &t.report.Results[len(t.report.Results)-1]
-		}
+		x := t.result(s.Metric, s.Unit)
 		x.Samples = append(x.Samples, s.Samples...)
 	}
 	return nil
+}
+
+// result is that of the turn's contender at its point, a new one if there is none.
+func (t *turn) result(metric, unit string) *Result {
+	if x := t.report.Find(t.contender, t.point.regime, t.point.n, metric); x != nil {
+		return x
+	}
+	t.report.Results = append(t.report.Results, Result{
+		Contender: t.contender, Regime: t.point.regime, N: t.point.n, Metric: metric, Unit: unit,
+	})
+	return &t.report.Results[len(t.report.Results)-1]
+}
+
+// fail counts rounds of the turn's point as failed, in the warm-up as well: in a result without a metric.
+func (t *turn) fail(err error, rounds int) {
+	x := t.result("", Counts)
+	x.Errors, x.FirstError = x.Errors+rounds, cmp.Or(x.FirstError, err.Error())
+}
+
+// conclude completes the report: every result of a point counts its failures, and a
+// point at which nothing was measured keeps the result without a metric.
+func (r *run) conclude() *Report {
+	failed, measured := map[string]Result{}, map[string]bool{}
+	at := func(x Result) string { return fmt.Sprintf("%q %q %d", x.Contender, x.Regime, x.N) }
+	for _, x := range r.report.Results {
+		if measured[at(x)] = measured[at(x)] || x.Metric != ""; x.Metric == "" {
+			failed[at(x)] = x
+		}
+	}
+	r.report.Results = slices.DeleteFunc(r.report.Results, func(x Result) bool { return x.Metric == "" && measured[at(x)] })
+	for i := range r.report.Results {
+		x := &r.report.Results[i]
+		x.Errors, x.FirstError = failed[at(*x)].Errors, failed[at(*x)].FirstError
+		x.Summarize()
+	}
+	r.report.Seconds = time.Since(r.report.Time).Round(time.Millisecond).Seconds()
+	return r.report
 }
 
 // after has f called when the turn is over.
@@ -122,9 +156,7 @@ func (t *turn) open(on host, ttl time.Duration) *session {
 	return s
 }
 
-func (t *turn) closeLater(s interface {
-	Close(ctx context.Context) error
-}) {
+func (t *turn) closeLater(s closer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sessions = append(t.sessions, s)
@@ -146,47 +178,4 @@ func (t *turn) pair(leaders, successors host, ttl time.Duration) (leader, succes
 	won = start(t.ctx, successor.campaign)
 	queue.await(2)
 	return leader, successor, won
-}
-
-// failures are those of a contender at a point: a turn that fails fails for all of its metrics.
-type failures struct {
-	contender, regime string
-	n                 int
-	rounds            int
-	first             string
-}
-
-// fail counts rounds of the turn's point as failed. Failures in the warm-up count as well.
-func (t *turn) fail(err error, rounds int) {
-	i := slices.IndexFunc(t.failures, func(f *failures) bool {
-		return f.contender == t.contender && f.regime == t.point.regime && f.n == t.point.n
-	})
-	if i < 0 {
-		i = len(t.failures)
-		t.failures = append(t.failures, &failures{contender: t.contender, regime: t.point.regime, n: t.point.n, first: err.Error()})
-	}
-	t.failures[i].rounds += rounds
-}
-
-// conclude completes the report: every result of a point counts its failures, and a
-// point at which nothing was measured has one result, without a metric.
-func (r *run) conclude() *Report {
-	for _, f := range r.failures {
-		found := false
-		for i := range r.report.Results {
-			if x := &r.report.Results[i]; x.Contender == f.contender && x.Regime == f.regime && x.N == f.n {
-				x.Errors, x.FirstError, found = f.rounds, f.first, true
-			}
-		}
-		if !found {
-			r.report.Results = append(r.report.Results, Result{
-				Contender: f.contender, Regime: f.regime, N: f.n, Unit: Counts, Errors: f.rounds, FirstError: f.first,
-			})
-		}
-	}
-	for i := range r.report.Results {
-		r.report.Results[i].Summarize()
-	}
-	r.report.Seconds = time.Since(r.report.Time).Round(time.Millisecond).Seconds()
-	return r.report
 }

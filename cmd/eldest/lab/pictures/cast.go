@@ -62,7 +62,7 @@ func readTerminal(text string) (lines [][]piece, err error) {
 		for _, m := range sgr.FindAllStringSubmatchIndex(line, -1) {
 			add(line[from:m[0]])
 			from = m[1]
-			known := false
+			var known bool
 			if style, known = styles[line[m[2]:m[3]]]; !known {
 				return nil, fmt.Errorf("SGR %s is not known here: %q", line[m[2]:m[3]], line)
 			}

@@ -99,7 +99,7 @@ func (s *Site) open(ctx context.Context, cfg Config) error {
 	}
 	spawner := offspring.NewSpawner()
 	s.undo = append(s.undo, func() error { spawner.Close(); return nil })
-	s.WorkerInput, s.Start = append(greeting, '\n'), spawner.Start
+	s.WorkerInput, s.Start = []byte(string(greeting)+"\n"), spawner.Start
 	s.Worker = func() *exec.Cmd {
 		cmd := exec.Command(cfg.Worker[0], cfg.Worker[1:]...)
 		cmd.Env = offspring.Env(os.Environ())

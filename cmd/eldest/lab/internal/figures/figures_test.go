@@ -162,22 +162,22 @@ func TestRatiosFallBackToTheFirst(t *testing.T) {
 func TestScales(t *testing.T) {
 	for _, c := range []struct {
 		unit   string
-		values []int64
-		show   int64
+		median int64
+		show   float64
 		want   string
 	}{
-		{bench.Nanoseconds, []int64{1_234_567, 95_000_000}, 95_000_000, "95.00 ms"},
-		{bench.Nanoseconds, []int64{840_000, 95_000_000}, 840_000, "0.84 ms"},
-		{bench.Nanoseconds, []int64{340_000}, 340_000, "340 µs"},
-		{bench.Nanoseconds, []int64{45_600_000}, 45_600_000, "45.6 ms"},
-		{bench.Nanoseconds, []int64{2_300_000_000, 0}, -2_300_000_000, "-2.30 s"},
-		{bench.Nanoseconds, nil, 0, "0 ns"},
-		{bench.Bytes, []int64{900 << 10}, 900 << 10, "0.88 MiB"},
-		{bench.Counts, []int64{3, 4000}, 4000, "4000 "},
-		{"parsecs", []int64{3}, 4, "4 parsecs"},
+		{bench.Nanoseconds, 1_234_567, 95_000_000, "95.00 ms"},
+		{bench.Nanoseconds, 840_000, 840_000, "0.84 ms"},
+		{bench.Nanoseconds, 340_000, 340_000, "340.00 µs"},
+		{bench.Nanoseconds, 2_300_000_000, -2_300_000_000, "-2.30 s"},
+		{bench.Nanoseconds, 0, 0, "0 ns"},
+		{bench.Bytes, 900 << 10, 900 << 10, "0.88 MiB"},
+		{bench.Counts, 4000, 4000, "4000 "},
+		{bench.Counts, 4, 1.333, "1.33 "},
+		{"parsecs", 3, 4, "4 parsecs"},
 	} {
-		s := scaleFor(c.unit, c.values)
-		require.Equal(t, c.want, s.show(c.show)+" "+s.unit)
+		g := group{unit: c.unit, results: []*bench.Result{{P50: c.median, Samples: []int64{c.median}}}}
+		require.Equal(t, c.want, g.scale().show(c.show)+" "+g.scale().unit)
 	}
 	for ratio, want := range map[float64]string{0: "0x", 0.0312: "0.031x", 0.5: "0.50x", 1: "1.00x", 12.4: "12x", 1000: "1000x"} {
 		require.Equal(t, want, showRatio(ratio, true))

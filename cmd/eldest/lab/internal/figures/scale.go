@@ -8,73 +8,45 @@ import (
 	"github.com/eldest-io/eldest/bench"
 )
 
-// scale is how the figures of a group are shown: all in one unit, with as many decimals.
+// scale is the unit in which the figures of a group are shown: "" for counts; per is how much of the samples'
+// unit makes one of it.
 type scale struct {
-	// unit is "" for counts; per is how much of the samples' unit makes one of it.
-	unit     string
-	per      float64
-	decimals int
+	unit string
+	per  float64
 }
 
 // units are those of each of the samples' units, the smallest first.
 var units = map[string][]scale{
-	bench.Nanoseconds: {
-		{"ns", 1, 0}, {"µs", float64(time.Microsecond), 0}, {"ms", float64(time.Millisecond), 0}, {"s", float64(time.Second), 0},
-	},
-	bench.Bytes:  {{"B", 1, 0}, {"KiB", 1 << 10, 0}, {"MiB", 1 << 20, 0}, {"GiB", 1 << 30, 0}},
-	bench.Counts: {{"", 1, 0}},
+	bench.Nanoseconds: {{"ns", 1}, {"µs", float64(time.Microsecond)}, {"ms", float64(time.Millisecond)}, {"s", float64(time.Second)}},
+	bench.Bytes:       {{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}},
+	bench.Counts:      {{"", 1}},
 }
 
-// scaleFor picks the scale in which the smallest of the values, without 0, has three digits.
-func scaleFor(unit string, values []int64) scale {
+// scale is the largest in which the smallest of the group's medians, without 0, is a half at least: 0.84 ms
+// reads better beside 95 ms than 840 µs does.
+func (g *group) scale() scale {
 	least := 0.0
-	for _, v := range values {
-		if a := math.Abs(float64(v)); a > 0 && (least == 0 || a < least) {
+	for _, x := range g.results {
+		if a := math.Abs(float64(x.P50)); len(x.Samples) > 0 && a > 0 && (least == 0 || a < least) {
 			least = a
 		}
 	}
-	best := scale{unit: unit, per: 1}
-	for i, s := range units[unit] {
-		// From 0.5 on: 0.84 ms reads better beside 95 ms than 840 µs does.
+	best := scale{g.unit, 1}
+	for i, s := range units[g.unit] {
 		if i == 0 || least >= s.per/2 {
 			best = s
 		}
 	}
-	switch shown := least / best.per; {
-	case best.per == 1: // samples are whole
-	case shown < 10:
-		best.decimals = 2
-	case shown < 100:
-		best.decimals = 1
-	}
 	return best
 }
 
-// scale is that of the group's medians.
-func (g *group) scale() scale {
-	var medians []int64
-	for _, x := range g.results {
-		if len(x.Samples) > 0 {
-			medians = append(medians, x.P50)
-		}
+// show renders a value: with two decimals, unless it is whole.
+func (s scale) show(v float64) string {
+	decimals := 2
+	if s.per == 1 && v == math.Trunc(v) {
+		decimals = 0
 	}
-	return scaleFor(g.unit, medians)
-}
-
-func (s scale) show(v int64) string {
-	return strconv.FormatFloat(float64(v)/s.per, 'f', s.decimals, 64)
-}
-
-// mean renders a mean: of whole things it need not be whole.
-func (s scale) mean(v float64) string {
-	size := math.Abs(v)
-	switch {
-	case s.per != 1, v == math.Trunc(v), size >= 100:
-		return s.show(int64(math.Round(v)))
-	case size >= 10:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
+	return strconv.FormatFloat(v/s.per, 'f', decimals, 64)
 }
 
 // showRatio renders a ratio with two significant digits, "-" for none.

@@ -82,7 +82,7 @@ func newSheet(r *bench.Report) sheet {
 			}
 		}
 		if g.bound > 0 {
-			t.Rows = append(t.Rows, row{Cells: []string{"(bound)", "", "", scale.show(g.bound)}})
+			t.Rows = append(t.Rows, row{Cells: []string{"(bound)", "", "", scale.show(float64(g.bound))}})
 		}
 		s.Tables = append(s.Tables, t)
 	}
@@ -102,7 +102,11 @@ func (g *group) cells(x *bench.Result) []string {
 		// Percentiles of a yes or no say nothing.
 		return []string{"", "", "", "", "", fmt.Sprintf("%.0f of %d", mean(x)*float64(len(x.Samples)), len(x.Samples))}
 	}
-	return []string{scale.show(x.Min), scale.show(x.P50), scale.show(x.P90), scale.show(x.P99), scale.show(x.Max), scale.mean(mean(x))}
+	var cells []string
+	for _, v := range []int64{x.Min, x.P50, x.P90, x.P99, x.Max} {
+		cells = append(cells, scale.show(float64(v)))
+	}
+	return append(cells, scale.show(mean(x)))
 }
 
 // facts is the set-up.
