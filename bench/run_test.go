@@ -114,6 +114,7 @@ func TestRunsEnd(t *testing.T) {
 // A cluster that dies does not delay a run, whichever contender has its turn, nor the end of one that
 // is canceled, even where a contender ignores the end of its context.
 func TestClusterThatDies(t *testing.T) {
+	t.Parallel()
 	each(t, contender.Names(), func(t *testing.T, name string) {
 		cluster := etcdtest.Start(t, etcdtest.Config{})
 		ctx, cancel := context.WithCancelCause(testContext(t))
