@@ -19,6 +19,9 @@ const (
 	// failoversPerTurn is how many leaders fail in one turn, each in an election of its own and at a
 	// moment of its own: a failover is a wait for a lease, and many can be waited for at a time.
 	failoversPerTurn = 8
+	// apart is over how long these moments are spread at least, or failovers that take milliseconds
+	// would wait for each other's processes on a machine with few CPUs.
+	apart = 2 * time.Second
 	// expiryScan is how often etcd looks for leases that have expired.
 	expiryScan = 500 * time.Millisecond
 )
@@ -145,10 +148,10 @@ func (t *turn) failAll(n int, waiters []host, ttl time.Duration, how fault) {
 // the file shows whether it still leads.
 //
 // When the leader fails it has renewed, or sent a heartbeat, at least once, and how long ago that was is
-// random, over half the time in which its silence is noticed: every contender renews at least that often
+// random, over half the time in which its silence is noticed at least: every contender renews that often
 // (etcd's client every TTL/3, rounded up to half seconds, which is a second at a TTL of 2).
 func (f *failover) run(ctx context.Context, pace time.Duration, how fault) error {
-	if err := retry.Sleep(ctx, pace/3+rand.N(pace/2)); err != nil {
+	if err := retry.Sleep(ctx, pace/3+rand.N(max(pace/2, apart))); err != nil {
 		return err
 	}
 	if len(f.won) > 0 {
