@@ -58,9 +58,9 @@ func TestText(t *testing.T) {
 			return broken
 		}
 		require.ErrorContains(t, d.Step(t.Context(), Step{"First", []string{"Look."}, step}), `"First": broken`)
-		d.teller.mu.Lock() // a timer prints the rest
+		d.mu.Lock() // a timer prints the rest
 		early := out.String()
-		d.teller.mu.Unlock()
+		d.mu.Unlock()
 		require.NotContains(t, early, "leads")
 		time.Sleep(SettleTime)
 		synctest.Wait()
