@@ -89,7 +89,7 @@ func herd(t *testing.T, n int) []*counted {
 			ev := etcdtest.Take(t, p.Waiting, "its wait")
 			require.Equal(t, people[i-1].Candidate.Key(), ev.Predecessor.Key)
 			awaitWatch(t, &p.rec, ev.Predecessor.Key) // before the next change: so one read is enough
-			if i > 16 { // those before it have read who is in the queue
+			if i > 16 {                               // those before it have read who is in the queue
 				etcdtest.Eventually(t, func() bool { return p.rec.Count("Range") > 0 }, "a read of the predecessor's key, which the pointer named")
 			}
 		}
