@@ -54,7 +54,7 @@ type codec interface {
 	Unmarshal(data mem.BufferSlice, v any) error
 }
 
-// plain makes one of a codec that knows byte slices only.
+// plain adapts a codec for byte slices.
 type plain struct{ encoding.Codec }
 
 func (p plain) Marshal(v any) (mem.BufferSlice, error) {
@@ -66,14 +66,14 @@ func (p plain) Unmarshal(data mem.BufferSlice, v any) error {
 	return p.Codec.Unmarshal(data.Materialize(), v)
 }
 
-// decoding is a stream of frames for a handler that wants messages.
+// decoding is a stream of frames for a handler that receives messages.
 type decoding struct {
 	grpc.ServerStream
 	codec codec
-	// many says that the caller may send any number of messages; otherwise it is held
-	// to one, as gRPC does: no handler sees the first before it is the last.
+	// many: the caller may send any number of messages; otherwise exactly one, as in gRPC:
+	// the handler receives it only when the caller has sent all.
 	many bool
-	// first says that the one message has been handed out.
+	// first: the one message was received.
 	first bool
 }
 

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/encoding/gzip"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -42,7 +41,23 @@ func (jsonCodec) Unmarshal(data []byte, v any) error {
 	return json.Unmarshal(data, v)
 }
 
-func init() { encoding.RegisterCodec(jsonCodec{}) }
+// slowCodec decodes like jsonCodec, each message when it may.
+type slowCodec struct{ jsonCodec }
+
+// decodes has, for each message that slowCodec is to decode, what that waits for.
+var decodes = make(chan (<-chan struct{}))
+
+func (slowCodec) Name() string { return "eldest-slow" }
+
+func (c slowCodec) Unmarshal(data []byte, v any) error {
+	<-<-decodes
+	return c.jsonCodec.Unmarshal(data, v)
+}
+
+func init() {
+	encoding.RegisterCodec(jsonCodec{})
+	encoding.RegisterCodec(slowCodec{})
+}
 
 // Row 44: any codec passes, under its own name, for services that are forwarded and for
 // those that each node answers itself.
@@ -52,24 +67,17 @@ func TestRequirement44Codecs(t *testing.T) {
 		subtypes = append(subtypes, metadata.ValueFromIncomingContext(ctx, "content-type")...)
 		return in, nil
 	}, stream: echoes}
-	everywhere(t, s, func(t *testing.T, n *node) {
+	everywhere(t, s, func(t *testing.T, n, _ *node) {
 		subtypes = nil
 		as := grpc.CallContentSubtype("eldest-json")
-		for range 2 {
-			out, err := n.unary(etcdtest.Context(t), "hello", as)
-			require.NoError(t, err)
-			require.Equal(t, "hello", out)
-		}
-		_, err := n.unary(etcdtest.Context(t), "hello", grpc.CallContentSubtype("proto"))
-		require.NoError(t, err)
-		_, err = n.unary(etcdtest.Context(t), "hello")
-		require.NoError(t, err)
-		require.Equal(t, []string{"application/grpc+eldest-json", "application/grpc+eldest-json", "application/grpc+proto", "application/grpc"}, subtypes)
-		stream := n.open(etcdtest.Context(t), bidiMethod, as)
+		n.answers("hello", as)
+		n.answers("hello", grpc.CallContentSubtype("proto"))
+		n.answers("hello")
+		require.Equal(t, []string{"application/grpc+eldest-json", "application/grpc+proto", "application/grpc"}, subtypes)
+		stream := n.open(bidiMethod, as)
 		stream.send("hello")
 		stream.expect("hello")
-		require.NoError(t, stream.CloseSend())
-		require.NoError(t, stream.end())
+		stream.closes()
 
 		health, err := healthpb.NewHealthClient(n.conn).Check(etcdtest.Context(t), &healthpb.HealthCheckRequest{Service: healthAlive}, as)
 		require.NoError(t, err)
@@ -87,64 +95,62 @@ func TestRequirement44Codecs(t *testing.T) {
 func TestCompression(t *testing.T) {
 	s := &script{unary: func(ctx context.Context, in *message) (*message, error) {
 		if string(in.GetValue()) == "choose" {
-			if err := grpc.SetSendCompressor(ctx, gzip.Name); err != nil {
-				return nil, err
-			}
+			return in, grpc.SetSendCompressor(ctx, gzip.Name)
 		}
 		return in, nil
 	}, stream: echoes}
-	everywhere(t, s, func(t *testing.T, n *node) {
+	everywhere(t, s, func(t *testing.T, n, _ *node) {
 		big := strings.Repeat("eldest ", 10_000)
-		for range 2 {
-			out, err := n.unary(etcdtest.Context(t), big, grpc.UseCompressor(gzip.Name))
-			require.NoError(t, err)
-			require.Equal(t, big, out)
-			_, err = n.unary(etcdtest.Context(t), "choose")
-			require.NoError(t, err)
-		}
-		stream := n.open(etcdtest.Context(t), bidiMethod, grpc.UseCompressor(gzip.Name))
+		n.answers(big, grpc.UseCompressor(gzip.Name))
+		n.answers("choose")
+		stream := n.open(bidiMethod, grpc.UseCompressor(gzip.Name))
 		stream.send(big)
 		stream.expect(big)
-		require.NoError(t, stream.CloseSend())
-		require.NoError(t, stream.end())
+		stream.closes()
 	})
 }
 
 // A unary method takes one message and no other number, wherever it is called.
 func TestCardinality(t *testing.T) {
-	everywhere(t, &script{unary: echo, stream: echoes}, func(t *testing.T, n *node) {
-		for _, messages := range []int{0, 2, 1, 0, 2} { // a follower knows after the first success
-			stream := n.open(etcdtest.Context(t), unaryMethod)
+	everywhere(t, echoing, func(t *testing.T, n, _ *node) {
+		for _, messages := range []int{0, 2, 1} {
+			stream := n.open(unaryMethod)
 			for range messages {
 				stream.send("x")
 			}
 			require.NoError(t, stream.CloseSend())
-			err := stream.end()
-			if messages == 1 {
+			if err := stream.end(); messages == 1 {
 				require.NoError(t, err)
 			} else {
-				require.Equal(t, codes.Internal, status.Code(err), "%d messages: %v", messages, err)
-				require.ErrorContains(t, err, "from a caller that must send one")
+				requireCode(t, codes.Internal, err, "from a caller that must send one")
 			}
 		}
-		stream := n.open(etcdtest.Context(t), serverMethod)
+		stream := n.open(serverMethod)
 		require.NoError(t, stream.CloseSend())
-		require.Equal(t, codes.Internal, status.Code(stream.end()))
+		requireCode(t, codes.Internal, stream.end())
 	})
 }
 
-// What cannot be decoded is the caller's fault, and what cannot be encoded the service's.
-func TestNotDecoded(t *testing.T) {
+// What cannot be decoded is the caller's fault, and what cannot be encoded the service's. A handler may prepare its
+// messages, which goes past our stream to the codec.
+func TestMessagesThatAreNotDecoded(t *testing.T) {
 	s := &script{unary: func(context.Context, *message) (*message, error) { return nil, nil }, stream: func(stream grpc.ServerStream) error {
+		var prepared grpc.PreparedMsg
+		if err := prepared.Encode(stream, wrapperspb.Bytes([]byte("prepared"))); err != nil {
+			return err
+		}
+		if err := stream.SendMsg(&prepared); err != nil {
+			return err
+		}
 		return stream.SendMsg("no message")
 	}}
-	everywhere(t, s, func(t *testing.T, n *node) {
+	everywhere(t, s, func(t *testing.T, n, _ *node) {
 		err := n.conn.Invoke(etcdtest.Context(t), unaryMethod, &rawMessage{0xff, 0xff}, &message{}, grpc.ForceCodec(rawMessages{}))
-		require.Equal(t, codes.Internal, status.Code(err), "%v", err)
-		stream := n.open(etcdtest.Context(t), bidiMethod)
-		require.Equal(t, codes.Internal, status.Code(stream.end()))
-		_, err = n.unary(etcdtest.Context(t), "") // a nil message is an empty one
-		require.NoError(t, err)
+		requireCode(t, codes.Internal, err)
+		stream := n.open(bidiMethod)
+		stream.expect("prepared")
+		requireCode(t, codes.Internal, stream.end())
+		n.answers("") // a nil message is an empty one
 	})
 }
 
@@ -162,20 +168,4 @@ func (rawMessages) Marshal(v any) ([]byte, error) {
 }
 func (rawMessages) Unmarshal(data []byte, v any) error {
 	return proto.Unmarshal(data, v.(proto.Message))
-}
-
-// A handler may prepare its messages, which goes past our stream to the codec.
-func TestPreparedMessages(t *testing.T) {
-	s := &script{stream: func(stream grpc.ServerStream) error {
-		var m grpc.PreparedMsg
-		if err := m.Encode(stream, wrapperspb.Bytes([]byte("prepared"))); err != nil {
-			return err
-		}
-		return stream.SendMsg(&m)
-	}}
-	everywhere(t, s, func(t *testing.T, n *node) {
-		stream := n.open(etcdtest.Context(t), bidiMethod)
-		stream.expect("prepared")
-		require.NoError(t, stream.end())
-	})
 }

@@ -1,9 +1,11 @@
 package curator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"path/filepath"
 	"reflect"
@@ -22,12 +24,27 @@ const (
 	DefaultWait = 10 * time.Second
 	// DefaultGrace is how long a handler may take to give its own answer.
 	DefaultGrace = time.Second
+
+	// The following limits can be raised; a node then uses so much more memory.
+
+	// DefaultMaxMessage bounds a message, in bytes; gRPC's own default.
+	DefaultMaxMessage = 4 << 20
+	// DefaultMaxMetadata bounds the metadata of a call, in bytes. gRPC's own default, 16
+	// MiB, is more than that of a message, and metadata is held as long as the call.
+	DefaultMaxMetadata = 64 << 10
+	// DefaultMaxStreams bounds the calls of a connection. gRPC's own default is none; a
+	// goroutine or two and some kilobytes are spent on each.
+	DefaultMaxStreams = 4096
+	// DefaultMaxWaiting bounds the calls that wait for a leader, or a connection to it.
+	DefaultMaxWaiting = 4096
+	// DefaultMaxHeld bounds what they hold of messages meanwhile, in bytes.
+	DefaultMaxHeld = 64 << 20
 )
 
-// Config says what is served, where, and who stands for it. Elector, Listener and
+// Config says what is served and where, and configures the elector. Elector, Listener and
 // Services are required. It is copied by New.
 type Config struct {
-	// Elector says how the node stands. An empty Address means the listener's, which
+	// Elector configures the node as a candidate. An empty Address means the listener's, which
 	// then must be one that other nodes can dial.
 	Elector elector.Config
 	// Listener is where callers and other nodes connect to. Run closes it.
@@ -54,10 +71,10 @@ type Config struct {
 	// It is called once, by New. Their handlers run in no tenure: no guard, no token, and their
 	// contexts end with the call only. ReadAge must be set as well.
 	Reads func(r grpc.ServiceRegistrar)
-	// ReadAge says how old the copy is at most: all that was written before that is in it. It
-	// is asked of each call that may be answered from the copy, before the handler is called;
-	// ctx is the call's (grpc.Method tells the method). With an error, or a negative age,
-	// nothing is known, and the leader answers. It must be quick, and safe for concurrent use,
+	// ReadAge returns how old the copy is at most: it has all that was written before that. It
+	// is called for each call that may be answered from the copy, before the handler is;
+	// ctx is the call's (grpc.Method returns the method). With an error, or a negative age,
+	// the age is unknown, and the leader answers. It must be quick, and safe for concurrent use,
 	// and should use a clock that goes on while the machine sleeps (lease.Boot).
 	ReadAge func(ctx context.Context) (time.Duration, error)
 
@@ -79,7 +96,7 @@ type Config struct {
 	// accept nobody but that leader: its node id is what its certificate is to say. crypto/tls
 	// accepts a wildcard certificate for every name that it covers, so give nodes none. nil
 	// means plain text, unless PeerOptions have credentials; with ServerCredentials
-	// one of the two must say what is meant.
+	// one of the two must be set.
 	PeerCredentials func(leader elector.Leader) credentials.TransportCredentials
 	// PeerOptions are added to those of connections to leaders. What a leader answers has no
 	// limit unless one is among these (grpc.MaxCallRecvMsgSize); an answer over it ends the
@@ -132,8 +149,8 @@ type Config struct {
 	// Hooks are called for each call to an elected service.
 	Hooks Hooks
 
-	// Logger is told of where calls go, of leaders that cannot be reached, and, where Elector has no logger of its
-	// own, of what that one is told. nil means nobody.
+	// Logger logs where calls go and leaders that cannot be reached. It is also the logger of
+	// Elector, unless that has one. nil means no logging.
 	Logger *slog.Logger
 }
 
@@ -153,9 +170,21 @@ func (c Config) withDefaults() (Config, error) {
 			return c, invalid("Config.ServerCredentials are set, and there are no PeerCredentials, nor any in PeerOptions: followers would call leaders in plain text (insecure.NewCredentials() says that this is meant): %v", err)
 		}
 	}
-	c, err := c.limited()
-	if err != nil {
-		return c, err
+	for _, limit := range []struct {
+		name   string
+		is     *int
+		normal int
+	}{
+		{"MaxMessage", &c.MaxMessage, DefaultMaxMessage},
+		{"MaxMetadata", &c.MaxMetadata, DefaultMaxMetadata},
+		{"MaxStreams", &c.MaxStreams, DefaultMaxStreams},
+		{"MaxWaiting", &c.MaxWaiting, DefaultMaxWaiting},
+		{"MaxHeld", &c.MaxHeld, DefaultMaxHeld},
+	} {
+		if *limit.is < 0 || *limit.is > math.MaxInt32 { // of which gRPC makes 32 bits
+			return c, invalid("Config.%s %d is negative, or more than %d", limit.name, *limit.is, math.MaxInt32)
+		}
+		*limit.is = cmp.Or(*limit.is, limit.normal)
 	}
 	if c.Elector.Address == "" {
 		address, err := reachable(c.Listener.Addr())
@@ -164,12 +193,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 		c.Elector.Address = address
 	}
-	if c.Wait == 0 {
-		c.Wait = DefaultWait
-	}
-	if c.Grace == 0 {
-		c.Grace = DefaultGrace
-	}
+	c.Wait, c.Grace = cmp.Or(c.Wait, DefaultWait), cmp.Or(c.Grace, DefaultGrace)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

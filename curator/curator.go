@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator/internal/routing"
 	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/rawframe"
+	"github.com/eldest-io/eldest/internal/retry"
 )
 
 // Curator is one node of a leader-elected service. Made by New; it does nothing until
@@ -19,18 +24,33 @@ import (
 type Curator struct {
 	cfg     Config
 	elector *elector.Elector
-	front   *front
 	started atomic.Bool
 
-	// answering ends when the node is about to stop: what streams wait for news then end.
+	// server is open in every state. What this node answers itself is registered with it (local);
+	// every other call comes to receive, as frames, and is served or forwarded by the route.
+	server  *grpc.Server
+	local   *local
+	reads   reads
+	router  *router
+	backlog *backlog
+	traffic traffic
+	// lookAgain is how long a call waits for another route, or for the leader to be there
+	// again, before it is tried once more.
+	lookAgain retry.Backoff
+
+	// answering ends when the node begins to stop, by stopping: then streams that wait for changes end.
 	answering context.Context
-	hush      context.CancelFunc
+	stopping  context.CancelFunc
+
+	// goroutines are those that outlive a call or belong to none: those that receive
+	// from callers whose calls are over, the heartbeats, and those that close connections.
+	goroutines sync.WaitGroup
 }
 
 // New makes a curator. It sends nothing and does not touch the listener. The error
 // wraps eldest.ErrInvalid.
 func New(cfg Config) (*Curator, error) {
-	c, err := build(cfg, everyday)
+	c, err := build(cfg, defaultHeartbeat)
 	if err != nil {
 		var op *eldest.OpError
 		if errors.As(err, &op) { // the elector's
@@ -46,38 +66,78 @@ func build(cfg Config, beat heartbeat) (*Curator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Curator{cfg: cfg}
+	c := &Curator{cfg: cfg, backlog: newBacklog(cfg.MaxWaiting, cfg.MaxHeld), lookAgain: retry.Jittered(50*time.Millisecond, 500*time.Millisecond)}
 	if c.elector, err = elector.New(cfg.Elector); err != nil {
 		return nil, err
 	}
 	if !utf8.ValidString(cfg.Elector.Election) {
 		return nil, invalid("the name %q is not UTF-8, and callers are told it", cfg.Elector.Election)
 	}
-	c.front = newFront(cfg, beat)
-	c.answering, c.hush = context.WithCancel(context.Background())
-	announce(c.answering, c.front.local, c.self(), c)
-	registerHealth(c.answering, c.front.local, c, &c.front.router.Board)
-	if cfg.Local != nil {
-		cfg.Local(c.front.local)
-	}
+	c.answering, c.stopping = context.WithCancel(context.Background())
+	c.router = routing.New[map[string]*method](c.connector(beat))
+	c.server = grpc.NewServer(c.serverOptions()...)
 	late := func(err error) {
 		cfg.Logger.Error("service not registered", "election", cfg.Elector.Election, "node", cfg.Elector.NodeID, "error", err)
 	}
-	c.front.local.late = late
-	if _, err := c.front.local.close(); err != nil {
+	c.local = newLocal(c.server, late)
+	c.registerOwn(c.local)
+	if cfg.Local != nil {
+		cfg.Local(c.local)
+	}
+	if _, err := c.local.close(); err != nil {
 		return nil, err
 	}
-	if c.front.reads, err = newReads(cfg, c.front.local.names, late); err != nil {
+	if c.reads, err = newReads(cfg, c.local.names, late); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+func (c *Curator) serverOptions() []grpc.ServerOption {
+	options := []grpc.ServerOption{
+		// Otherwise the pings of the other nodes would end their connections.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLimit, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
+		// The limits hold where a call comes in, at each node, so a call that is too large does not
+		// get as far as the leader.
+		grpc.MaxRecvMsgSize(c.cfg.MaxMessage),
+		grpc.MaxHeaderListSize(uint32(c.cfg.MaxMetadata)),
+		grpc.MaxConcurrentStreams(uint32(c.cfg.MaxStreams)),
+	}
+	if c.cfg.ServerCredentials != nil {
+		options = append(options, grpc.Creds(c.cfg.ServerCredentials))
+	}
+	options = append(options, hopReader{c.cfg.VerifyHop}.options()...)
+	options = append(options, c.cfg.ServerOptions...)
+	return append(options, grpc.ForceServerCodecV2(rawframe.Codec{}), grpc.UnknownServiceHandler(c.receive))
+}
+
+// connector returns the function that makes the peer of a leader. It fails for this node, and for
+// a leader without an address.
+func (c *Curator) connector(beat heartbeat) func(elector.Leader) (*peer, error) {
+	dial := dialer(c.cfg, &c.goroutines)
+	watch := func(p *peer, control *link) {
+		c.goroutines.Go(func() { beat.watch(p, control) })
+		c.goroutines.Go(func() { beat.listen(control, func(serves bool) { c.router.Serves(p, serves) }) })
+	}
+	return func(l elector.Leader) (*peer, error) {
+		switch {
+		case l.Instance == c.elector.Instance():
+			return nil, errors.New("the leader is this node")
+		case l.Address == "":
+			return nil, errors.New("it does not say where it can be reached")
+		}
+		return &peer{leader: l, linger: c.cfg.Grace, dial: dial, watch: watch, goroutines: &c.goroutines}, nil
+	}
 }
 
 // Run serves until ctx ends, or the listener fails; then it returns an error that wraps
 // ctx's cause, or the listener's. Calls are accepted at once, and answered wherever the
 // leader is. What the leader serves is made by Config.Services, once for each tenure.
 //
-// At the end, in this order: no call is begun here any more, and the other nodes are told; the
+// At the end, in this order: no call is begun here any more, and the other nodes are notified; the
 // unary calls of this node's tenure, if it leads, are waited for; leadership is given up, as
 // elector.Elector.Withdraw describes it; no connection is accepted any more, and calls that were forwarded,
 // or that wait for the next leader and are forwarded to it then, are waited for; the server
@@ -100,13 +160,14 @@ func (c *Curator) Run(ctx context.Context) error {
 
 func (c *Curator) run(ctx context.Context) error {
 	served, stood := make(chan error, 1), make(chan error, 1)
-	go func() { served <- c.front.server.Serve(c.cfg.Listener) }()
+	go func() { served <- c.server.Serve(c.cfg.Listener) }()
 	standing, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 	go func() { stood <- c.elector.Run(standing, c.lead) }()
-	heeding, deaf := context.WithCancel(context.Background())
-	var heeds sync.WaitGroup
-	heeds.Go(func() { c.heed(heeding) })
-	heeds.Go(func() { c.narrate(heeding) })
+	following, unfollow := context.WithCancel(context.Background())
+	var followers sync.WaitGroup
+	followers.Go(func() { _ = c.router.FollowStatus(following, c.elector.Watch()) }) // until unfollow
+	log := c.cfg.Logger.With("election", c.cfg.Elector.Election, "node", c.cfg.Elector.NodeID)
+	followers.Go(func() { c.router.Log(following, log) })
 
 	var cause error
 	select {
@@ -115,21 +176,21 @@ func (c *Curator) run(ctx context.Context) error {
 	case err := <-served:
 		cause = fmt.Errorf("the listener failed: %w", err)
 	}
-	c.hush()
-	stopping := fmt.Errorf("%w: node %q is stopping", eldest.ErrClosed, c.cfg.Elector.NodeID)
-	if t := c.front.router.retire(stopping); t != nil {
-		t.settle(c.cfg.Grace)
+	c.stopping()
+	reason := fmt.Errorf("%w: node %q is stopping", eldest.ErrClosed, c.cfg.Elector.NodeID)
+	if t := c.router.Drain(reason); t != nil {
+		t.Drain(c.cfg.Grace)
 	}
-	_ = c.elector.Withdraw(standing, cause) // and follows the next leader, for those who wait
-	if err := c.front.close(c.cfg.Grace, stopping); err != nil {
+	_ = c.elector.Withdraw(standing, cause) // and follows the next leader, for the calls that wait
+	if err := c.close(c.cfg.Grace, reason); err != nil {
 		cause = fmt.Errorf("%w: %w", cause, err)
 	}
 	leave(cause)
 	if err := <-stood; errors.Is(err, eldest.ErrStuck) {
 		cause = fmt.Errorf("%w: %w", cause, err)
 	}
-	deaf()
-	heeds.Wait()
+	unfollow()
+	followers.Wait()
 	_ = c.cfg.Listener.Close() // the server has, unless it never served
 	return cause
 }
@@ -137,44 +198,42 @@ func (c *Curator) run(ctx context.Context) error {
 // close ends the server: gracefully within limit, then the hard way, after calls that wait
 // have been refused. The connections to the leader go last, for the calls that are still under
 // way there. The error is eldest.ErrStuck if handlers do not return although their calls have
-// ended: local ones, or what stands in front of all.
-func (f *front) close(limit time.Duration, reason error) error {
+// ended: local ones, or interceptors in front of all.
+func (c *Curator) close(limit time.Duration, reason error) error {
 	stopped, forced := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		f.server.GracefulStop()
+		c.server.GracefulStop()
 	}()
 	over := within(limit, stopped)
-	f.router.stop(reason)
-	if !over && !within(parting, stopped) {
+	c.router.Stop(reason)
+	if !over && !within(answerTimeout, stopped) {
 		go func() {
 			defer close(forced)
-			f.server.Stop() // and this waits for handlers as well
+			c.server.Stop() // and this waits for handlers as well
 		}()
-		if !within(max(limit, stubborn), forced) || !within(stubborn, stopped) {
-			f.router.close(errStopped)
+		if !within(max(limit, handlerTimeout), forced) || !within(handlerTimeout, stopped) {
+			c.router.Disconnect(errStopped)
 			return fmt.Errorf("%w: a handler of a local service, or an interceptor, has not returned", eldest.ErrStuck)
 		}
 	}
-	f.router.close(errStopped)
-	f.crew.Wait()
+	c.router.Disconnect(errStopped)
+	c.goroutines.Wait()
 	return nil
 }
 
-// parting is how long the answers to calls that have waited in vain may take to leave.
-const parting = 100 * time.Millisecond
+// answerTimeout is how long the answers to calls that have waited in vain may take to leave.
+const answerTimeout = 100 * time.Millisecond
 
-// stubborn is how long handlers may take to return whose connections are closed.
-const stubborn = time.Second
+// handlerTimeout is how long handlers may take to return whose connections are closed.
+const handlerTimeout = time.Second
 
 // within reports whether done is closed in time.
 func within(limit time.Duration, done <-chan struct{}) bool {
-	patience := time.NewTimer(limit)
-	defer patience.Stop()
 	select {
 	case <-done:
 		return true
-	case <-patience.C:
+	case <-time.After(limit):
 		return false
 	}
 }
@@ -186,21 +245,6 @@ func (c *Curator) Status() elector.Status { return c.elector.Status() }
 
 // Watch returns a watch of the status; see elector.Elector.Watch.
 func (c *Curator) Watch() *elector.Watch { return c.elector.Watch() }
-
-// RoleHandler returns an HTTP handler for load balancers: 200 while this node has the
-// role, else 503, with the role, the node, and the leader's id, address and token as a
-// JSON object. It may be mounted at any path. It never blocks, and works before, during
-// and after Run.
-func (c *Curator) RoleHandler(want elector.Role) http.Handler {
-	return roleHandler{want: want, me: c.self(), life: life{c.answering}, statuses: c}
-}
-
-func (c *Curator) self() self {
-	return self{
-		election: c.cfg.Elector.Election, node: c.cfg.Elector.NodeID,
-		instance: c.elector.Instance(), address: c.cfg.Elector.Address,
-	}
-}
 
 func failed(op, election string, err error) error {
 	if err == nil {

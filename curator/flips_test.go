@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,27 +23,33 @@ import (
 
 // documented are the codes that a call may end with when nobody's request is malformed
 // (doc.go), and the one that the handlers of this test give.
-var documented = map[codes.Code]bool{
-	codes.OK: true, codes.Unavailable: true, codes.DeadlineExceeded: true, codes.Canceled: true, codes.AlreadyExists: true,
-}
+var documented = []codes.Code{codes.OK, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.AlreadyExists}
 
 // Row 46: ten thousand changes of the route while calls of all kinds are in flight at
 // two nodes. Nothing panics, each call ends, with a documented code; no handler runs
-// twice for one call, nor in a tenure that is over.
+// twice for one call, nor in a tenure that is over. The events that are no hops are what
+// the callers have seen, code by code, and nothing is left under way. No buffer is given back twice, which would panic.
 func TestRequirement46TenThousandFlips(t *testing.T) {
 	t.Parallel()
 	const flips = 10_000 // that change something
 	f := &flipping{t: t}
-	a, b := newNode(t, "a", f.config), newNode(t, "b", f.config)
+	var told [2]events
+	pool := newBuffers()
+	short := func(cfg *Config) { cfg.Wait, cfg.Grace = 5*time.Millisecond, time.Millisecond }
+	nodes := [2]*node{newNode(t, "a", short, told[0].hooks, pool.join), newNode(t, "b", short, told[1].hooks, pool.join)}
 	ctx, stop := context.WithCancel(context.Background())
 	var callers sync.WaitGroup
 	for i := range 24 { // most of them wait
-		callers.Go(func() { f.call(ctx, []*node{a, b}[i%2], i%6) })
+		callers.Go(func() {
+			for ctx.Err() == nil {
+				f.call(nodes[i%2], i%2, i%6 < 2)
+			}
+		})
 	}
 	for changed := 0; changed < flips; {
-		wasA, wasB := a.front.router.Now(), b.front.router.Now()
-		f.flip(a, b)
-		if same(wasA, a.front.router.Now()) && same(wasB, b.front.router.Now()) {
+		was := [2]*route{nodes[0].router.Now(), nodes[1].router.Now()}
+		f.flip(nodes[0], nodes[1])
+		if same(was[0], nodes[0].router.Now()) && same(was[1], nodes[1].router.Now()) {
 			continue
 		}
 		if changed++; changed%20 == 0 { // or else hardly a call would come through
@@ -51,23 +58,42 @@ func TestRequirement46TenThousandFlips(t *testing.T) {
 		}
 	}
 	stop()
-	ended := make(chan struct{})
-	go func() { callers.Wait(); close(ended) }()
-	etcdtest.Take(t, ended, "all calls end")
+	over := asking(func() error { callers.Wait(); return nil })
+	for len(over) == 0 { // those that wait for the end of their tenure
+		f.flip(nodes[0], nodes[1])
+		time.Sleep(time.Millisecond)
+	}
+	require.NoError(t, <-over)
 
-	counts := make(map[codes.Code]int)
-	f.codes.Range(func(c, count any) bool {
-		code, n := c.(codes.Code), count.(*atomic.Int64).Load()
-		require.True(t, documented[code], "%v is not documented", code)
-		counts[code] = int(n)
-		return true
-	})
-	t.Logf("%d calls: %v; %d handlers", f.ended.Load(), counts, f.begun.Load())
-	for code := range documented {
-		require.Positive(t, counts[code], "no call ended with %v: this proves little", code)
+	all := make(map[codes.Code]int)
+	for i, n := range nodes {
+		etcdtest.Eventually(t, func() bool { return n.Load() == Load{} }, "nothing is under way")
+		unary, refused := make(map[codes.Code]int), 0
+		for _, e := range told[i].take(t) {
+			if e.Hop || e.Method != unaryMethod {
+				continue
+			}
+			unary[e.Code]++
+			require.Equal(t, e.Code == codes.Unavailable, e.Refusal != 0, "%+v", e)
+			if e.Refusal != 0 {
+				refused++
+			}
+		}
+		require.Equal(t, f.unary[i], unary, "the events of unary calls, whose callers set no deadline")
+		require.Positive(t, refused)
+		for code, times := range f.streams[i] {
+			all[code] += times
+		}
+	}
+	t.Logf("%d calls: streams %v, unary %v; %d handlers", f.ended.Load(), all, f.unary, f.begun.Load())
+	for code := range all {
+		require.Contains(t, documented, code)
+	}
+	for _, code := range documented {
+		require.Positive(t, all[code], "no call ended with %v: this proves little", code)
 	}
 	f.seen.Range(func(id, times any) bool {
-		require.EqualValues(t, 1, times.(*atomic.Int64).Load(), "handlers for call %v", id)
+		require.EqualValues(t, 1, times.(*atomic.Int64).Load(), "handlers for call %.10v", id)
 		return true
 	})
 }
@@ -75,19 +101,17 @@ func TestRequirement46TenThousandFlips(t *testing.T) {
 type flipping struct {
 	t     *testing.T
 	token eldest.Token
-	// leader is who leads, with what; nil while nobody does.
+	// leader is who leads; nil while nobody does.
 	leader *node
-	tenure *tenure
 
 	ids, ended, begun atomic.Int64
-	codes, seen       sync.Map
+	seen              sync.Map
+
+	mu             sync.Mutex
+	unary, streams [2]map[codes.Code]int // by node: how calls ended
 }
 
-func (f *flipping) config(cfg *Config) {
-	cfg.Wait, cfg.Grace = 5*time.Millisecond, time.Millisecond
-}
-
-// flip makes the next change: a new leader, a follower that hears of it or has heard
+// flip makes the next change: a new leader, a follower that learns of it or has learned
 // something wrong, nobody known.
 func (f *flipping) flip(a, b *node) {
 	n, other := a, b
@@ -96,24 +120,25 @@ func (f *flipping) flip(a, b *node) {
 	}
 	switch rand.N(5) {
 	case 0:
-		n.front.router.neither(errors.New("flipped"))
+		n.router.Neither(errors.New("flipped"))
 	case 1: // a wrong one
-		n.front.router.follow(other.as(f.token + 1))
+		n.follows(other, f.token+1)
 	case 2: // the right one
 		if f.leader == other {
-			n.front.router.follow(other.as(f.token))
+			n.follows(other, f.token)
 		}
 	default:
 		if f.leader != nil {
-			f.leader.loses(f.tenure, errDeposed)
+			f.leader.loses()
 		}
 		f.token += 2
-		f.leader, f.tenure = n, n.leads(f.token, f.script(f.token))
-		other.front.router.follow(n.as(f.token))
+		f.leader = n
+		n.leads(f.token, f.script(f.token))
+		other.follows(n, f.token)
 	}
 }
 
-// script is what a tenure serves. Its handlers check that they run in it.
+// script is what a tenure serves. Its handlers check that they run once for a call.
 func (f *flipping) script(token eldest.Token) *script {
 	begins := func(ctx context.Context, id string) error {
 		f.begun.Add(1)
@@ -128,42 +153,43 @@ func (f *flipping) script(token eldest.Token) *script {
 		}
 		return nil
 	}
-	return &script{
-		unary: func(ctx context.Context, in *message) (*message, error) {
-			return in, begins(ctx, string(in.GetValue()))
-		},
-		stream: func(stream grpc.ServerStream) error {
-			id, err := received(stream)
-			if err != nil {
-				return err
-			}
-			if err := begins(stream.Context(), id); err != nil {
-				return err
-			}
-			return echoes(stream)
-		},
-	}
+	return &script{unary: func(ctx context.Context, in *message) (*message, error) {
+		return in, begins(ctx, string(in.GetValue()))
+	}, stream: func(stream grpc.ServerStream) error {
+		id, err := received(stream)
+		if err == nil {
+			err = begins(stream.Context(), id)
+		}
+		if err != nil {
+			return err
+		}
+		return echoes(stream)
+	}}
 }
 
-// call makes calls until ctx ends, one after another, and counts how they end.
-func (f *flipping) call(ctx context.Context, n *node, kind int) {
-	for ctx.Err() == nil {
-		id := fmt.Sprintf("%d", f.ids.Add(1))
-		short, cancel := context.WithTimeout(context.Background(), time.Duration(1+rand.N(30))*time.Millisecond)
+// call makes a call and counts how it ends: a unary one without a deadline, or a stream with one.
+func (f *flipping) call(n *node, which int, unary bool) {
+	id := fmt.Sprintf("%d%2000d", f.ids.Add(1), 0) // gRPC has no buffers of its own for small messages
+	counts := &f.unary[which]
+	var err error
+	if unary {
+		_, err = n.unary(context.Background(), id)
+	} else {
+		counts = &f.streams[which]
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+rand.N(30))*time.Millisecond)
 		if rand.N(10) == 0 {
-			time.AfterFunc(time.Duration(rand.N(int64(5*time.Millisecond))), cancel)
+			time.AfterFunc(rand.N(5*time.Millisecond), cancel)
 		}
-		var err error
-		if kind < 2 {
-			_, err = n.unary(short, id)
-		} else {
-			err = f.stream(short, n, id)
-		}
+		err = f.stream(ctx, n, id)
 		cancel()
-		count, _ := f.codes.LoadOrStore(status.Code(err), &atomic.Int64{})
-		count.(*atomic.Int64).Add(1)
-		f.ended.Add(1)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if *counts == nil {
+		*counts = make(map[codes.Code]int)
+	}
+	(*counts)[status.Code(err)]++
+	f.ended.Add(1)
 }
 
 func (f *flipping) stream(ctx context.Context, n *node, id string) error {
@@ -179,17 +205,104 @@ func (f *flipping) stream(ctx context.Context, n *node, id string) error {
 	if rand.N(2) == 0 {
 		_ = s.CloseSend()
 	}
-	for {
-		switch err := s.RecvMsg(&message{}); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-	}
+	return (&flow{ClientStream: s}).end()
 }
 
 // same reports whether two routes lead to the same place.
 func same(x, y *route) bool {
-	return x.tenure == y.tenure && x.peer == y.peer && (x.reason == nil) == (y.reason == nil)
+	return x.Tenure == y.Tenure && x.Peer == y.Peer && (x.Reason == nil) == (y.Reason == nil)
+}
+
+// While leaders come and go, refuse what comes, and let end what has begun there, no call fails:
+// each begins once, and its messages come once and in order, however often it was tried. Nothing
+// is held in the end.
+func TestCallsGoElsewhereAsTheyCame(t *testing.T) {
+	t.Parallel()
+	leaders := []*node{newNode(t, "a", patient), newNode(t, "b", patient)}
+	var refused atomic.Int64
+	follower := newNode(t, "follower", patient, refusals(&refused))
+	var begun sync.Map
+	begins := func(in string) error {
+		if _, twice := begun.LoadOrStore(in, true); twice {
+			return fmt.Errorf("it has begun twice: %.20s", in)
+		}
+		return nil
+	}
+	s := &script{stream: func(stream grpc.ServerStream) error {
+		in, err := received(stream)
+		if err == nil {
+			err = errors.Join(begins(in), replies(stream, in))
+		}
+		if err != nil {
+			return err
+		}
+		return echoes(stream)
+	}, unary: func(_ context.Context, in *message) (*message, error) {
+		return in, begins(string(in.GetValue()))
+	}}
+	ctx, stop := context.WithCancel(context.Background())
+	var callers sync.WaitGroup
+	var calls atomic.Int64
+	for i := range 12 {
+		callers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				name := fmt.Sprint(i, "-", n, " ")
+				var err error
+				if i < 4 {
+					err = <-follower.ask(name)
+				} else {
+					err = counts(etcdtest.Context(t), follower, name)
+				}
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					return
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	token := eldest.Token(7)
+	for changes := time.Now(); time.Since(changes) < 2*time.Second || refused.Load() < 100; token++ {
+		next, refusing := leaders[rand.N(2)], rand.N(2) == 0
+		tenure := next.leadsWhile(token, s, func() bool { return !refusing })
+		follower.follows(next, token)
+		time.Sleep(rand.N(50 * time.Millisecond))
+		next.router.Leave(tenure, errDeposed)
+	}
+	leaders[0].leads(token, s)
+	follower.follows(leaders[0], token)
+	stop()
+	callers.Wait()
+	t.Logf("%d calls, %d were refused before they began", calls.Load(), refused.Load())
+	follower.empty()
+}
+
+// counts has a stream of numbered messages echoed, which are sent at any pace.
+func counts(ctx context.Context, n *node, name string) error {
+	stream, err := n.conn.NewStream(ctx, anyStream, bidiMethod)
+	if err != nil {
+		return err
+	}
+	many := 1 + rand.N(8)
+	content := func(i int) string { return fmt.Sprint(name, i, strings.Repeat(" ", i<<10)) }
+	sending := asking(func() error {
+		for i := range many {
+			if err := stream.SendMsg(&message{Value: []byte(content(i))}); err != nil {
+				return err
+			}
+			time.Sleep(rand.N(10 * time.Millisecond))
+		}
+		return stream.CloseSend()
+	})
+	for i := 0; ; i++ {
+		m := &message{}
+		switch err := stream.RecvMsg(m); {
+		case errors.Is(err, io.EOF) && i == many:
+			return <-sending
+		case err != nil:
+			return fmt.Errorf("%d of %d: %w", i, many, err)
+		case string(m.GetValue()) != content(i):
+			return fmt.Errorf("%.30q instead of number %d", m.GetValue(), i)
+		}
+	}
 }

@@ -3,7 +3,9 @@ package curator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -12,11 +14,12 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/eldest-io/eldest/curator/curatorpb"
 	"github.com/eldest-io/eldest/curator/internal/routing"
 	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
-// relay is one call on its way to the leader: any method, known to this process or not, as a
+// relay is one attempt to forward a call to the leader: any method, known to this process or not, as a
 // stream of frames in either direction.
 //
 //	caller ──frames──▶ requests ──frames──▶ leader
@@ -33,27 +36,42 @@ import (
 //	the leader answers early   answers ends, and so does the caller's stream; then requests does
 //	the leader refuses before  the call goes elsewhere as it came, if that was kept; requests
 //	the call begins there      ends when it has received what it was waiting for
-//	the leader, or the way     gRPC makes up a status for answers, which is told from one of
-//	there, dies                the leader's own (see ended)
+//	the leader or the network  answers gets a status from gRPC, which is distinguished from
+//	fails                      one of the leader (see ended)
 //
-// What may have come to a handler is never sent a second time by us: it may have been carried
-// out. (gRPC itself may send a call again of which it has proof that it never reached any
-// handler.)
+// What may have reached a handler is never sent a second time: it may have been applied.
+// (gRPC itself sends a call again if it has proof that it never reached a handler.)
 type relay struct {
-	*visit
+	*incoming
 	leader *peer
-	link   *seat
+	conn   *share
 	opened time.Time // the call to the leader
 }
 
-// forward relays the call and returns how it ended. It blocks until then. The error is an
+// forward relays the call to the leader and returns how it ended. It blocks until then. The error is errNotBegun or an
 // *unsentError if the call has not begun at the leader; then all that the caller sent can be
 // received once more.
-func (r relay) forward() error {
+func (v *incoming) forward(p *peer) error {
+	v.progress.tries(RefusalUnreachable)
+	conn, err := p.take(v.caller.from)
+	switch {
+	case errors.Is(err, errNotBegun):
+		return err
+	case err != nil:
+		return v.unrouted(p.leader.Token, RefusalUnreachable, fmt.Errorf("the leader's address %q cannot be dialled: %w", p.leader.Address, err))
+	}
+	defer conn.done()
+	v.progress.enter(WayForwarded)
+	r := relay{incoming: v, leader: p, conn: conn}
 	// A message that waits for a connection would be held, and one that is not read is not.
-	if r.leader.unary.knows(r.name) && r.link.GetState() == connectivity.Ready {
+	if _, unary := p.unary.Load(v.name); unary && conn.link.GetState() == connectivity.Ready {
 		return r.exchange()
 	}
+	return r.stream()
+}
+
+// stream relays a call that may have any number of messages in both directions.
+func (r relay) stream() error {
 	ctx, cancel := context.WithCancelCause(r.caller.Context())
 	// Whatever ends this call must end the one to the leader, or its resources and the
 	// leader's handler would stay until the connection is closed.
@@ -64,9 +82,9 @@ func (r relay) forward() error {
 	}
 	r.opened = time.Now()
 	said := r.caller.again()
-	r.crew.Go(func() { requests(said, r.link, there, cancel) })
+	r.goroutines.Go(func() { r.requests(said, there, cancel) })
 	err = r.answers(said, there)
-	if unread := context.Cause(ctx); unread != nil && !errors.Is(unread, routing.ErrPatience) && r.caller.Context().Err() == nil {
+	if unread := context.Cause(ctx); unread != nil && !errors.Is(unread, routing.ErrWaitLimit) && r.caller.Context().Err() == nil {
 		return unread // neither the leader's end nor the caller's
 	}
 	return err
@@ -88,33 +106,33 @@ func (r relay) open(ctx context.Context, cancel context.CancelCauseFunc, desc *g
 	if sub := subtype(ctx); sub != "" {
 		options = append(options, grpc.CallContentSubtype(sub))
 	}
-	if r.link.GetState() != connectivity.Ready {
+	if r.conn.link.GetState() != connectivity.Ready {
 		if !r.enter() {
-			return nil, r.crowded()
+			return nil, r.overloaded()
 		}
-		defer r.lobby.leave(r.caller.from)
+		defer r.backlog.leave(r.caller.from)
 	}
-	md := toLeader(ctx, hop{token: r.leader.leader.Token, from: r.node})
-	r.progress.enter(stageWaiting)
-	patience := time.AfterFunc(r.patience.left(), func() { cancel(routing.ErrPatience) })
+	md := toLeader(ctx, hop{token: r.leader.leader.Token, from: r.cfg.Elector.NodeID})
+	r.progress.enter(wayWaiting)
+	patience := time.AfterFunc(time.Until(r.until), func() { cancel(routing.ErrWaitLimit) })
 	defer patience.Stop()
-	there, err := r.link.NewStream(metadata.NewOutgoingContext(ctx, md), desc, r.name, options...)
+	there, err := r.conn.link.NewStream(metadata.NewOutgoingContext(ctx, md), desc, r.name, options...)
 	if err != nil {
 		return nil, r.unsent(status.Convert(err))
 	}
-	r.progress.enter(stageForwarding)
+	r.progress.enter(WayForwarded)
 	return there, nil
 }
 
 // requests moves what the caller sends, until it has sent all or either side has ended.
-// What the end means is for answers to find out, on the leader's stream.
-func requests(said *reading, link *seat, leader grpc.ClientStream, cancel context.CancelCauseFunc) {
+// answers finds out what the end means, on the leader's stream.
+func (r relay) requests(said *reading, there grpc.ClientStream, cancel context.CancelCauseFunc) {
 	var f rawframe.Frame
 	for {
 		switch err := said.RecvMsg(&f); {
 		case err == nil:
 		case errors.Is(err, io.EOF):
-			_ = leader.CloseSend()
+			_ = there.CloseSend()
 			return
 		case errors.Is(err, errSuperseded):
 			return
@@ -122,7 +140,7 @@ func requests(said *reading, link *seat, leader grpc.ClientStream, cancel contex
 			cancel(err)
 			return
 		}
-		err := link.send(leader, &f)
+		err := r.conn.send(there, &f)
 		f.Free()
 		if err != nil {
 			return
@@ -134,20 +152,20 @@ func requests(said *reading, link *seat, leader grpc.ClientStream, cancel contex
 // answers moves what the leader sends, and returns how it ended the call. The header
 // goes first and alone, because the leader may have sent it long before a message; where
 // there was none the caller gets none, either.
-func (r relay) answers(said *reading, leader grpc.ClientStream) error {
-	header, err := leader.Header()
+func (r relay) answers(said *reading, there grpc.ClientStream) error {
+	header, err := there.Header()
 	if err == nil && header != nil {
-		said.commit() // the call has begun, and the caller knows
+		said.commit() // the call has begun, and the caller is about to know
 		if err := r.header(header, r.caller.SendHeader); err != nil {
 			return err
 		}
 	}
 	var f rawframe.Frame
 	for {
-		if err := leader.RecvMsg(&f); errors.Is(err, io.EOF) {
-			return r.ended(said, leader.Trailer(), status.New(codes.OK, ""))
+		if err := there.RecvMsg(&f); errors.Is(err, io.EOF) {
+			return r.ended(said, there.Trailer(), status.New(codes.OK, ""))
 		} else if err != nil {
-			return r.ended(said, leader.Trailer(), status.Convert(err))
+			return r.ended(said, there.Trailer(), status.Convert(err))
 		}
 		said.commit()
 		err := r.caller.SendMsg(&f)
@@ -168,11 +186,14 @@ func (r relay) header(md metadata.MD, pass func(metadata.MD) error) error {
 	return pass(md)
 }
 
-// exchange relays a call that is one message each way, as the leader has said of the
-// method. It does what the two loops do, for less than half of what they cost: it takes
-// turns instead of goroutines, and what goes together on the wire stays together.
+// exchange relays a call that is one message each way, as the leader has marked the
+// method. It does what the two loops do, for less than half of their cost: it does
+// one thing after the other, without another goroutine, and what goes together on the wire stays together.
 func (r relay) exchange() error {
-	if err := r.patience.apart(r.caller.again().fill); err != nil {
+	said, since := r.caller.again(), time.Now()
+	err := said.fill()
+	r.until = r.until.Add(time.Since(since)) // the caller's own time, in which it sends its message
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(r.caller.Context())
@@ -184,11 +205,10 @@ func (r relay) exchange() error {
 	var in, out rawframe.Frame
 	defer in.Free()
 	defer out.Free()
-	said := r.caller.again()
 	if err := said.RecvMsg(&in); err != nil {
 		return err
 	}
-	err = r.link.send(there, &in)
+	err = r.conn.send(there, &in)
 	said.sent()
 	if err == nil {
 		err = there.RecvMsg(&out)
@@ -204,4 +224,103 @@ func (r relay) exchange() error {
 		return err
 	}
 	return r.caller.SendMsg(&out)
+}
+
+// ended passes on how the leader's stream ended, if it was the leader that ended it.
+func (r relay) ended(said *reading, trailer metadata.MD, st *status.Status) error {
+	served, marked := trailer[servedKey]
+	if !marked && fromTransport(trailer, st.Code()) {
+		if err := r.callerEnded(st); err != nil {
+			return err
+		}
+		return r.lost(st, "was lost", RefusalConnectionLost)
+	}
+	_, unary := trailer[unaryKey]
+	if unary {
+		r.leader.unary.Store(r.name, nil)
+	}
+	// What no curator has refused is an error of the call, such as a message over the leader's limit.
+	reason := trailer[refusedKey]
+	unbegun := marked && !slices.Contains(served, begun) && len(reason) > 0 && (st.Code() == codes.Unavailable || st.Code() == codes.ResourceExhausted)
+	enough, _ := r.caller.room()
+	switch {
+	case !unbegun:
+	case !enough: // so it was not kept
+		return r.overloaded()
+	case said.takeBack():
+		if unary && !r.caller.complete() {
+			r.until = r.until.Add(time.Since(r.opened)) // the caller's own time
+		}
+		return &unsentError{refusedByLeader(reason, st.Err())}
+	}
+	r.caller.SetTrailer(toCaller(trailer))
+	another := func(lost *curatorpb.LostLeadership) bool { return lost.GetElection() != r.cfg.Elector.Election }
+	return refusedByLeader(reason, withoutLost(st.Err(), another))
+}
+
+// fromTransport reports whether an end without the mark of a curator may be the work of a
+// connection, or of a server that is no curator. Where the leader's operator has put
+// something in front of the curator, such as an interceptor that refuses calls
+// or sheds load, its answer has no mark. But it is the answer of a gRPC server, which begins
+// with a content type; what gRPC's client makes up is a code and nothing else. A server
+// that has taken over the leader's address answers that the method is unknown; or it has the
+// method: OK proves nothing.
+func fromTransport(trailer metadata.MD, c codes.Code) bool {
+	_, spoken := trailer["content-type"]
+	return !spoken || c == codes.OK || c == codes.Unimplemented
+}
+
+// unsent is the end of a call that has not left this node: it can be tried again, here or
+// at another leader. What gRPC refuses to send, such as too much metadata, is the caller's
+// fault; and a server that is not the leader will not become it.
+func (r relay) unsent(st *status.Status) error {
+	if err := r.callerEnded(st); err != nil {
+		return err
+	}
+	if st.Code() == codes.Canceled && time.Until(r.until) <= 0 {
+		st = status.New(codes.Canceled, "no connection or no stream of it was to be had in time")
+	}
+	if c := st.Code(); c != codes.Unavailable && c != codes.Canceled {
+		return st.Err()
+	}
+	err := r.lost(st, "could not be made", RefusalUnreachable)
+	r.leader.warned.Do(func() {
+		to := r.leader.leader
+		r.cfg.Logger.Warn("the leader cannot be reached", "election", r.cfg.Elector.Election, "node", r.cfg.Elector.NodeID,
+			"leader", to.NodeID, "address", to.Address, "token", int64(to.Token), "error", err)
+	})
+	if r.conn.link.impostor.Load() {
+		return err
+	}
+	return &unsentError{err}
+}
+
+// skew is by how much the end of one deadline may be seen earlier by the leader's timers
+// than by ours.
+const skew = 100 * time.Millisecond
+
+// callerEnded returns the caller's own end, if that ended the call.
+func (r relay) callerEnded(st *status.Status) error {
+	caller := r.caller.Context()
+	if err := caller.Err(); err != nil {
+		return status.FromContextError(err).Err()
+	}
+	deadline, ok := caller.Deadline()
+	if c := st.Code(); ok && time.Until(deadline) < skew && (c == codes.Canceled || c == codes.DeadlineExceeded) {
+		return status.FromContextError(context.DeadlineExceeded).Err()
+	}
+	return nil
+}
+
+// lost is the answer to a call that was ended neither by the leader nor by the caller.
+func (r relay) lost(st *status.Status, how string, reason Refusal) error {
+	why := fmt.Sprintf("%s: %s", st.Code(), st.Message())
+	if closed := r.conn.link.calls.Cause(); closed != nil {
+		why = closed.Error()
+	}
+	leader := r.leader.leader
+	return refusal{
+		reason: reason, election: r.cfg.Elector.Election, token: leader.Token, node: leader.NodeID, untouched: reason == RefusalUnreachable,
+		why: fmt.Sprintf("the connection to the leader, node %q at %q, %s: %s", leader.NodeID, leader.Address, how, why),
+	}.err()
 }

@@ -2,11 +2,9 @@ package curator
 
 import (
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,31 +19,41 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// A panic in a handler reaches the interceptors in front, as in gRPC, although it was on
-// another goroutine; where it was is in it.
-func TestPanicReachesTheInterceptors(t *testing.T) {
-	var recovered any
-	recovering := func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-		defer func() {
-			if recovered = recover(); recovered != nil {
-				err = status.Errorf(codes.DataLoss, "recovered from %v", recovered)
-			}
-		}()
-		return handler(srv, stream)
+// recovering has a node recover from panics in an interceptor, and report them.
+func recovering(to chan<- any) func(*Config) {
+	return func(cfg *Config) {
+		cfg.ServerOptions = append(cfg.ServerOptions, grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					to <- p
+					err = status.Errorf(codes.DataLoss, "recovered from %v", p)
+				}
+			}()
+			return handler(srv, stream)
+		}))
 	}
-	s := &script{unary: func(context.Context, *message) (*message, error) { panic("oh") }, stream: func(grpc.ServerStream) error { panic(errDeposed) }}
-	n := newNode(t, "n", func(cfg *Config) { cfg.ServerOptions = append(cfg.ServerOptions, grpc.StreamInterceptor(recovering)) })
-	tenure := n.leads(7, s)
-	_, err := n.unary(etcdtest.Context(t), "")
-	require.Equal(t, codes.DataLoss, status.Code(err))
-	require.ErrorContains(t, err, "recovered from oh")
-	require.ErrorContains(t, err, "TestPanicReachesTheInterceptors.func", "where was it?")
-	require.Equal(t, codes.DataLoss, status.Code(n.open(etcdtest.Context(t), bidiMethod).end()))
-	require.ErrorIs(t, recovered.(error), errDeposed)
-	n.loses(tenure, errDeposed) // and nothing of them is left in it
 }
 
-// Where nobody recovers a panic ends the process, whether somebody waits for the handler
+// A panic in a handler reaches the interceptors in front, as in gRPC, although it was on
+// another goroutine; its stack is in it. A handler that ends its goroutine has answered nothing.
+func TestPanicReachesTheInterceptors(t *testing.T) {
+	recovered := make(chan any, 2)
+	n := newNode(t, "n", recovering(recovered))
+	n.leads(7, &script{unary: func(_ context.Context, in *message) (*message, error) {
+		if len(in.GetValue()) > 0 {
+			runtime.Goexit()
+		}
+		panic("oh")
+	}, stream: func(grpc.ServerStream) error { panic(errDeposed) }})
+	requireCode(t, codes.DataLoss, n.call(""), "recovered from oh", "TestPanicReachesTheInterceptors.func")
+	<-recovered
+	requireCode(t, codes.DataLoss, n.open(bidiMethod).end())
+	require.ErrorIs(t, (<-recovered).(error), errDeposed)
+	requireCode(t, codes.Internal, n.call("exit"))
+	n.loses() // and nothing of them is left in it
+}
+
+// Where nobody recovers a panic ends the process, whether the handler is awaited
 // or not.
 func TestPanicEndsTheProcess(t *testing.T) {
 	if how := os.Getenv("ELDEST_TEST_PANIC"); how != "" {
@@ -66,106 +74,76 @@ func TestPanicEndsTheProcess(t *testing.T) {
 
 func panics(t *testing.T, how string) {
 	began, release := make(chan struct{}, 1), make(chan struct{})
-	n := newNode(t, "n", func(cfg *Config) { cfg.Grace = time.Millisecond })
-	tenure := n.leads(7, &script{unary: func(context.Context, *message) (*message, error) {
+	n := newNode(t, "n", grace(time.Millisecond))
+	n.leads(7, &script{unary: func(context.Context, *message) (*message, error) {
 		began <- struct{}{}
 		<-release
 		panic("oh")
 	}})
-	done := asking(func() error { _, err := n.unary(etcdtest.Context(t), ""); return err })
+	done := n.ask("")
 	etcdtest.Take(t, began, "the handler")
 	if how == "abandoned" {
-		go n.loses(tenure, errDeposed)
+		go n.loses()
 		requireRetry(t, etcdtest.Take(t, done, "the answer"))
 	}
 	close(release)
 	etcdtest.Take(t, make(chan struct{}), "the end")
 }
 
-// A handler that ends its goroutine has answered nothing.
-func TestGoexitInAHandler(t *testing.T) {
-	n := newNode(t, "n")
-	n.leads(7, &script{unary: func(context.Context, *message) (*message, error) { runtime.Goexit(); return nil, nil }})
-	_, err := n.unary(etcdtest.Context(t), "")
-	require.Equal(t, codes.Internal, status.Code(err))
-}
-
-// The interceptors of the server are called around every call at each node that it comes
-// to, those of the curator around the handlers of the leader, with messages.
-func TestInterceptors(t *testing.T) {
-	var front, unary, stream atomic.Int64
-	s := &script{unary: echo, stream: echoes}
-	everywhere(t, s, func(t *testing.T, n *node) {
+// The interceptors of the server are called around every call at each node that it comes to, those of the
+// curator around the handlers of the leader, with messages. Services of Config.Local are answered by each node,
+// whoever leads, interceptors and all; their unknown methods are not the leader's.
+func TestInterceptorsAndLocalServices(t *testing.T) {
+	var front, unary, stream, local atomic.Int64
+	own := &script{unary: func(context.Context, *message) (*message, error) { return &message{Value: []byte("own")}, nil }, stream: echoes}
+	everywhere(t, echoing, func(t *testing.T, n, leader *node) {
 		front.Store(0)
 		unary.Store(0)
 		stream.Store(0)
-		nodes := int64(1)
-		if n.cfg.Elector.NodeID == "follower" {
-			nodes = 2
-		}
-		_, err := n.unary(etcdtest.Context(t), "hello")
-		require.NoError(t, err)
+		local.Store(0)
+		nodes := map[bool]int64{true: 1, false: 2}[n == leader]
+		n.answers("hello")
 		require.Equal(t, []int64{nodes, 1, 0}, []int64{front.Load(), unary.Load(), stream.Load()})
-		f := n.open(etcdtest.Context(t), bidiMethod)
+		f := n.open(bidiMethod)
 		f.send("hello")
 		f.expect("hello")
-		require.NoError(t, f.CloseSend())
-		require.NoError(t, f.end())
+		f.closes()
 		require.Equal(t, []int64{2 * nodes, 1, 1}, []int64{front.Load(), unary.Load(), stream.Load()})
-	}, func(cfg *Config) {
-		cfg.ServerOptions = append(cfg.ServerOptions, grpc.ChainStreamInterceptor(func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-			if strings.HasPrefix(info.FullMethod, "/test.Script/") {
-				front.Add(1)
-			}
-			return handler(srv, stream)
-		}))
-		cfg.Unary = func(ctx context.Context, in any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			if m, ok := in.(*message); ok && string(m.GetValue()) == "hello" && info.FullMethod == unaryMethod {
-				unary.Add(1)
-			}
-			return handler(ctx, in)
+
+		var out message
+		require.NoError(t, n.conn.Invoke(etcdtest.Context(t), "/test.Local/Unary", &message{}, &out))
+		require.Equal(t, "own", string(out.GetValue()))
+		require.EqualValues(t, 1, local.Load())
+		for _, method := range []string{"/test.Local/Bidi", "/test.Local/Server"} {
+			f := n.open(method)
+			f.send("hello")
+			require.NoError(t, f.CloseSend())
+			f.expect("hello")
+			require.NoError(t, f.end())
 		}
+		requireCode(t, codes.Unimplemented, n.conn.Invoke(etcdtest.Context(t), "/test.Local/Missing", &message{}, &out))
+		n.local.RegisterService(describe("test.Late"), own) // gRPC would end the process
+		require.NotContains(t, n.local.GetServiceInfo(), "test.Late")
+		require.Contains(t, n.local.GetServiceInfo(), "test.Local")
+		require.Contains(t, n.local.GetServiceInfo(), "eldest.curator.v1.Curator")
+	}, counted(&front), func(cfg *Config) {
+		cfg.Local = func(r grpc.ServiceRegistrar) { r.RegisterService(describe("test.Local"), own) }
+		around := func(n *atomic.Int64, method string) grpc.UnaryServerInterceptor {
+			return func(ctx context.Context, in any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+				if _, ok := in.(*message); ok && info.FullMethod == method {
+					n.Add(1)
+				}
+				return handler(ctx, in)
+			}
+		}
+		cfg.ServerOptions = append(cfg.ServerOptions, grpc.UnaryInterceptor(around(&local, "/test.Local/Unary")))
+		cfg.Unary = around(&unary, unaryMethod)
 		cfg.Stream = func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 			if info.FullMethod == bidiMethod && info.IsClientStream && info.IsServerStream {
 				stream.Add(1)
 			}
 			return handler(srv, s)
 		}
-	})
-}
-
-// Services of Config.Local are answered by each node, whoever leads, interceptors and
-// all; their unknown methods are not the leader's.
-func TestLocalServices(t *testing.T) {
-	var unary atomic.Int64
-	own := &script{unary: func(context.Context, *message) (*message, error) { return &message{Value: []byte("own")}, nil }, stream: echoes}
-	everywhere(t, &script{unary: echo}, func(t *testing.T, n *node) {
-		unary.Store(0)
-		var out message
-		require.NoError(t, n.conn.Invoke(etcdtest.Context(t), "/test.Local/Unary", &message{}, &out))
-		require.Equal(t, "own", string(out.GetValue()))
-		require.EqualValues(t, 1, unary.Load())
-		for _, method := range []string{"/test.Local/Bidi", "/test.Local/Server"} {
-			stream := n.open(etcdtest.Context(t), method)
-			stream.send("hello")
-			require.NoError(t, stream.CloseSend())
-			stream.expect("hello")
-			require.NoError(t, stream.end())
-		}
-		err := n.conn.Invoke(etcdtest.Context(t), "/test.Local/Missing", &message{}, &out)
-		require.Equal(t, codes.Unimplemented, status.Code(err))
-		n.front.local.RegisterService(describe("test.Late"), own) // gRPC would end the process
-		require.NotContains(t, n.front.local.GetServiceInfo(), "test.Late")
-		require.Contains(t, n.front.local.GetServiceInfo(), "test.Local")
-		require.Contains(t, n.front.local.GetServiceInfo(), "eldest.curator.v1.Curator")
-	}, func(cfg *Config) {
-		cfg.Local = func(r grpc.ServiceRegistrar) { r.RegisterService(describe("test.Local"), own) }
-		cfg.ServerOptions = append(cfg.ServerOptions, grpc.UnaryInterceptor(func(ctx context.Context, in any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-			if _, ok := in.(*message); ok && info.FullMethod == "/test.Local/Unary" {
-				unary.Add(1)
-			}
-			return handler(ctx, in)
-		}))
 	})
 }
 
@@ -183,7 +161,7 @@ func (c *choosy) RecvMsg(m any) error {
 	return err
 }
 
-// What an interceptor says of the messages is what the caller is told, and the leader's
+// What an interceptor says of the messages is the caller's answer, and the leader's
 // handler ends.
 func TestInterceptorOfMessages(t *testing.T) {
 	ended := make(chan error, 1)
@@ -198,65 +176,45 @@ func TestInterceptorOfMessages(t *testing.T) {
 			return handler(srv, &choosy{ServerStream: stream})
 		}))
 	})
-	follower.front.router.follow(leader.as(7))
-	stream := follower.open(etcdtest.Context(t), bidiMethod)
+	follower.follows(leader, 7)
+	stream := follower.open(bidiMethod)
 	stream.send("first")
 	stream.expect("first")
 	stream.send("second")
-	require.Equal(t, codes.PermissionDenied, status.Code(stream.end()))
-	require.Equal(t, codes.Canceled, status.Code(etcdtest.Take(t, ended, "the handler's end")))
+	requireCode(t, codes.PermissionDenied, stream.end())
+	requireCode(t, codes.Canceled, etcdtest.Take(t, ended, "the handler's end"))
 }
 
-// The end of a front waits for everything that it has started.
+// The end of a node waits for everything that it has started, but for a local handler that ignores the end of its call.
 func TestCloseWaits(t *testing.T) {
-	n := newNode(t, "n")
-	release, closed := make(chan struct{}), make(chan struct{})
-	n.front.crew.Go(func() { <-release })
-	go func() {
-		defer close(closed)
-		_ = n.front.close(0, errStopped)
-	}()
-	select {
-	case <-closed:
-		require.Fail(t, "somebody is left behind")
-	case <-time.After(20 * time.Millisecond):
-	}
-	close(release)
-	etcdtest.Take(t, closed, "the end")
-}
-
-// A local handler that ignores the end of its call does not keep Run from returning.
-func TestStubbornLocalHandler(t *testing.T) {
 	t.Parallel()
-	began, release := make(chan struct{}, 1), make(chan struct{})
-	defer close(release)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	c, err := New(Config{
-		Elector: elector.Config{Election: "test", NodeID: "n", Source: func(ctx context.Context) (elector.Clients, error) {
+	n := newNode(t, "n")
+	release := make(chan struct{})
+	n.goroutines.Go(func() { <-release })
+	closed := asking(func() error { return n.close(0, errStopped) })
+	time.Sleep(20 * time.Millisecond)
+	require.Empty(t, closed, "a goroutine is left behind")
+	close(release)
+	require.NoError(t, etcdtest.Take(t, closed, "the end"))
+
+	began, goOn := make(chan struct{}, 1), make(chan struct{})
+	defer close(goOn)
+	m := run(t, "test", "n", grace(time.Millisecond), func(cfg *Config) {
+		cfg.Elector.Source = func(ctx context.Context) (elector.Clients, error) {
 			<-ctx.Done()
 			return elector.Clients{}, ctx.Err()
-		}},
-		Listener: listener, Grace: time.Millisecond,
-		Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
-		Local: func(r grpc.ServiceRegistrar) {
+		}
+		cfg.Local = func(r grpc.ServiceRegistrar) {
 			r.RegisterService(describe("test.Local"), &script{stream: func(grpc.ServerStream) error {
 				began <- struct{}{}
-				<-release
+				<-goOn
 				return nil
 			}})
-		},
+		}
 	})
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(context.Background())
-	done := asking(func() error { return c.Run(ctx) })
-	conn := dialTo(t, listener.Addr().String())
-	_, err = conn.NewStream(etcdtest.Context(t), anyStream, "/test.Local/Bidi")
-	require.NoError(t, err)
+	m.open("/test.Local/Bidi")
 	etcdtest.Take(t, began, "the handler")
-	stop()
-	err = etcdtest.Take(t, done, "the end of Run")
+	err := m.end(context.Canceled)
 	require.ErrorIs(t, err, eldest.ErrStuck)
 	require.ErrorIs(t, err, context.Canceled)
-	require.NoError(t, conn.Close())
 }

@@ -20,43 +20,43 @@ import (
 // lost its power, or a network drops its packets. Without it the calls in flight would
 // hang for as long as gRPC's own pings take, which is at least ten seconds.
 //
-// While calls are in flight it asks the leader's health service, which every node
-// answers in every state. Any answer will do, a refusal as well: somebody is there. It has
-// a connection of its own, because on another one calls may hold up the question.
+// While calls are in flight it sends requests to the leader's health service, which every node
+// answers in every state. Any answer will do, a refusal as well. It has a connection
+// of its own, because on another one calls may delay the request.
 type heartbeat struct {
-	every   time.Duration // between two questions
-	timeout time.Duration // of each question
+	every   time.Duration // between two requests
+	timeout time.Duration // of each request
 	misses  int           // in a row that give the connections up
 }
 
-// Of a leader that falls silent it is known after 3 to 6 seconds. One that is so busy
-// that it does not come to answer for two seconds, twice, loses its connections, and the
+// A leader that does not respond is noticed after 3 to 6 seconds. One that is so busy
+// that it does not answer for two seconds, twice, loses its connections, and the
 // calls on them.
-var everyday = heartbeat{every: time.Second, timeout: 2 * time.Second, misses: 2}
+var defaultHeartbeat = heartbeat{every: time.Second, timeout: 2 * time.Second, misses: 2}
 
-// watch returns when the pulse was given up, by itself or by others.
-func (h heartbeat) watch(p *peer, pulse *link) {
+// watch returns when the control connection was closed, here or elsewhere.
+func (h heartbeat) watch(p *peer, control *link) {
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
 	missed := 0
 	for {
 		select {
-		case <-pulse.life.Done():
+		case <-control.calls.Context().Done():
 			return
 		case <-tick.C:
 		}
-		if !p.busy() || h.answered(pulse) {
+		if !p.busy() || h.answered(control) {
 			missed = 0
 			continue
 		}
 		if missed++; missed >= h.misses {
-			p.giveUp(fmt.Errorf("it did not answer %d times within %v", missed, h.timeout))
+			p.abort(fmt.Errorf("it did not answer %d times within %v", missed, h.timeout))
 		}
 	}
 }
 
-// answered asks once. Where the leader allows one stream on a connection, nothing can be asked
-// beside heed's: that says nothing of the leader, and gRPC's pings have to do.
+// answered sends one request. Where the leader allows one stream on a connection, listen has
+// that one and no request can be sent: this proves nothing, and only gRPC's pings remain.
 func (h heartbeat) answered(l *link) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
 	defer cancel()
@@ -68,19 +68,20 @@ func (h heartbeat) answered(l *link) bool {
 	return there.Addr == nil && l.GetState() == connectivity.Ready
 }
 
-// heed listens to the leader until the pulse is given up, and passes on whether it serves.
-// A leader that stops says so first, and then new calls wait for the next one. A leader of
-// whom nothing is known any more is tried.
-func (h heartbeat) heed(pulse *link, serves func(bool)) {
-	for h.listen(pulse, serves) && retry.Sleep(pulse.life, h.every) == nil {
+// listen watches whether the leader serves, until the control connection is closed, and passes
+// that on. A leader that stops announces it first, and then new calls wait for the next one. When
+// nothing is known of a leader, it is tried.
+func (h heartbeat) listen(control *link, serves func(bool)) {
+	life := control.calls.Context()
+	for h.follow(life, control, serves) && retry.Sleep(life, h.every) == nil {
 	}
-	<-pulse.life.Done()
+	<-life.Done()
 	serves(true)
 }
 
-// listen is false if the leader has nothing to say on the matter.
-func (h heartbeat) listen(pulse *link, serves func(bool)) bool {
-	stream, err := healthpb.NewHealthClient(pulse).Watch(pulse.life, &healthpb.HealthCheckRequest{Service: healthServing})
+// follow reads one stream to its end. It returns false if the leader does not have this service.
+func (h heartbeat) follow(life context.Context, control *link, serves func(bool)) bool {
+	stream, err := healthpb.NewHealthClient(control).Watch(life, &healthpb.HealthCheckRequest{Service: healthServing})
 	for err == nil {
 		var is *healthpb.HealthCheckResponse
 		if is, err = stream.Recv(); err == nil {

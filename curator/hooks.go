@@ -144,8 +144,7 @@ type Load struct {
 // Load returns how many calls are under way. The numbers are read one after another, while
 // calls go on. It does not block.
 func (c *Curator) Load() Load {
-	load := c.front.traffic.load()
-	_, held := c.front.lobby.load()
-	load.Held = int64(held)
+	load := c.traffic.load()
+	load.Held = int64(c.backlog.load().bytes)
 	return load
 }

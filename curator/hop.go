@@ -2,10 +2,12 @@ package curator
 
 import (
 	"context"
+	"crypto/x509"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -14,11 +16,11 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// The metadata of a forwarded call. It travels between two nodes and is seen by neither
-// the caller nor the service.
+// The metadata of a forwarded call. It travels between two nodes; neither
+// the caller nor the service sees it.
 const (
-	// hopKey is the token of the tenure that the call is meant for. Whoever finds it
-	// serves the call in that tenure or refuses it: it is not forwarded again.
+	// hopKey is the token of the tenure that the call is meant for. The node that receives it
+	// serves the call in that tenure or refuses it: the call is not forwarded again.
 	hopKey = "eldest-hop"
 	// fromKey is the id of the node that forwarded, escaped as in a URL.
 	fromKey = "eldest-from"
@@ -27,12 +29,17 @@ const (
 	agentKey     = "eldest-user-agent"
 	authorityKey = "eldest-authority"
 	// oddKey has in pairs, key and value, what gRPC accepts of a caller and does not send
-	// itself (see odd), and who the caller is (see callerKey).
+	// itself (see odd), and the caller's certificate (see callerKey).
 	oddKey = "eldest-odd-bin"
+	// callerKey names, in the pairs of oddKey, the certificate of the caller, as
+	// DER. It is trusted there and nowhere else: a node of an older version passes on
+	// what a caller sends under the key itself, but writes the pairs
+	// itself, and never with a key like this one.
+	callerKey = "eldest-caller-bin"
 	// servedKey is in the trailer of every answer that a curator gives to a forwarded
-	// call. An answer without it was made up by a connection that broke, or by somebody
-	// who is no curator. Its first value is the token. The second, begun, is there if the call
-	// has come to a handler; without it, it may go to the next leader as it came. (It is this way
+	// call. An answer without it was made up by a connection that broke, or by a server
+	// that is no curator. Its first value is the token. The second, begun, is there if the call
+	// has come to a handler; without it, the call may go to the next leader as it came. (It is this way
 	// round because a handler can add to a trailer, and cannot take anything away.)
 	servedKey = "eldest-served"
 	begun     = "begun"
@@ -46,30 +53,36 @@ const (
 // hopKeys are those that come with a hop and with no other call.
 var hopKeys = []string{hopKey, fromKey, agentKey, authorityKey, oddKey, callerKey}
 
-// hop is what a forwarded call says of itself. The zero hop is that of a call that
+// hop is the metadata of a forwarded call. The zero hop is that of a call that
 // comes from a caller.
 type hop struct {
 	token eldest.Token // > 0: forwarded
 	from  string
+	// verified: the call does come from that node.
+	verified bool
+	// caller returns the certificate of the caller, as a verified node has passed it on; nil: it has passed on none.
+	caller func() *x509.Certificate
 }
 
 // hopOf reads the hop from the metadata of an incoming call. What cannot have been
 // written by a curator is refused.
 func hopOf(ctx context.Context) (hop, error) {
+	malformed := func(key, format string, args ...any) (hop, error) {
+		return hop{}, status.Errorf(codes.InvalidArgument, "eldest: metadata "+key+" is "+format, args...)
+	}
 	values := metadata.ValueFromIncomingContext(ctx, hopKey)
 	if len(values) == 0 {
 		return hop{}, nil
 	}
 	token, err := strconv.ParseInt(values[0], 10, 64)
-	// Parsing is more liberal than printing, and a curator prints.
-	if len(values) > 1 {
-		return hop{}, status.Errorf(codes.InvalidArgument, "eldest: metadata %s is there %d times: a call is forwarded once", hopKey, len(values))
-	}
-	if err != nil || token <= 0 || strconv.FormatInt(token, 10) != values[0] {
-		return hop{}, status.Errorf(codes.InvalidArgument, "eldest: metadata %s is %.64q, not the token of one tenure", hopKey, values[0])
-	}
-	if n := len(metadata.ValueFromIncomingContext(ctx, oddKey)); n%2 != 0 {
-		return hop{}, status.Errorf(codes.InvalidArgument, "eldest: metadata %s is there %d times: it comes in pairs", oddKey, n)
+	odd := len(metadata.ValueFromIncomingContext(ctx, oddKey))
+	switch {
+	case len(values) > 1:
+		return malformed(hopKey, "there %d times: a call is forwarded once", len(values))
+	case err != nil, token <= 0, strconv.FormatInt(token, 10) != values[0]: // parsing is more liberal than printing
+		return malformed(hopKey, "%.64q, not the token of one tenure", values[0])
+	case odd%2 != 0:
+		return malformed(oddKey, "there %d times: it comes in pairs", odd)
 	}
 	h := hop{token: eldest.Token(token)}
 	if values := metadata.ValueFromIncomingContext(ctx, fromKey); len(values) > 0 {
@@ -80,7 +93,7 @@ func hopOf(ctx context.Context) (hop, error) {
 	return h, nil
 }
 
-// served is the trailer that tells an answer of ours from one that was made up.
+// served is the trailer by which an answer of a curator is known from one that was made up.
 func (h hop) served() metadata.MD {
 	return metadata.Pairs(servedKey, strconv.FormatInt(int64(h.token), 10))
 }
@@ -94,13 +107,14 @@ func toLeader(ctx context.Context, h hop) metadata.MD {
 	}
 	move(md, "user-agent", agentKey)
 	move(md, ":authority", authorityKey)
-	// gRPC writes these two anew for the hop.
-	delete(md, "content-type")
-	delete(md, "grpc-accept-encoding")
-	delete(md, servedKey)
-	delete(md, oddKey)
-	delete(md, callerKey)
-	pairs := introduced(ctx)
+	// gRPC writes the first two anew for the hop.
+	for _, key := range []string{"content-type", "grpc-accept-encoding", servedKey, oddKey, callerKey} {
+		delete(md, key)
+	}
+	var pairs []string
+	if cert := certificate(ctx); cert != nil {
+		pairs = []string{callerKey, string(cert.Raw)}
+	}
 	for key, values := range odd(md) {
 		for _, value := range values {
 			pairs = append(pairs, key, value)
@@ -112,6 +126,24 @@ func toLeader(ctx context.Context, h hop) metadata.MD {
 	md[hopKey] = []string{strconv.FormatInt(int64(h.token), 10)}
 	md[fromKey] = []string{url.PathEscape(h.from)}
 	return md
+}
+
+// passedCaller returns what the node that forwarded a call has passed on of the caller: a function
+// that parses the certificate once, or nil. ctx has the metadata of the hop.
+func passedCaller(ctx context.Context) func() *x509.Certificate {
+	for pairs := metadata.ValueFromIncomingContext(ctx, oddKey); len(pairs) >= 2; pairs = pairs[2:] {
+		if pairs[0] != callerKey {
+			continue
+		}
+		return sync.OnceValue(func() *x509.Certificate {
+			cert, err := x509.ParseCertificate([]byte(pairs[1]))
+			if err != nil {
+				return nil // not what that node's crypto/tls has verified
+			}
+			return cert
+		})
+	}
+	return nil
 }
 
 // fromCaller returns ctx with the metadata that the caller sent: as if there had been
@@ -150,21 +182,13 @@ func odd(md metadata.MD) metadata.MD {
 }
 
 func plainKey(key string) bool {
-	for _, c := range []byte(key) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && c != '_' && c != '-' && c != '.' {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(key, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && c != '_' && c != '-' && c != '.'
+	})
 }
 
 func unprintable(value string) bool {
-	for _, c := range []byte(value) {
-		if c < ' ' || c > '~' {
-			return true
-		}
-	}
-	return false
+	return strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' })
 }
 
 func move(md metadata.MD, from, to string) {
@@ -177,13 +201,11 @@ func move(md metadata.MD, from, to string) {
 	}
 }
 
-// toCaller removes from a header or a trailer of the leader's what is not the
+// toCaller removes from a header or a trailer of the leader what is not the
 // service's: what gRPC writes anew, or else the caller would have it twice.
 func toCaller(md metadata.MD) metadata.MD {
-	delete(md, "content-type")
-	delete(md, "grpc-status-details-bin")
-	delete(md, servedKey)
-	delete(md, unaryKey)
-	delete(md, refusedKey)
+	for _, key := range []string{"content-type", "grpc-status-details-bin", servedKey, unaryKey, refusedKey} {
+		delete(md, key)
+	}
 	return md
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator/internal/routing"
 	"github.com/eldest-io/eldest/elector"
 )
 
@@ -13,20 +14,23 @@ import (
 // or there is a reason to give it up. It returns when nothing of the tenure is running
 // any more, because then the successor may begin.
 func (c *Curator) lead(ctx context.Context, l *elector.Leadership) error {
-	t := newTenure(ctx, l.Election(), l.Token(), func() bool { return l.Holds(0) })
+	t := newTenure(ctx, l.Token(), func() bool { return l.Holds(0) })
 	late := make(chan error, 1)
-	registered := newServices(c.front.local.names, func(err error) {
+	registered := newServices(c.local.names, func(err error) {
 		select {
 		case late <- err:
 		default: // one is enough
 		}
 	})
-	err := c.cfg.Services(t.ctx, l, registered)
+	err := c.cfg.Services(t.Context(), l, registered)
 	if err == nil {
-		t.methods, err = registered.close()
+		t.Service, err = registered.close()
+	}
+	if err == nil {
+		err = c.router.Lead(t)
 	}
 	if err != nil {
-		t.cancel(err)
+		t.Cancel(err)
 		c.cfg.Logger.Error("services cannot be served", "election", l.Election(), "node", c.cfg.Elector.NodeID, "token", int64(l.Token()), "error", err)
 		return fmt.Errorf("services: %w", err)
 	}
@@ -34,34 +38,47 @@ func (c *Curator) lead(ctx context.Context, l *elector.Leadership) error {
 	if c.cfg.Background != nil {
 		go func() {
 			defer close(background)
-			result = c.cfg.Background(t.ctx, l)
+			result = c.cfg.Background(t.Context(), l)
 		}()
 	}
-	c.front.router.lead(t)
 	select {
 	case <-ctx.Done():
 	case <-background:
 		err = gaveUp(result)
 	case err = <-late:
 	}
-	// Of one's own accord there is time: first nobody new, then those that are under way
-	// while this node still leads, then the end.
+	// If the node resigns there is time: no new calls first, then the end of those that run,
+	// while this node still leads, then the end of the tenure.
 	cause := err
 	if cause == nil {
 		cause = context.Cause(ctx)
 	}
-	c.front.router.leave(t, cause)
+	c.router.Leave(t, cause)
 	if err != nil {
-		t.settle(c.cfg.Grace)
+		t.Drain(c.cfg.Grace)
 	}
-	t.finish(cause)
+	t.Finish(cause)
 	if c.cfg.Background != nil {
 		<-background
 	}
 	return err
 }
 
-// gaveUp says of a tenure that its background function returned.
+// errPastDeadline is the end of a tenure by the clock, before the timer has fired.
+var errPastDeadline = fmt.Errorf("%w: the deadline has passed", eldest.ErrSessionLost)
+
+// newTenure makes a tenure that has no methods yet. holds reads the clock: whether the tenure is certain at
+// this moment.
+func newTenure(ctx context.Context, token eldest.Token, holds func() bool) *tenure {
+	return &tenure{Token: token, Calls: routing.NewCalls(ctx, func() error {
+		if !holds() {
+			return errPastDeadline
+		}
+		return nil
+	})}
+}
+
+// gaveUp is the end of a tenure whose background function returned.
 func gaveUp(err error) error {
 	if err == nil {
 		return fmt.Errorf("%w: Config.Background returned", eldest.ErrResigned)

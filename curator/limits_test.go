@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"net"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -19,15 +20,14 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Whoever asks for no limits has some; and what cannot be one is refused.
+// Limits have defaults, and what cannot be one is refused.
 func TestLimitsHaveDefaults(t *testing.T) {
 	n := newNode(t, "n")
-	require.Equal(t, DefaultMaxMessage, n.cfg.MaxMessage)
-	require.Equal(t, DefaultMaxMetadata, n.cfg.MaxMetadata)
-	require.Equal(t, DefaultMaxStreams, n.cfg.MaxStreams)
+	require.Equal(t, []int{DefaultMaxMessage, DefaultMaxMetadata, DefaultMaxStreams}, []int{n.cfg.MaxMessage, n.cfg.MaxMetadata, n.cfg.MaxStreams})
 	cfg := n.cfg
 	cfg.MaxStreams = math.MaxInt32 + 1
 	_, err := New(cfg)
@@ -36,63 +36,92 @@ func TestLimitsHaveDefaults(t *testing.T) {
 }
 
 // sized sends a message of so many bytes in all, as a unary call and in a stream, and
-// returns the codes of both; a small one comes first in the stream.
-func sized(t *testing.T, n *node, size int, options ...grpc.CallOption) []codes.Code {
+// requires the code of both; a small one comes first in the stream.
+func sized(t *testing.T, n *node, size int, want codes.Code, options ...grpc.CallOption) {
 	t.Helper()
 	payload := strings.Repeat("x", size-1-protowire.SizeVarint(uint64(size-2)))
 	require.True(t, len(wrapped(payload)) == size) // not Len: that prints all of it
-	_, err := n.unary(etcdtest.Context(t), payload, append(options, grpc.MaxCallRecvMsgSize(math.MaxInt))...)
-	stream := n.open(etcdtest.Context(t), bidiMethod, append(options, grpc.MaxCallRecvMsgSize(math.MaxInt))...)
+	options = append(options, grpc.MaxCallRecvMsgSize(math.MaxInt))
+	err := n.call(payload, options...)
+	stream := n.open(bidiMethod, options...)
 	stream.send("first")
 	stream.expect("first")
 	_ = stream.SendMsg(&message{Value: []byte(payload)}) // the stream's end says what became of it
 	_ = stream.CloseSend()
-	return []codes.Code{status.Code(err), status.Code(stream.end())}
+	require.Equal(t, []codes.Code{want, want}, []codes.Code{status.Code(err), status.Code(stream.end())})
 }
 
 // A message over the limit is refused where it comes in, called directly and forwarded,
-// compressed or not; one that meets the limit passes.
+// compressed or not; one that meets the limit passes. gRPC's own option for the same comes later, and counts.
 func TestMaxMessage(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]int{"default": DefaultMaxMessage, "lower": 1000, "higher": 5 << 20} {
+	for name, tc := range map[string]struct {
+		limit  int
+		change func(*Config)
+	}{
+		"default": {DefaultMaxMessage, func(*Config) {}},
+		"lower":   {1000, func(cfg *Config) { cfg.MaxMessage = 1000 }},
+		"higher":  {5 << 20, func(cfg *Config) { cfg.MaxMessage = 5 << 20 }},
+		"gRPC's own": {2000, func(cfg *Config) {
+			cfg.MaxMessage, cfg.ServerOptions = 10, append(cfg.ServerOptions, grpc.MaxRecvMsgSize(2000))
+		}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			s := &script{unary: echo, stream: echoes}
-			everywhere(t, s, func(t *testing.T, n *node) {
+			everywhere(t, echoing, func(t *testing.T, n, _ *node) {
 				compressions := [][]grpc.CallOption{nil}
 				if name == "lower" { // what is large takes its time under the race detector
 					compressions = append(compressions, []grpc.CallOption{grpc.UseCompressor(gzip.Name)})
 				}
 				for _, options := range compressions {
-					for range 2 { // before it is known to be unary, and after
-						require.Equal(t, []codes.Code{codes.OK, codes.OK}, sized(t, n, limit, options...))
-						require.Equal(t, []codes.Code{codes.ResourceExhausted, codes.ResourceExhausted}, sized(t, n, limit+1, options...))
-					}
+					sized(t, n, tc.limit, codes.OK, options...)
+					sized(t, n, tc.limit+1, codes.ResourceExhausted, options...)
 				}
-			}, func(cfg *Config) {
-				if name != "default" {
-					cfg.MaxMessage = limit
-				}
-			})
+			}, tc.change)
 		})
 	}
 }
 
-// The leader's limit holds where the follower's is higher: its refusal is passed on.
-func TestMaxMessageOfTheLeader(t *testing.T) {
+// The leader's limit holds where the follower's is higher: its refusal is passed on, as the call's own fault,
+// and the call is not tried again.
+func TestMaxMessageOfTheLeaderIsFinal(t *testing.T) {
+	var refused atomic.Int64
 	leader := newNode(t, "leader", func(cfg *Config) { cfg.MaxMessage = 1000 })
-	leader.leads(7, &script{unary: echo, stream: echoes})
-	follower := newNode(t, "follower")
-	follower.front.router.follow(leader.as(7))
-	for range 2 {
-		require.Equal(t, []codes.Code{codes.OK, codes.OK}, sized(t, follower, 1000))
-		require.Equal(t, []codes.Code{codes.ResourceExhausted, codes.ResourceExhausted}, sized(t, follower, 1001))
+	leader.leads(7, echoing)
+	follower := newNode(t, "follower", refusals(&refused))
+	follower.follows(leader, 7)
+	for range 2 { // before it is known to be unary, and after
+		sized(t, follower, 1000, codes.OK)
+		sized(t, follower, 1001, codes.ResourceExhausted)
+		refused.Store(0)
+		requireCode(t, codes.ResourceExhausted, follower.call(strings.Repeat("x", 2000)))
+		require.EqualValues(t, 1, refused.Load(), "it was sent again")
 	}
+}
+
+// A message over the limit of the node that the caller talks to ends the call, here and
+// at the leader.
+func TestMessageOverTheLimit(t *testing.T) {
+	began, ended := make(chan struct{}, 1), make(chan error, 1)
+	leader := newNode(t, "leader")
+	leader.leads(7, &script{stream: func(stream grpc.ServerStream) error {
+		began <- struct{}{}
+		_, err := received(stream)
+		ended <- err
+		return err
+	}})
+	follower := newNode(t, "follower", func(cfg *Config) { cfg.MaxMessage = 1 << 10 })
+	follower.follows(leader, 7)
+	stream := follower.open(bidiMethod)
+	etcdtest.Take(t, began, "the handler")
+	stream.send(string(make([]byte, 2<<10)))
+	requireCode(t, codes.ResourceExhausted, stream.end())
+	requireCode(t, codes.Canceled, etcdtest.Take(t, ended, "the handler's end"))
 }
 
 // What is too large takes no memory at a node, however large it says it is, and however
 // small it was when it came.
 func TestOversizedMessagesTakeNoMemory(t *testing.T) {
-	leader, follower := pair(t, &script{unary: echo, stream: echoes})
+	leader, follower := pair(t, echoing)
 	client := plainHTTP(t)
 	bomb := onWire(1, bytes.Repeat(zipped(make([]byte, 1<<20)), 256)) // 256 MiB out of 256 KiB
 	require.Less(t, len(bomb), 1<<20)
@@ -115,20 +144,18 @@ func TestOversizedMessagesTakeNoMemory(t *testing.T) {
 }
 
 // More metadata than the limit does not come in; what fits a follower and not the leader,
-// for the hop's own, is refused, too.
+// for the hop's own, is refused, too, and not tried again.
 func TestMaxMetadata(t *testing.T) {
-	s := &script{unary: echo}
+	much := func(n *node, size int) error {
+		_, err := n.unary(metadata.AppendToOutgoingContext(etcdtest.Context(t), "much", strings.Repeat("x", size)), "")
+		return err
+	}
 	for name, limit := range map[string]int{"default": DefaultMaxMetadata, "lower": 4 << 10, "higher": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
-			everywhere(t, s, func(t *testing.T, n *node) {
-				for range 2 {
-					fits := metadata.AppendToOutgoingContext(etcdtest.Context(t), "much", strings.Repeat("x", limit-2048))
-					_, err := n.unary(fits, "")
-					require.NoError(t, err)
-					over := metadata.AppendToOutgoingContext(etcdtest.Context(t), "much", strings.Repeat("x", limit))
-					_, err = n.unary(over, "")
-					require.Equal(t, codes.Internal, status.Code(err), "%v", err)
-				}
+			everywhere(t, echoing, func(t *testing.T, n, leader *node) {
+				require.NoError(t, much(n, limit-2048))
+				requireCode(t, codes.Internal, much(n, limit))
+				require.EqualValues(t, 1, leader.calls.Load())
 			}, func(cfg *Config) {
 				if name != "default" {
 					cfg.MaxMetadata = limit
@@ -136,90 +163,127 @@ func TestMaxMetadata(t *testing.T) {
 			})
 		})
 	}
+	leader, follower := newNode(t, "leader", func(cfg *Config) { cfg.MaxMetadata = 2048 }), newNode(t, "follower")
+	leader.leads(7, echoing)
+	follower.follows(leader, 7)
+	follower.answers("")
+	requireCode(t, codes.Internal, much(follower, 4096))
 }
 
 // Calls over the limit of a connection wait for one of it to end; other connections are
 // not concerned. A follower's calls share a connection, and wait there as well.
 func TestMaxStreams(t *testing.T) {
-	few := func(cfg *Config) { cfg.MaxStreams = 2 }
-	leader, follower := newNode(t, "leader", few), newNode(t, "follower")
-	leader.leads(7, &script{unary: echo, stream: echoes})
-	follower.front.router.follow(leader.as(7))
+	leader, follower := newNode(t, "leader", func(cfg *Config) { cfg.MaxStreams = 2 }), newNode(t, "follower")
+	leader.leads(7, echoing)
+	follower.follows(leader, 7)
 	for _, n := range []*node{leader, follower} {
-		var taken []*flow
-		for range 2 {
-			f := n.open(etcdtest.Context(t), bidiMethod)
-			f.send("hello")
-			f.expect("hello")
-			taken = append(taken, f)
-		}
+		taken := n.take(2)
 		_, err := n.unary(etcdtest.ContextFor(t, 100*time.Millisecond), "")
-		require.Equal(t, codes.DeadlineExceeded, status.Code(err), "a call too many was answered")
-		third := asking(func() error { _, err := n.unary(etcdtest.Context(t), ""); return err })
-		other := dialTo(t, leader.address)
-		require.NoError(t, other.Invoke(etcdtest.Context(t), unaryMethod, &message{}, &message{}))
-		require.NoError(t, other.Close())
-		require.NoError(t, taken[0].CloseSend())
-		require.NoError(t, taken[0].end())
+		requireCode(t, codes.DeadlineExceeded, err)
+		third := n.ask("")
+		require.NoError(t, dialTo(t, leader.address).Invoke(etcdtest.Context(t), unaryMethod, &message{}, &message{}))
+		taken[0].closes()
 		require.NoError(t, etcdtest.Take(t, third, "the third call"))
-		require.NoError(t, taken[1].CloseSend())
-		require.NoError(t, taken[1].end())
+		taken[1].closes()
 	}
-}
-
-// gRPC's own options for the same come later, and count.
-func TestServerOptionsComeAfterTheLimits(t *testing.T) {
-	n := newNode(t, "n", func(cfg *Config) {
-		cfg.MaxMessage = 10
-		cfg.ServerOptions = append(cfg.ServerOptions, grpc.MaxRecvMsgSize(2000))
-	})
-	n.leads(7, &script{unary: echo, stream: echoes})
-	require.Equal(t, []codes.Code{codes.OK, codes.OK}, sized(t, n, 2000))
-	require.Equal(t, []codes.Code{codes.ResourceExhausted, codes.ResourceExhausted}, sized(t, n, 2001))
-	require.True(t, bytes.Equal(wrapped("x"), []byte{0x0a, 1, 'x'}))
 }
 
 // An answer is its sender's business, unless a follower has a limit among its options: then
 // the call is over, and nobody knows what was done; the connection and others go on.
 func TestLargeAnswers(t *testing.T) {
-	s := &script{unary: func(_ context.Context, in *message) (*message, error) {
+	leader, follower := pair(t, &script{unary: func(_ context.Context, in *message) (*message, error) {
 		return &message{Value: make([]byte, len(in.GetValue())<<10)}, nil
-	}}
-	leader, follower := pair(t, s)
-	large := strings.Repeat("x", 8<<10) // 8 MiB come back
-	for _, n := range []*node{leader, follower} {
-		for range 2 {
-			out, err := n.unary(etcdtest.Context(t), large, grpc.MaxCallRecvMsgSize(math.MaxInt))
-			require.NoError(t, err)
-			require.True(t, len(out) == 8<<20)
-		}
-	}
+	}})
+	large, unlimited := strings.Repeat("x", 8<<10), grpc.MaxCallRecvMsgSize(math.MaxInt) // 8 MiB come back
 	careful := newNode(t, "careful", func(cfg *Config) {
 		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<20)))
 	})
-	careful.front.router.follow(leader.as(7))
-	for range 2 {
-		_, err := careful.unary(etcdtest.Context(t), "fits")
-		require.NoError(t, err)
-		_, err = careful.unary(etcdtest.Context(t), large, grpc.MaxCallRecvMsgSize(math.MaxInt))
+	careful.follows(leader, 7)
+	for range 2 { // before it is known to be unary, and after
+		for _, n := range []*node{leader, follower} {
+			out, err := n.unary(etcdtest.Context(t), large, unlimited)
+			require.NoError(t, err)
+			require.True(t, len(out) == 8<<20)
+		}
+		require.NoError(t, careful.call("fits"))
+		err := careful.call(large, unlimited)
 		require.False(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
 		require.ErrorContains(t, err, "larger than max")
 	}
 }
 
-// What the leader's limit refuses is the call's own fault: it is not tried again.
-func TestMaxMessageOfTheLeaderIsFinal(t *testing.T) {
-	var refused atomic.Int64
-	leader := newNode(t, "leader", func(cfg *Config) { cfg.MaxMessage = 1000 })
-	leader.leads(7, &script{unary: echo, stream: echoes})
-	follower := newNode(t, "follower", func(cfg *Config) {
-		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithStatsHandler(trailers{&refused}))
-	})
-	follower.front.router.follow(leader.as(7))
-	for range 2 {
-		refused.Store(0)
-		_, err := follower.unary(etcdtest.Context(t), strings.Repeat("x", 2000))
-		require.Equal(t, codes.ResourceExhausted, status.Code(err))
-		require.EqualValues(t, 1, refused.Load(), "it was sent again")
+// Names that a local service cannot have are refused by New, which does not touch the listener. All other bad
+// input is in tests/badinput.
+func TestBadLocalServices(t *testing.T) {
+	cfg := Config{
+		Elector:  elector.Config{Election: "test", NodeID: "n", Source: elector.Always(elector.Clients{})},
+		Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
 	}
+	var err error
+	cfg.Listener, err = net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	for _, name := range []string{"eldest.curator.v1.Curator", "grpc.health.v1.Health", ""} {
+		cfg.Local = nil
+		_, err := New(cfg)
+		require.NoError(t, err, name)
+		cfg.Local = func(r grpc.ServiceRegistrar) { r.RegisterService(describe(name), echoing) }
+		_, err = New(cfg)
+		require.ErrorIs(t, err, eldest.ErrInvalid, name)
+		var op *eldest.OpError
+		require.ErrorAs(t, err, &op, name)
+	}
+	require.NoError(t, cfg.Listener.Close(), "New has not touched it")
+
+	// A listener on a path of the file system is one that others on the machine can dial.
+	t.Chdir(t.TempDir())
+	at := func(path string) net.Listener {
+		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = listener.Close() })
+		return listener
+	}
+	cfg.Local, cfg.Listener = nil, at("here")
+	_, err = New(cfg)
+	require.ErrorIs(t, err, eldest.ErrInvalid)
+	absolute := at(t.TempDir() + "/there")
+	leader, follower := newNode(t, "leader", func(cfg *Config) { cfg.Listener = absolute }), newNode(t, "follower")
+	leader.leads(7, echoing)
+	leader.address = leader.cfg.Elector.Address
+	follower.follows(leader, 7)
+	follower.answers("")
+}
+
+// What cannot be served in a tenure is refused, and nothing of the service is registered.
+func TestBadServices(t *testing.T) {
+	nothing, silent, twice, strict := describe("test.Nothing"), describe("test.Silent"), describe("test.Twice"), describe("test.Strict")
+	nothing.Methods[0].Handler = nil
+	silent.Streams[0].Handler = nil
+	twice.Streams[0].StreamName = "Unary"
+	strict.HandlerType = (*interface{ Missing() })(nil)
+	for name, desc := range map[string]*grpc.ServiceDesc{
+		"no service":           nil,
+		"registered before":    describe("test.Script"),
+		"a local one":          describe("test.Local"),
+		"no name":              describe(""),
+		"no handler":           nothing,
+		"no stream handler":    silent,
+		"a method twice":       twice,
+		"not the service's":    strict,
+		"the same, once again": describe("test.Script"),
+	} {
+		s := newServices(map[string]bool{"test.Local": true}, func(error) { require.Fail(t, "it is not late") })
+		s.RegisterService(describe("test.Script"), echoing)
+		s.RegisterService(desc, echoing)
+		s.RegisterService(describe("test.Fine"), echoing)
+		methods, err := s.close()
+		require.ErrorIs(t, err, eldest.ErrInvalid, name)
+		require.Len(t, methods, 8, name)
+	}
+	var late error
+	s := newServices(nil, func(err error) { late = err })
+	_, err := s.close()
+	require.NoError(t, err)
+	s.RegisterService(describe("test.Script"), echoing)
+	require.ErrorIs(t, late, eldest.ErrInvalid)
+	require.ErrorContains(t, late, "after Config.Services had returned")
 }

@@ -3,6 +3,7 @@ package curator
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -71,37 +72,99 @@ func allowed(ctx context.Context) (ok bool, maxAge time.Duration, err error) {
 // read answers the call from this node's copy. done is false if it is the leader's to answer:
 // the caller has not allowed anything else, this node leads, another node has forwarded the
 // call, the method is none of Config.Reads, or the copy is too old or of an unknown age.
-func (f *front) read(caller grpc.ServerStream, name string) (done bool, err error) {
+func (c *Curator) read(caller grpc.ServerStream, name string) (done bool, err error) {
 	ctx := caller.Context()
 	ok, maxAge, err := allowed(ctx)
 	if err != nil {
 		return true, err
 	}
-	m := f.reads.methods[name]
-	if !ok || m == nil || arrived(ctx).hop.token > 0 || f.router.Now().Decide(0) == routing.Serve {
+	m := c.reads.methods[name]
+	if !ok || m == nil || arrived(ctx).hop.token > 0 || c.router.Now().Decide(0) == routing.Serve {
 		return false, nil
 	}
-	age, err := f.reads.age(ctx)
+	age, err := c.reads.age(ctx)
 	if err != nil || age < 0 || age > maxAge {
 		return false, nil //nolint:nilerr // of an unknown age: the leader answers
 	}
-	who := fmt.Sprintf("local; age=%s; node=%s", inASCII(age), strconv.QuoteToASCII(f.node))
+	who := fmt.Sprintf("local; age=%s; node=%s", inASCII(age), strconv.QuoteToASCII(c.cfg.Elector.NodeID))
 	if err := caller.SetHeader(metadata.Pairs(readKey, who)); err != nil {
 		return true, err
 	}
 	// No tenure ends this, so the handler runs where gRPC has called us.
-	c := newCall(ctx, caller, m)
-	reply, err := f.dispatcher.call(c, m)
+	answer := newCall(ctx, caller, m)
+	reply, err := c.handle(answer, m)
 	if err != nil || m.stream != nil {
 		return true, withoutLost(err, anyLost)
 	}
-	return true, c.decoding.SendMsg(reply)
+	return true, answer.decoding.SendMsg(reply)
 }
 
-// led says in the header of a call that might have been answered from a copy that the leader
+// setLeaderHeader says in the header of a call that might have been answered from a copy that the leader
 // answers it, in this tenure.
-func led(stream grpc.ServerStream, token eldest.Token) {
+func setLeaderHeader(stream grpc.ServerStream, token eldest.Token) {
 	if ok, _, _ := allowed(stream.Context()); ok {
 		_ = stream.SetHeader(metadata.Pairs(readKey, fmt.Sprintf("leader; token=%d", token))) // fails if the call is over
 	}
 }
+
+// AnyAge is the maxAge of a caller that reads a copy however old it is.
+const AnyAge = time.Duration(math.MaxInt64)
+
+// AllowLocalRead returns a context for a call that the node that gets it may answer from its
+// own copy of the data (Config.Reads), if that is not older than maxAge; else the leader
+// answers. A maxAge below 0 is 0. It replaces what an earlier AllowLocalRead has said.
+func AllowLocalRead(ctx context.Context, maxAge time.Duration) context.Context {
+	md, _ := metadata.FromOutgoingContext(ctx) // a copy
+	if md == nil {
+		md = make(metadata.MD, 1)
+	}
+	value := "local"
+	if maxAge < AnyAge {
+		value += "; max-age=" + inASCII(max(maxAge, 0))
+	}
+	md.Set(readKey, value)
+	return metadata.NewOutgoingContext(ctx, md)
+}
+
+// ReadInfo is who answered a call that a node might have answered from its own copy.
+type ReadInfo struct {
+	// Local says that it was the node, and not the leader.
+	Local bool
+	// Node and Age are set for a local read: which node, and how old its copy was at most
+	// when the call came to it. Whatever was written later may be missing from the answer.
+	Node string
+	Age  time.Duration
+	// Token is set for one of the leader's: the tenure's.
+	Token eldest.Token
+}
+
+// ReadFrom reads the header of an answer (grpc.Header, or a stream's Header). ok is false if
+// it does not say, exactly once, who answered: the call was without AllowLocalRead, or was
+// refused before a service saw it, or the leader is a curator of an earlier version.
+func ReadFrom(header metadata.MD) (info ReadInfo, ok bool) {
+	values := header.Get(readKey)
+	if len(values) != 1 {
+		return ReadInfo{}, false
+	}
+	if token, ok := strings.CutPrefix(values[0], "leader; token="); ok {
+		n, err := strconv.ParseInt(token, 10, 64)
+		if err != nil || n <= 0 {
+			return ReadInfo{}, false
+		}
+		return ReadInfo{Token: eldest.Token(n)}, true
+	}
+	said, local := strings.CutPrefix(values[0], "local; age=")
+	first, second, _ := strings.Cut(said, "; node=")
+	age, err := time.ParseDuration(first)
+	if !local || err != nil || age < 0 {
+		return ReadInfo{}, false
+	}
+	node, err := strconv.Unquote(second)
+	if err != nil {
+		return ReadInfo{}, false
+	}
+	return ReadInfo{Local: true, Node: node, Age: age}, true
+}
+
+// inASCII prints a duration as metadata can carry it: time.ParseDuration reads "us" like "µs".
+func inASCII(d time.Duration) string { return strings.Replace(d.String(), "µ", "u", 1) }

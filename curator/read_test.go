@@ -36,10 +36,7 @@ func newCopied(age time.Duration) *copied {
 	}
 	c.stream = func(s grpc.ServerStream) error {
 		c.calls.Add(1)
-		if err := replies(s, "copy"); err != nil {
-			return err
-		}
-		return echoes(s)
+		return errors.Join(replies(s, "copy"), echoes(s))
 	}
 	return c
 }
@@ -53,13 +50,11 @@ func (c *copied) reads(methods ...string) func(*Config) {
 }
 
 // original is what the leader answers.
-func original() *script {
-	return &script{unary: echo, stream: func(s grpc.ServerStream) error {
-		if err := replies(s, "original"); err != nil {
-			return err
-		}
-		return echoes(s)
-	}}
+var original = &script{unary: echo, stream: func(s grpc.ServerStream) error { return errors.Join(replies(s, "original"), echoes(s)) }}
+
+// allowing is the context of a call that allows a copy.
+func allowing(t testing.TB, maxAge time.Duration) context.Context {
+	return AllowLocalRead(etcdtest.Context(t), maxAge)
 }
 
 // requireRead calls a unary and a streaming method, and asserts who has answered: the
@@ -73,14 +68,14 @@ func (n *node) requireRead(ctx context.Context, want ReadInfo, said bool) {
 		n.requireHeader(header, want, said)
 		require.Equal(n.t, map[bool]string{true: "copy of x", false: "x"}[want.Local], out)
 	}
-	f := n.open(ctx, bidiMethod)
+	f := n.openWith(ctx, bidiMethod)
 	f.expect(map[bool]string{true: "copy", false: "original"}[want.Local])
 	f.send("more")
 	f.expect("more")
 	header, err := f.Header()
 	require.NoError(n.t, err)
 	n.requireHeader(header, want, said)
-	require.NoError(n.t, closed(f))
+	f.closes()
 }
 
 func (n *node) requireHeader(header metadata.MD, want ReadInfo, said bool) {
@@ -91,45 +86,38 @@ func (n *node) requireHeader(header metadata.MD, want ReadInfo, said bool) {
 	require.Equal(n.t, map[bool]int{true: 1, false: 0}[said], len(header[readKey]))
 }
 
-// A node answers from its own copy whoever allows it, if the copy is not older than that;
+// A node answers from its own copy callers that allow it, if the copy is not older than that;
 // everybody else is answered by the leader; and who has answered is always said to who asked.
 func TestLocalReads(t *testing.T) {
-	c := newCopied(1500 * time.Millisecond)
+	const ms = time.Millisecond
+	c := newCopied(1500 * ms)
 	leader, follower := newNode(t, "leader", c.reads("Unary", "Bidi")), newNode(t, "näch;ste \"b\"", c.reads("Unary", "Bidi"))
-	leader.leads(7, original())
-	follower.front.router.follow(leader.as(7))
-	local, led := ReadInfo{Local: true, Node: follower.cfg.Elector.NodeID, Age: 1500 * time.Millisecond}, ReadInfo{Token: 7}
-	for _, tc := range []struct {
-		maxAge time.Duration
-		want   ReadInfo
-	}{
-		{AnyAge, local},
-		{AnyAge - 1, local},
-		{2 * time.Second, local},
-		{1500 * time.Millisecond, local},
-		{1500*time.Millisecond - 1, led},
-		{1500 * time.Nanosecond, led},
-		{0, led},
-		{-time.Hour, led},
-		{math.MinInt64, led},
+	leader.leads(7, original)
+	follower.follows(leader, 7)
+	local := func(age time.Duration) ReadInfo {
+		return ReadInfo{Local: true, Node: follower.cfg.Elector.NodeID, Age: age}
+	}
+	led := ReadInfo{Token: 7}
+	for maxAge, want := range map[time.Duration]ReadInfo{
+		AnyAge: local(1500 * ms), AnyAge - 1: local(1500 * ms), 2000 * ms: local(1500 * ms), 1500 * ms: local(1500 * ms),
+		1500*ms - 1: led, 1500 * time.Nanosecond: led, 0: led, -time.Hour: led, math.MinInt64: led,
 	} {
-		follower.requireRead(AllowLocalRead(etcdtest.Context(t), tc.maxAge), tc.want, true)
-		leader.requireRead(AllowLocalRead(etcdtest.Context(t), tc.maxAge), led, true)
+		follower.requireRead(allowing(t, maxAge), want, true)
+		leader.requireRead(allowing(t, maxAge), led, true)
 	}
 
 	// The last word of a caller counts.
-	follower.requireRead(AllowLocalRead(AllowLocalRead(etcdtest.Context(t), AnyAge), 0), led, true)
-	c.age.Store(int64(1500 * time.Nanosecond))
-	follower.requireRead(AllowLocalRead(etcdtest.Context(t), 2*time.Microsecond), ReadInfo{Local: true, Node: local.Node, Age: 1500}, true)
+	follower.requireRead(AllowLocalRead(allowing(t, AnyAge), 0), led, true)
+	c.age.Store(1500)
+	follower.requireRead(allowing(t, 2*time.Microsecond), local(1500), true)
 	c.age.Store(0)
-	follower.requireRead(AllowLocalRead(etcdtest.Context(t), 0), ReadInfo{Local: true, Node: local.Node}, true)
+	follower.requireRead(allowing(t, 0), local(0), true)
 
-	for _, n := range []*node{leader, follower} { // who has not asked
+	for _, n := range []*node{leader, follower} { // callers that have not asked
 		for _, age := range []time.Duration{0, time.Second} {
 			c.age.Store(int64(age))
 			calls := c.calls.Load()
-			_, err := n.unary(etcdtest.Context(t), "")
-			require.NoError(t, err)
+			require.NoError(t, n.call(""))
 			require.Equal(t, calls, c.calls.Load(), "a copy is read that nobody has allowed")
 			n.requireRead(etcdtest.Context(t), ReadInfo{}, false)
 		}
@@ -137,10 +125,10 @@ func TestLocalReads(t *testing.T) {
 
 	// What is not known to be of an age is too old for everybody.
 	c.age.Store(-1)
-	follower.requireRead(AllowLocalRead(etcdtest.Context(t), AnyAge), led, true)
+	follower.requireRead(allowing(t, AnyAge), led, true)
 	c.age.Store(0)
 	c.err = errors.New("no news for long")
-	follower.requireRead(AllowLocalRead(etcdtest.Context(t), AnyAge), led, true)
+	follower.requireRead(allowing(t, AnyAge), led, true)
 }
 
 // Methods that are not among Reads are the leader's, also of a service that has some there;
@@ -148,14 +136,14 @@ func TestLocalReads(t *testing.T) {
 func TestLocalReadsOfSomeMethods(t *testing.T) {
 	c := newCopied(0)
 	leader, follower, none := newNode(t, "leader"), newNode(t, "follower", c.reads("Server")), newNode(t, "none")
-	leader.leads(7, original())
-	for _, n := range []*node{follower, none} {
-		n.front.router.follow(leader.as(7))
-		n.requireRead(AllowLocalRead(etcdtest.Context(t), AnyAge), ReadInfo{Token: 7}, true)
-		f := n.open(AllowLocalRead(etcdtest.Context(t), AnyAge), serverMethod)
+	leader.leads(7, original)
+	for n, answers := range map[*node]string{follower: "copy", none: "original"} {
+		n.follows(leader, 7)
+		n.requireRead(allowing(t, AnyAge), ReadInfo{Token: 7}, true)
+		f := n.openWith(allowing(t, AnyAge), serverMethod)
 		f.send("x")
-		f.expect(map[*node]string{follower: "copy", none: "original"}[n])
-		require.NoError(t, closed(f))
+		f.expect(answers)
+		f.closes()
 	}
 	require.EqualValues(t, 1, c.calls.Load())
 }
@@ -163,22 +151,21 @@ func TestLocalReadsOfSomeMethods(t *testing.T) {
 // A node that knows of no leader, has just lost its own tenure, or is stopping, has its copy
 // still; what is too old for the caller waits for a leader as ever.
 func TestLocalReadsWithoutALeader(t *testing.T) {
-	c := newCopied(time.Second)
-	n := newNode(t, "n", c.reads("Unary", "Bidi"), func(cfg *Config) { cfg.Wait = 50 * time.Millisecond })
-	local := ReadInfo{Local: true, Node: "n", Age: time.Second}
+	n := newNode(t, "n", newCopied(time.Second).reads("Unary", "Bidi"), waits(50*time.Millisecond))
 	check := func() {
-		n.requireRead(AllowLocalRead(etcdtest.Context(t), time.Minute), local, true)
+		t.Helper()
+		n.requireRead(allowing(t, time.Minute), ReadInfo{Local: true, Node: "n", Age: time.Second}, true)
 		var header metadata.MD
-		_, err := n.unary(AllowLocalRead(etcdtest.Context(t), time.Millisecond), "", grpc.Header(&header))
+		_, err := n.unary(allowing(t, time.Millisecond), "", grpc.Header(&header))
 		require.True(t, requireRetry(t, err).GetNothingApplied())
 		n.requireHeader(header, ReadInfo{}, false)
 	}
 	check()
-	tenure := n.leads(7, original())
-	n.requireRead(AllowLocalRead(etcdtest.Context(t), AnyAge), ReadInfo{Token: 7}, true)
-	n.loses(tenure, errDeposed)
+	n.leads(7, original)
+	n.requireRead(allowing(t, AnyAge), ReadInfo{Token: 7}, true)
+	n.loses()
 	check()
-	n.front.router.stop(eldest.ErrClosed)
+	n.router.Stop(eldest.ErrClosed)
 	check()
 }
 
@@ -187,8 +174,8 @@ func TestLocalReadsWithoutALeader(t *testing.T) {
 func TestForwardedCallsReadNoCopy(t *testing.T) {
 	c := newCopied(0)
 	leader, other := newNode(t, "leader", c.reads("Unary")), newNode(t, "other", c.reads("Unary"))
-	leader.leads(8, original())
-	other.front.router.follow(leader.as(8))
+	leader.leads(8, original)
+	other.follows(leader, 8)
 	for _, n := range []*node{leader, other} { // one that leads no more, and one that never did
 		_, err := n.unary(AllowLocalRead(claiming(etcdtest.Context(t), "follower", "7"), AnyAge), "")
 		require.Error(t, err, "a forwarded call is answered from a copy")
@@ -199,61 +186,59 @@ func TestForwardedCallsReadNoCopy(t *testing.T) {
 
 // An error of the service's comes with the header as well: whose word it is.
 func TestWhoHasAnsweredWithAnError(t *testing.T) {
-	missing := func(context.Context, *message) (*message, error) { return nil, status.Error(codes.NotFound, "none") }
 	c := newCopied(time.Second)
-	c.unary = missing
+	c.unary = func(context.Context, *message) (*message, error) { return nil, status.Error(codes.NotFound, "none") }
 	c.stream = func(grpc.ServerStream) error { return status.Error(codes.NotFound, "none") }
-	leader, follower := pair(t, &c.script, c.reads("Unary", "Bidi"))
-	for _, n := range []*node{leader, follower} {
+	everywhere(t, &c.script, func(t *testing.T, n, leader *node) {
 		for maxAge, want := range map[time.Duration]ReadInfo{AnyAge: {Local: true, Node: "follower", Age: time.Second}, 0: {Token: 7}} {
 			if n == leader {
 				want = ReadInfo{Token: 7}
 			}
-			ctx := AllowLocalRead(etcdtest.Context(t), maxAge)
-			for range 2 {
-				var header metadata.MD
-				_, err := n.unary(ctx, "", grpc.Header(&header))
-				require.Equal(t, codes.NotFound, status.Code(err))
-				n.requireHeader(header, want, true)
-			}
-			f := n.open(ctx, bidiMethod)
-			require.Equal(t, codes.NotFound, status.Code(f.end()))
-			header, err := f.Header()
+			var header metadata.MD
+			_, err := n.unary(allowing(t, maxAge), "", grpc.Header(&header))
+			requireCode(t, codes.NotFound, err)
+			n.requireHeader(header, want, true)
+			f := n.openWith(allowing(t, maxAge), bidiMethod)
+			requireCode(t, codes.NotFound, f.end())
+			header, err = f.Header()
 			require.NoError(t, err)
 			n.requireHeader(header, want, true)
 		}
-	}
+	}, c.reads("Unary", "Bidi"))
 }
 
 // Metadata that says neither is refused, at each node, before any handler; what says the same
 // in other words is not.
 func TestMalformedReads(t *testing.T) {
 	c := newCopied(time.Second)
-	leader, follower := pair(t, original(), c.reads("Unary", "Bidi"))
+	leader, follower := pair(t, original, c.reads("Unary", "Bidi"))
+	saying := func(said ...string) context.Context {
+		ctx := etcdtest.Context(t)
+		for _, value := range said {
+			ctx = metadata.AppendToOutgoingContext(ctx, readKey, value)
+		}
+		return ctx
+	}
 	for _, n := range []*node{leader, follower} {
 		for _, said := range [][]string{
 			{""}, {"leader"}, {"Local"}, {"local,"}, {"local;"}, {"local; max-age"}, {"local; max-age="}, {"local; max-age=2"},
 			{"local; max-age=-1s"}, {"local; max-age=2s; max-age=3s"}, {"local; age=2s"}, {"; max-age=2s"},
 			{"local; max-age=9999999999h"}, {"local", "local"}, {"local; age=1s; node=\"b\""},
 		} {
-			ctx := etcdtest.Context(t)
-			for _, value := range said {
-				ctx = metadata.AppendToOutgoingContext(ctx, readKey, value)
-			}
-			_, err := n.unary(ctx, "")
+			_, err := n.unary(saying(said...), "")
 			require.Equal(t, codes.InvalidArgument, status.Code(err), "%q: %v", said, err)
-			require.Equal(t, codes.InvalidArgument, status.Code(n.open(ctx, bidiMethod).end()), "%q", said)
+			require.Equal(t, codes.InvalidArgument, status.Code(n.openWith(saying(said...), bidiMethod).end()), "%q", said)
 		}
 		require.Zero(t, leader.calls.Load()+c.calls.Load())
 	}
 	for _, said := range []string{"local", "local;max-age=1s", "local ; max-age=1000ms", "local; max-age=+1h0m"} {
-		_, err := follower.unary(metadata.AppendToOutgoingContext(etcdtest.Context(t), readKey, said), "")
+		_, err := follower.unary(saying(said), "")
 		require.NoError(t, err, "%q", said)
 	}
 	require.EqualValues(t, 4, c.calls.Load())
 }
 
-// Interceptors of both kinds are called around local reads: nobody gets past those that say
+// Interceptors of both kinds are called around local reads: nobody gets past those that decide
 // who may call. They see what the caller has asked for.
 func TestInterceptorsOfLocalReads(t *testing.T) {
 	c := newCopied(0)
@@ -261,13 +246,12 @@ func TestInterceptorsOfLocalReads(t *testing.T) {
 	asked := func(ctx context.Context) bool {
 		return len(metadata.ValueFromIncomingContext(ctx, readKey)) == 1
 	}
-	n := newNode(t, "n", c.reads("Unary", "Bidi"), func(cfg *Config) {
-		cfg.ServerOptions = append(cfg.ServerOptions, grpc.ChainStreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-			if asked(s.Context()) {
-				front.Add(1)
-			}
-			return handle(srv, s)
-		}))
+	n := newNode(t, "n", c.reads("Unary", "Bidi"), intercept(func(ctx context.Context) error {
+		if asked(ctx) {
+			front.Add(1)
+		}
+		return nil
+	}), func(cfg *Config) {
 		cfg.Unary = func(ctx context.Context, in any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			if m, ok := in.(*message); ok && string(m.GetValue()) == "x" && info.FullMethod == unaryMethod && info.Server == &c.script && asked(ctx) {
 				unary.Add(1)
@@ -288,34 +272,31 @@ func TestInterceptorsOfLocalReads(t *testing.T) {
 			return known(ctx)
 		}
 	})
-	n.requireRead(AllowLocalRead(etcdtest.Context(t), AnyAge), ReadInfo{Local: true, Node: "n"}, true)
+	n.requireRead(allowing(t, AnyAge), ReadInfo{Local: true, Node: "n"}, true)
 	require.Equal(t, []int64{3, 2, 1, 3}, []int64{front.Load(), unary.Load(), stream.Load(), age.Load()})
 }
 
 // What cannot be served from a copy is refused by New.
 func TestReadsThatCannotBe(t *testing.T) {
 	c := newCopied(0)
-	own := func(cfg *Config) {
-		cfg.Local = func(r grpc.ServiceRegistrar) { r.RegisterService(describe("test.Script"), original()) }
-	}
 	for want, change := range map[string]func(*Config){
-		"there is only one":           func(cfg *Config) { c.reads("Unary")(cfg); cfg.ReadAge = nil },
-		"only one":                    func(cfg *Config) { c.reads("Unary")(cfg); cfg.Reads = nil },
-		`method "Missing" of service`: c.reads("Unary", "Missing"),
-		"is there twice":              c.reads("Unary", "Unary"),
-		"every node answers itself":   func(cfg *Config) { c.reads("Unary")(cfg); own(cfg) },
+		"there is only one":       func(cfg *Config) { cfg.ReadAge = nil },
+		"only one":                func(cfg *Config) { cfg.Reads = nil },
+		`for method "Missing"`:    c.reads("Unary", "Missing"),
+		`has method "Unary" twic`: c.reads("Unary", "Unary"),
+		"every node answers itself": func(cfg *Config) {
+			cfg.Local = func(r grpc.ServiceRegistrar) { r.RegisterService(describe("test.Script"), original) }
+		},
 		"a service without a name": func(cfg *Config) {
-			c.reads()(cfg)
 			cfg.Reads = func(r grpc.ServiceRegistrar) { Only(r).RegisterService(nil, nil) }
 		},
 		`"test.Script" is registered tw`: func(cfg *Config) {
-			c.reads()(cfg)
 			once := cfg.Reads
 			cfg.Reads = func(r grpc.ServiceRegistrar) { once(r); once(r) }
 		},
 	} {
-		n := newNode(t, "n")
-		cfg := n.cfg
+		cfg := newNode(t, "n").cfg
+		c.reads("Unary")(&cfg)
 		change(&cfg)
 		_, err := New(cfg)
 		require.ErrorIs(t, err, eldest.ErrInvalid, want)
@@ -324,7 +305,7 @@ func TestReadsThatCannotBe(t *testing.T) {
 	var late grpc.ServiceRegistrar
 	n := newNode(t, "n", c.reads(), func(cfg *Config) { cfg.Reads = func(r grpc.ServiceRegistrar) { late = r } })
 	late.RegisterService(describe("test.Script"), &c.script)
-	require.Empty(t, n.front.reads.methods, "one that comes too late is served")
+	require.Empty(t, n.reads.methods, "one that comes too late is served")
 }
 
 // A header that no curator wrote says nothing.

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/eldest-io/eldest/internal/rawframe"
@@ -14,33 +13,39 @@ import (
 // replay is what a caller sends, which can be received from the beginning again: a call that
 // has not begun at one leader goes to the next one as it came.
 //
-// Invariant: a message is kept from when it is received until it is certain that nobody will
-// ask for it again (commit), or the call is over. What is kept is counted in the lobby.
+// Invariant: a message is kept from when it is received until it is certain that it will not be
+// needed again (commit), or the call is over. What is kept is counted in the backlog.
 type replay struct {
 	grpc.ServerStream
-	lobby *lobby
-	from  any  // the caller, as the lobby knows it
-	hop   bool // it is a node, which is told at the end whether the call has begun
+	backlog *backlog
+	from    any  // the caller, as the backlog knows it
+	hop     bool // the caller is a node, whose trailer says whether the call has begun
 
 	mu sync.Mutex
-	// kept are the messages from number first on.
-	kept  []rawframe.Frame
-	first int
-	size  int // of those that the lobby counts
+	// changed is signalled at the end of a receive, and when another reading counts.
+	changed sync.Cond
+	// kept are the messages from number first on, and size the bytes of them that the backlog counts.
+	kept        []rawframe.Frame
+	first, size int
 	// end is what follows the last message: io.EOF, or why no more can be received.
 	end error
-	// reader is the one that counts. An earlier one may still sit in a receive, and what it
-	// receives is the next one's. nil: the call waits, or is over.
+	// reader is the reading that counts. An earlier one may still be in a receive, and what it
+	// receives is for the next one. nil: the call waits, or is over.
 	reader    *reading
 	receiving bool
-	changed   chan struct{} // closed at the end of a receive or a reading, if somebody waits for it
-	// tight says that there is no room for what is kept; committed that none of it will be
-	// asked for twice; over that the call is.
-	tight, committed, over bool
+	// full: there is no room for what is kept. committed: none of it will be needed again.
+	// over: the call has ended.
+	full, committed, over bool
+}
+
+func newReplay(stream grpc.ServerStream, b *backlog, from any, hop bool) *replay {
+	r := &replay{ServerStream: stream, backlog: b, from: from, hop: hop}
+	r.changed.L = &r.mu
+	return r
 }
 
 // replayed is how much of a call is kept, in bytes, before the message that is sent last. More
-// leaves only if the leader reads it, and then the call has begun: what nobody reads fills the
+// leaves only if the leader reads it, and then the call has begun: what is not read fills the
 // stream's window and the 64 KiB that gRPC takes before it lets a sender wait.
 const replayed = streamWindow + 64<<10
 
@@ -64,18 +69,10 @@ func (r *replay) again() *reading {
 	return r.reader
 }
 
-// read has another reading count, or none. Those that wait are told. The caller holds mu.
+// read has another reading count, or none. The caller holds mu.
 func (r *replay) read(by *reading) {
 	r.reader = by
-	r.tell()
-}
-
-// tell wakes those that wait. The caller holds mu.
-func (r *replay) tell() {
-	if r.changed != nil {
-		close(r.changed)
-		r.changed = nil
-	}
+	r.changed.Broadcast()
 }
 
 // RecvMsg receives the next message into a frame, one that was kept or one from the caller;
@@ -93,109 +90,82 @@ func (g *reading) RecvMsg(m any) error {
 		case g.reader != g:
 			return errSuperseded
 		case at < len(g.kept):
-			g.next++
-			f.Data = g.hand(at)
-			g.last = f.Data.Len()
-			g.given += g.last
+			g.take(at, f)
 			return nil
 		case g.end != nil:
 			return g.end
 		case g.receiving:
-			g.wait()
-		case g.receive(f):
-			return nil
+			g.changed.Wait() // at the latest until the call ends, and the stream with it
+		default:
+			g.receive()
 		}
 	}
 }
 
-// receive receives one message from the caller. It is true if that is in f, else it was kept
-// or the end has come. The caller holds mu, which is given up meanwhile.
-func (g *reading) receive(f *rawframe.Frame) bool {
+// receive receives one message from the caller, or the end. The caller holds mu, which is given up meanwhile.
+func (g *reading) receive() {
 	var in rawframe.Frame
 	g.receiving = true
 	g.mu.Unlock()
 	err := g.ServerStream.RecvMsg(&in)
 	g.mu.Lock()
 	g.receiving = false
-	g.tell()
-	switch {
+	g.changed.Broadcast()
+	switch n := in.Data.Len(); {
 	case err != nil:
 		g.end = err
 	case g.over:
 		in.Free()
-	case g.committed && g.reader == g:
-		g.first++
-		g.next++
-		f.Data = in.Take()
-		return true
-	default:
-		g.keep(in)
+	case g.committed: // it is about to be taken
+		g.kept = append(g.kept, in)
+	case g.backlog.hold(g.from, n):
+		g.kept, g.size = append(g.kept, in), g.size+n
+	case g.reader == nil: // the call waits: it must not hold the message, so it goes nowhere
+		in.Free()
+		g.full, g.end = true, errNoRoom
+	default: // the reader takes it at once
+		g.kept, g.full = append(g.kept, in), true
 	}
-	return false
 }
 
-// keep appends a message. One for which there is no room goes to the reader at once. A call that
-// waits has none, and must not hold it: then the call goes nowhere. The caller holds mu.
-func (r *replay) keep(f rawframe.Frame) {
-	r.kept = append(r.kept, f)
-	if r.committed {
-		return // it is about to be taken
+// take puts the kept message at an index into a frame. The caller holds mu.
+func (g *reading) take(at int, f *rawframe.Frame) {
+	g.next++
+	if g.committed { // then at is 0
+		f.Data, g.kept, g.first = g.kept[0].Take(), g.kept[1:], g.first+1
+	} else {
+		f.Data = g.kept[at].Data
+		f.Data.Ref()
 	}
-	n := f.Data.Len()
-	if !r.lobby.hold(r.from, n) {
-		r.tight = true
-		if r.reader == nil { // the call waits: this is what somebody was still receiving
-			r.kept[len(r.kept)-1].Free()
-			r.kept, r.end = r.kept[:len(r.kept)-1], errNoRoom
-		}
-		return
-	}
-	r.size += n
+	g.last = f.Data.Len()
+	g.given += g.last
 }
 
-// hand returns the kept message at an index. The caller holds mu.
-func (r *replay) hand(at int) (data mem.BufferSlice) {
-	if r.committed { // then at is 0
-		data, r.kept, r.first = r.kept[0].Take(), r.kept[1:], r.first+1
-		return data
-	}
-	data = r.kept[at].Data
-	data.Ref()
-	return data
-}
-
-// wait blocks until somebody's receive has ended, or another reading counts. The caller holds
-// mu, which is given up meanwhile.
-func (r *replay) wait() {
-	if r.changed == nil {
-		r.changed = make(chan struct{})
-	}
-	changed := r.changed
-	r.mu.Unlock()
-	<-changed // at the latest when the call ends, and the stream with it
-	r.mu.Lock()
-}
-
-// fill receives the only message of a call that has one, so that the next reading need not
-// wait for the caller.
+// fill blocks until the only message of a call that has one is there, and the caller's half-close. The reading
+// is at the beginning again then.
 func (g *reading) fill() error {
 	var f rawframe.Frame
 	defer f.Free()
-	return only(g, &f)
+	if err := only(g, &f); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.next, g.given, g.last = g.first, 0, 0
+	return nil
 }
 
-// sent notes that what was read is on its way: where there was no room to keep it, or the
-// leader must have read some of it, that is the end of its second chance.
+// sent notes that what was read has been sent. Where there was no room to keep it, or the
+// leader must have read some of it, it will not be needed again.
 func (g *reading) sent() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if (g.tight || g.given-g.last > replayed) && g.reader == g {
+	if (g.full || g.given-g.last > replayed) && g.reader == g {
 		g.commitLocked()
 	}
 }
 
-// commit says that nothing which was received will be asked for again. It is true the first
-// time.
+// commit: nothing that was received will be needed again. It returns true the first time.
 func (g *reading) commit() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -214,11 +184,7 @@ func (r *replay) commitLocked() {
 	if r.hop {
 		r.SetTrailer(metadata.Pairs(servedKey, begun))
 	}
-	for r.first < r.reader.next {
-		r.kept[0].Free()
-		r.kept, r.first = r.kept[1:], r.first+1
-	}
-	r.release()
+	r.free(r.reader.next - r.first)
 }
 
 // takeBack reports whether the call can go elsewhere as it came. If so, the reading is over:
@@ -233,44 +199,38 @@ func (g *reading) takeBack() bool {
 	return true
 }
 
-// complete reports whether the caller has said all.
+// complete reports whether the caller has sent all.
 func (r *replay) complete() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.end != nil
 }
 
-// crowded reports whether there was no room for what came while the call waited.
-func (r *replay) crowded() bool {
+// room reports whether there is room to wait with what was received, and whether any message was lost because there
+// was none.
+func (r *replay) room() (enough, lost bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return errors.Is(r.end, errNoRoom)
+	return !r.full, errors.Is(r.end, errNoRoom)
 }
 
-// roomy reports whether there is room to wait with what was received.
-func (r *replay) roomy() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.tight
-}
-
-// drop frees what nobody will receive any more.
+// drop frees what will not be received any more.
 func (r *replay) drop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
 	r.read(nil)
-	for i := range r.kept {
-		r.kept[i].Free()
-	}
-	r.kept = nil
-	r.release()
+	r.free(len(r.kept))
 }
 
-// release gives the room back. The caller holds mu.
-func (r *replay) release() {
+// free frees the first n of the kept messages, and gives the room of all of them back. The caller holds mu.
+func (r *replay) free(n int) {
+	for i := range r.kept[:n] {
+		r.kept[i].Free()
+	}
+	r.kept, r.first = r.kept[n:], r.first+n
 	if r.size > 0 {
-		r.lobby.release(r.from, r.size)
+		r.backlog.release(r.from, r.size)
 		r.size = 0
 	}
 }

@@ -1,13 +1,16 @@
 package curator
 
 import (
+	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/rawframe"
 )
 
 // method is one method of a registered service: unary or a stream, not both.
@@ -20,15 +23,15 @@ type method struct {
 
 // services is the grpc.ServiceRegistrar that a tenure's services are registered with, those of
 // Config.Reads, and those of Config.Local (see local).
-// What is registered is looked up by the full name of the method, and nothing of it is
-// known to the gRPC server: that one must know all its services before it serves.
+// What is registered is looked up by the full name of the method, and the gRPC server does not
+// have it: a gRPC server must have all its services before it serves.
 //
 // A registrar has no way to return an error, and gRPC's own ends the process. This one
-// keeps the first error until it is asked.
+// keeps the first error until close.
 type services struct {
 	// local are the names of the services that the node answers itself, in every state.
 	local map[string]bool
-	// late is told of a registration after close. It must not block.
+	// late receives the error of a registration after close. It must not block.
 	late func(error)
 	// added, if set, is called for each service that is registered.
 	added func(desc *grpc.ServiceDesc, impl any)
@@ -60,25 +63,23 @@ func (s *services) RegisterService(desc *grpc.ServiceDesc, impl any) {
 
 // add registers all of the service or nothing.
 func (s *services) add(desc *grpc.ServiceDesc, impl any) error {
-	if err := checkService(desc, impl); err != nil {
-		return err
+	if desc == nil || desc.ServiceName == "" {
+		return invalid("a service without a name was registered")
 	}
+	methods, err := methodsOf(desc, impl)
 	switch {
+	case err != nil:
+		return fmt.Errorf("%w: service %q %w", eldest.ErrInvalid, desc.ServiceName, err)
 	case s.closed:
-		return fmt.Errorf("%w: service %q was registered after Config.Services had returned, or Config.Reads or Local", eldest.ErrInvalid, desc.ServiceName)
+		return invalid("service %q was registered after Config.Services had returned, or Config.Reads or Local", desc.ServiceName)
 	case s.local[desc.ServiceName]:
-		return fmt.Errorf("%w: service %q is one that every node answers itself", eldest.ErrInvalid, desc.ServiceName)
+		return invalid("service %q is one that every node answers itself", desc.ServiceName)
 	case s.names[desc.ServiceName]:
-		return fmt.Errorf("%w: service %q is registered twice, or is one of the curator's own", eldest.ErrInvalid, desc.ServiceName)
+		return invalid("service %q is registered twice, or is one of the curator's own", desc.ServiceName)
 	}
 	s.names[desc.ServiceName] = true
-	for _, m := range desc.Methods {
-		name := "/" + desc.ServiceName + "/" + m.MethodName
-		s.methods[name] = &method{name: name, impl: impl, unary: m.Handler}
-	}
-	for _, m := range desc.Streams {
-		name := "/" + desc.ServiceName + "/" + m.StreamName
-		s.methods[name] = &method{name: name, impl: impl, stream: &m}
+	for _, m := range methods {
+		s.methods[m.name] = m
 	}
 	if s.added != nil {
 		s.added(desc, impl)
@@ -94,37 +95,119 @@ func (s *services) close() (map[string]*method, error) {
 	return s.methods, s.err
 }
 
-// checkService refuses what cannot be served, whoever is to serve it.
-func checkService(desc *grpc.ServiceDesc, impl any) error {
-	if desc == nil || desc.ServiceName == "" {
-		return fmt.Errorf("%w: a service without a name was registered", eldest.ErrInvalid)
-	}
+// methodsOf returns the methods of a service, or what keeps any server from serving it.
+func methodsOf(desc *grpc.ServiceDesc, impl any) ([]*method, error) {
 	if impl != nil && desc.HandlerType != nil {
 		want := reflect.TypeOf(desc.HandlerType).Elem()
 		if have := reflect.TypeOf(impl); !have.Implements(want) {
-			return fmt.Errorf("%w: service %q is implemented by %v, which is not a %v", eldest.ErrInvalid, desc.ServiceName, have, want)
+			return nil, fmt.Errorf("is implemented by %v, which is not a %v", have, want)
 		}
 	}
-	seen := make(map[string]bool)
-	check := func(name string, handled bool) error {
-		switch {
-		case !handled:
-			return fmt.Errorf("%w: method %q of service %q has no handler", eldest.ErrInvalid, name, desc.ServiceName)
-		case seen[name]:
-			return fmt.Errorf("%w: method %q of service %q is there twice", eldest.ErrInvalid, name, desc.ServiceName)
-		}
-		seen[name] = true
-		return nil
-	}
+	var all []*method
 	for _, m := range desc.Methods {
-		if err := check(m.MethodName, m.Handler != nil); err != nil {
-			return err
-		}
+		all = append(all, &method{name: m.MethodName, impl: impl, unary: m.Handler})
 	}
 	for _, m := range desc.Streams {
-		if err := check(m.StreamName, m.Handler != nil); err != nil {
-			return err
-		}
+		all = append(all, &method{name: m.StreamName, impl: impl, stream: &m})
 	}
-	return nil
+	seen := make(map[string]bool)
+	for _, m := range all {
+		switch {
+		case m.unary == nil && (m.stream == nil || m.stream.Handler == nil):
+			return nil, fmt.Errorf("has no handler for method %q", m.name)
+		case seen[m.name]:
+			return nil, fmt.Errorf("has method %q twice", m.name)
+		}
+		seen[m.name] = true
+		m.name = "/" + desc.ServiceName + "/" + m.name
+	}
+	return all, nil
+}
+
+// Only returns a registrar that registers with r these methods of a service and no others:
+// in Config.Reads, those that a copy can answer. A method that the service does not have is
+// registered without a handler, which a curator's registrars refuse.
+func Only(r grpc.ServiceRegistrar, methods ...string) grpc.ServiceRegistrar {
+	return subset{r, methods}
+}
+
+// subset is a registrar of some methods.
+type subset struct {
+	all     grpc.ServiceRegistrar
+	methods []string
+}
+
+// RegisterService registers a service; see grpc.ServiceRegistrar.
+func (s subset) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	if desc == nil {
+		s.all.RegisterService(nil, impl) // whose business that is
+		return
+	}
+	some := *desc
+	some.Methods, some.Streams = nil, nil
+	for _, name := range s.methods {
+		if at := slices.IndexFunc(desc.Streams, func(m grpc.StreamDesc) bool { return m.StreamName == name }); at >= 0 {
+			some.Streams = append(some.Streams, desc.Streams[at])
+			continue
+		}
+		m := grpc.MethodDesc{MethodName: name}
+		if at := slices.IndexFunc(desc.Methods, func(m grpc.MethodDesc) bool { return m.MethodName == name }); at >= 0 {
+			m = desc.Methods[at]
+		}
+		some.Methods = append(some.Methods, m)
+	}
+	s.all.RegisterService(&some, impl)
+}
+
+// local is the grpc.ServiceRegistrar of the services that every node answers itself.
+// They are registered with the gRPC server as well, as they are, interceptors and all, but for
+// one thing: the codec that is forced on the server moves frames, so each handler gets
+// its messages through the codec of its call.
+type local struct {
+	*services
+	server *grpc.Server
+}
+
+func newLocal(server *grpc.Server, late func(error)) *local {
+	l := &local{services: newServices(nil, late), server: server}
+	l.added = func(desc *grpc.ServiceDesc, impl any) { server.RegisterService(overFrames(desc), impl) }
+	return l
+}
+
+// GetServiceInfo lists the local services, for gRPC's reflection service.
+func (l *local) GetServiceInfo() map[string]grpc.ServiceInfo { return l.server.GetServiceInfo() }
+
+// overFrames returns the description of the same service with handlers that receive frames.
+func overFrames(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
+	over := *desc
+	over.Methods, over.Streams = nil, nil
+	for _, m := range desc.Methods {
+		handler := m.Handler
+		m.Handler = func(srv any, ctx context.Context, receive func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+			c := codecOf(ctx)
+			reply, err := handler(srv, ctx, func(m any) error {
+				var f rawframe.Frame
+				defer f.Free()
+				if err := receive(&f); err != nil {
+					return err
+				}
+				return decode(c, &f, m)
+			}, interceptor)
+			if err != nil {
+				return nil, withoutLost(err, anyLost)
+			}
+			return encode(c, reply)
+		}
+		over.Methods = append(over.Methods, m)
+	}
+	for _, s := range desc.Streams {
+		handler := s.Handler
+		many := s.ClientStreams
+		s.Handler = func(srv any, stream grpc.ServerStream) error {
+			err := handler(srv, &decoding{ServerStream: stream, codec: codecOf(stream.Context()), many: many})
+			return withoutLost(err, anyLost)
+		}
+		over.Streams = append(over.Streams, s)
+	}
+	return &over
 }

@@ -22,22 +22,6 @@ func Conn(conn grpc.ClientConnInterface, t Tenure) grpc.ClientConnInterface {
 	return tenureConn{conn, t}
 }
 
-// UnaryClient is Conn for unary calls, as an interceptor of a connection that one tenure
-// has to itself.
-func UnaryClient(t Tenure) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, args, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		return call(ctx, t, func(ctx context.Context) error { return invoke(ctx, method, args, reply, conn, opts...) })
-	}
-}
-
-// StreamClient is Conn for streams, as an interceptor of a connection that one tenure has
-// to itself.
-func StreamClient(t Tenure) grpc.StreamClientInterceptor {
-	return func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-		return stream(ctx, t, desc, func(ctx context.Context) (grpc.ClientStream, error) { return open(ctx, desc, conn, method, opts...) })
-	}
-}
-
 type tenureConn struct {
 	conn   grpc.ClientConnInterface
 	tenure Tenure
@@ -45,36 +29,46 @@ type tenureConn struct {
 
 // Invoke makes a unary call; see grpc.ClientConnInterface.
 func (c tenureConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	return call(ctx, c.tenure, func(ctx context.Context) error { return c.conn.Invoke(ctx, method, args, reply, opts...) })
+	return UnaryClient(c.tenure)(ctx, method, args, reply, nil, func(ctx context.Context, method string, args, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+		return c.conn.Invoke(ctx, method, args, reply, opts...)
+	}, opts...)
 }
 
 // NewStream opens a stream; see grpc.ClientConnInterface.
 func (c tenureConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	return stream(ctx, c.tenure, desc, func(ctx context.Context) (grpc.ClientStream, error) {
+	return StreamClient(c.tenure)(ctx, desc, nil, method, func(ctx context.Context, desc *grpc.StreamDesc, _ *grpc.ClientConn, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		return c.conn.NewStream(ctx, desc, method, opts...)
-	})
+	}, opts...)
 }
 
-func call(ctx context.Context, t Tenure, invoke func(context.Context) error) error {
-	ctx, err := stamped(ctx, t)
-	if err != nil {
-		return err
+// UnaryClient is Conn for unary calls, as an interceptor of a connection that one tenure
+// has to itself.
+func UnaryClient(t Tenure) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, args, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		ctx, err := stamped(ctx, t)
+		if err != nil {
+			return err
+		}
+		return understood(t, invoke(ctx, method, args, reply, conn, opts...))
 	}
-	return understood(t, invoke(ctx))
 }
 
-func stream(ctx context.Context, t Tenure, desc *grpc.StreamDesc, open func(context.Context) (grpc.ClientStream, error)) (grpc.ClientStream, error) {
-	ctx, err := stamped(ctx, t)
-	if err != nil {
-		return nil, err
+// StreamClient is Conn for streams, as an interceptor of a connection that one tenure has
+// to itself.
+func StreamClient(t Tenure) grpc.StreamClientInterceptor {
+	return func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		ctx, err := stamped(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		s, err := open(ctx, desc, conn, method, opts...)
+		if err != nil {
+			cancel()
+			return nil, understood(t, err)
+		}
+		return &tenureStream{ClientStream: s, tenure: t, many: desc.ServerStreams, cancel: cancel}, nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	s, err := open(ctx)
-	if err != nil {
-		cancel()
-		return nil, understood(t, err)
-	}
-	return &tenureStream{ClientStream: s, tenure: t, many: desc.ServerStreams, cancel: cancel}, nil
 }
 
 // stamped returns ctx with the token, in the place of any that was there.
@@ -139,13 +133,10 @@ func (s *tenureStream) RecvMsg(m any) error {
 		return nil
 	}
 	s.cancel() // it is over
-	if err == nil {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var refused *RefusedError
-	if err = understood(s.tenure, err); s.over != nil && !errors.As(err, &refused) {
+	if err = understood(s.tenure, err); err != nil && s.over != nil && !errors.As(err, &refused) {
 		return s.over
 	}
 	return err
@@ -154,8 +145,5 @@ func (s *tenureStream) RecvMsg(m any) error {
 // Header waits for the header; see grpc.ClientStream.
 func (s *tenureStream) Header() (metadata.MD, error) {
 	md, err := s.ClientStream.Header()
-	if err != nil {
-		err = understood(s.tenure, err)
-	}
-	return md, err
+	return md, understood(s.tenure, err)
 }

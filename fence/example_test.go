@@ -22,21 +22,15 @@ import (
 func Example() {
 	ctx := context.Background()
 	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer cluster.Close()
 	etcd, err := cluster.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer etcd.Close()
 
 	// The store. Memory is enough for an example, and for a cache.
 	fenced, err := fence.New(fence.Config{Elections: []string{"billing"}, Store: &fence.Memory{}})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	store := httptest.NewServer(fenced.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		election, token, _ := fence.TokenFrom(r.Context())
 		fmt.Println("written in a tenure of", election, "with a token:", token > 0)
@@ -47,20 +41,14 @@ func Example() {
 	var sessions []*lease.Session
 	lead := func(name string) *election.Leadership {
 		session, err := lease.Open(ctx, lease.Config{Lease: etcd})
-		if err != nil {
-			log.Fatal(err)
-		}
+		check(err)
 		sessions = append(sessions, session)
 		candidate, err := election.New(election.Config{
 			Election: "billing", Session: session, KV: etcd, Watcher: etcd, Value: []byte(name),
 		})
-		if err != nil {
-			log.Fatal(err)
-		}
+		check(err)
 		leadership, err := candidate.Campaign(ctx)
-		if err != nil {
-			log.Fatal(err)
-		}
+		check(err)
 		return leadership
 	}
 	write := func(leader fence.Tenure) error {
@@ -84,9 +72,7 @@ func Example() {
 	err = write(anna)
 	fmt.Println("anna again: not leading:", errors.Is(err, eldest.ErrNotLeading), "and known here:", errors.Is(err, eldest.ErrResigned))
 	resp, err := http.DefaultClient.Do(underWay)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer resp.Body.Close()
 	fmt.Println("what was under way:", resp.Status)
 	for _, session := range sessions {
@@ -100,4 +86,10 @@ func Example() {
 	// bert: <nil>
 	// anna again: not leading: true and known here: true
 	// what was under way: 412 Precondition Failed
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
 }

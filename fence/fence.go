@@ -23,8 +23,8 @@ type Config struct {
 	// readers, or clients of before the fence. TokenFrom reports none there. By default
 	// they are refused.
 	PassMissing bool
-	// Logger is told of refused tokens and of a store that fails, whose error the caller is
-	// not told. nil: nobody is.
+	// Logger logs refused tokens and errors of the store, which callers do not receive. nil means
+	// no logging.
 	Logger *slog.Logger
 }
 
@@ -34,7 +34,7 @@ type Fence struct {
 	elections map[string]bool
 }
 
-// New makes a fence. It asks nobody. The error wraps eldest.ErrInvalid.
+// New makes a fence. It sends nothing. The error wraps eldest.ErrInvalid.
 func New(cfg Config) (*Fence, error) {
 	f := &Fence{cfg: cfg, elections: make(map[string]bool)}
 	invalid := func(election string, err error) (*Fence, error) {
@@ -81,7 +81,7 @@ func (f *Fence) Admit(ctx context.Context, election string, token eldest.Token) 
 	default:
 		return nil
 	}
-	// Whoever asked went away: nothing is wrong with the store.
+	// If the caller has gone away nothing is wrong with the store.
 	if ctx.Err() == nil {
 		f.cfg.Logger.Error("the store of tokens failed", "election", election, "token", int64(token), "error", err)
 	}
@@ -101,7 +101,7 @@ func (f *Fence) valid(ctx context.Context, election string, token eldest.Token) 
 	return nil
 }
 
-// errStore tells a store's failing from what its error may wrap.
+// errStore distinguishes a store that fails from what its error may wrap.
 var errStore = errors.New("the store of tokens failed")
 
 // admitted is the token that a request was admitted with.
@@ -144,5 +144,5 @@ func (f *Fence) enter(ctx context.Context, values []string) (context.Context, er
 	return context.WithValue(ctx, admittedKey{}, admitted{election, token}), nil
 }
 
-// errMissing is said of a request without a token.
+// errMissing is the error of a request without a token.
 var errMissing = fmt.Errorf("eldest: %w: the request carries no token: %s is missing", eldest.ErrInvalid, Header)

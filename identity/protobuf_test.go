@@ -2,7 +2,6 @@ package identity_test
 
 import (
 	"encoding/hex"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -56,42 +55,6 @@ func TestRequirement38Bytes(t *testing.T) {
 			require.Equal(t, tc.id, back)
 		})
 	}
-}
-
-// Fractions of a second are rounded up: whoever waits for the TTL waits long enough.
-func TestTTLRoundsUp(t *testing.T) {
-	for given, want := range map[time.Duration]time.Duration{
-		0: 0, 1: time.Second, 900 * time.Millisecond: time.Second, time.Second: time.Second,
-		time.Second + 1: 2 * time.Second, 1900 * time.Millisecond: 2 * time.Second, 8760 * time.Hour: 8760 * time.Hour,
-	} {
-		value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "n", TTL: given})
-		require.NoError(t, err)
-		id, err := identity.Protobuf{}.Decode(value)
-		require.NoError(t, err)
-		require.Equal(t, want, id.TTL, "%v", given)
-	}
-	// The longest one rounds up to more than fits, and comes back as what fits.
-	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "n", TTL: math.MaxInt64})
-	require.NoError(t, err)
-	id, err := identity.Protobuf{}.Decode(value)
-	require.NoError(t, err)
-	require.Equal(t, time.Duration(math.MaxInt64).Truncate(time.Second), id.TTL)
-}
-
-// The longest texts are encoded, and longer ones are refused by an error that does not repeat
-// them. (What is refused besides: tests/badinput.)
-func TestLongestTexts(t *testing.T) {
-	long := strings.Repeat("x", identity.MaxText+1)
-	value, err := identity.Protobuf{}.Encode(identity.Identity{NodeID: "\xff" + long, Address: long, TTL: -1})
-	require.ErrorIs(t, err, eldest.ErrInvalid)
-	require.Nil(t, value)
-	require.Less(t, len(err.Error()), 500)
-	longest := identity.Identity{NodeID: long[1:], Address: long[1:], Instance: long[1:]}
-	value, err = identity.Protobuf{}.Encode(longest)
-	require.NoError(t, err)
-	back, err := identity.Protobuf{}.Decode(value)
-	require.NoError(t, err)
-	require.Equal(t, longest, back)
 }
 
 // Regression 27, the part of the decoder: a value that is not ours is foreign, with
@@ -149,15 +112,6 @@ func TestJoinedValues(t *testing.T) {
 	id, err := identity.Protobuf{}.Decode(unhex(t, "0a 01 61 10 05 0a 01 62"))
 	require.NoError(t, err)
 	require.Equal(t, identity.Identity{NodeID: "b", TTL: 5 * time.Second}, id)
-}
-
-// What was decoded is independent of the bytes, which others may use again.
-func TestDecodeKeepsNothing(t *testing.T) {
-	value := unhex(t, "0a 02 6e31 10 0a")
-	id, err := identity.Protobuf{}.Decode(value)
-	require.NoError(t, err)
-	clear(value)
-	require.Equal(t, "n1", id.NodeID)
 }
 
 // Two lives of one node have two names.

@@ -46,7 +46,7 @@ var (
 var (
 	stateDef     = definition{name: "eldest_state", kind: gauge, labels: by("state", roles...), help: "1 for what this participant is now, 0 for what it is not. Computed at scrape."}
 	tokenDef     = definition{name: "eldest_token", kind: gauge, help: "Token of the own tenure or, while waiting, of the own place in the queue; 0 without one."}
-	leaderDef    = definition{name: "eldest_leader_token", kind: gauge, help: "Token of whoever leads, as far as this participant knows; 0 while it knows of nobody."}
+	leaderDef    = definition{name: "eldest_leader_token", kind: gauge, help: "Token of the leader, as far as this participant knows; 0 while it knows of none."}
 	remainingDef = definition{name: "eldest_session_remaining_seconds", kind: gauge, help: "Time for which the lease is still certain, computed at scrape from the session's deadline; 0 without a session."}
 	ttlDef       = definition{name: "eldest_session_ttl_seconds", kind: gauge, help: "Time to live that etcd granted; 0 without a session."}
 	sessionsDef  = definition{name: "eldest_sessions_total", kind: counter, help: "Sessions opened."}

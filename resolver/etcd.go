@@ -88,7 +88,7 @@ type etcdSource struct {
 
 // run observes until ctx ends or the etcd client is closed. An observer ends by itself
 // where etcd refuses for good; but a permission may be given later, and what looks like a
-// closed client need not be one. A resolver has nobody to tell that it has given up, so
+// closed client need not be one. A resolver cannot report that it has given up, so
 // another observer is tried.
 func (e *etcdSource) run(ctx context.Context, observer *observe.Observer) {
 	for refused := 0; ; refused++ {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/observe"
 	"github.com/eldest-io/eldest/resolver"
 )
@@ -59,9 +60,7 @@ func TestRequirement49FromEtcd(t *testing.T) {
 		q.leader(i%3+1, n)
 		reaches(t, conn, n)
 		for range 20 {
-			who, err := call(etcdtest.Context(t), conn)
-			require.NoError(t, err)
-			require.Equal(t, n.id, who)
+			requireAnswer(t, conn, n)
 		}
 	}
 }
@@ -84,6 +83,10 @@ func TestEtcdBeforeTheFirstLeader(t *testing.T) {
 	}()
 	q.leader(1, a)
 	require.NoError(t, etcdtest.Take(t, waited, "the answer"))
+
+	_, err = call(etcdtest.Context(t), dial(t, "a/b", fromEtcd(t, q.admin))) // a bad target
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.ErrorContains(t, err, "contains '/'")
 }
 
 // The last address stays while nobody leads, while the leader says no address, and
@@ -109,8 +112,9 @@ func TestEtcdKeepsTheLastAddress(t *testing.T) {
 	q.leads(5, []byte("strange"))
 	q.leader(6, a)
 	c.isLedTo(a, a)
-	for range 3 {
-		q.proclaims(6, a) // the same tenure: no news
+	for range 3 { // the same tenure: no news
+		_, err := q.admin.Put(etcdtest.Context(t), keys.Candidate(q.election, 6), string(a.value(t)))
+		require.NoError(t, err)
 	}
 	late := newClient(t)
 	late.build(builder, q.election)
@@ -176,17 +180,13 @@ func TestEtcdAwayAndBack(t *testing.T) {
 	host.Cut()
 	q.leader(2, b)
 	require.Eventually(t, func() bool { return host.Stats().Dropped.Inbound > dropped+10 }, etcdtest.Patience, time.Millisecond, "the black hole was met")
-	who, err := call(etcdtest.Context(t), conn)
-	require.NoError(t, err)
-	require.Equal(t, "a", who)
+	requireAnswer(t, conn, a)
 	host.Mend()
 	reaches(t, conn, b)
 	spy.isLedTo(a, b)
 
 	require.NoError(t, cluster.Member(0).Kill())
-	who, err = call(etcdtest.Context(t), conn)
-	require.NoError(t, err)
-	require.Equal(t, "b", who)
+	requireAnswer(t, conn, b)
 	require.NoError(t, cluster.Restart(etcdtest.Context(t), 0))
 	q.leader(3, c)
 	reaches(t, conn, c)
@@ -252,41 +252,41 @@ func TestEtcdClosedClient(t *testing.T) {
 	c.reports(eldest.ErrClosed)
 	// The observer's last word, and its end.
 	require.Never(t, func() bool { return c.told() > 2 }, 200*time.Millisecond, 10*time.Millisecond, "nothing comes of asking again")
-	who, err := call(etcdtest.Context(t), conn)
-	require.NoError(t, err)
-	require.Equal(t, "a", who)
+	requireAnswer(t, conn, a)
 }
 
-// A bad target is told to the callers.
-func TestEtcdBadTarget(t *testing.T) {
-	b := fromEtcd(t, etcdtest.Shared(t).Client(t))
-	conn := dial(t, "a/b", b)
-	_, err := call(etcdtest.Context(t), conn)
-	require.Equal(t, codes.Unavailable, status.Code(err))
-	require.ErrorContains(t, err, "contains '/'")
-}
-
-// Close leaves nothing running (the leak check of the package looks), also while etcd
-// is silent, and right away.
-func TestEtcdCloseLeavesNothing(t *testing.T) {
+// Close leaves nothing running (the leak check of the package looks), at whatever moment: while a source knows,
+// does not know, or is silent, and right away.
+func TestCloseLeavesNothing(t *testing.T) {
 	t.Parallel()
-	cluster := etcdtest.Shared(t)
-	q := newQueue(t, cluster)
-	host := cluster.Host(t)
-	builder := fromEtcd(t, host.Client(t), quick)
-	for i := range 35 {
-		if i == 25 { // and an attempt takes its time
-			host.Cut()
-		}
-		c := newClient(t)
-		r, err := builder.Build(target(t, q.election), c, grpcresolver.BuildOptions{})
-		require.NoError(t, err)
-		r.ResolveNow(grpcresolver.ResolveNowOptions{})
-		if i%2 == 0 {
-			c.until(func(_ []string, errs []error) bool { return len(errs) > 0 })
-		}
-		closes(t, r)
+	q := newQueue(t, etcdtest.Shared(t))
+	silent, reached := etcdtest.Shared(t).Host(t), etcdtest.Shared(t).Host(t)
+	knows, wonders := newNode(t, "knows"), newNode(t, "wonders")
+	knows.knows(q.election, knows, 1)
+	wonders.wonders(q.election)
+	nodes := func(addresses ...string) grpcresolver.Builder {
+		return fromNodes(t, resolver.NodesConfig{Addresses: addresses, Timeout: never})
 	}
+	builders := []grpcresolver.Builder{
+		fromEtcd(t, reached.Client(t), quick), fromEtcd(t, silent.Client(t), quick),
+		nodes(knows.address), nodes(wonders.address), nodes(quiet(t)), nodes(etcdtest.Nowhere(t)),
+	}
+	silent.Cut()
+	for i, builder := range builders {
+		for n := range 10 {
+			c := newClient(t)
+			r, err := builder.Build(target(t, q.election), c, plain)
+			require.NoError(t, err)
+			r.ResolveNow(grpcresolver.ResolveNowOptions{})
+			if n%2 == 0 && i != 4 {
+				c.until(func(addresses []string, errs []error) bool { return len(addresses)+len(errs) > 0 })
+			}
+			closed := make(chan struct{})
+			go func() { r.Close(); close(closed) }()
+			etcdtest.Take(t, closed, "the end of Close")
+		}
+	}
+	etcdtest.Eventually(t, func() bool { return knows.asking.Load()+wonders.asking.Load() == 0 }, "no node is asked any more")
 }
 
 // Close waits for whoever is being told: nobody is told anything after it.

@@ -22,21 +22,15 @@ import (
 func ExampleFromNodes() {
 	ctx := context.Background()
 	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer cluster.Close()
 	etcd, err := cluster.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer etcd.Close()
 
 	node := func(id string) (address string, stop func()) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			log.Fatal(err)
-		}
+		check(err)
 		c, err := curator.New(curator.Config{
 			Elector:  elector.Config{Election: "notes", NodeID: id, Source: elector.Always(elector.Client(etcd))},
 			Listener: listener,
@@ -50,15 +44,12 @@ func ExampleFromNodes() {
 				return nil
 			},
 		})
-		if err != nil {
-			log.Fatal(err)
-		}
+		check(err)
 		ctx, cancel := context.WithCancel(ctx)
 		done := make(chan struct{})
 		go func() { _ = c.Run(ctx); close(done) }()
-		if _, err := c.Watch().NextWhere(ctx, func(s elector.Status) bool { return s.Role() != elector.Neither }); err != nil {
-			log.Fatal(err)
-		}
+		_, err = c.Watch().NextWhere(ctx, func(s elector.Status) bool { return s.Role() != elector.Neither })
+		check(err)
 		return listener.Addr().String(), func() { cancel(); <-done }
 	}
 	anna, stopAnna := node("anna")
@@ -66,19 +57,14 @@ func ExampleFromNodes() {
 	defer stopBert()
 
 	builder, err := resolver.FromNodes(resolver.NodesConfig{Addresses: []string{anna, bert}})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	conn, err := grpc.NewClient(resolver.Target("notes"), grpc.WithResolvers(builder), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer conn.Close()
 	notes := kvpb.NewKVClient(conn)
 
-	if _, err := notes.Put(ctx, &kvpb.PutRequest{RequestId: "1", Key: "milk", Value: []byte("two")}, grpc.WaitForReady(true)); err != nil {
-		log.Fatal(err)
-	}
+	_, err = notes.Put(ctx, &kvpb.PutRequest{RequestId: "1", Key: "milk", Value: []byte("two")}, grpc.WaitForReady(true))
+	check(err)
 	fmt.Println("written")
 	stopAnna()
 	// Reading can be tried again whatever became of the attempt before.
@@ -94,4 +80,10 @@ func ExampleFromNodes() {
 	// written
 	// bert leads
 	// read: two
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // DefaultTimeout is how long a node may be without knowing who leads: longer than a
-// hand-over, shorter than the patience of somebody who waits.
+// hand-over, shorter than callers usually wait.
 const DefaultTimeout = 2 * time.Second
 
 // NodesConfig says which nodes are asked who leads. Addresses is required. It is copied

@@ -51,8 +51,8 @@ func fromNodes(t testing.TB, cfg resolver.NodesConfig, nodes ...*node) grpcresol
 	return b
 }
 
-// silent is an address that takes connections and says nothing.
-func silent(t testing.TB) string {
+// quiet is an address that takes connections and says nothing.
+func quiet(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -98,9 +98,7 @@ func TestRequirement49FromNodes(t *testing.T) {
 		}
 		reaches(t, conn, leader)
 		for range 20 {
-			who, err := call(etcdtest.Context(t), conn)
-			require.NoError(t, err)
-			require.Equal(t, leader.id, who)
+			requireAnswer(t, conn, leader)
 		}
 	}
 	for i := range 9 {
@@ -130,7 +128,7 @@ func TestNodesThatAreOfNoUse(t *testing.T) {
 	election := etcdtest.Election(t)
 	other, good, leader := newNode(t, "other"), newNode(t, "good"), newNode(t, "leader")
 	other.knows("another", other, 1)
-	for name, useless := range map[string]string{"dead": etcdtest.Nowhere(t), "silent": silent(t), "of another election": other.address, "of another kind": bare(t)} {
+	for name, useless := range map[string]string{"dead": etcdtest.Nowhere(t), "silent": quiet(t), "of another election": other.address, "of another kind": bare(t), "no address": "nonsense:///x"} {
 		t.Run(name, func(t *testing.T) {
 			for range 4 { // it begins with any of them
 				var p pauses
@@ -188,12 +186,12 @@ func TestNodesThatDoNotKnow(t *testing.T) {
 	a.knows(election, a, 1)
 	c.isLedTo(a)
 	settled(t, timeout, a, b) // one that knows is asked for as long as it does
-	require.Eventually(t, func() bool { return a.asking.Load() == 1 && b.asking.Load() == 0 }, etcdtest.Patience, time.Millisecond)
+	etcdtest.Eventually(t, func() bool { return a.asking.Load() == 1 && b.asking.Load() == 0 }, "it is so")
 
 	// From when it stops to know, the time-out runs anew.
 	asked := b.asked.Load()
 	a.wonders(election)
-	require.Eventually(t, func() bool { return b.asked.Load() > asked }, etcdtest.Patience, time.Millisecond)
+	etcdtest.Eventually(t, func() bool { return b.asked.Load() > asked }, "it is so")
 
 	p, patient := newNode(t, "p"), newClient(t)
 	p.knows(election, a, 1)
@@ -220,7 +218,7 @@ func TestNodesThatAreBehind(t *testing.T) {
 	behind.knows(election, x, 5)
 	first.server.Stop()
 	asked := behind.asked.Load()
-	require.Eventually(t, func() bool { return behind.asked.Load() >= asked+3 }, etcdtest.Patience, time.Millisecond, "it is given up as one that does not know")
+	etcdtest.Eventually(t, func() bool { return behind.asked.Load() >= asked+3 }, "it is given up as one that does not know")
 	c.isLedTo(y)
 	behind.knows(election, z, 10)
 	c.isLedTo(y, z)
@@ -237,7 +235,7 @@ func TestNodesThatHangUp(t *testing.T) {
 	var p pauses
 	c := newClient(t)
 	c.build(fromNodes(t, resolver.NodesConfig{Timeout: never, Backoff: p.next}, hasty), election)
-	require.Eventually(t, func() bool { return len(p.taken()) > 5 }, etcdtest.Patience, time.Millisecond)
+	etcdtest.Eventually(t, func() bool { return len(p.taken()) > 5 }, "it is so")
 	for i, attempt := range p.taken() {
 		require.Equal(t, i, attempt)
 	}
@@ -248,13 +246,13 @@ func TestNodesThatHangUp(t *testing.T) {
 	var q pauses
 	d := newClient(t)
 	d.build(fromNodes(t, resolver.NodesConfig{Timeout: timeout, Backoff: q.next}, steady), election)
-	require.Eventually(t, func() bool { return len(q.taken()) > 2 }, etcdtest.Patience, time.Millisecond)
+	etcdtest.Eventually(t, func() bool { return len(q.taken()) > 2 }, "it is so")
 	steady.knows(election, steady, 1)
 	d.isLedTo(steady)
 	settled(t, timeout, steady)
 	failed := len(q.taken())
 	steady.hangUp()
-	require.Eventually(t, func() bool { return len(q.taken()) > failed }, etcdtest.Patience, time.Millisecond)
+	etcdtest.Eventually(t, func() bool { return len(q.taken()) > failed }, "it is so")
 	require.Zero(t, q.taken()[failed], "it begins anew")
 }
 
@@ -299,32 +297,4 @@ func TestCallsWaitWhileNoNodeAnswers(t *testing.T) {
 	defer cancel()
 	_, err = call(short, conn, grpc.WaitForReady(true))
 	require.Equal(t, codes.DeadlineExceeded, status.Code(err), "%v", err)
-}
-
-// An address that gRPC cannot take is a node that does not know.
-func TestNodesWithABadAddress(t *testing.T) {
-	c := newClient(t)
-	c.build(fromNodes(t, resolver.NodesConfig{Addresses: []string{"nonsense:///x"}}), etcdtest.Election(t), func(o *grpcresolver.BuildOptions) { o.DialCreds = nil })
-	c.until(func(_ []string, errs []error) bool { return len(errs) > 1 })
-}
-
-// Close leaves nothing running, at whatever moment, right away.
-func TestNodesCloseLeavesNothing(t *testing.T) {
-	election := etcdtest.Election(t)
-	knows, wonders := newNode(t, "knows"), newNode(t, "wonders")
-	knows.knows(election, knows, 1)
-	wonders.wonders(election)
-	for i, address := range []string{knows.address, wonders.address, silent(t), etcdtest.Nowhere(t)} {
-		for range 10 {
-			c := newClient(t)
-			r, err := fromNodes(t, resolver.NodesConfig{Addresses: []string{address}, Timeout: never}).Build(target(t, election), c, plain)
-			require.NoError(t, err)
-			r.ResolveNow(grpcresolver.ResolveNowOptions{})
-			if i != 2 {
-				c.until(func(addresses []string, errs []error) bool { return len(addresses)+len(errs) > 0 })
-			}
-			closes(t, r)
-		}
-	}
-	require.Eventually(t, func() bool { return knows.asking.Load()+wonders.asking.Load() == 0 }, etcdtest.Patience, time.Millisecond)
 }

@@ -54,5 +54,5 @@
 //   - IsOwner of a mutex that was never locked is false; there, an error of etcd's.
 //
 // STM is etcd's own (stm.go). The table of behaviours, run against both packages, is in
-// tests/dropin; docs/drop-in.md shows it.
+// tests/dropin; docs/reference/drop-in.md shows it.
 package concurrency

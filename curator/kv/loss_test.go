@@ -15,11 +15,12 @@ import (
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
 	"github.com/eldest-io/eldest/txn"
 )
 
 // everything calls each method once and returns the errors.
-func everything(s *stage, server *kv.Server) map[string]error {
+func everything(s *env, server *kv.Server) map[string]error {
 	_, put := server.Put(s.Ctx, put("late-1", "a", "x"))
 	_, appended := server.Append(s.Ctx, &kvpb.AppendRequest{RequestId: "late-2", Key: "a", Value: []byte("x")})
 	_, deleted := server.Delete(s.Ctx, &kvpb.DeleteRequest{RequestId: "late-3", Key: "a"})
@@ -30,15 +31,12 @@ func everything(s *stage, server *kv.Server) map[string]error {
 // The tenure has ended in etcd, and the leader has not heard of it: its client is asked
 // about nothing but transactions. Only the guard can refuse, and it refuses reads too.
 func TestADeposedLeaderIsRefusedByEtcd(t *testing.T) {
-	s := newStage(t)
-	l, server := s.leader(s.Admin, func(cfg *election.Config) {
+	s := newEnv(t)
+	l, server := s.leader(s.Admin, func(_ *lease.Config, cfg *election.Config) {
 		cfg.Watcher, cfg.Recheck = etcdtest.Deaf(s.Admin), time.Hour
 	})
-	_, err := server.Put(s.Ctx, put("r1", "a", "1"))
-	require.NoError(t, err)
-
-	_, err = s.Admin.Delete(s.Ctx, l.Key())
-	require.NoError(t, err)
+	s.put(server, "r1", "a", "1")
+	s.Remove(l.Key())
 	require.NoError(t, l.Err(), "it believes that it leads")
 	before := s.revision()
 	for method, err := range everything(s, server) {
@@ -53,8 +51,7 @@ func TestADeposedLeaderIsRefusedByEtcd(t *testing.T) {
 
 	// With a successor too.
 	_, next := s.leader(s.Admin)
-	_, err = next.Put(s.Ctx, put("r2", "a", "2"))
-	require.NoError(t, err)
+	s.put(next, "r2", "a", "2")
 	before = s.revision()
 	for method, err := range everything(s, server) {
 		require.ErrorIs(t, err, eldest.ErrDeposed, method)
@@ -64,7 +61,7 @@ func TestADeposedLeaderIsRefusedByEtcd(t *testing.T) {
 
 // Where the leader knows, nothing is even sent.
 func TestAfterTheTenureNothingIsSent(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	rec := &etcdtest.Recorder{}
 	l, server := s.leader(etcdtest.Shared(t).Client(t, rec.Attach))
 	require.NoError(t, l.Resign(s.Ctx))
@@ -80,7 +77,7 @@ func TestAfterTheTenureNothingIsSent(t *testing.T) {
 // A reply is lost: the caller is told that the outcome is unknown, and that it is not to
 // be sent again; the trail knows.
 func TestALostReply(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	host := etcdtest.Shared(t).Host(t)
 	_, server := s.leader(host.Client(t))
 	swallow := host.SwallowNextReply(etcdtest.Containing("the-value"))
@@ -93,7 +90,7 @@ func TestALostReply(t *testing.T) {
 
 // The caller's deadline and its going away stay what they are, while etcd is silent.
 func TestTheCallersOwnEnd(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	host := etcdtest.Shared(t).Host(t)
 	_, server := s.leader(host.Client(t))
 	host.Cut()

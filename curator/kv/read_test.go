@@ -1,10 +1,7 @@
 package kv_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,128 +11,64 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/curator/kv"
-	"github.com/eldest-io/eldest/curator/kv/kvpb"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// A list is what there was at one revision, however many pages it takes.
+// A list is what there was at one revision, however many pages it takes; the trail is read in pages, too, and by anybody.
 func TestListIsOneRevision(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
-	const n = 700 // three pages
+	const n = 300 // two pages
 	for i := range n {
-		_, err := s.Admin.Put(s.Ctx, s.space.Data(fmt.Sprintf("k%03d", i)), "old")
-		require.NoError(t, err)
+		s.put(server, fmt.Sprint(i), fmt.Sprintf("k%03d", i), "old")
 	}
-	_, err := server.Put(s.Ctx, put("r1", "other", "x"))
+	s.put(server, "other", "other", "x")
+	items, err := s.list(server, "k", func() {
+		s.put(server, "late", "k299", "new")
+		s.put(server, "later", "k300", "new")
+	})
 	require.NoError(t, err)
-
-	out := &sink{ctx: s.Ctx}
-	out.send = func() {
-		if len(out.items) == 1 { // the other pages are not read yet
-			_, err := server.Put(s.Ctx, put("r2", "k699", "new"))
-			require.NoError(t, err)
-			_, err = server.Put(s.Ctx, put("r3", "k700", "new"))
-			require.NoError(t, err)
-		}
+	require.Len(t, items, n)
+	ids := s.ids()[1:]
+	require.Len(t, ids, n+3)
+	for i, item := range items {
+		require.Equal(t, fmt.Sprintf("k%03d=old", i), item)
+		require.Equal(t, fmt.Sprint(i), ids[i])
 	}
-	require.NoError(t, server.List(&kvpb.ListRequest{Prefix: "k"}, out))
-	require.Equal(t, n, len(out.items))
-	for i, item := range out.items {
-		require.Equal(t, fmt.Sprintf("k%03d", i), item.GetKey())
-		require.Equal(t, "old", string(item.GetValue()))
-	}
-}
-
-// A list over the network, to its end.
-func TestList(t *testing.T) {
-	s := newStage(t)
-	_, server := s.leader(s.Admin)
-	for _, key := range []string{"b", "a/1", "a/2"} {
-		_, err := server.Put(s.Ctx, put("r", key, "of "+key))
+	for prefix, want := range map[string][]string{"k00": items[:10], "oth": {"other=x"}, "c": nil} {
+		got, err := s.list(server, prefix, nil)
 		require.NoError(t, err)
-	}
-	client := s.dial(server)
-	for prefix, want := range map[string][]string{
-		"": {"a/1=of a/1", "a/2=of a/2", "b=of b"}, "a/": {"a/1=of a/1", "a/2=of a/2"}, "c": nil,
-	} {
-		stream, err := client.List(s.Ctx, &kvpb.ListRequest{Prefix: prefix})
-		require.NoError(t, err)
-		var got []string
-		for {
-			item, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err)
-			got = append(got, item.GetKey()+"="+string(item.GetValue()))
-		}
 		require.Equal(t, want, got)
 	}
 }
 
-// A list of a leader that is deposed in the middle of it ends there.
-func TestListIsGuardedPageByPage(t *testing.T) {
-	s := newStage(t)
+// A list of a leader that is deposed in the middle of it ends there, and so does one whose history is compacted away, with what
+// etcd says.
+func TestListEndsInTheMiddle(t *testing.T) {
+	s := newEnv(t)
 	l, server := s.leader(s.Admin)
-	for i := range 300 {
-		_, err := s.Admin.Put(s.Ctx, s.space.Data(fmt.Sprint(i)), "x")
-		require.NoError(t, err)
-	}
-	out := &sink{ctx: s.Ctx}
-	out.send = func() {
-		if len(out.items) == 1 {
-			require.NoError(t, l.Resign(s.Ctx))
-		}
-	}
-	require.ErrorIs(t, server.List(&kvpb.ListRequest{}, out), eldest.ErrResigned)
-	require.Equal(t, 256, len(out.items), "the page that it had")
-}
+	s.fill(s.Admin, 300)
+	items, err := s.list(server, "", func() { require.NoError(t, l.Resign(s.Ctx)) })
+	require.ErrorIs(t, err, eldest.ErrResigned)
+	require.Len(t, items, 256, "the page that it had")
 
-// History that is compacted away under a list ends it with what etcd says.
-func TestListOfCompactedHistory(t *testing.T) {
-	s := newStage(t)
 	cli := etcdtest.Start(t, etcdtest.Config{}).Client(t) // compacting the shared one would disturb others
-	_, server := s.leader(cli)
-	for i := range 300 {
-		_, err := cli.Put(s.Ctx, s.space.Data(fmt.Sprint(i)), "x")
+	_, server = s.leader(cli)
+	s.fill(cli, 300)
+	_, err = s.list(server, "", func() {
+		resp, err := cli.Put(s.Ctx, "x", "x")
 		require.NoError(t, err)
-	}
-	out := &sink{ctx: s.Ctx}
-	out.send = func() {
-		if len(out.items) == 1 {
-			resp, err := cli.Put(s.Ctx, "x", "x")
-			require.NoError(t, err)
-			_, err = cli.Compact(s.Ctx, resp.Header.Revision)
-			require.NoError(t, err)
-		}
-	}
-	err := server.List(&kvpb.ListRequest{}, out)
+		_, err = cli.Compact(s.Ctx, resp.Header.Revision)
+		require.NoError(t, err)
+	})
 	require.Equal(t, codes.OutOfRange, status.Code(err), "%v", err)
-}
-
-// The trail is read in pages too, and by anybody.
-func TestALongTrail(t *testing.T) {
-	s := newStage(t)
-	_, server := s.leader(s.Admin)
-	const n = 600
-	for i := range n {
-		_, err := server.Put(s.Ctx, put(fmt.Sprint(i), "a", "x"))
-		require.NoError(t, err)
-	}
-	ids := s.ids()[1:]
-	require.Len(t, ids, n)
-	for i, id := range ids {
-		require.Equal(t, fmt.Sprint(i), id)
-	}
 }
 
 // What was changed afterwards, and what is no record, is told.
 func TestAForgedTrail(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
-	_, err := server.Put(s.Ctx, put("r1", "a", "x"))
-	require.NoError(t, err)
+	s.put(server, "r1", "a", "x")
 	trail := s.trail()
 	resp, err := s.Admin.Get(s.Ctx, trail[1].EtcdKey)
 	require.NoError(t, err)
@@ -163,20 +96,4 @@ func TestSpace(t *testing.T) {
 	}
 	_, err := s.ParseEntry(&mvccpb.KeyValue{Key: []byte(s.Data("a"))})
 	require.ErrorIs(t, err, kv.ErrNoRecord)
-}
-
-// sink is the server's side of a List without a network.
-type sink struct {
-	kvpb.KV_ListServer
-	ctx   context.Context
-	items []*kvpb.Item
-	send  func() // after each
-}
-
-func (s *sink) Context() context.Context { return s.ctx }
-
-func (s *sink) Send(item *kvpb.Item) error {
-	s.items = append(s.items, item)
-	s.send()
-	return nil
 }

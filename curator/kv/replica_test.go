@@ -37,11 +37,10 @@ func (s *slow) Get(ctx context.Context, key string, options ...clientv3.OpOption
 // A copy is as old as the question that it is the answer to, and says nothing before the first
 // answer; while etcd does not answer it is what it was, and grows older.
 func TestReplica(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
 	for _, key := range []string{"b", "a/1", "a/2"} {
-		_, err := server.Put(s.Ctx, put("r", key, "of "+key))
-		require.NoError(t, err)
+		s.put(server, "r", key, "of "+key)
 	}
 	var clock atomic.Int64
 	replica := kv.NewReplica(s.space, func() time.Duration { return time.Duration(clock.Load()) })
@@ -49,7 +48,8 @@ func TestReplica(t *testing.T) {
 	require.Error(t, err)
 	_, err = replica.Get(s.Ctx, &kvpb.GetRequest{Key: "b"})
 	require.Equal(t, codes.Unavailable, status.Code(err))
-	require.Equal(t, codes.Unavailable, status.Code(replica.List(&kvpb.ListRequest{}, &sink{ctx: s.Ctx, send: func() {}})))
+	_, err = s.list(replica, "", nil)
+	require.Equal(t, codes.Unavailable, status.Code(err))
 
 	client := &slow{KV: s.Admin, clock: &clock}
 	ctx, stop := context.WithCancelCause(s.Ctx)
@@ -71,14 +71,12 @@ func TestReplica(t *testing.T) {
 	require.Equal(t, codes.NotFound, status.Code(err))
 	_, err = replica.Get(s.Ctx, &kvpb.GetRequest{})
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
-	for prefix, want := range map[string][]string{"": {"a/1", "a/2", "b"}, "a/": {"a/1", "a/2"}, "c": nil} {
-		out := &sink{ctx: s.Ctx, send: func() {}}
-		require.NoError(t, replica.List(&kvpb.ListRequest{Prefix: prefix}, out))
-		var got []string
-		for _, i := range out.items {
-			got = append(got, i.GetKey())
-		}
-		require.Equal(t, want, got)
+	for _, prefix := range []string{"", "a/", "c"} {
+		led, err := s.list(server, prefix, nil)
+		require.NoError(t, err)
+		copied, err := s.list(replica, prefix, nil)
+		require.NoError(t, err)
+		require.Equal(t, led, copied)
 	}
 
 	// A deletion is seen, too.

@@ -18,11 +18,10 @@ import (
 
 // Each write is there, and its record has its id, its tenure and its revision.
 func TestWritesLeaveRecords(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	l, server := s.leader(s.Admin)
 
-	first, err := server.Put(s.Ctx, put("r1", "a", "1"))
-	require.NoError(t, err)
+	first := s.put(server, "r1", "a", "1")
 	second, err := server.Append(s.Ctx, &kvpb.AppendRequest{RequestId: "r2", Key: "a", Value: []byte("23")})
 	require.NoError(t, err)
 	require.Equal(t, int64(3), second.GetLength())
@@ -42,7 +41,7 @@ func TestWritesLeaveRecords(t *testing.T) {
 		receipt *kvpb.Receipt
 		record  *kvpb.Record
 	}{
-		{first.GetReceipt(), &kvpb.Record{Method: kvpb.Record_METHOD_PUT, RequestId: "r1", Key: "a", Value: []byte("1")}},
+		{first, &kvpb.Record{Method: kvpb.Record_METHOD_PUT, RequestId: "r1", Key: "a", Value: []byte("1")}},
 		{second.GetReceipt(), &kvpb.Record{Method: kvpb.Record_METHOD_APPEND, RequestId: "r2", Key: "a", Value: []byte("23")}},
 		{third.GetReceipt(), &kvpb.Record{Method: kvpb.Record_METHOD_DELETE, RequestId: "r3", Key: "a"}},
 	} {
@@ -55,7 +54,7 @@ func TestWritesLeaveRecords(t *testing.T) {
 
 // The caller's own condition keeps its meaning behind the guard.
 func TestConditions(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
 	only := func(id string, revision int64) *kvpb.PutRequest {
 		r := put(id, "a", id)
@@ -77,7 +76,7 @@ func TestConditions(t *testing.T) {
 
 // What others append meanwhile is not lost, nor is anything added twice.
 func TestAppendsAtTheSameTime(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
 	const n = 30
 	var wg sync.WaitGroup
@@ -102,31 +101,27 @@ func TestAppendsAtTheSameTime(t *testing.T) {
 // A request that is sent twice is applied twice, and the trail shows it: whoever stands
 // between a caller and the service must not repeat anything.
 func TestARepetitionIsSeen(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
-	for range 2 {
-		_, err := server.Put(s.Ctx, put("r1", "a", "1"))
-		require.NoError(t, err)
-	}
+	s.put(server, "r1", "a", "1")
+	s.put(server, "r1", "a", "1")
 	require.Equal(t, []string{"", "r1", "r1"}, s.ids())
 }
 
 // Each tenure has one server and its own part of the trail.
 func TestTenures(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	l1, server1 := s.leader(s.Admin)
 	_, err := kv.New(s.Ctx, l1)
 	require.ErrorIs(t, err, eldest.ErrInvalid)
-	_, err = server1.Put(s.Ctx, put("r1", "a", "1"))
-	require.NoError(t, err)
+	s.put(server1, "r1", "a", "1")
 	require.NoError(t, l1.Resign(s.Ctx))
 
 	l2, server2 := s.leader(s.Admin)
 	item, err := server2.Get(s.Ctx, &kvpb.GetRequest{Key: "a"})
 	require.NoError(t, err)
 	require.Equal(t, "1", string(item.GetValue()), "the data is the next leader's")
-	_, err = server2.Put(s.Ctx, put("r2", "a", "2"))
-	require.NoError(t, err)
+	s.put(server2, "r2", "a", "2")
 
 	var tokens []int64
 	for _, e := range s.trail() {
@@ -136,7 +131,7 @@ func TestTenures(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	_, server := s.leader(s.Admin)
 	before := s.revision()
 	for _, r := range []*kvpb.PutRequest{

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
@@ -85,15 +86,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.URL == nil {
 		c.URL = plainURL
 	}
-	if c.Wait == 0 {
-		c.Wait = DefaultWait
-	}
-	if c.Grace == 0 {
-		c.Grace = DefaultGrace
-	}
-	if c.MaxWaiting == 0 {
-		c.MaxWaiting = DefaultMaxWaiting
-	}
+	c.Wait, c.Grace = cmp.Or(c.Wait, DefaultWait), cmp.Or(c.Grace, DefaultGrace)
+	c.MaxWaiting = cmp.Or(c.MaxWaiting, DefaultMaxWaiting)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

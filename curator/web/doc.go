@@ -1,6 +1,6 @@
 // Package web is an HTTP server of which one instance leads: package curator's rules for
 // services that are not gRPC. Every node listens always. The leader serves a request, a
-// follower forwards it to the leader, and a node that knows no leader waits for one.
+// follower forwards it to the leader, and where no leader is known the request waits for one.
 //
 //	front, err := web.New(web.Config{Node: e, Election: "orders", NodeID: "n1"}) // e: an *elector.Elector
 //	if err != nil { ... }
@@ -13,7 +13,7 @@
 //
 // Not guaranteed: that a handler stops in time. A handler begins only in a tenure that
 // holds at that moment, and its context ends with the tenure; what it does after that, it
-// does beside the next leader. So it writes to etcd through the tenure's guard
+// does at the same time as the next leader. So it must write to etcd through the tenure's guard
 // (elector.Leadership, G4), and to other stores with its token.
 //
 // # One hop
@@ -42,8 +42,8 @@
 // net/http's Transport alone would: when a reused connection breaks before the first byte
 // of an answer, it repeats a GET, HEAD, OPTIONS or TRACE, or a request with a header
 // Idempotency-Key or X-Idempotency-Key, whose body is empty or can be made anew (GetBody);
-// over HTTP/2 also what the server reset with PROTOCOL_ERROR or REFUSED_STREAM, or has not begun before it said
-// GOAWAY. It repeats none with a body that cannot be made anew, so every request
+// over HTTP/2 also what the server reset with PROTOCOL_ERROR or REFUSED_STREAM, or has not begun
+// before its GOAWAY. It repeats none with a body that cannot be made anew, so every request
 // gets such a body. The price: a request that meets the moment in which the leader
 // closes an idle connection is answered with 502. Over HTTP/2 a request without
 // a body reaches the handler with an unknown ContentLength (-1). What a caller, or a proxy in
@@ -51,21 +51,21 @@
 //
 // # Answers
 //
-// The service's answer passes unchanged. In its place a caller may get
+// The service's answer passes unchanged. Instead a caller may receive
 //
 //	503  nothing was applied, the request can be sent again: no leader was known, or the
 //	     leader not reached, in Config.Wait; more than Config.MaxWaiting requests wait; the
 //	     node is stopping; or the node that was forwarded to does not lead in that tenure
 //	502  the request may have been carried out: the leader was lost, or the tenure ended,
 //	     before there was an answer
-//	403  a hop from somebody who is not the node (Config.VerifyHop)
+//	403  a hop that another sender has forged (Config.VerifyHop)
 //	400  headers of a hop that no Front wrote
 //
 // with a JSON object: election, node, reason and nothing_applied, which is true for all but
 // 502. 503 has Retry-After. A handler that meets the end of its tenure answers the same with
-// Front.Refuse; one that returns without an answer after the end of its tenure is answered
-// for (502). An answer of unknown length that was begun before the end of a tenure, and ends after it, is
-// broken off, because nobody can tell whether it is whole.
+// Front.Refuse; if it returns without an answer after the end of its tenure, the answer is 502.
+// An answer of unknown length that was begun before the end of a tenure, and ends after it, is
+// broken off, because its caller could not see that it is incomplete.
 //
 // # Dead leaders
 //

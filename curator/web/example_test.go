@@ -50,12 +50,9 @@ func start(client *clientv3.Client, id string) (e *elector.Elector, url string, 
 	e, err := elector.New(elector.Config{
 		Election: "counter", NodeID: id, Address: server.Listener.Addr().String(), Source: elector.Always(elector.Client(client)),
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if front, err = web.New(web.Config{Node: e, Election: "counter", NodeID: id}); err != nil {
-		log.Fatal(err)
-	}
+	check(err)
+	front, err = web.New(web.Config{Node: e, Election: "counter", NodeID: id})
+	check(err)
 	server.Start()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -78,14 +75,10 @@ func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	etcd, err := etcdtest.New(ctx, etcdtest.Config{Members: 1})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer etcd.Close()
 	client, err := etcd.Dial()
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer client.Close()
 
 	anna, _, stopAnna := start(client, "anna")
@@ -99,9 +92,7 @@ func Example() {
 	add := func() {
 		for {
 			out, err := http.Post(url, "", nil)
-			if err != nil {
-				log.Fatal(err)
-			}
+			check(err)
 			body, _ := io.ReadAll(out.Body)
 			_ = out.Body.Close()
 			if out.StatusCode != http.StatusServiceUnavailable {
@@ -122,7 +113,12 @@ func Example() {
 }
 
 func await(ctx context.Context, e *elector.Elector, role elector.Role) {
-	if _, err := e.Watch().NextWhere(ctx, func(s elector.Status) bool { return s.Role() == role }); err != nil {
+	_, err := e.Watch().NextWhere(ctx, func(s elector.Status) bool { return s.Role() == role })
+	check(err)
+}
+
+func check(err error) {
+	if err != nil {
 		log.Fatal(err)
 	}
 }

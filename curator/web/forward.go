@@ -15,25 +15,21 @@ import (
 	"time"
 )
 
-// errPatience ends an attempt to connect.
-var errPatience = errors.New("no connection in time")
+// errWaitLimit ends an attempt to connect.
+var errWaitLimit = errors.New("no connection in time")
 
 // forward sends the request to the leader and passes on what that answers. The error is
 // errNotBegun if the request has certainly not left this node, and w is then as it was;
 // otherwise there is an answer.
 func (f *Front) forward(w http.ResponseWriter, r *http.Request, p *peer, until time.Time, connected func()) error {
-	q, err := p.begin(w)
+	end, err := f.begin(w, p.Calls)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotBegun, err)
+		return err
 	}
-	defer func() {
-		if !p.end(q) {
-			panic(http.ErrAbortHandler) // the connection can be used for nothing else
-		}
-	}()
+	defer end()
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	detach := context.AfterFunc(p.ctx, func() { cancel(context.Cause(p.ctx)) })
+	detach := context.AfterFunc(p.Context(), func() { cancel(p.Cause()) })
 	defer detach()
 
 	// Only a transport that has looked for a connection and got none is known to have
@@ -41,7 +37,7 @@ func (f *Front) forward(w http.ResponseWriter, r *http.Request, p *peer, until t
 	var asked, got atomic.Bool
 	patience := time.AfterFunc(time.Until(until), func() {
 		if !got.Load() {
-			cancel(errPatience)
+			cancel(errWaitLimit)
 		}
 	})
 	defer patience.Stop()

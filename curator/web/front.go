@@ -7,6 +7,7 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,34 @@ type Front struct {
 	router    *router
 	waiting   atomic.Int64
 	started   atomic.Bool
+	// endings are the goroutines that end what was forwarded to earlier leaders.
+	endings sync.WaitGroup
+}
+
+type (
+	tenure = routing.Tenure[http.Handler]
+	route  = routing.Route[http.Handler, *peer]
+	router = routing.Router[http.Handler, *peer]
+)
+
+// peer is the leader of another node, and what was forwarded to it.
+type peer struct {
+	*routing.Calls
+	front  *Front
+	leader elector.Leader
+	url    *url.URL
+}
+
+// Leader returns who it is.
+func (p *peer) Leader() elector.Leader { return p.leader }
+
+// Close ends what was forwarded, after the grace.
+func (p *peer) Close(reason error) {
+	p.Calls.Close(reason)
+	p.front.endings.Go(func() {
+		p.Drain(p.front.cfg.Grace)
+		p.Finish(reason)
+	})
 }
 
 // New makes a Front. It starts nothing. The error wraps eldest.ErrInvalid.
@@ -35,16 +64,28 @@ func New(cfg Config) (*Front, error) {
 	if err != nil {
 		return nil, &eldest.OpError{Op: "new web front", Election: cfg.Election, Err: err}
 	}
-	f := &Front{
-		cfg: cfg, transport: cfg.Transport, router: &router{grace: cfg.Grace},
-		proxyLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
-	}
+	f := &Front{cfg: cfg, transport: cfg.Transport, proxyLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug)}
 	if f.transport == nil {
 		f.own = newTransport()
 		f.transport = f.own
 	}
-	f.router.neither(fmt.Errorf("%w: no Run is going on", eldest.ErrClosed))
+	f.router = routing.New[http.Handler](f.connect)
 	return f, nil
+}
+
+// connect makes the peer of a leader.
+func (f *Front) connect(l elector.Leader) (*peer, error) {
+	if l.NodeID == f.cfg.NodeID {
+		return nil, errors.New("it has the name of this node")
+	}
+	to, err := f.cfg.URL(l)
+	if err == nil && (to == nil || to.Host == "") {
+		err = fmt.Errorf("there is no host in %q", to)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it has no URL: %w", err)
+	}
+	return &peer{Calls: routing.NewCalls(context.Background(), routing.Never), front: f, leader: l, url: to}, nil
 }
 
 // Run follows who leads until ctx ends, and returns an error that wraps ctx's cause. Without
@@ -59,64 +100,20 @@ func (f *Front) Run(ctx context.Context) error {
 	if !f.started.CompareAndSwap(false, true) {
 		return f.failed("run", fmt.Errorf("%w: a front runs once", eldest.ErrClosed))
 	}
-	var narrator sync.WaitGroup
-	narrator.Go(func() { f.narrate(ctx) })
-	for watch := f.cfg.Node.Watch(); ; {
-		s, err := watch.Next(ctx)
-		if err != nil {
-			f.router.stop(fmt.Errorf("%w: node %+q is stopping", eldest.ErrClosed, f.cfg.NodeID))
-			narrator.Wait()
-			if f.own != nil {
-				f.own.CloseIdleConnections()
-			}
-			return f.failed("run", err)
-		}
-		f.heed(s)
+	var logging sync.WaitGroup
+	logging.Go(func() { f.router.Log(ctx, f.cfg.Logger.With("election", f.cfg.Election, "node", f.cfg.NodeID)) })
+	err := f.router.FollowStatus(ctx, f.cfg.Node.Watch())
+	f.router.Stop(fmt.Errorf("%w: node %+q is stopping", eldest.ErrClosed, f.cfg.NodeID))
+	f.router.Disconnect(errStopped)
+	f.endings.Wait()
+	logging.Wait()
+	if f.own != nil {
+		f.own.CloseIdleConnections()
 	}
+	return f.failed("run", err)
 }
 
-// heed turns a status into a route. That this node leads is for Lead to say.
-func (f *Front) heed(s elector.Status) {
-	leader, follows := s.Leader()
-	switch {
-	case s.Role() == elector.Leading:
-		f.router.neither(fmt.Errorf("%w: the tenure of this node begins or ends", eldest.ErrNoLeader))
-	case !follows && s.Reason() != nil:
-		f.router.neither(s.Reason())
-	case !follows:
-		f.router.neither(eldest.ErrNoLeader)
-	case leader.NodeID == f.cfg.NodeID:
-		f.router.neither(fmt.Errorf("%w: the leader has the name of this node", eldest.ErrNoLeader))
-	default:
-		to, err := f.cfg.URL(leader)
-		if err == nil && (to == nil || to.Host == "") {
-			err = fmt.Errorf("there is no host in %q", to)
-		}
-		if err != nil {
-			f.router.neither(fmt.Errorf("%w: leader %+q has no URL: %w", eldest.ErrNoLeader, leader.NodeID, err))
-			return
-		}
-		f.router.follow(leader, to)
-	}
-}
-
-// narrate logs the routes until ctx ends. The logger may be slow.
-func (f *Front) narrate(ctx context.Context) {
-	logger := f.cfg.Logger.With("election", f.cfg.Election, "node", f.cfg.NodeID)
-	for reader := f.router.Reader(); ; {
-		to, err := reader.Next(ctx)
-		switch {
-		case err != nil:
-			return
-		case to.tenure != nil:
-			logger.Info("requests are served here", "token", int64(to.tenure.token))
-		case to.peer != nil:
-			logger.Info("requests are forwarded", "leader", to.peer.leader.NodeID, "url", to.peer.url.Redacted(), "token", int64(to.peer.leader.Token))
-		default:
-			logger.Info("requests wait for a leader", "reason", to.reason)
-		}
-	}
-}
+var errStopped = errors.New("this node stopped")
 
 // ServeHTTP serves the request in the tenure of this node, or forwards it to the leader, or
 // waits until it can do either. It blocks until the request is answered; the waits end with
@@ -142,29 +139,29 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // route returns when the request is answered, or why it is not: then it has not been
 // anywhere, and w is as it was.
 func (f *Front) route(w http.ResponseWriter, r *http.Request, h hop) error {
-	place := &place{in: &f.waiting, limit: int64(f.cfg.MaxWaiting)}
-	defer place.leave()
+	turn := &waiter{in: &f.waiting, limit: int64(f.cfg.MaxWaiting)}
+	defer turn.leave()
 	until := time.Now().Add(f.cfg.Wait)
 	for attempt := 0; ; attempt++ {
 		to := f.router.Now()
 		what := to.Decide(h.token)
-		if what != routing.Serve && what != routing.Refuse && !place.take() {
+		if what != routing.Serve && what != routing.Refuse && !turn.take() {
 			return fmt.Errorf("more than %d requests wait for a leader", f.cfg.MaxWaiting)
 		}
-		if what <= routing.Doubt {
+		if what <= routing.WaitBriefly {
 			to, what, _ = f.router.Next(r.Context(), h.token, until)
 		}
 		var err error
-		switch what {
-		case routing.Serve:
-			place.leave()
-			err = f.serve(w, r, to.tenure)
-		case routing.Forward:
-			err = f.forward(w, r, to.peer, until, place.leave)
-		case routing.Refuse:
-			return orUnknown(to.why(h, f.cfg.NodeID))
+		switch {
+		case what == routing.Serve:
+			turn.leave()
+			err = f.serve(w, r, to.Tenure)
+		case what == routing.Forward:
+			err = f.forward(w, r, to.Peer, until, turn.leave)
+		case h.token > 0:
+			return to.WrongNode(h.from, f.cfg.NodeID, h.token)
 		default:
-			return fmt.Errorf("no leader in time: %w", orUnknown(to.why(h, f.cfg.NodeID)))
+			return fmt.Errorf("no leader in time: %w", to.Why())
 		}
 		if err == nil {
 			return nil
@@ -176,27 +173,19 @@ func (f *Front) route(w http.ResponseWriter, r *http.Request, h hop) error {
 	}
 }
 
-// orUnknown is for a tenure that was over when it was asked whether, and is not over now.
-func orUnknown(err error) error {
-	if err == nil {
-		return eldest.ErrNoLeader
-	}
-	return err
-}
-
 // lookAgain is how long a request waits for another route, or for the leader to be there
 // again, before it is tried once more.
 var lookAgain = retry.Jittered(50*time.Millisecond, 500*time.Millisecond)
 
-// place is one request's among those that wait.
-type place struct {
+// waiter is one request's among those that wait.
+type waiter struct {
 	in    *atomic.Int64
 	limit int64
 	taken atomic.Bool
 }
 
 // take reports whether there is a place.
-func (p *place) take() bool {
+func (p *waiter) take() bool {
 	if p.taken.Load() {
 		return true
 	}
@@ -208,7 +197,7 @@ func (p *place) take() bool {
 	return true
 }
 
-func (p *place) leave() {
+func (p *waiter) leave() {
 	if p.taken.CompareAndSwap(true, false) {
 		p.in.Add(-1)
 	}

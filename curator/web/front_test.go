@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -17,11 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator/internal/routing"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Leader and follower answer alike: what is sent arrives, and comes back, as it was sent.
+// Leader and follower answer alike: what is sent arrives, and comes back, as it was sent; trailers, too,
+// whose values are known only after the body.
 func TestForwardedAsItWasSent(t *testing.T) {
 	type seen struct {
 		method, uri, host, body string
@@ -40,51 +40,36 @@ func TestForwardedAsItWasSent(t *testing.T) {
 		_, _ = w.Write([]byte("short and stout"))
 		w.Header().Set("Sum", "7")
 	})
+	host := strings.TrimPrefix(follower.server.URL, "http://")
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions, http.MethodPut} {
 		for _, body := range []string{"", "something"} {
-			var direct seen
-			for _, n := range []*node{leader, follower} {
+			send := func(n *node) seen {
 				var in io.Reader
 				if body != "" {
 					in = strings.NewReader(body)
 				}
-				out, err := n.do(etcdtest.Context(t), method, "/a%2Fb//c?q=1;2&r=%zz&s", in,
+				out := n.send(method, "/a%2Fb//c?q=1;2&r=%zz&s", in,
 					"Idempotency-Key", "k", "X-Own", "one", "X-Own", "two", "Forwarded", "for=x", "X-Forwarded-For", "1.2.3.4", "X-Forwarded-Proto", "gopher",
 					"Eldest-From", "nobody", "Eldest-Token", "fence")
-				require.NoError(t, err)
 				require.NoError(t, out.err)
 				require.Equal(t, http.StatusTeapot, out.StatusCode)
-				require.Equal(t, "short and stout", out.body)
-				require.Equal(t, "42", out.Header.Get("X-Answer"))
-				require.Equal(t, "7", out.Trailer.Get("Sum"))
-				if n == leader {
-					direct = saw
-					require.NotContains(t, direct.header, fromHeader)
-					require.Equal(t, "fence", direct.header.Get("Eldest-Token"))
-					continue
-				}
-				require.Equal(t, "1.2.3.4, 127.0.0.1", saw.header.Get("X-Forwarded-For"))
-				require.Equal(t, strings.TrimPrefix(n.server.URL, "http://"), saw.header.Get("X-Forwarded-Host"))
-				require.Equal(t, strings.TrimPrefix(n.server.URL, "http://"), saw.host)
-				for _, s := range []*seen{&direct, &saw} {
-					s.host = ""
-					s.header.Del("X-Forwarded-For")
-					s.header.Del("X-Forwarded-Host")
-					s.header.Del("Content-Length") // of an empty POST: 0, or none
-				}
-				require.Equal(t, direct, saw, "%s %q", method, body)
+				require.Equal(t, []string{"short and stout", "42", "7"}, []string{out.body, out.Header.Get("X-Answer"), out.Trailer.Get("Sum")})
+				return saw
 			}
+			direct, hopped := send(leader), send(follower)
+			require.NotContains(t, direct.header, fromHeader)
+			require.Equal(t, "fence", direct.header.Get("Eldest-Token"))
+			require.Equal(t, []string{"1.2.3.4, 127.0.0.1", host, host},
+				[]string{hopped.header.Get("X-Forwarded-For"), hopped.header.Get("X-Forwarded-Host"), hopped.host})
+			for _, s := range []*seen{&direct, &hopped} {
+				s.host = ""
+				s.header.Del("X-Forwarded-For")
+				s.header.Del("X-Forwarded-Host")
+				s.header.Del("Content-Length") // of an empty POST: 0, or none
+			}
+			require.Equal(t, direct, hopped, "%s %q", method, body)
 		}
 	}
-}
-
-// Trailers of requests pass, too, whose values are known only after the body.
-func TestForwardedTrailers(t *testing.T) {
-	var saw http.Header
-	_, follower, _ := pair(t, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		saw = r.Trailer.Clone()
-	})
 	pr, pw := io.Pipe()
 	r, err := http.NewRequestWithContext(etcdtest.Context(t), http.MethodPost, follower.server.URL, pr)
 	require.NoError(t, err)
@@ -97,7 +82,19 @@ func TestForwardedTrailers(t *testing.T) {
 	out, err := follower.server.Client().Do(r)
 	require.NoError(t, err)
 	require.NoError(t, out.Body.Close())
-	require.Equal(t, "4", saw.Get("Sum"))
+	require.Equal(t, "4", saw.trailer.Get("Sum"))
+}
+
+// begins sends a request whose answer begins before it has ended.
+func (n *node) begins(ctx context.Context, method string, body io.Reader, header http.Header) reply {
+	n.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, n.server.URL, body)
+	require.NoError(n.t, err)
+	r.Header = header
+	out, err := n.server.Client().Do(r)
+	require.NoError(n.t, err)
+	n.t.Cleanup(func() { _ = out.Body.Close() })
+	return reply{Response: out}
 }
 
 // A body larger than any buffer, slowly up and back again at the same time, through a
@@ -106,17 +103,12 @@ func TestSlowUploadThroughAFollower(t *testing.T) {
 	t.Parallel()
 	_, follower, _ := pair(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()
-		w.WriteHeader(http.StatusOK)
-		_ = http.NewResponseController(w).Flush()
+		says(w, "")
 		_, _ = io.Copy(w, r.Body)
 	}, func(cfg *Config) { cfg.Wait = time.Second })
 	const pieces, size = 24, 1 << 20
 	pr, pw := io.Pipe()
-	r, err := http.NewRequestWithContext(etcdtest.Context(t), http.MethodPost, follower.server.URL, pr)
-	require.NoError(t, err)
-	out, err := follower.server.Client().Do(r) // the answer begins before the request has ended
-	require.NoError(t, err)
-	defer func() { _ = out.Body.Close() }()
+	out := follower.begins(etcdtest.Context(t), http.MethodPost, pr, nil)
 	sent, received := sha256.New(), sha256.New()
 	go func() {
 		for i := range pieces {
@@ -136,14 +128,13 @@ func TestSlowUploadThroughAFollower(t *testing.T) {
 // An answer that is streamed arrives as it is written, and ends at the leader when the caller
 // hangs up.
 func TestStreamThroughAFollower(t *testing.T) {
-	next, ended := make(chan string), make(chan error, 1)
+	next, ended := make(chan string, 1), make(chan error, 1)
 	_, follower, _ := pair(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "1000") // also then
 		for {
 			select {
 			case s := <-next:
-				_, _ = io.WriteString(w, s)
-				w.(http.Flusher).Flush()
+				says(w, s)
 			case <-r.Context().Done():
 				ended <- context.Cause(r.Context())
 				return
@@ -152,85 +143,55 @@ func TestStreamThroughAFollower(t *testing.T) {
 	})
 	ctx, hangUp := context.WithCancel(etcdtest.Context(t))
 	defer hangUp()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, follower.server.URL, nil)
-	require.NoError(t, err)
-	go func() { next <- "0123" }()
-	out, err := follower.server.Client().Do(r)
-	require.NoError(t, err)
-	defer func() { _ = out.Body.Close() }()
-	for i := range 5 {
-		if i > 0 {
-			next <- "0123"
-		}
+	next <- "0123"
+	out := follower.begins(ctx, http.MethodGet, nil, nil)
+	for range 5 {
 		piece := make([]byte, 4)
-		_, err = io.ReadFull(out.Body, piece)
+		_, err := io.ReadFull(out.Body, piece)
 		require.NoError(t, err)
 		require.Equal(t, "0123", string(piece))
+		next <- "0123"
 	}
 	hangUp()
 	require.ErrorIs(t, etcdtest.Take(t, ended, "the end of the handler"), context.Canceled)
 }
 
-// upgrade is a handler that switches to a protocol in which lines are echoed until the
-// context of the request ends.
-func upgrade(w http.ResponseWriter, r *http.Request) {
-	conn, rw, err := w.(http.Hijacker).Hijack()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	defer context.AfterFunc(r.Context(), func() { _ = conn.Close() })()
-	defer func() { _ = conn.Close() }()
-	_, _ = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-	_ = rw.Flush()
-	for {
-		line, err := rw.ReadString('\n')
-		if err != nil {
-			return
-		}
-		_, _ = rw.WriteString(line)
-		_ = rw.Flush()
-	}
-}
-
-// switched asks for the echo protocol.
-func (n *node) switched() io.ReadWriteCloser {
-	n.t.Helper()
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, n.server.URL, nil)
-	require.NoError(n.t, err)
-	r.Header.Set("Connection", "Upgrade")
-	r.Header.Set("Upgrade", "echo")
-	out, err := n.server.Client().Do(r) //nolint:bodyclose // it is what is returned
-	require.NoError(n.t, err)
-	require.Equal(n.t, http.StatusSwitchingProtocols, out.StatusCode)
-	return out.Body.(io.ReadWriteCloser)
-}
-
-func echoed(t testing.TB, conn io.ReadWriter, line string) {
-	t.Helper()
-	_, err := io.WriteString(conn, line+"\n")
-	require.NoError(t, err)
-	got := make([]byte, len(line)+1)
-	_, err = io.ReadFull(conn, got)
-	require.NoError(t, err)
-	require.Equal(t, line+"\n", string(got))
-}
-
 // An upgraded connection passes through a follower, and ends with the tenure.
 func TestUpgrade(t *testing.T) {
-	leader, follower, r := pair(t, upgrade)
-	for _, n := range []*node{leader, follower} {
-		conn := n.switched()
+	leader, follower, r := pair(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer context.AfterFunc(r.Context(), func() { _ = conn.Close() })()
 		defer func() { _ = conn.Close() }()
-		echoed(t, conn, "one")
-		echoed(t, conn, strings.Repeat("two", 100_000))
+		_, _ = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		for err == nil {
+			_ = rw.Flush()
+			var line string
+			line, err = rw.ReadString('\n')
+			_, _ = rw.WriteString(line)
+		}
+	})
+	for _, n := range []*node{leader, follower} {
+		out := n.begins(context.Background(), http.MethodGet, nil, http.Header{"Connection": {"Upgrade"}, "Upgrade": {"echo"}})
+		require.Equal(t, http.StatusSwitchingProtocols, out.StatusCode)
+		conn := out.Body.(io.ReadWriteCloser)
+		for _, line := range []string{"one\n", strings.Repeat("two", 100_000) + "\n"} {
+			_, err := io.WriteString(conn, line)
+			require.NoError(t, err)
+			got := make([]byte, len(line))
+			_, err = io.ReadFull(conn, got)
+			require.NoError(t, err)
+			require.Equal(t, line, string(got))
+		}
 		defer func() {
 			_, err := conn.Read(make([]byte, 1))
 			require.Error(t, err)
 		}()
 	}
 	r.loses(eldest.ErrDeposed)
-	require.ErrorIs(t, r.over(), eldest.ErrDeposed)
 }
 
 // Two nodes that take each other for the leader end a request after one hop.
@@ -249,106 +210,74 @@ func TestOneHopOnly(t *testing.T) {
 	}
 	a.follows(b, 7)
 	b.follows(a, 7)
-	for _, n := range []*node{a, b} {
-		reason := n.get().refused(t, http.StatusServiceUnavailable)
-		require.Contains(t, reason, "which follows node")
-	}
+	a.get().refused(t, http.StatusServiceUnavailable, "which follows node")
+	b.get().refused(t, http.StatusServiceUnavailable, "which follows node")
 	// One whose news is older waits a moment for its own tenure, and not for ever.
 	b.follows(a, 5)
-	require.Contains(t, a.get().refused(t, http.StatusServiceUnavailable), "which follows node")
+	a.get().refused(t, http.StatusServiceUnavailable, "which follows node")
 	require.EqualValues(t, 6, arrived.Load(), "three requests, and a hop of each")
 }
 
-// A request is served in the tenure that it was forwarded for, or refused.
+// A request is served in the tenure that it was forwarded for, or refused; and waits for it where it is won,
+// and not set up yet.
 func TestForwardedForAnotherTenure(t *testing.T) {
 	leader, follower := newNode(t, "leader"), newNode(t, "follower")
+	follower.follows(leader, 7)
+	early := follower.ask("/")
+	leader.waits(1)
 	leader.leads(7, hello)
+	require.Equal(t, "hello", early().body)
 	for _, token := range []eldest.Token{6, 8} {
 		follower.follows(leader, token)
-		require.Contains(t, follower.get().refused(t, http.StatusServiceUnavailable), fmt.Sprintf("token 7 instead of %d", token))
+		follower.get().refused(t, http.StatusServiceUnavailable, fmt.Sprintf("token 7 instead of %d", token))
 	}
-	require.Zero(t, leader.calls.Load())
-	follower.follows(leader, 7)
-	require.Equal(t, "hello", follower.get().body)
+	require.EqualValues(t, 1, leader.calls.Load())
 }
 
-// A request that was forwarded for a tenure which is won, and not set up yet, waits for it.
-func TestForwardedBeforeTheTenureIsSetUp(t *testing.T) {
-	leader, follower := newNode(t, "leader"), newNode(t, "follower")
-	follower.follows(leader, 7)
-	answer := async(t, func() (reply, error) { return follower.do(etcdtest.Context(t), http.MethodGet, "/", nil) })
-	etcdtest.Eventually(t, func() bool { return leader.waiting.Load() == 1 }, "the request at the leader")
-	leader.leads(7, hello)
-	out, err := answer()
-	require.NoError(t, err)
-	require.Equal(t, "hello", out.body)
-}
-
-// A request waits for a leader: for one that is known, and one that can be reached.
+// A request waits for a leader: for one that is known, and one that can be reached. A caller that hangs up waits no more.
 func TestWaitsForALeader(t *testing.T) {
 	t.Parallel()
 	leader, follower := newNode(t, "leader"), newNode(t, "follower")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close()) // nobody listens there now
 	body := strings.Repeat("0123456789", 100_000)
-	answer := async(t, func() (reply, error) {
+	answer := follower.askFor(func() (reply, error) {
 		return follower.do(etcdtest.Context(t), http.MethodPost, "/", strings.NewReader(body))
 	})
-	etcdtest.Eventually(t, func() bool { return follower.waiting.Load() == 1 }, "the wait for a leader")
-	follower.followsAt("dead", "http://"+listener.Addr().String(), 5)
+	ctx, hangUp := context.WithCancel(context.Background())
+	gone := make(chan error, 1)
+	go func() { _, err := follower.do(ctx, http.MethodGet, "/", nil); gone <- err }()
+	follower.waits(2)
+	hangUp()
+	require.ErrorIs(t, etcdtest.Take(t, gone, "the caller"), context.Canceled)
+	follower.waits(1)
+	follower.followsAt("dead", etcdtest.Nowhere(t), 5)
 	time.Sleep(100 * time.Millisecond) // attempts to connect; not asserted
 	leader.leads(7, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
 	follower.follows(leader, 7)
-	out, err := answer()
-	require.NoError(t, err)
-	require.Equal(t, body, out.body)
+	require.Equal(t, body, answer().body)
 	require.EqualValues(t, 1, leader.calls.Load())
-	require.Zero(t, follower.waiting.Load())
+	follower.waits(0)
 }
 
 // The wait is bounded, with the reason, by time, by number and by the end of Run.
 func TestWaitsAreBounded(t *testing.T) {
 	short := newNode(t, "n", func(cfg *Config) { cfg.Wait = 20 * time.Millisecond })
-	require.Contains(t, short.get().refused(t, http.StatusServiceUnavailable), "no Run is going on")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	short.followsAt("dead", "http://"+listener.Addr().String(), 5)
-	require.Contains(t, short.get().refused(t, http.StatusServiceUnavailable), "connection refused")
+	short.get().refused(t, http.StatusServiceUnavailable, "no Run is going on")
+	short.followsAt("dead", etcdtest.Nowhere(t), 5)
+	short.get().refused(t, http.StatusServiceUnavailable, "connection refused")
 
 	n := newNode(t, "n", func(cfg *Config) { cfg.MaxWaiting = 2 })
 	ctx, stop := context.WithCancelCause(context.Background())
 	ran := make(chan error, 1)
 	go func() { ran <- n.Run(ctx) }()
-	var answers []func() (reply, error)
-	for range 2 {
-		answers = append(answers, async(t, func() (reply, error) { return n.do(etcdtest.Context(t), http.MethodGet, "/", nil) }))
+	answers := []func() reply{n.ask("/"), n.ask("/")}
+	n.waits(2)
+	n.get().refused(t, http.StatusServiceUnavailable, "more than 2 requests wait")
+	stop(errEnough)
+	require.ErrorIs(t, etcdtest.Take(t, ran, "the end of Run"), errEnough)
+	for _, answer := range append(answers, n.ask("/")) {
+		answer().refused(t, http.StatusServiceUnavailable, "is stopping")
 	}
-	etcdtest.Eventually(t, func() bool { return n.waiting.Load() == 2 }, "two that wait")
-	require.Contains(t, n.get().refused(t, http.StatusServiceUnavailable), "more than 2 requests wait")
-	cause := errors.New("enough")
-	stop(cause)
-	require.ErrorIs(t, etcdtest.Take(t, ran, "the end of Run"), cause)
-	for _, answer := range answers {
-		out, err := answer()
-		require.NoError(t, err)
-		require.Contains(t, out.refused(t, http.StatusServiceUnavailable), "is stopping")
-	}
-	require.Contains(t, n.get().refused(t, http.StatusServiceUnavailable), "is stopping")
 	require.ErrorIs(t, n.Run(context.Background()), eldest.ErrClosed)
-}
-
-// A caller that hangs up waits no more.
-func TestCallerGivesUpWaiting(t *testing.T) {
-	n := newNode(t, "n")
-	ctx, hangUp := context.WithCancel(context.Background())
-	answer := async(t, func() (reply, error) { return n.do(ctx, http.MethodGet, "/", nil) })
-	etcdtest.Eventually(t, func() bool { return n.waiting.Load() == 1 }, "the wait")
-	hangUp()
-	_, err := answer()
-	require.ErrorIs(t, err, context.Canceled)
-	etcdtest.Eventually(t, func() bool { return n.waiting.Load() == 0 }, "the end of the wait")
 }
 
 func TestInvalid(t *testing.T) {
@@ -364,20 +293,18 @@ func TestInvalid(t *testing.T) {
 		_, err := New(cfg)
 		require.ErrorIs(t, err, eldest.ErrInvalid, name)
 	}
-	f, err := New(good)
-	require.NoError(t, err)
-	require.ErrorIs(t, f.Lead(context.Background(), nil, http.NotFoundHandler()), eldest.ErrInvalid)
-	require.ErrorIs(t, f.Run(nil), eldest.ErrInvalid) //nolint:staticcheck // what a caller may do
-
 	n := newNode(t, "n")
+	require.ErrorIs(t, n.Lead(context.Background(), nil, http.NotFoundHandler()), eldest.ErrInvalid)
+	require.ErrorIs(t, n.Run(nil), eldest.ErrInvalid) //nolint:staticcheck // what a caller may do
 	n.leads(7, hello)
-	second := &tenure{flight: newFlight(context.Background(), func() error { return nil }), token: 8}
+	second := &tenure{Calls: routing.NewCalls(context.Background(), routing.Never), Token: 8}
 	require.ErrorIs(t, n.lead(context.Background(), second), eldest.ErrInvalid)
 	require.Equal(t, "hello", n.get().body)
 }
 
 // A caller that asks before it sends a body (Expect: 100-continue) is told to go on by the
-// leader's handler, and one whose large upload is refused is told why.
+// leader's handler, and one whose large upload is refused is told why. A refusal does not wait for a caller that sends its body
+// slowly, or never.
 func TestUploadsThatAreRefused(t *testing.T) {
 	leader, follower, _ := pair(t, func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(io.Discard, r.Body)
@@ -386,33 +313,20 @@ func TestUploadsThatAreRefused(t *testing.T) {
 	const size = 8 << 20
 	upload := func() reply {
 		t.Helper()
-		out, err := follower.do(etcdtest.Context(t), http.MethodPost, "/", io.LimitReader(zeros{}, size), "Expect", "100-continue")
-		require.NoError(t, err)
-		return out
+		return follower.send(http.MethodPost, "/", io.LimitReader(zeros{}, size), "Expect", "100-continue")
 	}
 	follower.server.Client().Transport.(*http.Transport).ExpectContinueTimeout = soon
 	require.Equal(t, fmt.Sprint(int64(size), nil), upload().body)
 	follower.follows(leader, 6)
-	require.Contains(t, upload().refused(t, http.StatusServiceUnavailable), "token 7 instead of 6")
-	require.EqualValues(t, 1, leader.calls.Load())
-}
-
-// A refusal does not wait for a caller that sends its body slowly, or never.
-func TestRefusedBeforeTheBodyHasArrived(t *testing.T) {
-	leader, follower := newNode(t, "leader"), newNode(t, "follower")
-	leader.leads(7, hello)
-	follower.follows(leader, 6)
-	for _, n := range []*node{leader, follower} {
+	upload().refused(t, http.StatusServiceUnavailable, "token 7 instead of 6")
+	for n, header := range map[*node][]string{follower: nil, leader: {hopHeader, "6"}} {
 		ctx, over := context.WithCancel(etcdtest.Context(t))
-		var header []string
-		if n == leader {
-			header = []string{hopHeader, "6"}
-		}
 		out, err := n.do(ctx, http.MethodPost, "/", endless{ctx}, header...)
 		require.NoError(t, err)
-		require.Contains(t, out.refused(t, http.StatusServiceUnavailable), "token 7 instead of 6")
+		out.refused(t, http.StatusServiceUnavailable, "token 7 instead of 6")
 		over()
 	}
+	require.EqualValues(t, 1, leader.calls.Load())
 }
 
 // An answer that is given before the request's body was read does no harm to the caller's
@@ -425,9 +339,7 @@ func TestAnswersBeforeTheBodyIsRead(t *testing.T) {
 	for range 300 {
 		for n, code := range map[*node]int{leader: 200, follower: 200, stranger: 503} {
 			for _, body := range []io.Reader{strings.NewReader("some"), io.MultiReader(strings.NewReader("of unknown length")), nil} {
-				out, err := n.do(etcdtest.Context(t), http.MethodPost, "/", body)
-				require.NoError(t, err, "%s, %T", n.id, body)
-				require.Equal(t, code, out.StatusCode)
+				require.Equal(t, code, n.send(http.MethodPost, "/", body).StatusCode)
 			}
 		}
 	}

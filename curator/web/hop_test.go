@@ -3,11 +3,13 @@ package web
 import (
 	"crypto/tls"
 	"net/http"
+	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -29,48 +31,48 @@ func (a *arrived) handler(_ http.ResponseWriter, r *http.Request) {
 func TestForgedHopInPlainText(t *testing.T) {
 	var saw arrived
 	leader, follower, _ := pair(t, saw.handler)
-	require.Equal(t, http.StatusOK, leader.get(hopHeader, "7", fromHeader, "follower").StatusCode)
-	require.False(t, saw.verified, "nobody has verified it")
-	require.NotContains(t, saw.header, hopHeader)
-	require.NotContains(t, saw.header, fromHeader)
-	require.Equal(t, http.StatusOK, follower.get().StatusCode)
-	require.False(t, saw.verified)
-	require.NotContains(t, saw.header, hopHeader)
-
+	for n, header := range map[*node][]string{leader: {hopHeader, "7", fromHeader, "follower"}, follower: nil} {
+		require.Equal(t, http.StatusOK, n.get(header...).StatusCode)
+		require.False(t, saw.verified, "nobody has verified it")
+		require.NotContains(t, saw.header, hopHeader)
+		require.NotContains(t, saw.header, fromHeader)
+	}
 	calls := leader.calls.Load()
-	leader.get(hopHeader, "6").refused(t, http.StatusServiceUnavailable)
-	follower.get(hopHeader, "7").refused(t, http.StatusServiceUnavailable) // it is not forwarded again
+	leader.get(hopHeader, "6").refused(t, http.StatusServiceUnavailable, "")
+	follower.get(hopHeader, "7").refused(t, http.StatusServiceUnavailable, "") // it is not forwarded again
 	for _, bad := range [][]string{{hopHeader, "x"}, {hopHeader, "+7"}, {hopHeader, "-1"}, {hopHeader, "0"}, {hopHeader, ""}, {hopHeader, "7", hopHeader, "7"}, {hopHeader, "7", fromHeader, "%zz"}} {
-		for _, n := range []*node{leader, follower} {
-			n.get(bad...).refused(t, http.StatusBadRequest)
-		}
+		leader.get(bad...).refused(t, http.StatusBadRequest, "")
+		follower.get(bad...).refused(t, http.StatusBadRequest, "")
 	}
 	require.Equal(t, calls, leader.calls.Load())
 
 	// Headers that the caller declares to be of its own connection are no way around.
 	require.Equal(t, http.StatusOK, follower.get("Connection", "Eldest-Hop, Eldest-From").StatusCode)
 	require.Equal(t, calls+1, leader.calls.Load())
+
+	strict := newNode(t, "strict", func(cfg *Config) { cfg.VerifyHop = NodeCertificate })
+	strict.leads(7, hello)
+	strict.get(hopHeader, "7", fromHeader, "follower").refused(t, http.StatusForbidden, "without TLS")
+	require.Zero(t, strict.calls.Load())
 }
 
 // authority signs the certificates of nodes and callers.
 type authority struct{ *etcdtest.Authority }
 
-func newAuthority(t testing.TB) authority {
-	t.Helper()
-	return authority{etcdtest.NewAuthority(t)}
-}
-
-func (a authority) node(name string) tls.Certificate { return a.Issue(name, "127.0.0.1") }
+func (a authority) certificate(name string) tls.Certificate { return a.Issue(name, "127.0.0.1") }
 
 // secure makes a node with a certificate, which is the one that it shows to leaders. Its
 // callers may show one.
 func (a authority) secure(t testing.TB, id, named string, http2 bool) *node {
 	t.Helper()
-	cert := a.node(named)
+	cert := a.certificate(named)
 	transport := newTransport()
 	transport.TLSClientConfig = a.Client(cert)
 	transport.ForceAttemptHTTP2 = http2
-	n := newQuietNode(t, id, func(cfg *Config) { cfg.Transport = transport })
+	n := newQuietNode(t, id, func(cfg *Config) {
+		cfg.Transport = transport
+		cfg.URL = func(l elector.Leader) (*url.URL, error) { return &url.URL{Scheme: "https", Host: l.Address}, nil }
+	})
 	n.server.EnableHTTP2 = http2
 	n.server.TLS = a.Server(cert, tls.VerifyClientCertIfGiven)
 	n.server.StartTLS()
@@ -79,8 +81,8 @@ func (a authority) secure(t testing.TB, id, named string, http2 bool) *node {
 }
 
 // as asks the node with a certificate, or without.
-func (a authority) as(t testing.TB, n *node, certificates []tls.Certificate, header ...string) reply {
-	t.Helper()
+func (a authority) as(n *node, certificates []tls.Certificate, header ...string) reply {
+	n.t.Helper()
 	transport := &http.Transport{TLSClientConfig: a.Client(certificates...)}
 	defer transport.CloseIdleConnections()
 	client := n.server.Client()
@@ -93,43 +95,34 @@ func (a authority) as(t testing.TB, n *node, certificates []tls.Certificate, hea
 // nobody else who shows a certificate. Over HTTP/2 the rules are the same.
 func TestHopsOfNodesOnly(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
-		a := newAuthority(t)
+		a := authority{etcdtest.NewAuthority(t)}
 		var saw arrived
 		leader, follower := a.secure(t, "leader", "leader", http2), a.secure(t, "follower", "follower", http2)
 		leader.leads(7, saw.handler)
 		follower.follows(leader, 7)
-		require.Equal(t, http.StatusOK, a.as(t, follower, nil).StatusCode)
-		require.True(t, saw.verified)
-		require.Equal(t, "follower", saw.node)
-		require.EqualValues(t, 7, saw.token)
+		require.Equal(t, http.StatusOK, a.as(follower, nil).StatusCode)
+		require.Equal(t, arrived{"follower", 7, true, saw.header}, saw)
 		require.Equal(t, "https", saw.header.Get("X-Forwarded-Proto"))
 
 		calls := leader.calls.Load()
+		forged := []string{hopHeader, "7", fromHeader, "follower"}
 		for _, names := range []string{"other", "*.nodes", "caller"} {
-			cert := []tls.Certificate{a.node(names)}
-			for _, n := range []*node{leader, follower} {
-				require.Contains(t, a.as(t, n, cert, hopHeader, "7", fromHeader, "follower").refused(t, http.StatusForbidden), "certificate")
-			}
+			cert := []tls.Certificate{a.certificate(names)}
+			a.as(leader, cert, forged...).refused(t, http.StatusForbidden, "certificate")
+			a.as(follower, cert, forged...).refused(t, http.StatusForbidden, "certificate")
 		}
 		misnamed := a.secure(t, "follower", "somebody", http2)
 		misnamed.follows(leader, 7)
-		a.as(t, misnamed, nil).refused(t, http.StatusForbidden)
+		a.as(misnamed, nil).refused(t, http.StatusForbidden, "")
 		require.Equal(t, calls, leader.calls.Load())
 
 		// A caller without a hop is a caller, with a certificate or without.
-		require.Equal(t, http.StatusOK, a.as(t, leader, []tls.Certificate{a.node("caller")}).StatusCode)
+		require.Equal(t, http.StatusOK, a.as(leader, []tls.Certificate{a.certificate("caller")}).StatusCode)
 		require.False(t, saw.verified)
 		// Where callers need no certificate, a hop without one is refused if the Front is told so.
 		leader.cfg.VerifyHop = NodeCertificate
-		a.as(t, leader, nil, hopHeader, "7", fromHeader, "follower").refused(t, http.StatusForbidden)
-		require.Equal(t, http.StatusOK, a.as(t, follower, nil).StatusCode)
+		a.as(leader, nil, forged...).refused(t, http.StatusForbidden, "")
+		require.Equal(t, http.StatusOK, a.as(follower, nil).StatusCode)
 		require.True(t, saw.verified)
 	}
-}
-
-func TestNodeCertificateWithoutTLS(t *testing.T) {
-	leader := newNode(t, "leader", func(cfg *Config) { cfg.VerifyHop = NodeCertificate })
-	leader.leads(7, hello)
-	require.Contains(t, leader.get(hopHeader, "7", fromHeader, "follower").refused(t, http.StatusForbidden), "without TLS")
-	require.Zero(t, leader.calls.Load())
 }

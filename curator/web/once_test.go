@@ -21,29 +21,29 @@ import (
 // dying is a leader that answers "/first" of each connection and carries out the request after
 // it; then it dies: the connection is closed without an answer, orderly or with a reset.
 type dying struct {
-	listener net.Listener
+	address  string
 	reset    bool
 	requests atomic.Int64 // that were carried out and have no answer
-	crew     sync.WaitGroup
 }
 
 func newDying(t testing.TB, reset bool) *dying {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	d := &dying{listener: listener, reset: reset}
-	d.crew.Go(func() {
+	d := &dying{address: listener.Addr().String(), reset: reset}
+	var running sync.WaitGroup
+	running.Go(func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			d.crew.Go(func() { d.serve(conn.(*net.TCPConn)) })
+			running.Go(func() { d.serve(conn.(*net.TCPConn)) })
 		}
 	})
 	t.Cleanup(func() {
-		require.NoError(t, listener.Close())
-		d.crew.Wait()
+		_ = listener.Close()
+		running.Wait()
 	})
 	return d
 }
@@ -67,8 +67,6 @@ func (d *dying) serve(conn *net.TCPConn) {
 	}
 }
 
-func (d *dying) url() string { return "http://" + d.listener.Addr().String() }
-
 // repeated are requests that net/http's Transport sends again when a reused connection breaks.
 var repeated = map[string]func(r *http.Request){
 	"GET":     func(*http.Request) {},
@@ -81,66 +79,55 @@ var repeated = map[string]func(r *http.Request){
 	},
 	"PUT with a body, and an X-Idempotency-Key": func(r *http.Request) {
 		r.Method, r.ContentLength = http.MethodPut, 4
-		r.Body, r.GetBody = io.NopCloser(bytes.NewReader([]byte("body"))), func() (io.ReadCloser, error) {
-			return io.NopCloser(bytes.NewReader([]byte("body"))), nil
-		}
+		again(r, []byte("body"))
 		r.Header.Set("X-Idempotency-Key", "1")
 	},
 }
 
+// again gives a request a body that can be made anew.
+func again(r *http.Request, body []byte) {
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	r.Body, _ = r.GetBody()
+}
+
 // What a leader has been sent before it died is never sent a second time, also where
-// net/http's Transport would.
+// net/http's Transport would: alone, it does.
 func TestNothingIsSentTwice(t *testing.T) {
+	// send makes two requests over one connection, of which the second is changed.
+	send := func(client http.RoundTripper, base string, change func(*http.Request)) (codes [2]int) {
+		for i, path := range []string{"/first", "/second"} {
+			to, err := url.Parse(base + path)
+			require.NoError(t, err)
+			r := (&http.Request{Method: http.MethodGet, URL: to, Header: make(http.Header)}).WithContext(etcdtest.Context(t))
+			if i == 1 {
+				change(r)
+			}
+			if out, err := client.RoundTrip(r); err == nil {
+				codes[i] = out.StatusCode
+				require.NoError(t, out.Body.Close())
+			}
+		}
+		return codes
+	}
 	for name, change := range repeated {
 		for _, reset := range []bool{false, true} {
-			leader := newDying(t, reset)
-			follower := newNode(t, "follower")
+			leader, follower := newDying(t, reset), newNode(t, "follower")
 			// What a middleware in front of the Front may do to requests.
 			follower.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path != "/first" && r.ContentLength > 0 {
+				if r.ContentLength > 0 {
 					body, _ := io.ReadAll(r.Body)
-					r.Body, r.GetBody = io.NopCloser(bytes.NewReader(body)), func() (io.ReadCloser, error) {
-						return io.NopCloser(bytes.NewReader(body)), nil
-					}
+					again(r, body)
 				}
 				follower.ServeHTTP(w, r)
 			})
-			follower.followsAt("leader", leader.url(), 7)
-			send := func(path string, change func(*http.Request)) int {
-				r, err := http.NewRequestWithContext(etcdtest.Context(t), http.MethodGet, follower.server.URL+path, nil)
-				require.NoError(t, err)
-				change(r)
-				out, err := follower.server.Client().Do(r)
-				require.NoError(t, err)
-				require.NoError(t, out.Body.Close())
-				return out.StatusCode
-			}
-			require.Equal(t, http.StatusOK, send("/first", func(*http.Request) {}))
-			require.Equal(t, http.StatusBadGateway, send("/second", change), name)
+			follower.followsAt("leader", leader.address, 7)
+			require.Equal(t, [2]int{http.StatusOK, http.StatusBadGateway}, send(follower.server.Client().Transport, follower.server.URL, change), name)
 			require.EqualValues(t, 1, leader.requests.Load(), "%s was sent more than once", name)
 		}
-	}
-}
-
-// The test above means something: the transport alone does send these again.
-func TestTransportAloneSendsTwice(t *testing.T) {
-	for name, change := range repeated {
-		leader := newDying(t, false)
-		transport := newTransport()
-		for _, path := range []string{"/first", "/second"} {
-			to, err := url.Parse(leader.url() + path)
-			require.NoError(t, err)
-			r := (&http.Request{Method: http.MethodGet, URL: to, Header: make(http.Header)}).WithContext(etcdtest.Context(t))
-			if path == "/second" {
-				change(r)
-			}
-			out, err := transport.RoundTrip(r)
-			if err == nil {
-				require.NoError(t, out.Body.Close())
-			}
-		}
+		leader, transport := newDying(t, false), newTransport()
+		send(transport, "http://"+leader.address, change)
 		transport.CloseIdleConnections()
-		require.EqualValues(t, 2, leader.requests.Load(), name)
+		require.EqualValues(t, 2, leader.requests.Load(), "%s: the test above proves nothing", name)
 	}
 }
 
@@ -153,8 +140,8 @@ func TestTransportWithoutTraces(t *testing.T) {
 			return nil, io.ErrUnexpectedEOF
 		})
 	})
-	follower.followsAt("leader", "http://127.0.0.1:1", 7)
-	follower.get().refused(t, http.StatusBadGateway)
+	follower.followsAt("leader", "127.0.0.1:1", 7)
+	follower.get().refused(t, http.StatusBadGateway, "")
 	require.EqualValues(t, 1, sent.Load())
 }
 
@@ -162,10 +149,13 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A leader that dies in the middle of a request leaves it at one call of a handler, and
-// the caller is told that it may have been carried out, or has half an answer.
+// A leader that dies in the middle of a request leaves it at one call of a handler, and the caller is told that
+// it may have been carried out, or has half an answer. So is it with a leader that says nothing any more, when
+// another one is known.
 func TestLeaderDiesInTheMiddle(t *testing.T) {
-	begun, over := make(chan struct{}, 1), make(chan struct{})
+	begun := make(chan struct{}, 1)
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
 	var calls sync.Map
 	leader, follower, _ := pair(t, func(w http.ResponseWriter, r *http.Request) {
 		if _, again := calls.LoadOrStore(r.URL.Path, true); again {
@@ -173,58 +163,36 @@ func TestLeaderDiesInTheMiddle(t *testing.T) {
 			return
 		}
 		if r.URL.Path == "/half" {
-			_, _ = io.WriteString(w, "half")
-			w.(http.Flusher).Flush()
+			says(w, "half")
 		}
 		begun <- struct{}{}
 		select {
-		case <-over:
+		case <-ctx.Done():
 		case <-r.Context().Done():
 		}
 	})
 	successor := newNode(t, "successor")
 	successor.leads(9, hello)
-	for i, path := range []string{"/", "/half"} {
-		answer := async(t, func() (reply, error) { return follower.do(etcdtest.Context(t), http.MethodGet, path, nil) })
+	for i, path := range []string{"/", "/half", "/silent"} {
+		answer := follower.ask(path)
 		etcdtest.Take(t, begun, "the handler")
-		leader.server.CloseClientConnections()
-		out, err := answer()
-		require.NoError(t, err)
-		if path == "/" {
-			out.refused(t, http.StatusBadGateway)
+		if path == "/silent" {
+			follower.router.Neither(eldest.ErrSilent) // that alone ends nothing
+			follower.follows(leader, 7)
+			follower.follows(successor, 9)
 		} else {
+			leader.server.CloseClientConnections()
+		}
+		switch out := answer(); path {
+		case "/half":
 			require.Error(t, out.err)
+		case "/silent":
+			out.refused(t, http.StatusBadGateway, "another tenure is known")
+		default:
+			out.refused(t, http.StatusBadGateway, "")
 		}
 		require.EqualValues(t, i+1, leader.calls.Load())
 	}
-	close(over)
-	require.Zero(t, successor.calls.Load())
-	follower.follows(successor, 9)
-	require.Equal(t, "hello", follower.get().body)
-}
-
-// A leader that says nothing any more is given up when another one is known: the request is
-// broken off, and not sent to that one.
-func TestSilentLeader(t *testing.T) {
-	begun := make(chan struct{})
-	leader, follower := newNode(t, "leader"), newNode(t, "follower")
-	ctx, end := context.WithCancel(context.Background())
-	defer end()
-	leader.leads(7, func(http.ResponseWriter, *http.Request) {
-		close(begun)
-		<-ctx.Done()
-	})
-	follower.follows(leader, 7)
-	answer := async(t, func() (reply, error) { return follower.do(etcdtest.Context(t), http.MethodGet, "/", nil) })
-	etcdtest.Take(t, begun, "the handler")
-	follower.router.neither(eldest.ErrSilent) // that alone ends nothing
-	follower.follows(leader, 7)
-	successor := newNode(t, "successor")
-	successor.leads(9, hello)
-	follower.follows(successor, 9)
-	out, err := answer()
-	require.NoError(t, err)
-	require.Contains(t, out.refused(t, http.StatusBadGateway), "another leader is known")
 	require.Zero(t, successor.calls.Load())
 	require.Equal(t, "hello", follower.get().body)
 }

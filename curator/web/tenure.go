@@ -5,18 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/curator/internal/routing"
 	"github.com/eldest-io/eldest/elector"
 )
-
-// tenure is what this node serves while it leads.
-type tenure struct {
-	*flight
-	token   eldest.Token
-	handler http.Handler
-}
 
 // Lead serves requests with handler in the tenure l, those of callers and those that
 // followers forward, until ctx or the tenure ends. Call it from the lead function of an
@@ -38,28 +33,28 @@ func (f *Front) Lead(ctx context.Context, l *elector.Leadership, handler http.Ha
 		}
 		return nil
 	}
-	return f.failed("lead", f.lead(ctx, &tenure{flight: newFlight(l.Context(), certain), token: l.Token(), handler: handler}))
+	return f.failed("lead", f.lead(ctx, &tenure{Calls: routing.NewCalls(l.Context(), certain), Token: l.Token(), Service: handler}))
 }
 
 func (f *Front) lead(ctx context.Context, t *tenure) error {
-	if err := f.router.lead(t); err != nil {
-		t.cancel(err)
+	if err := f.router.Lead(t); err != nil {
+		t.Cancel(err)
 		return err
 	}
 	select {
 	case <-ctx.Done():
-	case <-t.ctx.Done():
+	case <-t.Context().Done():
 	}
 	cause := context.Cause(ctx)
 	if cause == nil {
-		cause = context.Cause(t.ctx)
+		cause = t.Cause()
 	}
 	why := fmt.Errorf("node %+q leads no more: %w", f.cfg.NodeID, cause)
 	// First nobody new; then those that run, while this node still leads; then the end.
-	t.close(why)
-	f.router.leave(why)
-	t.settle(f.cfg.Grace)
-	t.finish(why, f.cfg.Grace)
+	t.Close(why)
+	f.router.Leave(t, why)
+	t.Drain(f.cfg.Grace)
+	t.Finish(why)
 	return cause
 }
 
@@ -69,25 +64,16 @@ var errNotBegun = errors.New("not begun")
 
 // serve runs the handler of a tenure.
 func (f *Front) serve(w http.ResponseWriter, r *http.Request, t *tenure) error {
-	q, err := t.begin(w)
+	end, err := f.begin(w, t.Calls)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotBegun, err)
-	}
-	ended := false
-	end := func() {
-		if !ended {
-			ended = true
-			if !t.end(q) {
-				panic(http.ErrAbortHandler) // the connection can be used for nothing else
-			}
-		}
+		return err
 	}
 	defer end()
-	ctx, cancel := t.context(r.Context())
+	ctx, cancel := handlerContext(t.Context(), r.Context())
 	defer cancel()
-	a := &answer{ResponseWriter: w, tenure: t.ctx}
-	t.handler.ServeHTTP(a, r.WithContext(ctx))
-	lost := context.Cause(t.ctx) // before the end: a tenure that is given up ends when the last request has
+	a := &answer{ResponseWriter: w, tenure: t.Context()}
+	t.Service.ServeHTTP(a, r.WithContext(ctx))
+	lost := t.Cause() // before the end: a tenure that is given up ends when the last request has
 	end()
 	switch {
 	case lost == nil, a.hijacked:
@@ -101,11 +87,45 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request, t *tenure) error {
 	return nil
 }
 
-// context returns the context of a handler. It is made from the tenure's own, so that it
+// begin admits a request to calls that end together. When they end, what the request reads from the caller and writes to it
+// fails after the grace. The returned function ends the request; after it nothing
+// touches the connection, and it panics if the connection can be used for nothing else.
+func (f *Front) begin(w http.ResponseWriter, calls *routing.Calls) (end func(), err error) {
+	if err := calls.Begin(true); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotBegun, err)
+	}
+	var mu sync.Mutex
+	var over, cut bool
+	cutting := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			return
+		}
+		cut = true
+		past := time.Unix(1, 0)
+		connection := http.NewResponseController(w)
+		_ = connection.SetReadDeadline(past) // a writer that has none cannot be cut
+		_ = connection.SetWriteDeadline(past)
+	}
+	detach := context.AfterFunc(calls.Context(), func() { time.AfterFunc(f.cfg.Grace, cutting) })
+	return sync.OnceFunc(func() {
+		detach()
+		calls.End(true)
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		if cut {
+			panic(http.ErrAbortHandler)
+		}
+	}), nil
+}
+
+// handlerContext returns the context of a handler. It is made from the tenure's own, so that it
 // has ended before another node can lead (G3), and has the values, the deadline and the end of
 // the request's.
-func (t *tenure) context(of context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(inTenure{Context: t.ctx, of: of})
+func handlerContext(tenure, of context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(inTenure{Context: tenure, of: of})
 	detach := context.AfterFunc(of, func() { cancel(context.Cause(of)) })
 	return ctx, func() {
 		detach()

@@ -13,10 +13,10 @@ import (
 // there is not. Metrics that the guide names exist.
 func TestRunbookCoversTheAlerts(t *testing.T) {
 	alerts := alertsOf(t, "alerts.yaml", `- alert: (\w+)`)
-	require.Equal(t, alerts, alertsOf(t, "README.md", `(?m)^### (\w+)$`))
+	require.Equal(t, alerts, alertsOf(t, "../operations/runbook.md", `(?m)^### (\w+)$`))
 
 	known := alertsOf(t, "metrics.md", "(?m)^\\| `(eldest_\\w+)` \\|")
-	for _, file := range []string{"README.md", "alerts.yaml", "alerts_test.yaml", "dashboard.json", "metrics.md"} {
+	for _, file := range []string{"../operations/runbook.md", "alerts.yaml", "alerts_test.yaml", "dashboard.json", "metrics.md"} {
 		text, err := os.ReadFile(filepath.Join(docs, file))
 		require.NoError(t, err)
 		named := regexp.MustCompile(`\beldest_[a-z_]+`).FindAllString(string(text), -1)

@@ -35,15 +35,13 @@ func TestClaims(t *testing.T) {
 	}
 	require.Equal(t, want, numbers)
 
-	faults, err := r.text("docs/faults.md")
+	regressions, err := r.text("docs/reference/regressions.md")
 	require.NoError(t, err)
-	_, faults, _ = strings.Cut(faults, "\n## Regressions\n")
-	faults, _, _ = strings.Cut(faults, "\n## ")
 	next := 1
-	for _, row := range rows(faults) {
+	for _, row := range rows(regressions) {
 		if number, err := strconv.Atoi(row[0]); err == nil {
-			require.Equal(t, next, number, "a row of docs/faults.md")
-			require.Empty(t, r.unproven(row[3], "tests/regressions"), "docs/faults.md, row %d", number)
+			require.Equal(t, next, number, "a row of docs/reference/regressions.md")
+			require.Empty(t, r.unproven(row[3], "tests/regressions"), "docs/reference/regressions.md, row %d", number)
 			next++
 		}
 	}

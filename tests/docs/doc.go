@@ -27,8 +27,9 @@
 //	parse    JSON, YAML or shell that does not parse (data.go, command.go)
 //	command  a command, a flag, a package or a test that does not exist (command.go)
 //	run      a command that ended or printed otherwise (run.go, console.go)
+//	word     a word that readers must guess at (words.go), in comments and strings of Go too
 //
-// TestKindsAreFound breaks one page for each of them, and sees the fault.
+// TestKindsAreFound breaks one page for each of them but the last, and sees the fault.
 //
 // # How commands run
 //

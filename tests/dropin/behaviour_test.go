@@ -69,7 +69,7 @@ type failure string
 // The documentation shows these rows and no others.
 func TestTableIsDocumented(t *testing.T) {
 	t.Parallel()
-	doc, err := os.ReadFile("../../docs/drop-in.md")
+	doc, err := os.ReadFile("../../docs/reference/drop-in.md")
 	require.NoError(t, err)
 	head, rest, ok := strings.Cut(string(doc), "<!-- table -->\n")
 	require.True(t, ok)
@@ -81,7 +81,7 @@ func TestTableIsDocumented(t *testing.T) {
 		fmt.Fprintf(&b, "| %s | %s |\n", row.what, saying(row.theirs))
 	}
 	if os.Getenv("ELDEST_WRITE_TABLE") != "" {
-		require.NoError(t, os.WriteFile("../../docs/drop-in.md", []byte(head+"<!-- table -->\n"+b.String()+"<!-- end -->"+tail), 0o600))
+		require.NoError(t, os.WriteFile("../../docs/reference/drop-in.md", []byte(head+"<!-- table -->\n"+b.String()+"<!-- end -->"+tail), 0o600))
 		return
 	}
 	require.True(t, b.String() == shown, "the rows are others; write them anew: ELDEST_WRITE_TABLE=1 go test ./dropin -run TestTableIsDocumented")

@@ -10,5 +10,5 @@
 //     nothing else; both builds must say the same.
 //   - Mixed fleets: both packages in one election, and on one mutex.
 //
-// The table in docs/drop-in.md is that of the rows; a test compares them.
+// The table in docs/reference/drop-in.md is that of the rows; a test compares them.
 package dropin

@@ -9,7 +9,7 @@
 // # Mutants
 //
 // Each mutant is a patch in this directory, NN-what.patch, where NN is the row of the
-// table of regressions in docs/faults.md. Those that belong to a guarantee or an
+// table of regressions in docs/reference/regressions.md. Those that belong to a guarantee or an
 // invariant and to no row are called by that: G3-what.patch, I9-what.patch. Before the
 // diff stands a header, of which git apply takes no notice:
 //

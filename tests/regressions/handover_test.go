@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
-	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -48,25 +46,25 @@ func gracefulStops(t *testing.T, stops int) (took, least []time.Duration) {
 	begun := make(chan time.Time, 1)
 	lead := func(ctx context.Context, l *elector.Leadership) error {
 		begun <- time.Now()
-		return electiontest.UntilTheEnd(ctx, l)
+		return untilTheEnd(ctx, l)
 	}
 	cli := [2]*clientv3.Client{c.Client(t), c.Client(t)}
 	leader := stand(t, cli[0], name, "n0", lead)
 	etcdtest.Take(t, begun, "the first lead function")
 	for i := range stops {
-		l := leader.Wins(t)
-		next := stand(t, cli[(i+1)%2], name, "n"+strconv.Itoa(i+1), lead)
-		next.Follows(t, leader.ID, l.Token())
+		l := etcdtest.Take(t, leader.won, "a win")
+		next := stand(t, cli[(i+1)%2], name, "n"+itoa(i+1), lead)
+		next.follows(t, leader, l.Token())
 		least = append(least, byHand())
 		stopped := time.Now()
-		leader.Stop()
+		leader.stop()
 		took = append(took, etcdtest.Take(t, begun, "the successor").Sub(stopped))
 		require.Less(t, took[i], 7*time.Second, "it waited for the lease")
-		require.ErrorIs(t, leader.End(t), context.Canceled)
+		require.ErrorIs(t, leader.end(t), context.Canceled)
 		require.Error(t, l.Err())
 		leader = next
 	}
-	_ = leader.End(t)
+	_ = leader.end(t)
 	slices.Sort(took)
 	slices.Sort(least)
 	return took, least
@@ -130,15 +128,15 @@ func TestRegression32_NeverFollowsItself(t *testing.T) {
 	name := etcdtest.Election(t)
 	const handovers = 60
 	enough := make(chan struct{})
-	var nodes []*electiontest.Node
+	var nodes []*node
 	for i := range 3 {
 		cli := c.Client(t)
-		var self atomic.Pointer[electiontest.Node]
+		var self atomic.Pointer[node]
 		aboutToLead := func() bool {
 			n := self.Load()
 			return n != nil && errors.Is(n.Status().Reason(), eldest.ErrNoLeader)
 		}
-		nodes = append(nodes, stand(t, cli, name, "n"+strconv.Itoa(i), func(ctx context.Context, _ *elector.Leadership) error {
+		nodes = append(nodes, stand(t, cli, name, "n"+itoa(i), func(ctx context.Context, _ *elector.Leadership) error {
 			select {
 			case <-enough:
 			case <-ctx.Done():
@@ -151,9 +149,9 @@ func TestRegression32_NeverFollowsItself(t *testing.T) {
 		}))
 		self.Store(nodes[i])
 	}
-	electiontest.NeverTwo(t, nodes)
+	twoLead(t, nodes)
 	for range handovers {
-		electiontest.OneLeads(t, nodes) // so that somebody waits, and sees the hand-over
+		oneLeads(t, nodes) // so that somebody waits, and sees the hand-over
 		select {
 		case enough <- struct{}{}:
 		case <-time.After(etcdtest.Patience):
@@ -162,8 +160,8 @@ func TestRegression32_NeverFollowsItself(t *testing.T) {
 	}
 	elders := 0 // how often a node knew that its own key is the eldest, before it led
 	for _, n := range nodes {
-		_ = n.End(t)
-		statuses := n.Log.Statuses()
+		_ = n.end(t)
+		statuses := n.log.all()
 		newest := eldest.Token(0)
 		for i, s := range statuses {
 			_, token, leads := s.Own()
@@ -171,7 +169,7 @@ func TestRegression32_NeverFollowsItself(t *testing.T) {
 			require.Equal(t, []bool{s.Role() == elector.Leading, s.Role() == elector.Following, s.Role() == elector.Neither},
 				[]bool{leads, follows, s.Reason() != nil}, "%v", s)
 			if follows {
-				require.NotEqual(t, n.ID, leader.NodeID, "%v", s)
+				require.NotEqual(t, n.id, leader.NodeID, "%v", s)
 				require.NotEqual(t, n.Instance(), leader.Instance, "%v", s)
 				token = leader.Token
 			}

@@ -54,6 +54,19 @@ func TestRegression06_ResignWithDeadContextFirst(t *testing.T) {
 	p.Lead(t)
 }
 
+// Row 6 on the same stage, with etcd's package: the second call says it resigned, and
+// the key is there.
+func TestRegression06_TheFaultOfEtcdsPackage(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := etcdtest.Election(t)
+	_, e := theirs(t, c.Client(t), name, 60)
+	require.NoError(t, e.Campaign(etcdtest.Context(t), ""))
+	require.Error(t, e.Resign(deadContext()))
+	require.NoError(t, e.Resign(etcdtest.Context(t)))
+	require.Len(t, queueOf(t, c, name), 1, "the fault is mended?")
+}
+
 // Row 7. The context is cancelled while etcd cannot be reached. Elsewhere the call
 // blocks in its clean-up, without a bound. Here it returns at once, and the clean-up
 // goes on in the background, for as long as the session lives.

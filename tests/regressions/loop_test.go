@@ -11,11 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
-	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/lease"
 )
 
 // alone counts how often a lead function runs beside itself.
@@ -30,13 +27,13 @@ func (a *alone) enter() func() {
 
 // stuckLogger blocks in each line.
 type stuckLogger struct {
-	slog.Handler
+	*journal
 	blocked <-chan struct{}
 }
 
 func (l stuckLogger) Handle(ctx context.Context, r slog.Record) error {
 	<-l.blocked
-	return l.Handler.Handle(ctx, r)
+	return l.journal.Handle(ctx, r)
 }
 
 // Row 33, in the loop. The lead function takes long, the log blocks, and the tenure is
@@ -65,30 +62,115 @@ func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
 		return nil
 	}, lasting(5*time.Second), func(cfg *elector.Config) {
 		cfg.Session.Renewal = eager
-		cfg.Logger = slog.New(stuckLogger{&electiontest.Journal{}, blocked})
+		cfg.Logger = slog.New(stuckLogger{&journal{}, blocked})
 		cfg.Backoff = func(int) time.Duration { return time.Millisecond }
 		cfg.Drain = 50 * time.Millisecond // which bounds the wait of an end of Run, not of a loss
 	})
 	t.Cleanup(func() { close(blocked) })
-	l := n.Wins(t)
+	l := etcdtest.Take(t, n.won, "the win")
 	etcdtest.Eventually(t, func() bool { return rec.Count("LeaseKeepAlive") >= 2*eagerness }, "renewals for two TTLs")
 	require.NoError(t, l.Err(), "the lease was lost beside a function that takes long")
 	require.Equal(t, elector.Leading, n.Status().Role())
 
 	require.NoError(t, etcdtest.Err(c.Client(t).Delete(etcdtest.Context(t), l.Key())))
 	etcdtest.Take(t, l.Done(), "the end of the tenure")
-	require.ErrorIs(t, n.Becomes(t, elector.Neither).Reason(), eldest.ErrDeposed)
-	next := stand(t, c.Client(t), name, "next", electiontest.UntilTheEnd)
-	next.Wins(t) // the key is gone: nobody waits for the function
-	_ = next.End(t)
-	etcdtest.Never(t, func() bool { return len(n.Won) > 0 || len(queueOf(t, c, name)) > 0 }, 500*time.Millisecond,
+	require.ErrorIs(t, n.becomes(t, elector.Neither).Reason(), eldest.ErrDeposed)
+	next := stand(t, c.Client(t), name, "next", untilTheEnd)
+	etcdtest.Take(t, next.won, "the successor's win") // the key is gone: nobody waits for the function
+	_ = next.end(t)
+	etcdtest.Never(t, func() bool { return len(n.won) > 0 || len(queueOf(t, c, name)) > 0 }, 500*time.Millisecond,
 		"it stands although it cannot serve")
 	require.Empty(t, ends)
 	close(long)
 	etcdtest.Take(t, ends, "the end of the function")
-	again := n.Wins(t)
+	again := etcdtest.Take(t, n.won, "the win of a second tenure")
 	require.Greater(t, again.Token(), l.Token())
 	require.Zero(t, a.overlaps.Load(), "the lead function ran beside itself")
+}
+
+// Row 34. The lead function ignores the end of its context. Elsewhere the key is given
+// back beside it, and two functions lead. Here the key is kept, and the lease renewed,
+// until it returns.
+//
+// Fails when elector's round leaves etcd before it has waited.
+func TestRegression34_KeyIsKeptUntilTheFunctionReturns(t *testing.T) {
+	t.Parallel()
+	var a alone
+	old, next, release := ignorant(t, &a, time.Minute)
+	l := etcdtest.Take(t, old.won, "the win")
+	next.follows(t, old, l.Token())
+	stopped := time.Now()
+	old.stop()
+	old.becomes(t, elector.Neither)
+	require.Less(t, time.Since(stopped), atOnce)
+	// Longer than the lease would last by itself.
+	etcdtest.Never(t, func() bool { return len(next.won) > 0 || l.Err() != nil }, ignorantTTL+time.Second,
+		"the key was given back while the function ran")
+	next.follows(t, old, l.Token())
+	release()
+	released := time.Now()
+	etcdtest.Take(t, next.won, "the successor's win")
+	require.Less(t, time.Since(released), atOnce)
+	require.Zero(t, a.overlaps.Load(), "the lead function ran beside itself")
+	require.NotErrorIs(t, old.end(t), eldest.ErrStuck)
+}
+
+// Row 34, and it takes longer than it is given: the lease is left to its deadline, and
+// that is logged. Then two functions run: what cannot be prevented is said.
+//
+// Fails when elector's round renews for ever, or gives the key back beside the function.
+func TestRegression34_LeaseIsLeftToItsDeadline(t *testing.T) {
+	t.Parallel()
+	const drain = 500 * time.Millisecond
+	var a alone
+	old, next, _ := ignorant(t, &a, drain)
+	l := etcdtest.Take(t, old.won, "the win")
+	next.follows(t, old, l.Token())
+	stopped := time.Now()
+	old.stop()
+	old.becomes(t, elector.Neither) // before the function is waited for
+	second := etcdtest.Take(t, next.won, "the successor's win")
+	took := time.Since(stopped)
+	require.GreaterOrEqual(t, took, drain, "the key was given back while the function ran")
+	require.Less(t, took, drain+ignorantTTL+2*atOnce, "the lease is renewed for ever")
+	require.Greater(t, second.Token(), l.Token())
+	require.Error(t, l.Err(), "its tenure goes on beside the successor's")
+	require.ErrorIs(t, old.end(t), eldest.ErrStuck)
+	require.ErrorIs(t, old.end(t), context.Canceled)
+	etcdtest.Eventually(t, func() bool {
+		return old.log.says("ERROR lead function ignores its context") && old.log.says("lease left to expire")
+	}, "it is logged")
+	etcdtest.Eventually(t, func() bool { return a.overlaps.Load() == 1 }, "INVALID: the function has returned")
+}
+
+// ignorantTTL is the TTL of a node whose lead function ignores its context: more than atOnce,
+// so that a key that is given back can be told from one that expires.
+const ignorantTTL = 8 * time.Second
+
+// ignorant starts a node whose lead function ignores its context until release is
+// called, or the test ends, and one that waits behind it.
+func ignorant(t *testing.T, a *alone, drain time.Duration) (old, next *node, release func()) {
+	t.Helper()
+	c := etcdtest.Shared(t)
+	name := etcdtest.Election(t)
+	ignoring, returned := make(chan struct{}), make(chan struct{})
+	release = sync.OnceFunc(func() { close(ignoring) })
+	t.Cleanup(func() {
+		release()
+		<-returned
+	})
+	old = stand(t, c.Client(t), name, "old", func(context.Context, *elector.Leadership) error {
+		defer close(returned)
+		defer a.enter()()
+		<-ignoring
+		return nil
+	}, lasting(ignorantTTL), func(cfg *elector.Config) { cfg.Drain = drain })
+	old.becomes(t, elector.Leading)
+	next = stand(t, c.Client(t), name, "next", func(ctx context.Context, l *elector.Leadership) error {
+		defer a.enter()()
+		return untilTheEnd(ctx, l)
+	})
+	return old, next, release
 }
 
 // Row 34, and etcd cannot be reached either. The deadline passes: the key goes with the
@@ -111,13 +193,13 @@ func TestRegression34_DeadlineBeforeTheFunctionReturns(t *testing.T) {
 		}
 		return nil
 	}, lasting(10*time.Second), func(cfg *elector.Config) { cfg.Drain = time.Minute })
-	l := old.Wins(t)
+	l := etcdtest.Take(t, old.won, "the win")
 	began := make(chan time.Time, 1)
 	next := stand(t, c.Client(t), name, "next", func(ctx context.Context, l *elector.Leadership) error {
 		began <- time.Now()
-		return electiontest.UntilTheEnd(ctx, l)
+		return untilTheEnd(ctx, l)
 	})
-	next.Follows(t, old.ID, l.Token())
+	next.follows(t, old, l.Token())
 	host.Cut()
 	t.Cleanup(host.Mend)
 	start := etcdtest.Take(t, began, "the successor's lead function")
@@ -129,62 +211,5 @@ func TestRegression34_DeadlineBeforeTheFunctionReturns(t *testing.T) {
 	etcdtest.Never(t, func() bool { return len(queueOf(t, c, name)) > 1 }, 300*time.Millisecond,
 		"it stands although it cannot serve")
 	close(ignoring)
-	old.Follows(t, next.ID, next.Wins(t).Token())
-}
-
-// Row 33. The lead function takes long, and callbacks block. Elsewhere they run on the
-// goroutine that renews: the lease is lost, and the function runs a second time beside
-// itself. Here renewals go on for many TTLs, and it runs once.
-//
-// Fails when hooks are called by lease.Session.renew itself, or when Lead does not wait
-// for an earlier function.
-func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	name := etcdtest.Election(t)
-	var rec etcdtest.Recorder
-	blocked := make(chan struct{})
-	block, release := func() { <-blocked }, sync.OnceFunc(func() { close(blocked) })
-	p := join(t, c.Client(t, rec.Attach), name, func(l *lease.Config, e *election.Config) {
-		// Long enough for a busy machine not to cost it the lease, and renewed often.
-		l.TTL, l.Renewal = 5*time.Second, eager
-		l.Hooks.Renewed = func(lease.RenewedEvent) { block() }
-		l.Hooks.Jeopardy = func(lease.JeopardyEvent) { block() }
-		e.Hooks.Registered = func(election.RegisteredEvent) { block() }
-		e.Hooks.Won = func(election.WonEvent) { block() }
-	})
-	next := join(t, c.Client(t), name)
-	var running, calls, overlaps atomic.Int32
-	t.Cleanup(release) // before anybody leaves
-	leader := electiontest.Wins(t, p.Campaign(etcdtest.Context(t))).Leadership
-	result := next.Queue(t)
-	started, long := make(chan struct{}), make(chan struct{})
-	done := make(chan error, 2)
-	f := func(ctx context.Context) error {
-		if running.Add(1) > 1 {
-			overlaps.Add(1)
-		}
-		defer running.Add(-1)
-		if calls.Add(1) == 1 {
-			close(started)
-		}
-		<-long
-		return ctx.Err()
-	}
-	for range 2 { // the second call comes while the first one runs
-		go func() { done <- leader.Lead(etcdtest.Context(t), f) }()
-	}
-	etcdtest.Take(t, started, "the lead function")
-	etcdtest.Eventually(t, func() bool { return rec.Count("LeaseKeepAlive") >= 3*eagerness }, "renewals for several TTLs")
-	require.NoError(t, leader.Err(), "the lease was lost beside a function that takes long")
-	require.True(t, leader.Holds(0))
-	require.Empty(t, result)
-	close(long)
-	// The one that ran, and the other one, which may have been told first.
-	ended := []error{etcdtest.Take(t, done, "a lead function"), etcdtest.Take(t, done, "the other one")}
-	require.Contains(t, ended, error(nil), "neither ran: %v", ended)
-	electiontest.Wins(t, result)
-	require.Zero(t, overlaps.Load(), "the lead function ran beside itself")
-	require.ErrorIs(t, leader.Err(), eldest.ErrResigned)
-	release()
+	old.follows(t, next, etcdtest.Take(t, next.won, "its tenure").Token())
 }

@@ -200,6 +200,34 @@ func TestRegression03_OnlyTheProofTells(t *testing.T) {
 	}
 }
 
+// Rows 2 and 3 on the same stage, with etcd's package: its waiter is elected without a
+// key, whether an operator deleted it or its lease is gone.
+func TestRegression02And03_TheFaultOfEtcdsPackage(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	for _, way := range []string{"key deleted", "lease revoked"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			name := etcdtest.Election(t)
+			_, leader := theirs(t, c.Client(t), name, 60)
+			require.NoError(t, leader.Campaign(etcdtest.Context(t), "a"))
+			s, waiter := theirs(t, c.Client(t), name, 60)
+			result := etcdtest.Go(func() error { return waiter.Campaign(etcdtest.Context(t), "b") })
+			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the waiter is in the queue")
+			var err error
+			if way == "key deleted" {
+				_, err = c.Client(t).Delete(etcdtest.Context(t), theirKey(s, name))
+			} else {
+				_, err = c.Client(t).Revoke(etcdtest.Context(t), s.Lease())
+			}
+			require.NoError(t, err)
+			require.NoError(t, leader.Resign(etcdtest.Context(t)))
+			require.NoError(t, etcdtest.Take(t, result, "a win without a key"), "the fault is mended?")
+			require.Empty(t, queueOf(t, c, name))
+		})
+	}
+}
+
 // Rows 2 and 3: who loses its key or its lease hears of it in milliseconds, as a leader and
 // in the queue.
 //

@@ -105,7 +105,7 @@ func TestRegression04_RegistrationReplyLostAndGivenUp(t *testing.T) {
 // while the cluster changes hands, and one connection after the other breaks.
 func TestRegression04_RegistrationDuringEtcdLeaderChange(t *testing.T) {
 	t.Parallel()
-	c := electiontest.Three(t)
+	c := three(t)
 	name := etcdtest.Election(t)
 	for i := range 3 {
 		host := c.Host(t)

@@ -8,13 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/elector"
-	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 // twin is one of two processes with one node ID. It gives up leadership when told to.
 type twin struct {
-	*electiontest.Node
+	*node
 	host   *etcdtest.Host
 	enough chan struct{}
 }
@@ -23,7 +22,7 @@ func startTwin(t *testing.T, c *etcdtest.Cluster, name string, changes ...func(*
 	t.Helper()
 	w := &twin{host: c.Host(t), enough: make(chan struct{}, 1)}
 	changes = append(changes, lasting(quiet), func(cfg *elector.Config) { cfg.Leave = 100 * time.Millisecond })
-	w.Node = stand(t, w.host.Client(t), name, "n", func(ctx context.Context, _ *elector.Leadership) error {
+	w.node = stand(t, w.host.Client(t), name, "n", func(ctx context.Context, _ *elector.Leadership) error {
 		select {
 		case <-w.enough:
 		case <-ctx.Done():
@@ -39,7 +38,7 @@ func (w *twin) giveUp(t *testing.T) {
 	t.Helper()
 	w.host.Cut()
 	w.enough <- struct{}{}
-	etcdtest.Eventually(t, func() bool { return w.Log.Says("lease left to expire") }, "the farewell is given up")
+	etcdtest.Eventually(t, func() bool { return w.log.says("lease left to expire") }, "the farewell is given up")
 }
 
 const sameID = "WARN another process, or an earlier life of this one, has this node ID"
@@ -53,25 +52,25 @@ func TestRegression50_TwoProcessesWithOneNodeID(t *testing.T) {
 	c := etcdtest.Shared(t)
 	name := etcdtest.Election(t)
 	first := startTwin(t, c, name)
-	l := first.Wins(t)
+	l := etcdtest.Take(t, first.won, "the first one's win")
 	second := startTwin(t, c, name)
 	etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "both are in the queue")
 	require.Equal(t, l.Key(), queueOf(t, c, name)[0], "its key was removed by the other one")
 	require.NoError(t, l.Err())
-	etcdtest.Eventually(t, func() bool { return second.Log.Says(sameID) }, "the one that starts later is warned")
+	etcdtest.Eventually(t, func() bool { return second.log.says(sameID) }, "the one that starts later is warned")
 	for _, pair := range [][2]*twin{{first, second}, {second, first}} {
 		leads, waits := pair[0], pair[1]
 		leads.giveUp(t)
 		left := queueOf(t, c, name)
 		require.Len(t, left, 2, "INVALID: nothing was left")
 		leads.host.Mend()
-		next := waits.Wins(t)
+		next := etcdtest.Take(t, waits.won, "the other one's win")
 		require.Equal(t, left[1], next.Key())
 		etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "both are in the queue")
 		require.Equal(t, next.Key(), queueOf(t, c, name)[0], "its key was removed by the other one")
 		require.NoError(t, next.Err())
 	}
-	require.True(t, first.Log.Says(sameID))
+	require.True(t, first.log.says(sameID))
 }
 
 // Row 50, taken over. The second of two processes with one node ID is asked to take over:
@@ -85,11 +84,11 @@ func TestRegression50_TakenOverOnce(t *testing.T) {
 	name := etcdtest.Election(t)
 	takeOver := func(cfg *elector.Config) { cfg.TakeOver = true }
 	first := startTwin(t, c, name, takeOver)
-	old := first.Wins(t)
+	old := etcdtest.Take(t, first.won, "the first one's win")
 	first.host.Cut()
 	begin := time.Now()
 	second := startTwin(t, c, name, takeOver)
-	l := second.Wins(t)
+	l := etcdtest.Take(t, second.won, "the second one's win")
 	require.Less(t, time.Since(begin), quiet/2, "it waited for the other one's lease")
 	require.Equal(t, []string{l.Key()}, queueOf(t, c, name))
 	require.Greater(t, l.Token(), old.Token())
@@ -99,29 +98,5 @@ func TestRegression50_TakenOverOnce(t *testing.T) {
 	etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "the first one is in the queue again")
 	require.Equal(t, l.Key(), queueOf(t, c, name)[0], "its predecessor removed its key")
 	require.NoError(t, l.Err())
-	etcdtest.Eventually(t, func() bool { return first.Log.Says(sameID) }, "the first one is warned")
-}
-
-// Row 26, the key that is left. The leader gives up while etcd cannot be reached, so its
-// farewell does not arrive, and its lease has a minute to live when the network is back.
-// Elsewhere the node then waits for itself, and everybody with it. Here its next round
-// takes the key of its earlier one away, and leads.
-//
-// Fails when a round does not evict what an earlier one could not take with it.
-func TestRegression26_KeyOfAnEarlierRound(t *testing.T) {
-	t.Parallel()
-	c := etcdtest.Shared(t)
-	name := etcdtest.Election(t)
-	n := startTwin(t, c, name)
-	first := n.Wins(t)
-	n.giveUp(t)
-	n.Becomes(t, elector.Neither)
-	require.Equal(t, []string{first.Key()}, queueOf(t, c, name), "INVALID: nothing was left")
-	n.host.Mend()
-	begin := time.Now()
-	second := n.Wins(t)
-	require.Less(t, time.Since(begin), quiet/2, "it waited for its own lease")
-	require.Greater(t, second.Token(), first.Token())
-	require.Equal(t, []string{second.Key()}, queueOf(t, c, name))
-	require.EqualValues(t, 2, n.Calls.Load())
+	etcdtest.Eventually(t, func() bool { return first.log.says(sameID) }, "the first one is warned")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/elector"
-	"github.com/eldest-io/eldest/internal/electiontest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -81,6 +79,8 @@ func TestRegression26_EtcdAway(t *testing.T) {
 		require.NoError(t, err)
 		for what, play := range map[string]func(*testing.T, time.Duration){
 			"all killed":                       func(t *testing.T, d time.Duration) { allAway(t, killed, d, sameClient) },
+			"all killed, plain clients":        func(t *testing.T, d time.Duration) { allAway(t, killed, d, plainClient) },
+			"all killed, clients of a member":  func(t *testing.T, d time.Duration) { allAway(t, killed, d, clientOfOne) },
 			"all killed, clients of one round": func(t *testing.T, d time.Duration) { allAway(t, killed, d, clientOfARound) },
 			"all stopped":                      func(t *testing.T, d time.Duration) { allAway(t, halted, d, sameClient) },
 			"one killed":                       func(t *testing.T, d time.Duration) { oneAway(t, killed, d) },
@@ -101,6 +101,19 @@ func sameClient(t *testing.T, c *etcdtest.Cluster, _ int) elector.Source {
 	return elector.Always(elector.Client(c.Client(t)))
 }
 
+// plainClient is one as etcd's documentation has it. gRPC by itself looks for a server that
+// was away for a minute only every half minute.
+func plainClient(t *testing.T, c *etcdtest.Cluster, _ int) elector.Source {
+	cli, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), Logger: zap.NewNop()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = cli.Close() })
+	return elector.Always(elector.Client(cli))
+}
+
+func clientOfOne(t *testing.T, c *etcdtest.Cluster, i int) elector.Source {
+	return elector.Always(elector.Client(c.ClientTo(t, i)))
+}
+
 // clientOfARound is a source that closes the client of the last round and dials another one.
 func clientOfARound(t *testing.T, c *etcdtest.Cluster, _ int) elector.Source {
 	var last *clientv3.Client
@@ -119,23 +132,23 @@ func clientOfARound(t *testing.T, c *etcdtest.Cluster, _ int) elector.Source {
 }
 
 // standThree starts three nodes; the first one leads.
-func standThree(t *testing.T, c *etcdtest.Cluster, name string, of clients, changes ...func(*elector.Config)) []*electiontest.Node {
+func standThree(t *testing.T, c *etcdtest.Cluster, name string, of clients, changes ...func(*elector.Config)) []*node {
 	t.Helper()
-	var nodes []*electiontest.Node
+	var nodes []*node
 	for i := range 3 {
 		source := of(t, c, i)
-		nodes = append(nodes, stand(t, nil, name, "n"+strconv.Itoa(i), electiontest.UntilTheEnd, append(changes, lasting(awayTTL), func(cfg *elector.Config) { cfg.Source = source })...))
-		electiontest.OneLeads(t, nodes)
+		nodes = append(nodes, stand(t, nil, name, "n"+itoa(i), untilTheEnd, append(changes, lasting(awayTTL), func(cfg *elector.Config) { cfg.Source = source })...))
+		oneLeads(t, nodes)
 	}
-	electiontest.NeverTwo(t, nodes)
+	twoLead(t, nodes)
 	return nodes
 }
 
 func allAway(t *testing.T, how away, d time.Duration, of clients) {
-	c := electiontest.Three(t)
+	c := three(t)
 	name := etcdtest.Election(t)
 	nodes := standThree(t, c, name, of) // with observers as everybody has them
-	first := nodes[0].Wins(t)
+	first := etcdtest.Take(t, nodes[0].won, "the first tenure")
 	running, _ := goroutines(t, name)
 	require.Positive(t, running, "INVALID: nobody's goroutines are counted")
 	rounds := roundsOf(nodes)
@@ -144,9 +157,9 @@ func allAway(t *testing.T, how away, d time.Duration, of clients) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	for _, n := range nodes {
-		s := n.Becomes(t, elector.Neither)
+		s := n.becomes(t, elector.Neither)
 		require.Error(t, s.Reason())
-		require.Less(t, time.Since(begin), awayTTL+time.Second, "%s claims to know who leads for longer than its lease", n.ID)
+		require.Less(t, time.Since(begin), awayTTL+time.Second, "%s claims to know who leads for longer than its lease", n.id)
 	}
 	require.NoError(t, ctx.Err(), "INVALID: the outage is too short")
 	require.ErrorIs(t, first.Err(), eldest.ErrSessionLost)
@@ -160,7 +173,7 @@ func allAway(t *testing.T, how away, d time.Duration, of clients) {
 	ours, _ := goroutines(t, name)
 	require.LessOrEqual(t, ours, 2*running, "goroutines pile up")
 	how.end(t, c, 0, 1, 2)
-	leader, took := electiontest.OneLeads(t, nodes, "after etcd's return")
+	leader, took := oneLeads(t, nodes, "after etcd's return")
 	t.Logf("n%d leads %v after etcd's return", leader, took)
 	if how.goesOn { // its leases may have been revoked meanwhile, and its members must elect
 		require.Less(t, took, 40*time.Second)
@@ -170,32 +183,32 @@ func allAway(t *testing.T, how away, d time.Duration, of clients) {
 	etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 3 }, "all stand again, and nothing else does")
 	_, token, _ := nodes[leader].Status().Own()
 	require.Greater(t, token, first.Token())
-	etcdtest.Eventually(t, func() bool { return electiontest.LeasesOf(t, reader(t, c), awayTTL) == 3 }, "leases are left")
+	etcdtest.Eventually(t, func() bool { return leasesOf(t, c, awayTTL) == 3 }, "leases are left")
 	for _, n := range nodes {
-		_ = n.End(t)
+		_ = n.end(t)
 	}
 	// With the clients still open: what the rounds have begun has ended with them.
 	etcdtest.Eventually(t, func() bool {
 		ours, theirs := goroutines(t, name)
 		return ours == 0 && theirs <= 4*4*len(nodes)
 	}, "goroutines are left")
-	etcdtest.Eventually(t, func() bool { return electiontest.LeasesOf(t, reader(t, c), awayTTL) == 0 }, "leases are left")
+	etcdtest.Eventually(t, func() bool { return leasesOf(t, c, awayTTL) == 0 }, "leases are left")
 	require.Empty(t, queueOf(t, c, name))
 }
 
 // roundsOf counts how often the nodes have asked for clients.
-func roundsOf(nodes []*electiontest.Node) (n int64) {
+func roundsOf(nodes []*node) (n int64) {
 	for _, node := range nodes {
-		n += node.Rounds.Load()
+		n += node.rounds.Load()
 	}
 	return n
 }
 
 func oneAway(t *testing.T, how away, d time.Duration) {
-	c := electiontest.Three(t)
+	c := three(t)
 	name := etcdtest.Election(t)
 	nodes := standThree(t, c, name, sameClient, quick)
-	first := nodes[0].Wins(t)
+	first := etcdtest.Take(t, nodes[0].won, "the first tenure")
 	before := queueOf(t, c, name)
 	// etcd's own leader, so that its successor has to be elected as well; but one that is
 	// stopped for longer than the TTL may revoke all leases when it goes on (decision
@@ -211,11 +224,11 @@ func oneAway(t *testing.T, how away, d time.Duration) {
 	<-ctx.Done() // the fault itself
 	require.NoError(t, first.Err(), "one member of three cost the leader its tenure")
 	how.end(t, c, gone)
-	electiontest.OneLeads(t, nodes)
+	oneLeads(t, nodes)
 	require.NoError(t, first.Err())
 	require.Equal(t, before, queueOf(t, c, name), "one member of three cost somebody its place")
 	for _, n := range nodes {
-		require.EqualValues(t, 1, n.Rounds.Load())
+		require.EqualValues(t, 1, n.rounds.Load())
 	}
 }
 
@@ -232,28 +245,28 @@ func TestRegression28_FewRoundsWhileEtcdIsAway(t *testing.T) {
 	name := etcdtest.Election(t)
 	dead := gone.Client(t)
 	require.NoError(t, dead.Close())
-	led := stand(t, gone.Client(t), name, "led", electiontest.UntilTheEnd, lasting(2*time.Second), quick)
-	led.Wins(t)
-	waits := stand(t, gone.Client(t), name, "waits", electiontest.UntilTheEnd, lasting(2*time.Second), quick)
-	waits.Becomes(t, elector.Following) // a tenure of led's, which a busy machine may cost one or two
+	led := stand(t, gone.Client(t), name, "led", untilTheEnd, lasting(2*time.Second), quick)
+	etcdtest.Take(t, led.won, "the win")
+	waits := stand(t, gone.Client(t), name, "waits", untilTheEnd, lasting(2*time.Second), quick)
+	waits.becomes(t, elector.Following) // a tenure of led's, which a busy machine may cost one or two
 	require.NoError(t, etcdtest.Err(stopped.Client(t).Get(etcdtest.Context(t), "connected")))
 
-	before := map[*electiontest.Node]int64{led: led.Rounds.Load(), waits: waits.Rounds.Load()}
+	before := map[*node]int64{led: led.rounds.Load(), waits: waits.rounds.Load()}
 	killed.begin(t, gone, 0)
 	halted.begin(t, stopped, 0)
 	ctx, cancel := context.WithTimeout(context.Background(), span)
 	defer cancel()
 	refused := errors.New("refused at once")
-	nodes := []*electiontest.Node{led, waits,
-		stand(t, gone.Client(t), name, "killed", electiontest.UntilTheEnd),
-		stand(t, stopped.Client(t), name, "stopped", electiontest.UntilTheEnd),
-		stand(t, dead, name, "closed client", electiontest.UntilTheEnd),
-		stand(t, nil, name, "nil client", electiontest.UntilTheEnd),
-		stand(t, nil, name, "no source", electiontest.UntilTheEnd, func(cfg *elector.Config) {
+	nodes := []*node{led, waits,
+		stand(t, gone.Client(t), name, "killed", untilTheEnd),
+		stand(t, stopped.Client(t), name, "stopped", untilTheEnd),
+		stand(t, dead, name, "closed client", untilTheEnd),
+		stand(t, nil, name, "nil client", untilTheEnd),
+		stand(t, nil, name, "no source", untilTheEnd, func(cfg *elector.Config) {
 			cfg.Source = func(context.Context) (elector.Clients, error) { return elector.Clients{}, refused }
 		}),
 		// One that dials anew in each round, and is not patient.
-		stand(t, nil, name, "dials", electiontest.UntilTheEnd, func(cfg *elector.Config) {
+		stand(t, nil, name, "dials", untilTheEnd, func(cfg *elector.Config) {
 			var last *clientv3.Client
 			t.Cleanup(func() {
 				if last != nil {
@@ -278,19 +291,19 @@ func TestRegression28_FewRoundsWhileEtcdIsAway(t *testing.T) {
 	}
 	<-ctx.Done() // the fault itself
 	for _, n := range nodes {
-		rounds := n.Rounds.Load() - before[n]
-		t.Logf("%s: %d rounds in %v, %v", n.ID, rounds, span, n.Status())
-		require.LessOrEqual(t, rounds, int64(most), "%s", n.ID)
-		require.Equal(t, elector.Neither, n.Status().Role(), "%s", n.ID)
+		rounds := n.rounds.Load() - before[n]
+		t.Logf("%s: %d rounds in %v, %v", n.id, rounds, span, n.Status())
+		require.LessOrEqual(t, rounds, int64(most), "%s", n.id)
+		require.Equal(t, elector.Neither, n.Status().Role(), "%s", n.id)
 	}
 	for _, n := range nodes[2:4] {
-		require.NotErrorIs(t, n.Status().Reason(), eldest.ErrClosed, "%s is at it", n.ID)
+		require.NotErrorIs(t, n.Status().Reason(), eldest.ErrClosed, "%s is at it", n.id)
 	}
-	require.Greater(t, nodes[6].Rounds.Load(), int64(2), "INVALID: nothing was tried")
+	require.Greater(t, nodes[6].rounds.Load(), int64(2), "INVALID: nothing was tried")
 	require.ErrorIs(t, nodes[6].Status().Reason(), refused)
 	// Those that were only waiting for etcd have not given up.
 	killed.end(t, gone, 0)
-	electiontest.OneLeads(t, []*electiontest.Node{led, waits, nodes[2], nodes[7]})
-	_ = nodes[3].End(t) // before its etcd goes
+	oneLeads(t, []*node{led, waits, nodes[2], nodes[7]})
+	_ = nodes[3].end(t) // before its etcd goes
 	halted.end(t, stopped, 0)
 }

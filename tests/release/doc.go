@@ -13,6 +13,8 @@
 //   - go install makes the command, which knows its version (TestRelease/command), starts etcd, and
 //     leads after a program of another module, which has got the library and nothing of our other
 //     modules (TestRelease/library).
+//   - The program of docs/getting-started.md builds in an empty module; of two of it one leads, and the
+//     other one after it (TestRelease/getting_started).
 //   - Another program gets metrics and traces, and all packages build (TestRelease/observability).
 //   - .ci/release refuses what cannot be released (TestNothingIsReleased/refused), changes
 //     nothing in a dry run (TestNothingIsReleased/dry_run), and never pushes.

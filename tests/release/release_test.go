@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -183,6 +184,27 @@ func TestRelease(t *testing.T) {
 		successor.wait(t, `"leader"`)
 		require.Contains(t, anywhere.run(t, eldest, "leader", "counting", "--endpoints", endpoint), "node-2")
 		require.NoError(t, successor.stop())
+	})
+	t.Run("getting started", func(t *testing.T) {
+		page, err := os.ReadFile(filepath.Join(repo.dir, "docs/getting-started.md"))
+		require.NoError(t, err)
+		_, source, found := strings.Cut(string(page), "\n```go\npackage main\n")
+		require.True(t, found, "the page has no program")
+		source, _, _ = strings.Cut(source, "\n```\n")
+		file := filepath.Join(t.TempDir(), "main.go")
+		require.NoError(t, os.WriteFile(file, []byte("package main\n"+source), 0o600))
+		p := program(t, append(slices.Clone(stranger), "ELDEST_ENDPOINTS="+endpoint), file, "")
+
+		first := p.start(t, "./program", "a")
+		first.wait(t, "^leading with token")
+		second := p.start(t, "./program", "b")
+		require.Eventually(t, func() bool {
+			return strings.Contains(anywhere.run(t, eldest, "list", "hello", "--endpoints", endpoint), "node b")
+		}, time.Minute, 100*time.Millisecond)
+		require.NoError(t, first.stop())
+		first.wait(t, "^no longer leading$")
+		second.wait(t, "^leading with token")
+		require.NoError(t, second.stop())
 	})
 	t.Run("observability", func(t *testing.T) {
 		p := program(t, stranger, "testdata/observed/main.go", "metrics", "traces")

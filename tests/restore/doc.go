@@ -4,7 +4,7 @@
 //	go test ./tests/restore
 //
 // A member is a process of its own, this test binary; snapshots are restored by the code of
-// etcdutl itself. docs/operations.md tells operators what follows from it.
+// etcdutl itself. docs/operations/backup.md tells operators what follows from it.
 //
 // # What is shown
 //

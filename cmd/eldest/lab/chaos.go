@@ -1,5 +1,3 @@
-//go:build linux
-
 package lab
 
 import (
@@ -8,17 +6,19 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 )
 
 // chaosFlags are the flags of "eldest chaos".
@@ -27,6 +27,8 @@ type chaosFlags struct {
 	faults   []string
 	json     string
 	progress bool
+	// others are those that a repetition of the run needs, beside the seed and the rounds.
+	others string
 }
 
 // The defaults of a run: about a minute.
@@ -35,14 +37,14 @@ const (
 	chaosSeriesRounds = 25
 )
 
-// participant is the hidden command of a participant's process.
-const participant = "participant"
+// participantCmd is the hidden command of a participant's process.
+const participantCmd = "participant"
 
 func newChaosCmd() *cobra.Command {
 	var f chaosFlags
 	cmd := &cobra.Command{
 		Use:     "chaos",
-		Short:   "Try elections with faults, and judge what happened",
+		Short:   "Test elections under faults, and judge what happened",
 		Long:    chaosHelp,
 		Example: chaosExample,
 		Args:    cobra.MaximumNArgs(1),
@@ -50,15 +52,23 @@ func newChaosCmd() *cobra.Command {
 			if len(f.faults) == 1 && f.faults[0] == "list" {
 				return listFaults(cmd.OutOrStdout(), cmd.Flags().Changed("json"))
 			}
-			if err := f.settle(cmd, args); err != nil {
+			if err := f.settle(cmd.Flags(), args); err != nil {
 				return err
 			}
 			return runChaos(cmd, f)
 		},
 	}
-	fl := cmd.Flags()
+	f.bind(cmd.Flags())
+	cmd.AddCommand(&cobra.Command{
+		Use: participantCmd, Short: "Be a participant of a chaos run", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return participant.Run(cmd.InOrStdin(), cmd.OutOrStdout()) },
+	})
+	return cmd
+}
+
+func (f *chaosFlags) bind(fl *pflag.FlagSet) {
 	fl.SortFlags = false
-	fl.StringVar(&f.cfg.Contender, "contender", contender.Eldest, "whose election is tried: "+contender.Eldest+", etcd's "+contender.Concurrency+", or the "+contender.DropIn+" in its place")
+	fl.StringVar(&f.cfg.Contender, "contender", contender.Eldest, "whose election is tested: "+contender.Eldest+", etcd's "+contender.Concurrency+", or the "+contender.DropIn+" in its place")
 	fl.IntVar(&f.cfg.Rounds, "rounds", chaosRounds, "how many rounds; 0: as many as --duration allows")
 	fl.DurationVar(&f.cfg.Duration, "duration", 0, "begin no round after this time (default: no limit)")
 	fl.Uint64Var(&f.cfg.Seed, "seed", 0, "of the first series; each further one has the next (default: at random)")
@@ -70,18 +80,12 @@ func newChaosCmd() *cobra.Command {
 	fl.StringVar(&f.cfg.Dir, "dir", "", "keep the histories of all series in this directory (default: those with a violation,\nin a temporary one)")
 	addJSONFile(fl, &f.json)
 	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
-	fl.StringVar(&f.cfg.Defect, "participant-defect", "", "make the participants defective: "+strings.Join(actor.Defects, ", "))
-	_ = fl.MarkHidden("participant-defect") // it is for tests of the harness
-	cmd.AddCommand(&cobra.Command{
-		Use: participant, Short: "Be a participant of a chaos run", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return actor.Run(cmd.InOrStdin(), cmd.OutOrStdout()) },
-	})
-	return cmd
+	fl.StringVar(&f.cfg.Defect, "participant-defect", "", "make the participants defective: "+strings.Join(participant.Defects, ", "))
+	_ = fl.MarkHidden("participant-defect") // it is for tests of chaos itself
 }
 
 // settle refuses what cannot work, before anything is started.
-func (f *chaosFlags) settle(cmd *cobra.Command, args []string) error {
-	fl := cmd.Flags()
+func (f *chaosFlags) settle(fl *pflag.FlagSet, args []string) error {
 	if err := settleJSONFile(fl, &f.json, args, "--json"); err != nil {
 		return err
 	}
@@ -97,12 +101,12 @@ func (f *chaosFlags) settle(cmd *cobra.Command, args []string) error {
 	if fl.Changed("faults") && len(f.faults) == 0 {
 		return cli.Usagef("--faults: names none; \"--faults list\" shows them")
 	}
-	faults, err := plan.Parse(f.faults)
+	faults, err := chaos.Parse(f.faults, f.cfg.Contender)
 	if err != nil {
 		return cli.Usagef("--faults: %v; \"--faults list\" shows them", err)
 	}
 	if f.cfg.Members == 1 && len(f.faults) == 0 {
-		faults = withoutPeers(faults)
+		faults = slices.DeleteFunc(faults, chaos.NeedsPeers)
 	}
 	f.cfg.Faults = faults
 	if err := f.cfg.Check(); err != nil {
@@ -113,22 +117,19 @@ func (f *chaosFlags) settle(cmd *cobra.Command, args []string) error {
 			return cli.Usagef("--dir: %v", err)
 		}
 	}
+	fl.Visit(func(fl *pflag.Flag) {
+		if !slices.Contains([]string{"seed", "rounds", "duration", "json", "dir", "progress"}, fl.Name) {
+			f.others += fmt.Sprintf(" --%s %s", fl.Name, strings.Trim(fl.Value.String(), "[]"))
+		}
+	})
 	return nil
 }
 
-// withoutPeers leaves out what one member alone cannot have.
-func withoutPeers(faults []plan.Fault) []plan.Fault {
-	var kept []plan.Fault
-	for _, f := range faults {
-		if !plan.NeedsPeers(f) {
-			kept = append(kept, f)
-		}
-	}
-	return kept
-}
-
-// runChaos plays the rounds and says what they showed.
+// runChaos carries the rounds out and says what they showed.
 func runChaos(cmd *cobra.Command, f chaosFlags) (err error) {
+	if runtime.GOOS != "linux" { // where processes have a clock in common that nobody sets
+		return errors.New("chaos needs Linux")
+	}
 	defer heedSignals(cmd)()
 	paper, err := openPaper("--json", f.json, cmd.OutOrStdout())
 	if err != nil {
@@ -139,7 +140,7 @@ func runChaos(cmd *cobra.Command, f chaosFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	f.cfg.Participant = func() *exec.Cmd { return exec.Command(executable, "chaos", participant) }
+	f.cfg.Participant = func() *exec.Cmd { return exec.Command(executable, "chaos", participantCmd) }
 	f.cfg.Member = []string{executable, "etcd", "member"}
 	show := cli.NewProgress(cmd.ErrOrStderr(), f.progress, func(last chaos.Progress, passed time.Duration) string {
 		return chaosLine(last, passed, f.cfg.Duration)

@@ -1,5 +1,3 @@
-//go:build linux
-
 package lab
 
 import (
@@ -9,40 +7,45 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
 func TestBadUsageOfChaos(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for line, reason := range map[string]string{
-		"surplus":                        "--json",
-		"--json a b":                     "at most 1 arg",
-		"--json=":                        "--json FILE",
-		"--json /no/such/dir/x":          "/no/such/dir",
-		"--dir=":                         "--dir",
-		"--dir /dev/null/x":              "--dir",
-		"--faults kill,kil":              `no fault "kil"`,
-		"--members 2":                    "1, 3 or 5",
-		"--members 1 --faults cut":       "more than one member",
-		"--participants 1":               "2 to 100",
-		"--participants 101":             "2 to 100",
-		"--ttl 61s":                      "up to 1m0s",
-		"--faults=":                      "names none",
-		"--rounds 0":                     "neither",
-		"--rounds -1":                    "neither",
-		"--series 0":                     "series",
-		"--ttl 1500ms":                   "whole seconds",
-		"--contender herd":               `"herd"`,
-		"--participant-defect nonsense":  "overstay",
-		"--duration 1m --no-such-flag":   "--no-such-flag",
-		"--seed -1":                      "--seed",
-		"--rounds 1 --members 3 surplus": "surplus",
+		"surplus":                               "--json",
+		"--json a b":                            "at most 1 arg",
+		"--json=":                               "--json FILE",
+		"--json /no/such/dir/x":                 "/no/such/dir",
+		"--dir=":                                "--dir",
+		"--dir /dev/null/x":                     "--dir",
+		"--faults kill,kil":                     `no fault "kil"`,
+		"--members 2":                           "1, 3 or 5",
+		"--members 1 --faults cut":              "more than one member",
+		"--participants 1":                      "2 to 100",
+		"--participants 101":                    "2 to 100",
+		"--ttl 61s":                             "up to 1m0s",
+		"--faults=":                             "names none",
+		"--rounds 0":                            "neither",
+		"--rounds -1":                           "neither",
+		"--series 0":                            "series",
+		"--ttl 1500ms":                          "whole seconds",
+		"--contender herd":                      `"herd"`,
+		"--contender concurrency --faults skew": "clock",
+		"--contender drop-in --faults silence":  "heartbeats",
+		"--ttl 0s":                              "whole seconds",
+		"--duration -1s":                        "negative",
+		"--participant-defect nonsense":         "overstay",
+		"--duration 1m --no-such-flag":          "--no-such-flag",
+		"--seed -1":                             "--seed",
+		"--rounds 1 --members 3 surplus":        "surplus",
 	} {
 		t.Run(line, func(t *testing.T) {
 			code, stdout, stderr := runLine(t, append([]string{"chaos"}, strings.Fields(line)...)...)
@@ -58,7 +61,7 @@ func TestChaosListsItsFaults(t *testing.T) {
 	for _, line := range []string{"chaos --faults list", "chaos --faults list --json"} {
 		code, stdout, stderr := runLine(t, strings.Fields(line)...)
 		require.Equal(t, cli.ExitOK, code, stderr)
-		for _, i := range plan.All() {
+		for _, i := range chaos.Kinds {
 			require.Contains(t, stdout, string(i.Fault))
 			require.Contains(t, stdout, i.Summary)
 		}
@@ -68,28 +71,28 @@ func TestChaosListsItsFaults(t *testing.T) {
 	require.Equal(t, cli.ExitOK, code)
 	require.Contains(t, stdout, "Exit codes:")
 	require.NotContains(t, stdout, "participant-defect", "that is for tests")
-	require.NotContains(t, stdout, "  "+participant+" ", "that is for programs")
+	require.NotContains(t, stdout, "  "+participantCmd+" ", "that is for programs")
 }
 
 // found is a report of a run that found something in its second series.
 func found() *chaos.Report {
-	round := chaos.Round{Round: plan.Round{Number: 3, Strikes: []plan.Strike{{Fault: plan.Stop}, {Fault: plan.Skew}}}}
-	v := chaos.Violation{Seed: 8, Round: 3, Faults: []plan.Fault{plan.Stop}, Invariant: "leading", At: 4250 * time.Millisecond, Text: "two at once\x1b[2J"}
+	round := chaos.Round{Plan: chaos.Plan{Number: 3, Injections: []chaos.Injection{{Fault: chaos.Stop}, {Fault: chaos.Skew}}}}
+	v := chaos.Violation{Seed: 8, Round: 3, Faults: []chaos.Fault{chaos.Stop}, Invariant: "leading", At: 4250 * time.Millisecond, Text: "two at once\x1b[2J"}
 	return &chaos.Report{
-		SeriesRounds: 100,
-		Contender:    "concurrency", Seed: 7, Rounds: 28, Members: 5, Participants: 5, TTL: 2 * time.Second, Seconds: 61,
+		Config: chaos.Config{Contender: "concurrency", Seed: 7, Members: 5, Participants: 5, TTL: 2 * time.Second}, Rounds: 28, Seconds: 61,
 		InvalidBecause: []string{"seed 7 round 1: nobody is leader"},
 		Violations:     []chaos.Violation{v}, ByInvariant: map[string]int{"leading": 1},
-		Faults: []chaos.FaultLine{{Fault: plan.Stop, Injected: 4, Struck: 3, Violations: 1}, {Fault: plan.Skew, Injected: 2, Unsupported: 2}},
+		Lines:  []chaos.FaultLine{{Fault: chaos.Stop, Injected: 4, TookEffect: 3, Violations: 1}, {Fault: chaos.Skew, Injected: 2, Unsupported: 2}},
 		Series: []chaos.Series{{Seed: 7}, {Seed: 8, Rounds: []chaos.Round{round}, Violations: []chaos.Violation{v}, Kept: "kept/concurrency-8"}},
 	}
 }
 
 func TestTableOfChaos(t *testing.T) {
 	var out bytes.Buffer
-	faults := []plan.Fault{plan.Stop, plan.Skew}
-	require.NoError(t, chaosTable(&out, found(), faults, story.Style{}))
+	f := chaosFlags{others: " --faults stop,skew"}
+	require.NoError(t, f.table(&out, found(), story.Style{}))
 	text := out.String()
+	require.NotContains(t, text, "heartbeats", "that is of Eldest")
 	for _, want := range []string{
 		"concurrency: 28 rounds, seed 7, 5 members, 5 participants, TTL 2s, 1:01",
 		"stop         4            3                       1",
@@ -97,24 +100,34 @@ func TestTableOfChaos(t *testing.T) {
 		"n/a: cannot be done to concurrency",
 		"INVALID seed 7 round 1: nobody is leader",
 		`VIOLATION leading: seed 8 round 3 (stop), 4.250s after the series began: "two at once\x1b[2J"`,
-		"again: eldest chaos --seed 8 --rounds 3 --series 100 --contender concurrency --members 5 --ttl 2s --faults stop,skew",
+		"again: eldest chaos --seed 8 --rounds 3 --faults stop,skew",
 		"history: kept/concurrency-8",
 		"1 violation: 1 leading",
 	} {
 		require.Contains(t, text, want)
 	}
+	eldests := found()
+	eldests.Contender = contender.Eldest
+	eldests.Tally = oracle.Tally{Suspended: 4, Resumed: 3, Evicted: 2}
+	eldests.Revoked = 1
+	out.Reset()
+	require.NoError(t, f.table(&out, eldests, story.Style{}))
+	require.Contains(t, out.String(), "heartbeats: 4 suspensions, 3 resumptions, 2 evictions; keepers: 1 revocation\n")
 }
 
-// What was asked for is told beside what there was.
+// A run can be repeated by its flags, but for those that say where its results are written.
 func TestCommandOfChaosIsWhatWasAsked(t *testing.T) {
+	var f chaosFlags
+	fl := pflag.NewFlagSet("chaos", pflag.ContinueOnError)
+	f.bind(fl)
+	require.NoError(t, fl.Parse(strings.Fields("--faults stop,kill --seed 7 --ttl 2s --dir "+t.TempDir())))
+	require.NoError(t, f.settle(fl, nil))
+	require.Equal(t, "eldest chaos --seed 7 --rounds 40 --faults stop,kill --ttl 2s", f.command(7, 40, 0))
+	require.Equal(t, "eldest chaos --seed 7 --faults stop,kill --ttl 2s --duration 1m0s", f.command(7, 0, time.Minute))
 	r := found()
-	r.Wanted = 40
-	cfg := chaos.Config{Rounds: 40, Faults: []plan.Fault{plan.Stop}}
-	require.Equal(t, "eldest chaos --seed 7 --rounds 40 --series 100 --contender concurrency --members 5 --ttl 2s --faults stop", commandOf(r, cfg))
-	require.Equal(t, "28 of 40 rounds", played(r))
-	cfg.Rounds, cfg.Duration, r.Wanted = 0, time.Minute, 0
-	require.Equal(t, "eldest chaos --seed 7 --series 100 --contender concurrency --members 5 --ttl 2s --faults stop --duration 1m0s", commandOf(r, cfg))
 	require.Equal(t, "28 rounds", played(r))
+	r.Config.Rounds = 40
+	require.Equal(t, "28 of 40 rounds", played(r))
 }
 
 func TestVerdictsOfChaos(t *testing.T) {

@@ -1,39 +1,42 @@
-//go:build linux
-
 package lab
 
 // chaosHelp and chaosExample are what --help says.
-const chaosHelp = `Tries elections with faults: participants, each a process of its own, stand in an election
-on a cluster whose members are processes, too, while a seeded schedule of faults is struck
-at all of them: killed and stopped processes, cut, delayed and lossy networks, lost replies,
-clocks that run at the wrong rate, members that are restarted or replaced, and the hand of
-an operator. "eldest chaos --faults list" shows them, a sentence each.
+const chaosHelp = `Tests elections under faults: participants, each a process of its own, are candidates on
+a cluster whose members are processes, too, while a seeded schedule of faults is injected:
+killed and stopped processes, partitioned, delayed and lossy networks, lost replies, clocks
+that run at the wrong rate, members that are restarted or replaced, and the actions of an
+operator. "eldest chaos --faults list" shows them, a sentence each.
+
+Of Eldest's participants three of five have heartbeats, with timeouts of half a second to nine
+tenths of the TTL, and every other one has a keeper. The table says how many tenures were
+suspended and resumed, how many leaders and waiters were evicted, and how many leases a keeper
+revoked. A run that had the occasions and none of these is invalid.
 
 Leaders write a key through the guard, read it, and write with their token to a store
-outside etcd that refuses older tokens. Everybody writes down what it does and is told, with
-the machine's one clock, and etcd's own history is recorded beside it. From that is judged:
+outside etcd that refuses older tokens. All participants report what they do and are told,
+with the machine's one clock, and etcd's own history is recorded beside it. Judged is:
 
   I2        a guarded write committed only while its writer was the leader
   I3        acknowledged writes are there, once; refused ones are not
-  I4        who won was alive and the oldest
+  I4        each winner was alive and the oldest
   linear    writes and reads are those of one register with tenures
-  leading   nobody was sure to lead after a newer leader had won, nor after it was stopped
-            for longer than its lease
+  leading   nobody was certain to lead after a newer leader had won, nor after it was
+            stopped for longer than its lease
   tokens    tokens rise from tenure to tenure
-  healing   when all was healed, within the TTL and 3 s somebody led, and the queue was
-            exactly those who lived
+  healing   when all was healed, within the TTL and 3 s somebody led, and the queue had
+            exactly those that live
   precedes  no write was applied before it was requested, and no read was stale
   G6        observers never reported what was not so, nor went back
   exits     processes ended with the exit code of what became of them
   fence     the store outside never accepted an older token
-  left      no lease, key, watch, goroutine or process was left when all had gone
+  left      no lease, key, watch, goroutine or process was left when all had left
 
 Each fault must show that it took effect, or its round is invalid: it proves nothing, and
 that is no success. (Where a contender offers nothing that a fault could be done to, as
 etcd's package offers no clock to skew, the table says n/a.)
 
 A series is up to --series rounds with one cluster; it ends early with a round after which
-the election does not come to rest. The series have the seeds --seed, --seed + 1, and so on:
+the election does not settle. The series have the seeds --seed, --seed + 1, and so on:
 what is found in round R of the series with seed S is looked for again by
 
   eldest chaos --seed S --rounds R

@@ -1,5 +1,3 @@
-//go:build linux
-
 package lab
 
 import (
@@ -15,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
@@ -26,20 +24,18 @@ const mostShown = 20
 
 // listFaults writes a line for each fault, or an array for programs.
 func listFaults(w io.Writer, asJSON bool) error {
-	if asJSON {
-		type row struct {
-			Fault   plan.Fault `json:"fault"`
-			Summary string     `json:"summary"`
-		}
-		var rows []row
-		for _, i := range plan.All() {
-			rows = append(rows, row{i.Fault, i.Summary})
-		}
-		return json.NewEncoder(w).Encode(rows)
+	type row struct {
+		Fault   chaos.Fault `json:"fault"`
+		Summary string      `json:"summary"`
 	}
+	var rows []row
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, i := range plan.All() {
-		fmt.Fprintf(tw, "%s\t%s\n", i.Fault, i.Summary)
+	for _, k := range chaos.Kinds {
+		rows = append(rows, row{k.Fault, k.Summary})
+		fmt.Fprintf(tw, "%s\t%s\n", k.Fault, k.Summary)
+	}
+	if asJSON {
+		return json.NewEncoder(w).Encode(rows)
 	}
 	return tw.Flush()
 }
@@ -53,39 +49,57 @@ func (f *chaosFlags) write(cmd *cobra.Command, paper *paper, r *chaos.Report) er
 			Version string `json:"version"`
 			Command string `json:"command"`
 			*chaos.Report
-		}{cli.Version(), commandOf(r, f.cfg), r})
+		}{cli.Version(), f.command(r.Seed, f.cfg.Rounds, f.cfg.Duration), r})
 	})
 	if err != nil || paper.isStdout() {
 		return err
 	}
-	return chaosTable(cmd.OutOrStdout(), r, f.cfg.Faults, styleFor(cmd))
+	return f.table(cmd.OutOrStdout(), r, styleFor(cmd))
 }
 
-// chaosTable is the report for people.
-func chaosTable(w io.Writer, r *chaos.Report, faults []plan.Fault, style story.Style) error {
+// command is the command line that runs so many rounds with a seed and the other flags of this run.
+func (f *chaosFlags) command(seed uint64, rounds int, duration time.Duration) string {
+	line := fmt.Sprintf("eldest chaos --seed %d", seed)
+	if rounds > 0 {
+		line += fmt.Sprintf(" --rounds %d", rounds)
+	}
+	line += f.others
+	if duration > 0 {
+		line += fmt.Sprintf(" --duration %v", duration)
+	}
+	return line
+}
+
+// table is the report for people.
+func (f *chaosFlags) table(w io.Writer, r *chaos.Report, style story.Style) error {
 	fmt.Fprintf(w, "%s: %s, seed %d, %d members, %d participants, TTL %v, %s\n\n",
 		r.Contender, played(r), r.Seed, r.Members, r.Participants, r.TTL, clock(time.Duration(r.Seconds*float64(time.Second))))
+	unsupported := false
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "fault\tinjected\ttook effect\trounds with violations\t")
-	for _, l := range r.Faults {
+	for _, l := range r.Lines {
 		if l.Injected == 0 {
 			continue // it was not drawn
 		}
-		struck := fmt.Sprint(l.Struck)
+		effect := fmt.Sprint(l.TookEffect)
 		if l.Unsupported > 0 {
-			struck = fmt.Sprintf("n/a %d", l.Unsupported)
+			unsupported, effect = true, fmt.Sprintf("n/a %d", l.Unsupported)
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%d\t\n", l.Fault, l.Injected, struck, l.Violations)
+		fmt.Fprintf(tw, "%s\t%d\t%s\t%d\t\n", l.Fault, l.Injected, effect, l.Violations)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	if unsupported(r) {
+	if unsupported {
 		fmt.Fprintf(w, "n/a: cannot be done to %s; such a round has its other fault, or none\n", r.Contender)
 	}
-	fmt.Fprintf(w, "\n%s; guarded writes: %d acknowledged, %d refused, %d unknown; %d reads; %d samples of who is sure to lead;\n"+
+	fmt.Fprintf(w, "\n%s; guarded writes: %d acknowledged, %d refused, %d unknown; %d reads; %d samples of who is certain to lead;\n"+
 		"%d stops of a leader for longer than its lease; %d writes to the store outside, and %d with older tokens, refused there\n",
 		story.Count(r.Tenures, "tenure"), r.Acked, r.Refused, r.Unclear, r.Reads, r.Samples, r.LongStops, r.Fenced, r.FencedOff)
+	if r.Contender == contender.Eldest {
+		fmt.Fprintf(w, "heartbeats: %s, %s, %s; keepers: %s\n", story.Count(r.Suspended, "suspension"), story.Count(r.Resumed, "resumption"),
+			story.Count(r.Evicted, "eviction"), story.Count(r.Revoked, "revocation"))
+	}
 	for i, why := range r.InvalidBecause {
 		if i == mostShown {
 			fmt.Fprintf(w, "... and %d more\n", len(r.InvalidBecause)-i)
@@ -93,13 +107,13 @@ func chaosTable(w io.Writer, r *chaos.Report, faults []plan.Fault, style story.S
 		}
 		fmt.Fprintln(w, style.Paint(story.Red, "INVALID")+" "+cli.Printable(why))
 	}
-	showViolations(w, r, faults, style)
+	f.violations(w, r, style)
 	fmt.Fprintln(w, verdict(r, style))
 	return nil
 }
 
-// showViolations lists them, and how each series with any is run again.
-func showViolations(w io.Writer, r *chaos.Report, faults []plan.Fault, style story.Style) {
+// violations lists them, and how each series with any is run again.
+func (f *chaosFlags) violations(w io.Writer, r *chaos.Report, style story.Style) {
 	shown := 0
 	for _, s := range r.Series {
 		last := 0
@@ -111,7 +125,7 @@ func showViolations(w io.Writer, r *chaos.Report, faults []plan.Fault, style sto
 			fmt.Fprintf(w, "%s %s: seed %d round %d (%s), %.3fs after the series began: %s\n", style.Paint(story.Red, "VIOLATION"), v.Invariant, v.Seed, v.Round, join(v.Faults), v.At.Seconds(), cli.Printable(v.Text))
 		}
 		if len(s.Violations) > 0 && shown <= mostShown {
-			fmt.Fprintf(w, "  again: %s\n  history: %s\n", repeat(r, s.Seed, last, faults), s.Kept)
+			fmt.Fprintf(w, "  again: %s\n  history: %s\n", f.command(s.Seed, max(last, 1), 0), s.Kept)
 		}
 	}
 	if shown > mostShown {
@@ -136,7 +150,7 @@ func verdict(r *chaos.Report, style story.Style) string {
 	return style.Paint(story.Green, "everything held: 0 violations")
 }
 
-func join(faults []plan.Fault) string {
+func join(faults []chaos.Fault) string {
 	var names []string
 	for _, f := range faults {
 		names = append(names, string(f))
@@ -144,51 +158,35 @@ func join(faults []plan.Fault) string {
 	return strings.Join(names, " + ")
 }
 
-// played says how many rounds there were, and how many of them were missed.
+// played says how many rounds there were, and how many were wanted.
 func played(r *chaos.Report) string {
-	if r.Rounds < r.Wanted {
-		return fmt.Sprintf("%d of %s", r.Rounds, story.Count(r.Wanted, "round"))
+	if r.Rounds < r.Config.Rounds {
+		return fmt.Sprintf("%d of %s", r.Rounds, story.Count(r.Config.Rounds, "round"))
 	}
 	return story.Count(r.Rounds, "round")
 }
 
-// unsupported reports whether a fault was drawn that cannot be done to the contender.
-func unsupported(r *chaos.Report) bool {
-	return slices.ContainsFunc(r.Faults, func(l chaos.FaultLine) bool { return l.Unsupported > 0 })
-}
-
-// commandOf is the command line of a run.
-func commandOf(r *chaos.Report, cfg chaos.Config) string {
-	line := repeat(r, r.Seed, cfg.Rounds, cfg.Faults)
-	if cfg.Rounds == 0 {
-		line = strings.Replace(line, " --rounds 1", "", 1)
+// chaosLine says how far a run is.
+func chaosLine(now chaos.Progress, passed, limit time.Duration) string {
+	if now.Round == 0 {
+		return "chaos: getting ready"
 	}
-	if cfg.Duration > 0 {
-		line += fmt.Sprintf(" --duration %v", cfg.Duration)
+	total := ""
+	if now.Total > 0 {
+		total = fmt.Sprintf("/%d", now.Total)
 	}
-	return line
-}
-
-// repeat is the command line that runs a series again, up to a round.
-func repeat(r *chaos.Report, seed uint64, round int, faults []plan.Fault) string {
-	line := fmt.Sprintf("eldest chaos --seed %d --rounds %d", seed, max(round, 1))
-	if r.SeriesRounds != chaosSeriesRounds {
-		line += fmt.Sprintf(" --series %d", r.SeriesRounds)
+	line := fmt.Sprintf("chaos %d%s  %s", now.Done+1, total, clock(passed))
+	switch {
+	case limit > 0:
+		line += " of " + clock(limit)
+	case now.Done >= 5 && now.Total > 0:
+		line += fmt.Sprintf(", about %s left", clock(passed/time.Duration(now.Done)*time.Duration(now.Total-now.Done)))
 	}
-	if r.Contender != "eldest" {
-		line += " --contender " + r.Contender
+	if now.Violations > 0 {
+		line += fmt.Sprintf("  %d VIOLATIONS", now.Violations)
 	}
-	if r.Members != 3 {
-		line += fmt.Sprintf(" --members %d", r.Members)
+	if now.Invalid > 0 {
+		line += fmt.Sprintf("  %d invalid", now.Invalid)
 	}
-	if r.Participants != 5 {
-		line += fmt.Sprintf(" --participants %d", r.Participants)
-	}
-	if r.TTL != time.Second {
-		line += fmt.Sprintf(" --ttl %v", r.TTL)
-	}
-	if len(faults) < len(plan.Names()) {
-		line += " --faults " + strings.ReplaceAll(join(faults), " + ", ",")
-	}
-	return line
+	return fmt.Sprintf("%s  seed %d round %d: %s", line, now.Series, now.Round, now.Text)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Commands are what eldest mounts. node is the command that runs one node of a service,
-// which the service play starts as processes.
+// which "eldest service" starts as processes.
 func Commands(node *cobra.Command) []*cobra.Command {
 	return slices.Concat(
 		cli.Learn.Of(newDemoCmd(), newServiceCmd(node), newTraceCmd()),

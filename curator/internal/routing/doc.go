@@ -1,3 +1,4 @@
-// Package routing is the rule by which a node serves a call, forwards it, refuses it, or
-// lets it wait, whatever protocol it came by; and the waiting.
+// Package routing decides what a node of a leader-elected service does with a call, whatever
+// protocol the call came by: serve it in this node's tenure, forward it to the leader, refuse it,
+// or let it wait.
 package routing

@@ -54,7 +54,6 @@ func run(ctx context.Context) {
 	won := make(chan *election.Leadership, 1)
 	go func() { won <- wire.Must(bert.candidate.Await(ctx)) }()
 	wire.Check(bert.client.Watching(ctx, 2)) // his predecessor's
-	wire.Check(bert.client.Looked(ctx, 1))   // whether she is still there
 
 	wire.Must(first.KV().Put(ctx, "book-state", "written by anna"))
 	fmt.Println("anna writes behind her guard, and resigns")

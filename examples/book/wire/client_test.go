@@ -39,8 +39,4 @@ func TestWatching(t *testing.T) {
 	require.Len(t, told.Events, 1)
 	require.Equal(t, put.Header.Revision, told.Events[0].Kv.ModRevision)
 	require.ErrorIs(t, client.Watching(ended, 3), enough)
-	require.ErrorIs(t, client.Looked(ended, 1), enough)
-	_, err = client.Get(t.Context(), "watched")
-	require.NoError(t, err)
-	require.NoError(t, client.Looked(ended, 1))
 }

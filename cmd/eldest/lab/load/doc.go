@@ -13,15 +13,15 @@
 // # Who takes part
 //
 // Candidates, each with a session and so a lease of its own. Each that departs is
-// followed by another one, with a new session (slot.go); order.go has the ways to
-// depart, from resigning to leaving without a word. Every leader writes behind its guard.
+// followed by another one, with a new session (candidate.go); the ways to depart are
+// from resigning to leaving without a word. Every leader writes behind its guard.
 //
-// Observers, each a goroutine that reads a subscription (crowd.go). A service of which
-// one node leads, and whose leader now and then gives up (service.go); bursts of calls
-// come to the nodes that do not lead and are forwarded (calls.go).
+// Observers, each a goroutine that reads a subscription (observers.go). A service of which
+// one node leads, and whose leader now and then gives up; bursts of calls come to the
+// nodes that do not lead and are forwarded (service.go).
 //
-// One member of etcd after the other is killed and comes back (kill.go), and the history
-// is compacted.
+// One member of etcd after the other is killed and comes back, and the history is
+// compacted (run.go).
 //
 // # What is judged
 //
@@ -49,5 +49,5 @@
 // of the departures, the bursts of calls, the kills, the returns, the compactions, the
 // leaders' crashes and the hand-overs that its scale has time for; and of what the faults
 // themselves take away, less: two fifths of the calls answered OK, and a tenure, a
-// convergence of the observers and a guarded write for every 25th departure (missed.go).
+// convergence of the observers and a guarded write for every 25th departure (summary.go).
 package load

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,12 +26,12 @@ func tell(t *testing.T) *told {
 	record, err := newRecord(10 * time.Second)
 	require.NoError(t, err)
 	t.Cleanup(record.close)
-	return &told{&run{book: newBook(), line: newLine(), record: record}, t}
+	return &told{&run{book: newBook(), newest: &newest{}, record: record}, t}
 }
 
 // of is the participant with a token.
 func (r *told) of(token eldest.Token) *participant {
-	return &participant{slot: &slot{run: r.run}, name: fmt.Sprint("p", token), token: token}
+	return &participant{run: r.run, name: fmt.Sprint("p", token), token: token}
 }
 
 func (r *told) at(second int) time.Time {
@@ -122,7 +121,7 @@ func TestTheRecordIsJudged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := tc.told(start(t))
-			r.judgeRecord()
+			r.book.judge(r.record)
 			wrong := slices.Concat(r.book.violations, r.book.lates)
 			if tc.want == "" {
 				require.Empty(t, wrong)
@@ -140,13 +139,13 @@ func TestTheRecordIsRead(t *testing.T) {
 	r.wrote(2, oracle.Acked, 12).does(4, 1, oracle.Event{Kind: oracle.Leaving})
 	key := fmt.Sprintf("%s%020d/0", written, 2)
 	require.NoError(t, r.record.Change(oracle.Change{Rev: 12, Key: key, Value: oracle.WriteValue(2, key)}))
-	r.judgeRecord()
+	r.book.judge(r.record)
 	require.Empty(t, r.book.violations)
 	require.EqualValues(t, 2, r.book.counted("acknowledged writes found in etcd"))
 
 	r = tell(t)
 	require.NoError(t, r.record.file.Close())
-	r.judgeRecord()
+	r.book.judge(r.record)
 	require.Contains(t, fmt.Sprint(r.book.violations), "the record")
 }
 
@@ -160,24 +159,21 @@ func TestTheRecordTakesNoMemory(t *testing.T) {
 	require.Less(t, weigh(time.Now()).Heap-before.Heap, int64(100<<10))
 }
 
-// Who waits for a leader is told of the newest that has not ended.
+// The newest tenure leads until it has ended, whenever that is told.
 func TestTheNewestTenure(t *testing.T) {
 	r := tell(t)
-	token, _, next := r.line.latest()
-	require.Zero(t, token)
+	require.Equal(t, []any{eldest.Token(0), false}, r.leads())
 	r.tenure(2, 1, 3, 0).tenure(1, 1, 2, 4) // told late
-	<-next
-	token, won, _ := r.line.latest()
-	require.EqualValues(t, 2, token)
+	require.Equal(t, []any{eldest.Token(2), true}, r.leads())
+	_, won, _ := r.newest.get()
 	require.Equal(t, r.at(3), won)
-	token, err := r.line.leading(t.Context())
-	require.NoError(t, err)
-	require.EqualValues(t, 2, token)
 	r.of(2).ended(election.EndedEvent{Token: 2, Led: true, Cause: eldest.ErrResigned, At: r.at(5)})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	_, err = r.line.leading(ctx)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Equal(t, []any{eldest.Token(2), false}, r.leads())
+}
+
+func (r *told) leads() []any {
+	token, _, leads := r.newest.get()
+	return []any{token, leads}
 }
 
 func TestGrowthIsJudged(t *testing.T) {
@@ -228,29 +224,20 @@ func TestALoadThatWasNotReachedIsInvalid(t *testing.T) {
 }
 
 func TestTimesAndKinds(t *testing.T) {
-	h := newTimes()
+	book, sum := newBook(), &Summary{}
 	for i := 1; i <= 1000; i++ {
-		h.add(time.Duration(i) * time.Millisecond)
+		book.took("op", time.Duration(i)*time.Millisecond)
 	}
-	took := h.summary()
+	book.took("years", 10_000*time.Hour)
+	book.failed("op", nil)
+	book.report(sum)
+	took := sum.Took["op"]
 	require.EqualValues(t, 1000, took.Times)
 	require.InEpsilon(t, 500, took.P50, 0.01)
 	require.InEpsilon(t, 990, took.P99, 0.01)
-	require.EqualValues(t, 1000, took.Max)
-	h.add(2 * time.Hour)
-	require.EqualValues(t, 2*time.Hour.Milliseconds(), h.summary().Max, "longer than the histogram goes")
+	require.InEpsilon(t, 1000, took.Max, 0.01)
+	require.InEpsilon(t, longest.Milliseconds(), sum.Took["years"].Max, 0.01)
+	require.Empty(t, sum.Errors)
 	require.Equal(t, "session lost", kindOf(fmt.Errorf("%w: %w", eldest.ErrNotLeading, eldest.ErrSessionLost)))
 	require.Equal(t, "anything", kindOf(errors.New("anything")))
-	book := newBook()
-	book.failed("op", nil)
-	require.Empty(t, book.errors)
-}
-
-func TestThePaceCatchesUp(t *testing.T) {
-	p := pace{every: time.Minute, next: time.Now().Add(-time.Minute - time.Second)}
-	require.Negative(t, p.wait(), "late")
-	require.Positive(t, p.wait())
-	p = pace{every: time.Minute, next: time.Now().Add(-time.Hour)}
-	p.wait()
-	require.Positive(t, p.wait(), "an hour's beats are not made up for")
 }

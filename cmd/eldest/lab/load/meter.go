@@ -1,14 +1,13 @@
 package load
 
 import (
-	"bytes"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // Sample is what this process takes at one moment.
@@ -39,68 +38,23 @@ func weigh(since time.Time) Sample {
 	runtime.GC() // takes what pools still held in the first
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	own, _ := process(os.Getpid())
-	s := Sample{
-		At: time.Since(since).Seconds(), Heap: int64(m.HeapAlloc), Goroutines: int64(runtime.NumGoroutine()),
-		RSS: own.rss, Processor: own.seconds,
-	}
-	for _, child := range children() {
-		s.Members += child.rss
-		s.MembersProcessor += child.seconds
+	s := Sample{At: time.Since(since).Seconds(), Heap: int64(m.HeapAlloc), Goroutines: int64(runtime.NumGoroutine())}
+	all, _ := procfs.AllProcs() // none, where the system has no /proc
+	for _, p := range all {
+		stat, err := p.Stat()
+		switch {
+		case err != nil: // it has ended
+		case p.PID == os.Getpid():
+			s.RSS, s.Processor = int64(stat.ResidentMemory()), stat.CPUTime()
+		case stat.PPID == os.Getpid():
+			s.Members += int64(stat.ResidentMemory())
+			s.MembersProcessor += stat.CPUTime()
+		}
 	}
 	return s
 }
 
-// usage is what /proc tells of a process.
-type usage struct {
-	parent  int
-	rss     int64
-	seconds float64
-}
-
-// tick is the unit of processor times in /proc on every Linux that Go runs on.
-const tick = 10 * time.Millisecond
-
-// process reads /proc/<pid>/stat; false where there is none.
-func process(pid int) (usage, bool) {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return usage{}, false
-	}
-	// The name, in brackets, may contain anything.
-	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	if len(fields) < 22 {
-		return usage{}, false
-	}
-	number := func(field int) int64 { // as numbered in proc(5); the third is the first after the name
-		n, _ := strconv.ParseInt(fields[field-3], 10, 64) // a field that is none is 0
-		return n
-	}
-	return usage{
-		parent:  int(number(4)),
-		rss:     number(24) * int64(os.Getpagesize()),
-		seconds: (time.Duration(number(14)+number(15)) * tick).Seconds(),
-	}, true
-}
-
-// children are the processes that this one has started: the members.
-func children() []usage {
-	entries, _ := os.ReadDir("/proc") // nothing where there is none
-	var all []usage
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if u, ok := process(pid); ok && u.parent == os.Getpid() {
-			all = append(all, u)
-		}
-	}
-	return all
-}
-
-// loadAverage is how busy the machine was in the last minute, as the system words it.
+// loadAverage is how busy the machine was in the last minute, in the system's words.
 func loadAverage() string {
 	line, _ := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(line), " ")
@@ -130,19 +84,18 @@ func flat(samples []Sample, of func(Sample) int64) Flat {
 	if third == 0 {
 		return Flat{}
 	}
-	f := Flat{Second: median(samples[third:2*third], of), Last: median(samples[2*third:], of)}
+	median := func(samples []Sample) int64 {
+		var all []int64
+		for _, s := range samples {
+			all = append(all, of(s))
+		}
+		slices.Sort(all)
+		return all[len(all)/2]
+	}
+	f := Flat{Second: median(samples[third : 2*third]), Last: median(samples[2*third:])}
 	if f.Second > 0 {
 		f.Change = float64(f.Last)/float64(f.Second) - 1
 		f.Judged = third >= fewest
 	}
 	return f
-}
-
-func median(samples []Sample, of func(Sample) int64) int64 {
-	all := make([]int64, 0, len(samples))
-	for _, s := range samples {
-		all = append(all, of(s))
-	}
-	slices.Sort(all)
-	return all[len(all)/2]
 }

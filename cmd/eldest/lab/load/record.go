@@ -8,10 +8,16 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/observe"
 )
 
@@ -25,8 +31,8 @@ type record struct {
 	out   *bufio.Writer // under the recorder's lock
 }
 
-// patient is in how many looks in a row something odd must be seen in the queue before it
-// counts: a registration or the news of a removal may be under way at each look.
+// patient is in how many lists of the queue in a row something odd must be seen before it
+// counts: a registration or the news of a deletion may be under way at each.
 const patient = 4
 
 // newRecord begins a record of a load in which nothing may take longer than patience.
@@ -51,7 +57,7 @@ func newRecord(patience time.Duration) (*record, error) {
 
 func (r *record) now() time.Duration { return time.Since(r.begun) }
 
-// tell files an event. What the file cannot take is missed by load, which ends with the
+// tell adds an event. What the file cannot take is missed by load, which ends with the
 // file's first error.
 func (r *record) tell(e oracle.Event) { _ = r.Add(e) }
 
@@ -71,42 +77,41 @@ func (r *record) load() (*oracle.History, error) {
 	return h, nil
 }
 
-// close removes the file.
 func (r *record) close() {
 	_ = errors.Join(r.file.Close(), os.Remove(r.file.Name())) // it is in nobody's way, or gone
 }
 
-// judgeRecord holds what the candidates were told against each other and against etcd.
-func (r *run) judgeRecord() {
-	h, err := r.record.load()
+// judge compares what the candidates were told with each other and with etcd.
+func (b *book) judge(r *record) {
+	h, err := r.load()
 	if err != nil {
-		r.book.violation("the harness: the record: %v", err)
+		b.violation("the harness: the record: %v", err)
 		return
 	}
 	for _, v := range slices.Concat(oracle.I1(h), oracle.Tokens(h), oracle.Healing(h)) {
-		r.book.violation("%v", v)
+		b.violation("%v", v)
 	}
 	for _, v := range oracle.InTime(h) {
-		r.book.late("%v", v)
+		b.late("%v", v)
 	}
-	r.judgeWrites("writes", h)
+	b.judgeWrites("writes", h)
 	var ended *oracle.Event
 	for i, e := range h.Events {
 		switch {
 		case e.Kind == oracle.Ended:
 			ended = &h.Events[i]
 		case e.Kind == oracle.Won && ended != nil:
-			r.book.took("without a leader, after: "+ended.Text, e.At-ended.At)
+			b.took("without a leader, after: "+ended.Text, e.At-ended.At)
 			ended = nil
 		}
 	}
 }
 
-// judgeWrites holds what writers were told against what etcd has had, and counts what was
+// judgeWrites compares what writers were told with what etcd has had, and counts what was
 // acknowledged and found.
-func (r *run) judgeWrites(what string, h *oracle.History) {
+func (b *book) judgeWrites(what string, h *oracle.History) {
 	for _, v := range oracle.I3(h) {
-		r.book.violation("%v", v)
+		b.violation("%v", v)
 	}
 	there := make(map[string]bool, len(h.Changes))
 	for _, c := range h.Changes {
@@ -118,16 +123,16 @@ func (r *run) judgeWrites(what string, h *oracle.History) {
 			found++
 		}
 	}
-	r.book.add(fmt.Sprintf("acknowledged %s found in etcd", what), found)
+	b.add(fmt.Sprintf("acknowledged %s found in etcd", what), found)
 }
 
-// list tells whose keys are in the queue. While a member is away one look may fail; then the next
+// list tells whose keys are in the queue. While a member is away one list may fail; then the next
 // one will do.
 func (r *run) list() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	e := oracle.Event{Kind: oracle.Queue, At: r.record.now()}
-	queue, err := observe.Queue(ctx, r.admin, nil, candidates)
+	queue, err := observe.Queue(ctx, r.All, nil, candidates)
 	if err != nil {
 		r.book.failed("the inspector, reading the queue", err)
 		return
@@ -137,4 +142,79 @@ func (r *run) list() {
 	}
 	e.Until = r.record.now()
 	r.record.tell(e)
+}
+
+// written is where leaders write: the token, so that keys are in the order of the
+// tenures, and a number.
+const written = "/load/written/"
+
+// write has a leader write once, behind its guard.
+func (p *participant) write(l *election.Leadership) {
+	ctx, cancel := context.WithTimeout(context.Background(), p.scale.patience())
+	defer cancel()
+	key := fmt.Sprintf("%s%020d/%d", written, l.Token(), p.sequence)
+	p.sequence++
+	e := oracle.Event{Kind: oracle.Sent, Token: int64(l.Token()), Write: key}
+	p.tell(e)
+	_, err := l.Txn(ctx).Then(clientv3.OpPut(key, fmt.Sprint(l.Token()))).Commit()
+	outcome := "refused"
+	switch e.Kind = oracle.Refused; {
+	case err == nil:
+		e.Kind, outcome = oracle.Acked, "acknowledged"
+	case errors.Is(err, eldest.ErrOutcomeUnknown):
+		e.Kind, outcome = oracle.Unclear, "of unknown outcome"
+	}
+	p.tell(e)
+	p.book.count("guarded writes " + outcome)
+	p.book.failed("guarded write", err)
+	if ctx.Err() != nil {
+		p.book.late("stuck: a guarded write took %v", p.scale.patience())
+	}
+}
+
+// audit asks etcd for all that was written under a prefix, tells it, and removes it, so
+// that etcd does not grow with the run. It asks again where etcd did not answer, because a
+// member has just been killed, until ctx ends. It reports whether etcd has been read.
+func (r *run) audit(ctx context.Context, prefix string, tell func(oracle.Change)) bool {
+	var resp *clientv3.GetResponse
+	again := func(what string, ask func(context.Context) error) error {
+		return inject.Until(ctx, what, func(context.Context) (bool, error) {
+			once, cancel := context.WithTimeout(ctx, 5*time.Second) // it is much that is asked for
+			defer cancel()
+			err := ask(once)
+			return err == nil, err
+		})
+	}
+	err := again("that etcd answers", func(ctx context.Context) (err error) {
+		resp, err = r.All.Get(ctx, prefix, clientv3.WithPrefix())
+		return err
+	})
+	if err != nil {
+		r.book.late("the harness: what was written under %s cannot be read: %v", prefix, err)
+		return false
+	}
+	for kvs := range slices.Chunk(resp.Kvs, 100) { // of 128 operations
+		ops := make([]clientv3.Op, 0, len(kvs))
+		for _, kv := range kvs {
+			token, err := strconv.ParseInt(string(kv.Value), 10, 64)
+			if err != nil {
+				r.book.violation("%s was written by nobody: %q", kv.Key, kv.Value)
+			}
+			tell(oracle.Change{Rev: kv.ModRevision, Key: string(kv.Key), Create: kv.CreateRevision, Value: oracle.WriteValue(token, string(kv.Key))})
+			ops = append(ops, clientv3.OpDelete(string(kv.Key)))
+		}
+		err = errors.Join(err, again("that etcd deletes", func(ctx context.Context) error {
+			_, err := r.All.Txn(ctx).Then(ops...).Commit()
+			return err
+		}))
+	}
+	if err != nil {
+		r.book.late("the harness: what was written under %s cannot be removed: %v", prefix, err)
+	}
+	return true
+}
+
+// auditWritten tells what the leaders have written since the last time.
+func (r *run) auditWritten(ctx context.Context) {
+	r.audit(ctx, written, func(c oracle.Change) { _ = r.record.Change(c) }) // see record.tell
 }

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/revision"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
@@ -19,26 +23,24 @@ const (
 	service    = "load-service"
 )
 
-// run is a load that is going on.
+// run is a load that is going on: a plan on the environment that all plans have. Its participants are
+// in this process, and its history in a file.
 type run struct {
-	scale   Scale
-	book    *Book
-	line    *line
-	record  *record
-	cluster *etcdtest.Cluster
-	admin   *clientv3.Client
-	// close ends all clients but admin.
+	*scenario.Env[oracle.Event]
+	scale  Scale
+	book   *book
+	newest *newest
+	record *record
+	// close ends all clients of the participants.
 	close []func() error
 
-	slots    []*slot
-	toLeader chan order
-	crowd    *crowd
-	nodes    []*node
+	orders    []chan *way // to each candidate, while it waits in the queue
+	toLeader  chan *way
+	observers *observers
+	nodes     []*node
 
 	samples []Sample
 }
-
-func (r *run) ttl() time.Duration { return time.Duration(r.scale.TTL) }
 
 // Run puts the load on a cluster of three members of its own, and judges what came of
 // it. It blocks for Scale.For, and for as long as joining and leaving take. progress is
@@ -48,59 +50,64 @@ func Run(scale Scale, progress func(string)) (*Summary, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	busy := loadAverage()
-	cluster, err := etcdtest.New(ctx, etcdtest.Config{
+	env, err := scenario.Open[oracle.Event](ctx, etcdtest.Config{
 		Members: 3, Heartbeat: time.Duration(scale.Heartbeat), Election: time.Duration(scale.Election),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting etcd: %w", err)
 	}
-	defer func() { _ = cluster.Close() }() // its processes end with this one at the latest
-	book := newBook()
-	r := &run{scale: scale, book: book, line: newLine(), cluster: cluster, toLeader: make(chan order)}
+	defer func() { _ = env.Close() }() // its processes end with this one at the latest
+	r := &run{Env: env, scale: scale, book: newBook(), newest: &newest{}, toLeader: make(chan *way)}
 	if r.record, err = newRecord(scale.patience()); err != nil {
 		return nil, fmt.Errorf("the record: %w", err)
 	}
 	defer r.record.close()
-	// The cluster's own connections are no leftovers.
-	if _, err := cluster.Leader(ctx); err != nil {
+	// The environment's own connections, which are there until its end, are no leftovers.
+	_, err = r.Leader(ctx)
+	for _, cli := range append(r.Each, r.All) {
+		_, get := cli.Get(ctx, candidates)
+		err = errors.Join(err, get)
+	}
+	if err != nil {
 		return nil, err
 	}
 	summary := &Summary{Scale: scale, Revision: revision.Here(), LoadAverage: []string{busy}, Empty: weigh(time.Now())}
-	if r.admin, err = cluster.Dial(); err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.admin.Close() }() // once more at the latest
 	begun := time.Now()
 	leave, err := r.gather()
 	if err != nil {
 		return nil, errors.Join(err, leave())
 	}
-	summary.Joined = Span(time.Since(begun).Round(time.Millisecond))
-	progress(fmt.Sprintf("%d candidates stand, %d observers watch, %d nodes serve, after %v", scale.Candidates, scale.Observers, scale.Nodes, time.Duration(summary.Joined)))
+	summary.Joined = since(begun)
+	progress(fmt.Sprintf("%d candidates, %d observers and %d nodes have joined after %v", scale.Candidates, scale.Observers, scale.Nodes, time.Duration(summary.Joined)))
 
 	r.load(summary, progress)
 
 	begun = time.Now()
 	if err := leave(); err != nil {
-		book.violation("leaving: %v", err)
+		r.book.violation("leaving: %v", err)
 	}
 	r.leftovers(summary)
-	summary.Left = Span(time.Since(begun).Round(time.Millisecond))
+	summary.Left = since(begun)
 	summary.LoadAverage = append(summary.LoadAverage, loadAverage())
-	summary.judge(book)
+	r.book.judge(r.record) // all hooks have run
+	summary.judge(r.book)
 	return summary, nil
 }
 
 // dial returns a client that is closed with the load.
-func (r *run) dial() (*clientv3.Client, error) {
-	cli, err := r.cluster.Dial()
-	if err == nil {
-		r.close = append(r.close, cli.Close)
+func (r *run) dial(n int) ([]*clientv3.Client, error) {
+	clients := make([]*clientv3.Client, n)
+	for i := range clients {
+		cli, err := r.Dial()
+		if err != nil {
+			return nil, err
+		}
+		clients[i], r.close = cli, append(r.close, cli.Close)
 	}
-	return cli, err
+	return clients, nil
 }
 
-// gather brings everybody into place, and returns what sends them home again and waits
+// gather has everybody join, and returns what has them leave again and waits
 // for it, which must be called also after an error.
 func (r *run) gather() (leave func() error, err error) {
 	life, stop := context.WithCancel(context.Background())
@@ -111,8 +118,8 @@ func (r *run) gather() (leave func() error, err error) {
 		for _, n := range r.nodes {
 			n.end(r.book)
 		}
-		if r.crowd != nil {
-			r.crowd.close()
+		if r.observers != nil {
+			r.observers.close()
 		}
 		var errs []error
 		for _, f := range r.close {
@@ -120,84 +127,126 @@ func (r *run) gather() (leave func() error, err error) {
 		}
 		return errors.Join(errs...)
 	}
-	shared := make([]*clientv3.Client, r.scale.Clients)
-	for i := range shared {
-		if shared[i], err = r.dial(); err != nil {
-			return leave, err
-		}
-	}
-	for i := range r.scale.Candidates {
-		s := &slot{run: r, index: i, client: shared[i%len(shared)], orders: make(chan order)}
-		r.slots = append(r.slots, s)
-		joining.Add(1)
-		living.Go(func() { s.live(life, joining.Done) })
-	}
-	joining.Wait()
-	watching := make([]*clientv3.Client, r.scale.Watchers)
-	for i := range watching {
-		if watching[i], err = r.dial(); err != nil {
-			return leave, err
-		}
-	}
-	if r.crowd, err = gather(r.book, watching, r.scale.Observers); err != nil {
+	shared, err := r.dial(r.scale.Clients)
+	if err != nil {
 		return leave, err
 	}
-	for i := range r.scale.Nodes {
-		cli, err := r.dial()
-		if err != nil {
-			return leave, err
-		}
-		n, err := r.serve(fmt.Sprintf("node-%d", i), cli)
-		if err != nil {
+	for range r.scale.Candidates {
+		r.orders = append(r.orders, make(chan *way))
+	}
+	for i := range r.scale.Candidates {
+		joining.Add(1)
+		living.Go(func() { r.live(life, i, shared[i%len(shared)], joining.Done) })
+	}
+	joining.Wait()
+	watching, err := r.dial(r.scale.Watchers)
+	if err == nil {
+		err = r.observe(watching)
+	}
+	if err != nil {
+		return leave, err
+	}
+	serving, err := r.dial(r.scale.Nodes)
+	for i, cli := range serving {
+		var n *node
+		if n, err = r.serve(fmt.Sprintf("node-%d", i), cli); err != nil {
 			return leave, err
 		}
 		r.nodes = append(r.nodes, n)
 	}
-	return leave, nil
+	return leave, err
 }
 
-// load has all the faults and departures go on for as long as the scale says.
+// load has all the faults and departures go on for as long as the scale says. When no more faults
+// come, somebody must lead, and all observers must be told it.
 func (r *run) load(summary *Summary, progress func(string)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	begun := time.Now()
 	var all sync.WaitGroup
-	for _, part := range []func(context.Context){r.conduct, r.crash, r.call, r.kill, r.compact, r.converge} {
+	for _, part := range []func(context.Context){r.order, r.crashLeaders, r.call, r.kill, r.compact, r.converge} {
 		all.Go(func() { part(ctx) })
 	}
 	r.inspect(begun, progress)
-	summary.Lasted = Span(time.Since(begun).Round(time.Millisecond))
+	summary.Lasted = since(begun)
 	summary.Missed = r.scale.missed(r.book)
+	summary.Samples = r.samples
 	cancel()
 	all.Wait() // the last burst, the last member: they end in good order
-	r.calm()
-	summary.Samples = r.samples
-}
 
-// calm holds when no more faults come: somebody leads, and all observers hear of it.
-func (r *run) calm() {
-	ctx, cancel := context.WithTimeout(context.Background(), r.scale.patience())
-	defer cancel()
-	begun := time.Now()
-	token, err := r.line.leading(ctx)
-	if err != nil {
-		r.book.late("after the last fault nobody leads for %v", r.scale.patience())
-		return
+	begun = time.Now()
+	for {
+		token, _, leads := r.newest.get()
+		if leads {
+			r.book.took("a leader after the last fault", time.Since(begun))
+			r.told(context.Background(), token)
+			return
+		}
+		if time.Since(begun) > r.scale.patience() {
+			r.book.late("after the last fault nobody leads for %v", r.scale.patience())
+			return
+		}
+		time.Sleep(glance)
 	}
-	r.book.took("a leader after the last fault", time.Since(begun))
-	r.heard(context.Background(), token)
 }
 
-// over reports whether the load has lasted long enough.
-func (r *run) over(begun time.Time) bool {
-	lasted := Span(time.Since(begun))
-	return lasted >= max(r.scale.For, r.scale.AtMost) || lasted >= r.scale.For && len(r.scale.missed(r.book)) == 0
+// kill ends one member after the other with SIGKILL and brings it back with its data,
+// until ctx ends. One that is down then comes back.
+func (r *run) kill(ctx context.Context) {
+	for n := range ticks(ctx, r.scale.KillEvery) {
+		member := r.Member(n % r.Size())
+		if r.Leads(ctx, member.Index, time.Second) {
+			r.book.count("members killed that led etcd")
+		}
+		if err := member.Kill(); err != nil {
+			r.book.violation("the harness: a member cannot be killed: %v", err)
+			return
+		}
+		r.book.count("members killed")
+		_ = scenario.Sleep(ctx, time.Duration(r.scale.DownFor)) // the end of ctx ends it
+		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.scale.patience())
+		err := member.Restart(back)
+		cancel()
+		if err != nil {
+			r.book.late("the harness: a member does not come back: %v", err)
+			return
+		}
+		r.book.count("members that came back")
+	}
 }
 
-// inspect looks at everything, again and again, until the load is over.
+// compact has etcd forget its history up to what it was one round ago, as its own
+// automatic compaction does, until ctx ends. Without it the members would grow, and with
+// one up to the present every watch would break.
+func (r *run) compact(ctx context.Context) {
+	revision := func() int64 { // 0 where etcd does not answer
+		short, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		now, _ := r.Revision(short)
+		return now
+	}
+	last := revision()
+	for range ticks(ctx, r.scale.KillEvery) {
+		now := revision()
+		if last > 0 && now > 0 {
+			short, cancel := context.WithTimeout(ctx, 10*time.Second)
+			if _, err := r.All.Compact(short, last); err == nil {
+				r.book.count("compactions")
+			}
+			cancel()
+		}
+		last = max(last, now)
+	}
+}
+
+// inspect looks at everything, again and again, until the load has lasted long enough.
 func (r *run) inspect(begun time.Time, progress func(string)) {
+	over := func() bool {
+		lasted := Span(time.Since(begun))
+		return lasted >= max(r.scale.For, r.scale.AtMost) || lasted >= r.scale.For && len(r.scale.missed(r.book)) == 0
+	}
 	tick := time.NewTicker(time.Duration(r.scale.Inspect))
 	defer tick.Stop()
-	for !r.over(begun) {
+	for !over() {
 		<-tick.C
 		r.list()
 		short, cancel := context.WithTimeout(context.Background(), r.scale.patience())
@@ -210,5 +259,30 @@ func (r *run) inspect(begun time.Time, progress func(string)) {
 		progress(fmt.Sprintf("%4.0f s: %d departures, %d tenures, %d calls, %d members killed; heap %d MiB, RSS %d MiB (members %d), %d goroutines, cpu %.0f s (members %.0f); %d violations",
 			s.At, s.Departures, r.book.counted("tenures"), r.book.counted("calls"), r.book.counted("members killed"),
 			s.Heap>>20, s.RSS>>20, s.Members>>20, s.Goroutines, s.Processor, s.MembersProcessor, r.book.violatedSoFar()))
+	}
+}
+
+// spare is how many goroutines the harness may have more at the end than at the beginning.
+const spare = 2
+
+// leftovers waits until everything has gone, which for participants that crashed is when their
+// leases have expired, and notes what has not.
+func (r *run) leftovers(s *Summary) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*r.scale.patience())
+	defer cancel()
+	r.auditWritten(ctx)
+	if _, err := r.All.Delete(ctx, "/load/", clientv3.WithPrefix()); err != nil { // of unknown outcome
+		r.book.late("the harness: cannot tidy up: %v", err)
+	}
+	keys, leases, err := r.Leftovers(ctx, r.scale.patience(), candidates, service)
+	if err != nil || len(keys)+len(leases) > 0 {
+		r.book.violation("left behind %v after all had left: %d leases, keys: %s; %v", r.scale.patience(), len(leases), strings.Join(keys, ", "), err)
+	}
+	err = inject.Until(ctx, "that no goroutine is left", func(context.Context) (bool, error) {
+		s.After = weigh(time.Now())
+		return s.After.Goroutines <= s.Empty.Goroutines+spare, nil
+	})
+	if err != nil {
+		r.book.violation("left behind after all had left: %d goroutines", s.After.Goroutines-s.Empty.Goroutines)
 	}
 }

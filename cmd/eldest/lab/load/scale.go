@@ -1,6 +1,9 @@
 package load
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Span is a duration that JSON shows as Go writes it.
 type Span time.Duration
@@ -14,6 +17,9 @@ func (s *Span) UnmarshalText(text []byte) error {
 	*s = Span(d)
 	return err
 }
+
+// since is how long ago something began, in milliseconds.
+func since(begin time.Time) Span { return Span(time.Since(begin).Round(time.Millisecond)) }
 
 // Scale says how much load there is, and for how long.
 type Scale struct {
@@ -29,15 +35,15 @@ type Scale struct {
 	Heartbeat Span `json:"heartbeat"`
 	Election  Span `json:"election"`
 
-	// Candidates stand in one election, each with a session of its own with this TTL.
+	// Candidates are in one election, each with a session of its own with this TTL.
 	// They share so many clients of etcd.
 	Candidates int  `json:"candidates"`
 	Clients    int  `json:"clients"`
 	TTL        Span `json:"ttl"`
 	// PerSecond is how many of them depart each second. For each another one comes.
 	PerSecond float64 `json:"departures_per_second"`
-	// LeaderCrash is the time between two leaders that leave without a word; nobody leads
-	// then until the lease has expired.
+	// LeaderCrash is the time between two leaders that crash; nobody leads then until the
+	// lease has expired.
 	LeaderCrash Span `json:"leader_crash_every"`
 
 	// Observers is how many subscriptions there are, each read by a goroutine of its own,
@@ -57,8 +63,8 @@ type Scale struct {
 	KillEvery Span `json:"member_killed_every"`
 	DownFor   Span `json:"member_down_for"`
 
-	// Inspect is the time between two looks: at the queue, at what was written, at the
-	// memory.
+	// Inspect is the time between two inspections: of the queue, of what was written, of
+	// the memory.
 	Inspect Span `json:"inspected_every"`
 }
 
@@ -89,7 +95,7 @@ func Everyday() Scale {
 		Observers: 1000, Watchers: 2,
 		Nodes: 3, Calls: 50, CallEvery: Span(2 * time.Second), HandOver: Span(4 * time.Second),
 		// Less often than a lease lives, for each election of etcd's prolongs all leases: that
-		// of a leader who left without a word would never expire where each kill costs one.
+		// of a leader that crashed would never expire where each kill costs one.
 		KillEvery: Span(7 * time.Second), DownFor: Span(time.Second),
 		Inspect: Span(time.Second),
 	}
@@ -107,4 +113,41 @@ func (s Scale) By(part float64) Scale {
 	s.Candidates, s.Clients, s.Observers, s.Calls = of(s.Candidates), of(s.Clients), of(s.Observers), of(s.Calls)
 	s.PerSecond *= part
 	return s
+}
+
+// reached is the part of the load that must have been reached.
+const reached = 0.8
+
+// missed lists what of the load was not reached in the time that the scale gives; a run of
+// which something was missed proves nothing.
+func (s Scale) missed(b *book) (missed []string) {
+	seconds := time.Duration(s.For).Seconds()
+	// What begins with a tick of its own has had one less when the run ends.
+	every := func(pace Span) float64 { return max(1, seconds/time.Duration(pace).Seconds()-1) }
+	for _, wanted := range []struct {
+		n    float64
+		what string
+	}{
+		{seconds * s.PerSecond, "departures"},
+		// There is none while nobody leads: after a crash, or where the machine is slow to
+		// hand over. Half of those that depart are to lead, if anybody does at that moment.
+		{seconds * s.PerSecond / 20, "tenures"},
+		{every(s.CallEvery), "bursts"},
+		// Those of a burst that comes while a member is killed may end otherwise.
+		{every(s.CallEvery) * float64(s.Calls) / 2, "calls: OK"},
+		{every(s.KillEvery), "compactions"},
+		{every(s.KillEvery), "members killed"},
+		{every(s.KillEvery), "members that came back"},
+		{every(s.LeaderCrash), "departures: " + leaderCrash.name},
+		{every(s.HandOver), "tenures of the service"},
+		{seconds * s.PerSecond / 20, "convergences"},
+		{seconds * s.PerSecond / 20, "guarded writes acknowledged"},
+		{seconds * s.PerSecond / 100, "departures: " + evicted.name}, // a twentieth
+		{seconds * s.PerSecond / 100, "departures: " + crash.name},
+	} {
+		if got := b.counted(wanted.what); float64(got) < reached*wanted.n {
+			missed = append(missed, fmt.Sprintf("%s: %d of %.0f", wanted.what, got, wanted.n))
+		}
+	}
+	return missed
 }

@@ -1,15 +1,20 @@
 package load
 
 import (
-	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
-	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/hooks"
 )
 
 // The verdicts.
@@ -59,80 +64,18 @@ type Summary struct {
 	Samples []Sample `json:"samples"`
 }
 
-// spare is how many goroutines the harness may have more at the end than at the beginning.
-const spare = 2
-
-// leftovers waits until everything has gone, which for those who left without a word is
-// when their leases have expired, and notes what has not.
-func (r *run) leftovers(s *Summary) {
-	ctx, cancel := context.WithTimeout(context.Background(), r.scale.patience())
-	defer cancel()
-	r.auditWritten(ctx)
-	if _, err := r.admin.Delete(ctx, "/load/", clientv3.WithPrefix()); err != nil { // of unknown outcome
-		r.book.late("the harness: cannot tidy up: %v", err)
-	}
-	r.gone(r.left)
-	_ = r.admin.Close() // it holds nothing, and its goroutines are no leftovers
-	r.gone(func() []string {
-		s.After = weigh(time.Now())
-		if more := s.After.Goroutines - s.Empty.Goroutines; more > spare {
-			return []string{fmt.Sprintf("%d goroutines", more)}
-		}
-		return nil
-	})
-	r.judgeRecord() // all hooks have run
-}
-
-// gone waits until nothing is left, and notes what is.
-func (r *run) gone(left func() []string) {
-	end := time.Now().Add(r.scale.patience())
-	look := time.NewTicker(100 * time.Millisecond)
-	defer look.Stop()
-	for now := left(); len(now) > 0; now = left() {
-		if time.Now().After(end) {
-			r.book.violation("left behind %v after everybody had left: %s", r.scale.patience(), strings.Join(now, ", "))
-			return
-		}
-		<-look.C
-	}
-}
-
-// left is what etcd still has.
-func (r *run) left() (left []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	leases, err := r.admin.Leases(ctx)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	if n := len(leases.Leases); n > 0 {
-		left = append(left, fmt.Sprintf("%d leases", n))
-	}
-	for _, name := range []string{candidates, service} {
-		begin, end := keys.Range(name)
-		resp, err := r.admin.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithCountOnly())
-		if err != nil {
-			return []string{err.Error()}
-		}
-		if resp.Count > 0 {
-			left = append(left, fmt.Sprintf("%d keys of the election %s", resp.Count, name))
-		}
-	}
-	return left
-}
-
 // judge gives the verdict.
-func (s *Summary) judge(book *Book) {
+func (s *Summary) judge(b *book) {
 	s.Heap = flat(s.Samples, func(p Sample) int64 { return p.Heap })
 	s.RSS = flat(s.Samples, func(p Sample) int64 { return p.RSS })
 	s.Goroutines = flat(s.Samples, func(p Sample) int64 { return p.Goroutines })
 	for what, f := range map[string]Flat{"heap": s.Heap, "RSS": s.RSS, "goroutines": s.Goroutines} {
 		if f.Grew() {
-			book.violation("not flat: %s grew by %.1f %%, from %d to %d", what, 100*f.Change, f.Second, f.Last)
+			b.violation("not flat: %s grew by %.1f %%, from %d to %d", what, 100*f.Change, f.Second, f.Last)
 		}
 	}
 	s.Machine = fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
-	book.report(s)
+	b.report(s)
 	if len(s.Missed) == 0 {
 		s.Violations, s.Violated = append(s.Violations, s.Late...), s.Violated+int64(len(s.Late))
 	}
@@ -144,4 +87,126 @@ func (s *Summary) judge(book *Book) {
 	default:
 		s.Verdict = Held
 	}
+}
+
+// maxTexts is how many violations are kept in words; all are counted.
+const maxTexts = 50
+
+// book is what a run finds. What it takes does not grow with the run: counts, histograms
+// of fixed size, and a bounded number of texts; otherwise the book would be the leak that
+// it is there to find.
+type book struct {
+	mu         sync.Mutex
+	counts     map[string]int64
+	errors     map[string]int64
+	examples   map[string]string // the first error of each kind
+	times      map[string]*hdrhistogram.Histogram
+	violations []string
+	violated   int64
+	lates      []string
+}
+
+func newBook() *book {
+	return &book{counts: map[string]int64{}, errors: map[string]int64{}, examples: map[string]string{}, times: map[string]*hdrhistogram.Histogram{}}
+}
+
+func (b *book) count(what string) { b.add(what, 1) }
+
+func (b *book) add(what string, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counts[what] += n
+}
+
+func (b *book) counted(what string) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.counts[what]
+}
+
+// failed counts an error that reached a caller who had not asked for it. nil counts
+// nothing.
+func (b *book) failed(op string, err error) {
+	if err == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	kind := op + ": " + kindOf(err)
+	if b.errors[kind]++; b.errors[kind] == 1 {
+		b.examples[kind] = err.Error()
+	}
+}
+
+func (b *book) violation(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.violated++
+	if len(b.violations) < maxTexts {
+		b.violations = append(b.violations, fmt.Sprintf(format, args...))
+	}
+}
+
+// late notes what took too long; see Summary.Late.
+func (b *book) late(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.lates) < maxTexts {
+		b.lates = append(b.lates, fmt.Sprintf(format, args...))
+	}
+}
+
+func (b *book) violatedSoFar() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.violated
+}
+
+// longest is what a time is counted as that is longer.
+const longest = 4 * time.Hour
+
+// took notes how long something took, in microseconds with two digits.
+func (b *book) took(what string, d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.times[what] == nil {
+		b.times[what] = hdrhistogram.New(1, longest.Microseconds(), 2)
+	}
+	_ = b.times[what].RecordValue(min(d, longest).Microseconds()) // it is in the range
+}
+
+// Took says how long something took, in milliseconds.
+type Took struct {
+	Times int64   `json:"times"`
+	P50   float64 `json:"p50_ms"`
+	P99   float64 `json:"p99_ms"`
+	Max   float64 `json:"max_ms"`
+}
+
+func (b *book) report(s *Summary) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.Took = map[string]Took{}
+	for what, h := range b.times {
+		ms := func(microseconds int64) float64 { return float64(microseconds) / 1000 }
+		s.Took[what] = Took{h.TotalCount(), ms(h.ValueAtQuantile(50)), ms(h.ValueAtQuantile(99)), ms(h.Max())}
+	}
+	s.Counts, s.Errors, s.Examples = maps.Clone(b.counts), maps.Clone(b.errors), maps.Clone(b.examples)
+	s.Violations, s.Violated = append([]string{}, b.violations...), b.violated
+	s.Late = slices.Clone(b.lates)
+}
+
+// kindOf names an error by its kind; one that has none is named by its text.
+func kindOf(err error) string {
+	for kind, name := range map[error]string{
+		eldest.ErrOutcomeUnknown: "outcome unknown", eldest.ErrSilent: "etcd does not answer", rpctypes.ErrNoLeader: "etcd has no leader",
+	} {
+		if errors.Is(err, kind) {
+			return name
+		}
+	}
+	if name := hooks.Cause(err); slices.Contains(hooks.Causes()[:len(hooks.Causes())-1], name) {
+		return strings.ReplaceAll(name, "_", " ")
+	}
+	return fmt.Sprint(err) // nil, of an end without a cause, is for the reader to see
 }

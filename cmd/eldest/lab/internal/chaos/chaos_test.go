@@ -13,17 +13,19 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/eldest-io/eldest/bench/contender"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keeper"
 )
 
 // roleWord, as the first argument, makes this test binary a participant.
 const roleWord = "chaos-participant"
 
 func TestMain(m *testing.M) {
+	keeper.Serve(connect.Kept) // some participants have a keeper, which is this binary once more
 	if len(os.Args) > 1 && os.Args[1] == roleWord {
-		if err := actor.Run(os.Stdin, os.Stdout); err != nil {
+		if err := participant.Run(os.Stdin, os.Stdout); err != nil {
 			_, _ = os.Stderr.WriteString(err.Error() + "\n")
 			os.Exit(1)
 		}
@@ -38,7 +40,7 @@ func small(t *testing.T) Config {
 	t.Helper()
 	return Config{
 		Contender: contender.Eldest, Seed: 1, Rounds: 2, SeriesRounds: 25, Members: 3, Participants: 3,
-		Faults: plan.Names(), TTL: time.Second, Dir: t.TempDir(),
+		Faults: Names(), TTL: time.Second, Dir: t.TempDir(),
 		Participant: func() *exec.Cmd { return exec.Command(os.Args[0], roleWord) },
 	}
 }
@@ -53,86 +55,81 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
+// begun is a series whose election has settled.
+func begun(t *testing.T, set func(*Config)) (*series, context.Context) {
+	t.Helper()
+	ctx, cfg := within(t), small(t)
+	set(&cfg)
+	s, err := open(ctx, cfg, cfg.Seed)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.close()) })
+	require.NoError(t, s.begin(ctx))
+	return s, ctx
+}
+
 // Each fault, once, on a real cluster: it takes effect, the election recovers, and all
 // that happened is in order.
 func TestEachFaultTakesEffect(t *testing.T) {
 	t.Parallel()
-	ctx := within(t)
-	s, err := build(ctx, small(t))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.close()) }()
-	require.NoError(t, s.begin(ctx))
-
+	s, ctx := begun(t, func(*Config) {})
 	var out Series
-	for i, f := range plan.Names() {
-		p := plan.Draw(2, i, []plan.Fault{f}, time.Second)
-		require.Equal(t, f, p.Strikes[0].Fault)
+	for i, f := range Names() {
+		p := Draw(2, i, []Fault{f}, time.Second)
+		require.Equal(t, f, p.Injections[0].Fault)
 		p.Number, p.Hold = i+1, min(p.Hold, 300*time.Millisecond)
-		r, err := s.play(ctx, p)
+		r, err := s.round(ctx, p)
 		for again := 0; again < 2 && err == nil && r.Invalid != ""; again++ {
 			t.Logf("no effect, made once more: %v: %s", p, r.Invalid) // on a busy machine
-			r, err = s.play(ctx, p)
+			r, err = s.round(ctx, p)
 		}
 		require.NoError(t, err, "%v", p)
 		require.Empty(t, r.Invalid, "%v", p)
 		require.Empty(t, r.Unsettled, "%v", p)
-		require.Len(t, r.Struck, 1)
-		require.NotEmpty(t, r.Struck[0].On)
+		require.Len(t, r.Effects, 1)
+		require.NotEmpty(t, r.Effects[0].On)
 		out.Rounds = append(out.Rounds, r)
 	}
-	require.NoError(t, s.crew.Err())
+	require.NoError(t, s.failed())
 	require.NoError(t, s.rest(ctx))
 	require.NoError(t, s.part(ctx))
+	require.NoError(t, s.halt())
 	out.judge(s, false)
 	require.Empty(t, out.Violations)
 	require.Empty(t, out.Invalid)
-	for _, f := range plan.Names() {
+	for _, f := range Names() {
 		require.Positive(t, out.Tally.Struck[string(f)], f)
 	}
 }
 
-// A fault that cannot be seen to take effect makes its round invalid, and the run with it.
+// A fault that cannot be seen to take effect makes its round invalid, and the run with it: here a
+// waiter makes no guarded write whose reply could be lost, and nobody reads the clock.
 func TestNoEffectIsInvalid(t *testing.T) {
 	t.Parallel()
-	ctx := within(t)
-	cfg := small(t)
-	cfg.TTL = 30 * time.Second // nobody loses its lease, and leaves the lead to a waiter
-	s, err := build(ctx, cfg)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.close()) }()
-	require.NoError(t, s.begin(ctx))
-
-	s.field.Patience = 500 * time.Millisecond
-	// A waiter makes no guarded write whose reply could be lost.
-	r, err := s.play(ctx, plan.Round{Number: 1, Strikes: []plan.Strike{
-		{Fault: plan.LostReply, On: plan.Waiter, Reply: plan.WriteReply},
-		{Fault: plan.Compact},
-	}})
-	require.NoError(t, err)
-	require.Contains(t, r.Invalid, "no effect")
-	require.Empty(t, r.Struck)
-	var report Report
-	report.add(Series{Seed: 7, Rounds: []Round{r}})
-	require.Equal(t, 1, report.Invalid)
-	require.True(t, report.Void())
-	require.False(t, report.Held())
-	require.Contains(t, report.InvalidBecause[0], "seed 7 round 1")
-}
-
-// A clock that nobody reads runs at any rate without effect.
-func TestSkewOfAClockThatNobodyReadsIsInvalid(t *testing.T) {
-	t.Parallel()
-	ctx := within(t)
-	cfg := small(t)
-	cfg.Defect = actor.Perfect
-	s, err := build(ctx, cfg)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.close()) }()
-	require.NoError(t, s.begin(ctx))
-	s.field.Patience = time.Second
-	r, err := s.play(ctx, plan.Round{Number: 1, Strikes: []plan.Strike{{Fault: plan.Skew, Rate: 1.05}}})
-	require.NoError(t, err)
-	require.Contains(t, r.Invalid, "nobody has read the clock")
+	for want, c := range map[string]struct {
+		set func(*Config)
+		in  Injection
+	}{
+		"no effect": { // nobody loses its lease, and leaves the lead to a waiter
+			func(cfg *Config) { cfg.TTL = 30 * time.Second }, Injection{Fault: LostReply, On: Waiter, Reply: WriteReply},
+		},
+		"anybody reads the clock": {func(cfg *Config) { cfg.Defect = participant.Perfect }, Injection{Fault: Skew, Rate: 1.05}},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			s, ctx := begun(t, c.set)
+			s.patience = time.Second
+			r, err := s.round(ctx, Plan{Number: 1, Injections: []Injection{c.in, {Fault: Compact}}})
+			require.NoError(t, err)
+			require.Contains(t, r.Invalid, want)
+			require.Empty(t, r.Effects)
+			var report Report
+			report.add(Series{Seed: 7, Rounds: []Round{r}})
+			require.Equal(t, 1, report.Invalid)
+			require.True(t, report.Void())
+			require.False(t, report.Held())
+			require.Contains(t, report.InvalidBecause[0], "seed 7 round 1")
+		})
+	}
 }
 
 func TestRunHolds(t *testing.T) {
@@ -157,7 +154,7 @@ func TestRunHolds(t *testing.T) {
 	require.Len(t, r.Series, 2)
 	require.EqualValues(t, 2, r.Series[1].Seed)
 	require.Len(t, told, 2)
-	require.Equal(t, Progress{Series: 2, Round: 1, Text: plan.Draw(2, 1, cfg.Faults, cfg.TTL).String(), Done: 1, Total: 2}, told[1])
+	require.Equal(t, Progress{Series: 2, Round: 1, Text: Draw(2, 1, cfg.Faults, cfg.TTL).String(), Done: 1, Total: 2}, told[1])
 	for _, s := range r.Series {
 		require.Positive(t, s.Seconds)
 		for _, name := range []string{"history.jsonl", "history.txt", "register.html"} {
@@ -165,8 +162,8 @@ func TestRunHolds(t *testing.T) {
 		}
 	}
 	sum := 0
-	for _, l := range r.Faults {
-		sum += l.Struck
+	for _, l := range r.Lines {
+		sum += l.TookEffect
 	}
 	require.GreaterOrEqual(t, sum, 2)
 }
@@ -176,16 +173,16 @@ func TestRunHolds(t *testing.T) {
 func TestDefectsAreCaught(t *testing.T) {
 	t.Parallel()
 	for defect, caught := range map[string][]string{
-		actor.Overstay:  {"leading"},
-		actor.Unguarded: {"I2", "linear"},
-		actor.Linger:    {"healing", "left"},
-		actor.Forget:    {"left"},
+		participant.Overstay:  {"leading"},
+		participant.Unguarded: {"I2", "linear"},
+		participant.Linger:    {"healing", "left"},
+		participant.Forget:    {"left"},
 	} {
 		t.Run(defect, func(t *testing.T) {
 			t.Parallel()
 			catch(t, caught, func(cfg *Config) {
 				cfg.Defect, cfg.Rounds = defect, 3
-				cfg.Faults = []plan.Fault{plan.Resign, plan.Revoke}
+				cfg.Faults = []Fault{Resign, Revoke}
 			})
 		})
 	}
@@ -230,7 +227,7 @@ func TestConcurrencyPackageIsCaught(t *testing.T) {
 	t.Parallel()
 	catch(t, []string{"leading"}, func(cfg *Config) {
 		cfg.Contender, cfg.Seed, cfg.Rounds = contender.Concurrency, 201, 12
-		cfg.Faults = []plan.Fault{plan.Stop, plan.Delay, plan.Delete}
+		cfg.Faults = []Fault{Stop, Delay, Delete}
 	})
 }
 
@@ -239,7 +236,7 @@ func TestInterruptedRunReports(t *testing.T) {
 	ctx, cancel := context.WithCancel(within(t))
 	cfg := small(t)
 	cfg.Rounds = 1000
-	cfg.Faults = []plan.Fault{plan.Compact} // which takes effect on the busiest machine
+	cfg.Faults = []Fault{Compact} // which takes effect on the busiest machine
 	cfg.Progress = func(p Progress) {
 		if p.Round == 2 {
 			cancel()
@@ -254,55 +251,16 @@ func TestInterruptedRunReports(t *testing.T) {
 }
 
 // What is judged does not grow any more, wherever it was broken off: a write that is
-// acknowledged while histories are being read would be one without a change in etcd.
+// acknowledged while the history is being read would be one without a change in etcd.
 func TestBrokenOffHistoryIsWhole(t *testing.T) {
 	t.Parallel()
-	ctx := within(t)
-	s, err := build(ctx, small(t))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.close()) }()
-	require.NoError(t, s.begin(ctx))
-	require.Eventually(t, func() bool {
-		h, err := load(s.files())
-		return err == nil && h.Tally().Acked > 0
-	}, patience, 20*time.Millisecond, "nothing is written")
-
+	s, _ := begun(t, func(*Config) {})
+	require.Eventually(t, func() bool { return s.history().Tally().Acked > 0 }, patience, 20*time.Millisecond, "nothing is written")
 	require.NoError(t, s.halt())
-	h, err := load(s.files())
-	require.NoError(t, err)
+	h := s.history()
 	require.Empty(t, h.Judge())
 	for range 20 { // in which the leader would have written
 		time.Sleep(10 * time.Millisecond)
-		again, err := load(s.files())
-		require.NoError(t, err)
-		require.Equal(t, h.Tally(), again.Tally())
-	}
-	require.NoError(t, s.halt(), "nothing is left to be halted")
-}
-
-func TestConfigIsChecked(t *testing.T) {
-	for name, spoil := range map[string]func(*Config){
-		"contender":    func(c *Config) { c.Contender = "herd" },
-		"rounds":       func(c *Config) { c.Rounds = 0 },
-		"negative":     func(c *Config) { c.Duration = -1 },
-		"series":       func(c *Config) { c.SeriesRounds = 0 },
-		"members":      func(c *Config) { c.Members = 2 },
-		"participants": func(c *Config) { c.Participants = 1 },
-		"a crowd":      func(c *Config) { c.Participants = MaxParticipants + 1 },
-		"ttl":          func(c *Config) { c.TTL = 1500 * time.Millisecond },
-		"no ttl":       func(c *Config) { c.TTL = 0 },
-		"long ttl":     func(c *Config) { c.TTL = MaxTTL + time.Second },
-		"faults":       func(c *Config) { c.Faults = nil },
-		"peers":        func(c *Config) { c.Members = 1 },
-		"defect":       func(c *Config) { c.Defect = "none" },
-		"no clock":     func(c *Config) { c.Contender, c.Faults = contender.Concurrency, []plan.Fault{plan.Skew} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg := small(t)
-			spoil(&cfg)
-			r, err := Run(t.Context(), cfg)
-			require.ErrorIs(t, err, ErrInvalid)
-			require.Nil(t, r)
-		})
+		require.Equal(t, h.Tally(), s.history().Tally())
 	}
 }

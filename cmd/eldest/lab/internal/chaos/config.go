@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/bench/contender"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/actor"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
 )
 
 // ErrInvalid is returned for a Config that makes no run; nothing was started.
@@ -19,47 +18,48 @@ var ErrInvalid = errors.New("invalid run")
 // Limits of Config.
 const (
 	// MaxParticipants is how many processes one machine is asked to run: with more of
-	// them the machine is what is tried.
+	// them the machine is what is tested.
 	MaxParticipants = 100
 	// MaxTTL bounds what a round waits for.
 	MaxTTL = time.Minute
 )
 
-// Contenders are the elections that can be tried: those that a program would use.
+// Contenders are the elections that can be tested: those that a program would use.
 var Contenders = []string{contender.Eldest, contender.Concurrency, contender.DropIn}
 
-// Config says what to try, and how hard.
+// Config says what to test, and how hard.
 type Config struct {
-	// Contender is whose election is tried, one of Contenders.
-	Contender string
+	// Contender is whose election is tested, one of Contenders.
+	Contender string `json:"contender"`
 	// Seed is that of the first series; each further one has the next.
-	Seed uint64
+	Seed uint64 `json:"seed"`
 	// Rounds is how many there are at most, Duration for how long new ones begin; 0
 	// of one means that the other decides.
-	Rounds   int
-	Duration time.Duration
+	Rounds   int           `json:"rounds_wanted,omitempty"`
+	Duration time.Duration `json:"-"`
 	// SeriesRounds is how many rounds there are with one cluster.
-	SeriesRounds int
+	SeriesRounds int `json:"series_rounds"`
 	// Members is 1, 3 or 5; Participants 2 to MaxParticipants.
-	Members, Participants int
+	Members      int `json:"members"`
+	Participants int `json:"participants"`
 	// Faults are those that may occur.
-	Faults []plan.Fault
+	Faults []Fault `json:"-"`
 	// TTL is that of the leases, in whole seconds, up to MaxTTL.
-	TTL time.Duration
+	TTL time.Duration `json:"ttl"`
 	// Dir is where histories are kept: of all series if KeepAll, else of those with
 	// a violation.
-	Dir     string
-	KeepAll bool
-	// Defect is one of actor.Defects, for tests of the harness.
-	Defect string
+	Dir     string `json:"-"`
+	KeepAll bool   `json:"-"`
+	// Defect is one of participant.Defects, for tests of chaos itself.
+	Defect string `json:"-"`
 
-	// Participant makes the command of a participant, whose process calls actor.Run;
+	// Participant makes the command of a participant, whose process calls participant.Run;
 	// Member is the command line of a member, to which its flags are appended.
-	Participant func() *exec.Cmd
-	Member      []string
+	Participant func() *exec.Cmd `json:"-"`
+	Member      []string         `json:"-"`
 	// Progress, if set, is called before each round and after the last. It must not
 	// block.
-	Progress func(Progress)
+	Progress func(Progress) `json:"-"`
 }
 
 // Progress is how far a run is.
@@ -72,7 +72,8 @@ type Progress struct {
 	Violations, Invalid int
 }
 
-// Recovery is how soon after the faults somebody must lead, and the queue must be right.
+// Recovery is how soon after the faults there must be a leader, and the queue must be right: also where that
+// takes an eviction, for the timeouts of heartbeats are less than the TTL.
 func (c Config) Recovery() time.Duration { return c.TTL + 3*time.Second }
 
 // Check refuses what makes no run. The error wraps ErrInvalid.
@@ -97,15 +98,20 @@ func (c Config) Check() error {
 		return bad("a TTL of %v; want whole seconds, 1s or more, up to %v", c.TTL, MaxTTL)
 	case len(c.Faults) == 0:
 		return bad("no faults")
-	case c.Defect != "" && !slices.Contains(actor.Defects, c.Defect):
-		return bad("defect %q; there are %s", c.Defect, strings.Join(actor.Defects, ", "))
+	case c.Defect != "" && !slices.Contains(participant.Defects, c.Defect):
+		return bad("defect %q; there are %s", c.Defect, strings.Join(participant.Defects, ", "))
 	}
-	if c.Contender != contender.Eldest && !slices.ContainsFunc(c.Faults, func(f plan.Fault) bool { return !plan.NeedsClock(f) }) {
-		return bad("%s, of %s, which cannot be given a clock: no fault would take effect", plan.Skew, c.Contender)
+	if c.Contender != contender.Eldest && !slices.ContainsFunc(c.Faults, func(f Fault) bool { return !needsClock(f) }) {
+		return bad("%s, of %s, which cannot be given a clock: no fault would take effect", Skew, c.Contender)
+	}
+	for _, f := range c.Faults {
+		if !slices.Contains(NamesFor(c.Contender), f) {
+			return bad("%s is of heartbeats and keepers, which %s has not", f, c.Contender)
+		}
 	}
 	if c.Members == 1 {
 		for _, f := range c.Faults {
-			if plan.NeedsPeers(f) {
+			if NeedsPeers(f) {
 				return bad("%s takes more than one member", f)
 			}
 		}

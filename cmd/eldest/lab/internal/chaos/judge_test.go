@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
@@ -38,15 +38,38 @@ func TestTakenByEtcd(t *testing.T) {
 	}
 }
 
+// A key that goes soon after the crash of a participant with a keeper was deleted by that, with its lease; later
+// ones, others', and what is no candidate's, were not.
+func TestRevokedByKeepers(t *testing.T) {
+	gone := func(at time.Duration, key string) oracle.Change {
+		return oracle.Change{At: at, Key: key, Deleted: true}
+	}
+	s := &series{cfg: Config{TTL: 2 * time.Second}, kept: []crash{{at: time.Second, lease: 0x1a}, {at: 3 * time.Second, lease: 0x1b}}}
+	h := &oracle.History{About: oracle.About{Prefix: "chaos/"}, Changes: []oracle.Change{
+		gone(time.Second-1, "chaos/1a"),
+		{At: time.Second + 1, Key: "chaos/1a"},
+		gone(time.Second+1, "chaos/1c"),
+		gone(time.Second+1, "beat/1a"),
+		gone(time.Second+1, "chaos/1a"),
+		gone(4*time.Second-1, "chaos/1b"),
+		gone(4*time.Second, "chaos/1b"),
+	}}
+	require.Equal(t, 2, s.revoked(h))
+}
+
 // What a whole run had the occasion for and never had makes it invalid.
 func TestRunMustHaveHadItsOccasions(t *testing.T) {
-	stops := func(n int) []Round {
-		var rounds []Round
+	rounds := func(n int, of Fault) (rounds []Round) {
 		for range n {
-			rounds = append(rounds, Round{Round: plan.Round{Strikes: []plan.Strike{{Fault: plan.Stop, On: plan.Leader}}}})
+			rounds = append(rounds, Round{Plan: Plan{Injections: []Injection{{Fault: of, On: Leader}}}, Effects: []Effect{{Fault: of}}})
 		}
 		return rounds
 	}
+	stops := func(n int) []Round { return rounds(n, Stop) }
+	series := func(n int, of Fault) []Series { return []Series{{Rounds: rounds(n, of)}} }
+	eldests := Config{Contender: contender.Eldest}
+	without := append(rounds(silences-1, Silence), Round{Plan: Plan{Injections: []Injection{{Fault: Silence, On: Leader}}}})
+	without = append(without, Round{Plan: Plan{Injections: []Injection{{Fault: Silence, On: Successor}}}, Effects: []Effect{{Fault: Silence}}})
 	for name, c := range map[string]struct {
 		report Report
 		lacks  int
@@ -60,6 +83,17 @@ func TestRunMustHaveHadItsOccasions(t *testing.T) {
 		"never fenced off":          {Report{Tally: oracle.Tally{LongStops: longStopsWithWrites}}, 1},
 		"fenced off, once":          {Report{Tally: oracle.Tally{LongStops: longStopsWithWrites, FencedOff: 1}}, 0},
 		"few long stops":            {Report{Tally: oracle.Tally{LongStops: longStopsWithWrites - 1}}, 0},
+		"never evicted":             {Report{Series: series(silences, Silence)}, 1},
+		"evicted, once":             {Report{Series: series(silences, Silence), Tally: oracle.Tally{Evicted: 1}}, 0},
+		"few leaders silent":        {Report{Series: []Series{{Rounds: without}}}, 0},
+		"never suspended":           {Report{Series: series(etcdsLeaders, EtcdKill), Tally: oracle.Tally{Resumed: 1}}, 1},
+		"never resumed":             {Report{Series: series(etcdsLeaders, EtcdStop), Tally: oracle.Tally{Suspended: 1}}, 1},
+		"suspended and resumed":     {Report{Series: series(etcdsLeaders, EtcdStop), Tally: oracle.Tally{Suspended: 1, Resumed: 1}}, 0},
+		"etcd's leader seldom gone": {Report{Series: series(etcdsLeaders-1, EtcdKill)}, 0},
+		"never revoked by a keeper": {Report{Config: eldests, Series: series(killsWithKeepers, Kill)}, 1},
+		"revoked by a keeper, once": {Report{Config: eldests, Series: series(killsWithKeepers, Kill), Revoked: 1}, 0},
+		"few killed":                {Report{Config: eldests, Series: series(killsWithKeepers-1, Kill)}, 0},
+		"killed, without keepers":   {Report{Config: Config{Contender: "concurrency"}, Series: series(killsWithKeepers, Kill)}, 0},
 	} {
 		c.report.prove()
 		require.Len(t, c.report.InvalidBecause, c.lacks, name)

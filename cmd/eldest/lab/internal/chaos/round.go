@@ -4,116 +4,210 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/fault"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/eldest-io/eldest/keys"
 )
 
-// healTime bounds the healing of all faults of a round: a member that restarts.
-const healTime = 30 * time.Second
+// question bounds one request of the monitor: the member that is asked may be about to
+// come back.
+const question = 700 * time.Millisecond
+
+// errUnsupported is returned for a fault that the contender offers no way to inject.
+var errUnsupported = errors.New("the contender has nothing that this fault could be done to")
 
 // Round is what became of one.
 type Round struct {
-	plan.Round
+	Plan
 	// From and Till are instants of the history.
 	From time.Duration `json:"from"`
 	Till time.Duration `json:"till"`
-	// Struck are the faults that took effect, and on whom; Unsupported those that
+	// Effects are the faults that took effect, and on whom; Unsupported those that
 	// mean nothing to the contender.
-	Struck      []Struck     `json:"struck"`
-	Unsupported []plan.Fault `json:"unsupported,omitempty"`
+	Effects     []Effect `json:"struck"`
+	Unsupported []Fault  `json:"unsupported,omitempty"`
 	// Invalid is why the round proves nothing.
 	Invalid string `json:"invalid,omitempty"`
-	// Unsettled is why the election did not come to rest.
+	// Unsettled is why the election did not settle.
 	Unsettled string `json:"unsettled,omitempty"`
 	// Recovered is how long it took to.
 	Recovered time.Duration `json:"recovered"`
 }
 
-// Struck is a fault that took effect.
-type Struck struct {
-	Fault plan.Fault `json:"fault"`
-	On    string     `json:"on"`
+// Effect is a fault that took effect.
+type Effect struct {
+	Fault Fault  `json:"fault"`
+	On    string `json:"on"`
 }
 
-// play plays one round. An error means that the series cannot go on.
-func (s *stage) play(ctx context.Context, p plan.Round) (r Round, err error) {
-	r = Round{Round: p, From: s.clock.Now()}
-	defer func() { r.Till = s.clock.Now() }()
-	if err := s.log.Add(oracle.Event{Kind: oracle.Fault, Text: fmt.Sprintf("round %d: %v", p.Number, p)}); err != nil {
-		return r, err
-	}
-	var injuries []*fault.Injury
-	for _, strike := range p.Strikes {
-		inj, err := fault.Strike(ctx, s.field, strike)
-		if inj != nil {
-			injuries = append(injuries, inj)
+// round carries one round out. An error means that the series cannot go on.
+func (s *series) round(ctx context.Context, p Plan) (r Round, err error) {
+	r = Round{Plan: p, From: s.now()}
+	defer func() { r.Till = s.now() }()
+	s.note("round %d: %v", p.Number, p)
+	var healers []healer
+	for _, in := range p.Injections {
+		on, heal, err := s.inject(ctx, in)
+		if heal != nil {
+			healers = append(healers, heal)
 		}
-		if errors.Is(err, fault.ErrUnsupported) {
-			r.Unsupported = append(r.Unsupported, strike.Fault)
+		if errors.Is(err, errUnsupported) {
+			r.Unsupported = append(r.Unsupported, in.Fault)
 			continue
 		}
 		if err != nil {
 			r.Invalid = err.Error()
 			break
 		}
-		r.Struck = append(r.Struck, Struck{strike.Fault, inj.Text})
-		wait(ctx, strike.Alone)
+		r.Effects = append(r.Effects, Effect{in.Fault, on})
+		_ = scenario.Sleep(ctx, in.Alone) // ctx is looked at below
 	}
-	if r.Invalid == "" && ctx.Err() == nil {
-		wait(ctx, p.Hold)
+	if r.Invalid == "" {
+		_ = scenario.Sleep(ctx, p.Hold)
 	}
 	// Whatever ended the round, all is healed: what is stopped must not stay so.
-	if err := s.heal(injuries); err != nil {
+	if err := s.heal(healers); err != nil {
 		return r, fmt.Errorf("round %d is not healed: %w", p.Number, err)
 	}
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
 	}
-	healed := s.clock.Now()
-	if err := s.log.Add(oracle.Event{Kind: oracle.Healed}); err != nil {
-		return r, err
-	}
+	healed := s.now()
+	s.tell(oracle.Event{Kind: oracle.Healed})
 	r.Unsettled, err = s.settle(ctx, healed)
-	r.Recovered = s.clock.Now() - healed
+	r.Recovered = s.now() - healed
 	return r, err
 }
 
+// inject injects a fault, and blocks until it has taken effect, for as long as the patience lasts.
+func (s *series) inject(ctx context.Context, in Injection) (string, healer, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	on, heal, err := kindOf(in.Fault).inject(ctx, s, in)
+	if err != nil {
+		return on, heal, fmt.Errorf("%s: %w", in, err)
+	}
+	s.tell(oracle.Event{Kind: oracle.Struck, Text: string(in.Fault)})
+	return on, heal, nil
+}
+
 // heal ends all faults, the last one first, and blocks until etcd answers.
-func (s *stage) heal(injuries []*fault.Injury) error {
+func (s *series) heal(healers []healer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), healTime)
 	defer cancel()
 	var errs []error
-	for i := len(injuries) - 1; i >= 0; i-- {
-		if heal := injuries[i].Heal; heal != nil {
-			err := heal(ctx)
-			for err != nil && ctx.Err() == nil {
-				wait(ctx, 50*time.Millisecond)
-				err = heal(ctx)
-			}
-			errs = append(errs, err)
+	for _, heal := range slices.Backward(healers) {
+		err := heal(ctx)
+		for err != nil && scenario.Sleep(ctx, 50*time.Millisecond) == nil {
+			err = heal(ctx)
 		}
+		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := inject.Answers(ctx, s.field.All, true, question); err != nil {
+	if err := inject.Answers(ctx, s.All, true, question); err != nil {
 		return fmt.Errorf("etcd does not answer although nothing is wrong with it: %w", err)
 	}
 	return nil
 }
 
-// wait blocks for d, and reports whether ctx has lasted that long.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+// settle blocks until the election has settled, for as long as it may take to recover
+// and not longer, and tells the queue. It returns what is wrong if it has not; err is for
+// what proves nothing.
+func (s *series) settle(ctx context.Context, healed time.Duration) (wrong string, err error) {
+	before := s.recorded.revision() // the leader must write after the faults, not only before
+	for {
+		why, queue := s.unsettled(ctx, before)
+		if why == "" {
+			s.Add(queue)
+			return "", nil
+		}
+		if s.now() > healed+s.cfg.Recovery() {
+			return why, s.tellQueue(ctx)
+		}
+		if err := scenario.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return "", err
+		}
 	}
+}
+
+// unsettled says what is not yet as it should be, "" for nothing: one participant leads and has
+// written after a revision, all others wait, and the queue is theirs alone, the leader's key first.
+func (s *series) unsettled(ctx context.Context, after int64) (why string, queue oracle.Event) {
+	var want []string
+	var leader oracle.Event
+	living := s.living()
+	for _, c := range living {
+		e := c.last()
+		switch e.Kind {
+		case oracle.Won, oracle.Resumed:
+			if leader.Key != "" {
+				return "two lead", queue
+			}
+			leader = e
+		case oracle.Joined:
+		default:
+			return c.who + " is no candidate", queue
+		}
+		want = append(want, keys.Candidate(electionName, e.Lease))
+	}
+	switch {
+	case len(living) < s.cfg.Participants:
+		return "somebody has ended", queue
+	case leader.Key == "":
+		return "nobody leads", queue
+	case !s.recorded.wrote(leader.Token, after):
+		return fmt.Sprintf("the leader (token %d) does not write", leader.Token), queue
+	}
+	queue, err := s.list(ctx)
+	if err != nil {
+		return "etcd does not answer: " + err.Error(), queue
+	}
+	have := slices.Sorted(slices.Values(queue.Keys))
+	slices.Sort(want)
+	switch {
+	case !slices.Equal(have, want):
+		return fmt.Sprintf("the queue is %s, the candidates have %s", strings.Join(have, " "), strings.Join(want, " ")), queue
+	case queue.Keys[0] != leader.Key:
+		return fmt.Sprintf("%s leads, and the oldest is %s", leader.Key, queue.Keys[0]), queue
+	}
+	return "", queue
+}
+
+// list asks for the queue, and returns the event that tells of it.
+func (s *series) list(ctx context.Context) (oracle.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, question)
+	defer cancel()
+	e := oracle.Event{Kind: oracle.Queue, At: s.now(), Keys: []string{}}
+	resp, err := s.All.Get(ctx, keys.Prefix(electionName), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	if err != nil {
+		return e, err
+	}
+	e.Until = s.now()
+	for _, kv := range resp.Kvs {
+		e.Keys = append(e.Keys, string(kv.Key))
+	}
+	return e, nil
+}
+
+// tellQueue tells the queue as it is, for the oracle to judge.
+func (s *series) tellQueue(ctx context.Context) error {
+	var err error
+	for range 5 {
+		var queue oracle.Event
+		if queue, err = s.list(ctx); err == nil {
+			s.Add(queue)
+			return nil
+		}
+	}
+	return fmt.Errorf("etcd does not answer although nothing is wrong with it: %w", err)
 }

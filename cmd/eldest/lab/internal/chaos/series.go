@@ -4,10 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/plan"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	tokens "github.com/eldest-io/eldest/fence"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// The election, and what leaders write.
+const (
+	electionName = "chaos"
+	dataKey      = "chaos-data"
+)
+
+// etcd's timeouts: short, for leases of a second and quick elections, and long enough for
+// a machine on which all of this shares two processors.
+const (
+	heartbeat       = 25 * time.Millisecond
+	electionTimeout = 250 * time.Millisecond
+)
+
+const (
+	startTime = 60 * time.Second
+	// effectTime bounds how long a fault may take to show its effect. The longest is a
+	// new member: if etcd loses the proposal with which that one makes itself known, as
+	// it does in one of some hundred on a busy machine, it proposes again after 5.5 s.
+	effectTime = 15 * time.Second
+	// healTime bounds the healing of all faults of a round: a member that restarts.
+	healTime = 30 * time.Second
+	// beginTime is how long all processes may take to start, beside the time to recover.
+	beginTime = 20 * time.Second
+	// partingTime bounds the departure of all participants, beside three TTLs.
+	partingTime = 10 * time.Second
 )
 
 // Series is what became of one.
@@ -19,71 +54,128 @@ type Series struct {
 	// Invalid is why the series, beyond single rounds, proves nothing.
 	Invalid []string     `json:"invalid,omitempty"`
 	Tally   oracle.Tally `json:"tally"`
+	// Revoked counts the keys that a keeper has deleted, with the lease, after a crash.
+	Revoked int `json:"revoked_by_keepers,omitempty"`
 	// Kept is where its history is, "" if nowhere.
 	Kept    string  `json:"kept,omitempty"`
 	Seconds float64 `json:"seconds"`
 }
 
-// beginTime is how long all processes may take to start, beside the time to recover.
-const beginTime = 20 * time.Second
+// series is one that is going on: a plan whose steps are rounds. Its history are the oracle's
+// events, whose instants count from its beginning.
+type series struct {
+	*scenario.Env[oracle.Event]
+	cfg      Config
+	seed     uint64
+	kept     []crash       // of participants with keepers
+	zero     time.Duration // what the machine's clock showed at the beginning
+	patience time.Duration // effectTime
+	recorded *record
+	hosts    []*etcdtest.Host
+	resumed  []time.Duration // when members went on that had been stopped while they led etcd
 
-// partingTime bounds the departure of all participants, beside three TTLs.
-const partingTime = 10 * time.Second
+	mu     sync.Mutex
+	seats  []*candidate  // the newest process of each participant
+	newest tokens.Memory // of the store outside etcd
+	err    error         // why the history is not whole, or proves nothing
+}
 
-// playSeries plays rounds on a stage of their own while more says so, and judges them.
-// begun is called before each.
-func playSeries(ctx context.Context, cfg Config, seed uint64, more func(played int) bool, begun func(*Series, plan.Round)) (out Series) {
-	out = Series{Seed: seed, Violations: []Violation{}}
-	start := time.Now()
-	defer func() { out.Seconds = time.Since(start).Seconds() }()
-	s, err := build(ctx, cfg)
+// open starts everything. On an error nothing is left.
+func open(ctx context.Context, cfg Config, seed uint64) (*series, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	env, err := scenario.Open[oracle.Event](ctx, etcdtest.Config{
+		Members: cfg.Members, Heartbeat: heartbeat, Election: electionTimeout, Command: cfg.Member, Replaceable: true,
+	})
 	if err != nil {
-		out.fault(ctx, err)
+		return nil, err
+	}
+	s := &series{
+		Env: env, cfg: cfg, seed: seed, patience: effectTime, seats: make([]*candidate, cfg.Participants),
+		zero: lease.Boot().Now() - time.Nanosecond, // no instant is zero
+	}
+	s.recorded = newRecord(s.Each, s.now)
+	for i := range s.seats {
+		if err := s.start(i); err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+	}
+	return s, nil
+}
+
+// now is the time since the beginning, by the clock that all processes have in common.
+func (s *series) now() time.Duration { return lease.Boot().Now() - s.zero }
+
+// tell adds to the history what happens now, and note what is for its readers only.
+func (s *series) tell(e oracle.Event) {
+	e.At = s.now()
+	s.Add(e)
+}
+
+func (s *series) note(format string, args ...any) {
+	s.tell(oracle.Event{Kind: oracle.Fault, Text: fmt.Sprintf(format, args...)})
+}
+
+func (s *series) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = errors.Join(s.err, err)
+}
+
+// failed is why the history is not whole, or proves nothing.
+func (s *series) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.err, s.recorded.err())
+}
+
+// runSeries carries rounds out on a cluster of their own while more says so, and judges them.
+// begun is called before each.
+func runSeries(ctx context.Context, cfg Config, seed uint64, more func(done int) bool, begun func(*Series, Plan)) (out Series) {
+	out = Series{Seed: seed, Violations: []Violation{}}
+	begin := time.Now()
+	defer func() { out.Seconds = time.Since(begin).Seconds() }()
+	invalid := func(err error) {
+		if err != nil && ctx.Err() == nil { // that it was interrupted is no reason
+			out.Invalid = append(out.Invalid, err.Error())
+		}
+	}
+	s, err := open(ctx, cfg, seed)
+	if err != nil {
+		invalid(err)
 		return out
 	}
-	if err := s.perform(ctx, &out, more, begun); err != nil {
-		out.fault(ctx, err)
-	}
+	invalid(s.perform(ctx, &out, more, begun))
 	if err := s.halt(); err != nil {
-		// Whoever judged it would miss what is only not recorded.
+		// A judge would miss what is only not recorded.
 		out.Invalid = append(out.Invalid, fmt.Sprintf("the history is not whole, so nothing is judged: %v", err))
 	} else {
 		out.judge(s, ctx.Err() != nil)
 	}
-	if err := s.close(); err != nil {
-		out.fault(ctx, err)
-	}
+	invalid(s.close())
 	return out
 }
 
-// fault notes why a series proves nothing; that it was interrupted is no reason.
-func (out *Series) fault(ctx context.Context, err error) {
-	if ctx.Err() == nil {
-		out.Invalid = append(out.Invalid, err.Error())
-	}
-}
-
-// perform plays the rounds, has everybody leave, and looks for what is left.
-func (s *stage) perform(ctx context.Context, out *Series, more func(int) bool, begun func(*Series, plan.Round)) error {
+// perform carries the rounds out, has all leave, and looks for what is left.
+func (s *series) perform(ctx context.Context, out *Series, more func(int) bool, begun func(*Series, Plan)) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	for n := 1; more(n - 1); n++ {
-		p := plan.Draw(out.Seed, n, s.cfg.Faults, s.cfg.TTL)
+	unsettled := ""
+	for n := 1; more(n-1) && unsettled == ""; n++ { // what follows such a round would tell of it again
+		p := Draw(out.Seed, n, s.cfg.Faults, s.cfg.TTL)
 		begun(out, p)
-		r, err := s.play(ctx, p)
+		r, err := s.round(ctx, p)
 		if ctx.Err() != nil {
-			return s.truth.Err() // the round was broken off, and counts for nothing
+			return s.recorded.err() // the round was broken off, and counts for nothing
 		}
 		out.Rounds = append(out.Rounds, r)
-		if err = errors.Join(err, s.crew.Err(), s.truth.Err()); err != nil {
+		if err = errors.Join(err, s.failed()); err != nil {
 			return fmt.Errorf("round %d: %w", n, err)
 		}
-		if r.Unsettled != "" {
-			break // what follows would tell of this round again
-		}
+		unsettled = r.Unsettled
 	}
-	if n := len(out.Rounds); n > 0 && out.Rounds[n-1].Unsettled == "" {
+	if len(out.Rounds) > 0 && unsettled == "" {
 		if err := s.rest(ctx); err != nil {
 			return err
 		}
@@ -91,10 +183,10 @@ func (s *stage) perform(ctx context.Context, out *Series, more func(int) bool, b
 	return s.part(ctx)
 }
 
-// begin blocks until the election has come to rest for the first time. Processes take
-// their time to start on a busy machine.
-func (s *stage) begin(ctx context.Context) error {
-	wrong, err := s.settle(ctx, s.clock.Now()+beginTime)
+// begin blocks until the election has settled for the first time. Processes take their time to start
+// on a busy machine.
+func (s *series) begin(ctx context.Context) error {
+	wrong, err := s.settle(ctx, s.now()+beginTime)
 	if err == nil && wrong != "" {
 		err = fmt.Errorf("the election does not begin: %s", wrong)
 	}
@@ -102,44 +194,204 @@ func (s *stage) begin(ctx context.Context) error {
 }
 
 // rest gives the last round all the time that it may take to recover, so that the oracle
-// judges it by itself, and files the queue at its end.
-func (s *stage) rest(ctx context.Context) error {
-	if !wait(ctx, s.cfg.Recovery()) {
-		return nil // nobody wants to know any more
-	}
-	return s.protocol(ctx)
-}
-
-// halt ends what is still going on, if the series was broken off, and blocks until what
-// etcd has committed is recorded: whoever reads histories that are still being written
-// finds a write's acknowledgement without the write.
-func (s *stage) halt() error {
-	s.crew.Stop()
-	if err := s.store.Close(); err != nil {
-		return err
-	}
-	if s.whole {
+// judges it by itself, and tells the queue at its end.
+func (s *series) rest(ctx context.Context) error {
+	select {
+	case <-time.After(s.cfg.Recovery()):
+		return s.tellQueue(ctx)
+	case <-ctx.Done(): // the series was stopped early, which is no failure
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), healTime)
-	defer cancel()
-	return s.recorded(ctx)
 }
 
-// part has everybody leave, and files what is left of them.
-func (s *stage) part(ctx context.Context) error {
+// part has all leave, and tells what is left of them in etcd: leases and candidates' keys. Of participants that
+// were killed, leases may live on for their TTL, or a little longer where etcd's leader changed.
+func (s *series) part(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, 3*s.cfg.TTL+partingTime)
 	defer cancel()
-	left := s.crew.Quit(bounded)
+	s.quit(bounded)
 	if ctx.Err() != nil {
 		return nil
 	}
-	if err := s.crew.Err(); err != nil {
+	if err := s.failed(); err != nil {
 		return err
 	}
-	more, err := s.leftovers(ctx)
-	for _, text := range append(left, more...) {
-		err = errors.Join(err, s.log.Add(oracle.Event{Kind: oracle.Left, Text: text}))
+	left, leases, err := s.Leftovers(ctx, s.cfg.Recovery(), electionName)
+	for _, id := range leases {
+		left = append(left, "lease "+id)
+	}
+	for _, text := range left {
+		s.tell(oracle.Event{Kind: oracle.Left, Text: text})
 	}
 	return err
+}
+
+// halt ends what is still going on, if the series was broken off, and blocks until what etcd has
+// committed is recorded: in a history that is still being written there is an acknowledgement without
+// the write.
+func (s *series) halt() error {
+	for _, c := range s.living() {
+		c.expect()
+		c.End()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), healTime)
+	defer cancel()
+	rev, err := s.Revision(ctx)
+	if err == nil {
+		err = s.recorded.reached(ctx, rev)
+	}
+	s.recorded.end()
+	return err
+}
+
+func (s *series) close() error {
+	for _, c := range s.living() {
+		c.expect()
+		c.End()
+	}
+	s.recorded.end()
+	var errs []error
+	for _, h := range s.hosts {
+		errs = append(errs, h.Close())
+	}
+	return errors.Join(append(errs, s.Close())...)
+}
+
+// errGap is returned when history was compacted before it was recorded, or a member left changes out.
+var errGap = errors.New("changes are missing in the record")
+
+// record is what etcd committed: every change of every key, in order, from before the first
+// participant to the end. Its methods may be called from many goroutines.
+//
+// It watches each member on a client of that one alone, not through the proxies that faults are made
+// with. What one member cannot tell, because it is stopped, partitioned, restarted or replaced, another one
+// does: changes are taken by revision, from the member that tells them first. As long as a majority
+// is never lost for good, nothing is missing. Before a compaction that revision must have been reached.
+//
+// Not guaranteed: the instant of a commit. The recorded one is when the event arrived, which is later.
+type record struct {
+	now  func() time.Duration
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu      sync.Mutex
+	rev     int64            // all changes up to it are recorded
+	created map[string]int64 // of the keys that are there
+	changes []oracle.Change
+	gap     error // why the record is not the truth
+}
+
+// newRecord begins to record a new cluster of which clients has a client for each member. The
+// caller must end it before the clients are closed.
+func newRecord(clients []*clientv3.Client, now func() time.Duration) *record {
+	ctx, cancel := context.WithCancel(context.Background())
+	// The store of a new cluster is at revision 1, without any change.
+	r := &record{now: now, stop: cancel, rev: 1, created: map[string]int64{}}
+	for _, c := range clients {
+		r.wg.Go(func() { r.follow(ctx, c) })
+	}
+	return r
+}
+
+func (r *record) end() {
+	r.stop()
+	r.wg.Wait()
+}
+
+// err is not nil where the record is not the truth.
+func (r *record) err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gap
+}
+
+func (r *record) all() []oracle.Change {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.changes)
+}
+
+// wrote reports whether a write of the data key with that token was committed after a revision.
+func (r *record) wrote(token, after int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := len(r.changes) - 1; i >= 0 && r.changes[i].Rev > after; i-- {
+		var by int64
+		if _, err := fmt.Sscanf(r.changes[i].Value, "%d", &by); r.changes[i].Key == dataKey && err == nil && by == token {
+			return true
+		}
+	}
+	return false
+}
+
+// revision is up to which all is recorded.
+func (r *record) revision() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.rev
+}
+
+// reached blocks until all changes up to a revision are recorded, or ctx ends, or there is
+// a gap.
+func (r *record) reached(ctx context.Context, rev int64) error {
+	return inject.Until(ctx, fmt.Sprintf("that revision %d is recorded", rev), func(context.Context) (bool, error) {
+		err := r.err()
+		return err != nil || r.revision() >= rev, err
+	})
+}
+
+// follow watches one member until ctx ends, from where the record ends.
+func (r *record) follow(ctx context.Context, c *clientv3.Client) {
+	for ctx.Err() == nil {
+		watching, cancel := context.WithCancel(ctx)
+		for resp := range c.Watch(watching, "", clientv3.WithPrefix(), clientv3.WithRev(r.revision()+1)) {
+			if resp.CompactRevision > 0 {
+				r.compacted(resp.CompactRevision)
+			}
+			if resp.Err() != nil {
+				break
+			}
+			r.take(resp.Events)
+		}
+		cancel()
+		select {
+		case <-time.After(20 * time.Millisecond): // the member is away
+		case <-ctx.Done():
+		}
+	}
+}
+
+// compacted notes a gap where a watch began below a revision that is the oldest now, unless another
+// member has told what is missing meanwhile.
+func (r *record) compacted(oldest int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rev+1 < oldest && r.gap == nil {
+		r.gap = fmt.Errorf("%w: %d follows %d", errGap, oldest, r.rev)
+	}
+}
+
+// take records what is new of events that are whole revisions in order.
+func (r *record) take(events []*clientv3.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.rev
+	for _, ev := range events {
+		if ev.Kv.ModRevision <= before {
+			continue
+		}
+		if ev.Kv.ModRevision > r.rev+1 && r.gap == nil { // each revision changes something
+			r.gap = fmt.Errorf("%w: %d follows %d", errGap, ev.Kv.ModRevision, r.rev)
+		}
+		key := string(ev.Kv.Key)
+		c := oracle.Change{Rev: ev.Kv.ModRevision, At: r.now(), Key: key, Value: string(ev.Kv.Value), Create: ev.Kv.CreateRevision, Lease: ev.Kv.Lease}
+		if c.Deleted = ev.Type == clientv3.EventTypeDelete; c.Deleted {
+			c.Create = r.created[key]
+			delete(r.created, key)
+		} else {
+			r.created[key] = c.Create
+		}
+		r.changes = append(r.changes, c)
+		r.rev = c.Rev
+	}
 }

@@ -5,83 +5,80 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
-// Limits are the longest times that a hand-over may take.
-type Limits struct {
-	// Told is for departures that etcd is told of: nobody waits for a lease.
-	Told time.Duration
-	// Expiry is for those that only the end of a lease reveals.
-	Expiry time.Duration
-}
-
-// of is the limit of an act against a leader.
-func (l Limits) of(a Act) time.Duration {
-	if a.told() {
-		return l.Told
+// Check judges facts, which are in order. Package oracle has the rules; here they are named, and
+// what there was to judge is counted.
+func (p *plan) Check(facts []scenario.Fact) []story.Verdict {
+	var begin time.Time
+	if len(facts) > 0 {
+		begin = facts[0].At
 	}
-	return l.Expiry
-}
-
-// told reports whether etcd is told of the departure.
-func (a Act) told() bool { return a == Resign || a == Delete || a == Leave }
-
-// silent reports whether the candidate behind it hears no heartbeats any more.
-func (a Act) silent() bool { return a == Silence }
-
-// expired reports whether a lease has to run out.
-func (a Act) expired() bool { return !a.told() && !a.silent() }
-
-// Check judges a history. It is a function of the facts: the order of the slice does
-// not matter, their times do. Package oracle has the rules; here they are named, and what
-// there was to judge is counted.
-func Check(facts []Fact, limits Limits) []story.Verdict {
-	facts = story.InOrder(facts)
-	h := history(facts, limits)
-	led := tenures(candidacies(facts))
-	changes := handovers(facts)
+	h := p.cfg.Record(begin, facts, record)
+	led, changes := scenario.Tenures(facts), scenario.Handovers(facts)
 	var tokens, winners []string
 	for _, c := range led {
-		tokens, winners = append(tokens, fmt.Sprint(c.token)), append(winners, c.actor)
+		tokens, winners = append(tokens, fmt.Sprint(c.Token)), append(winners, c.Name)
 	}
-	n := make(map[Kind]int)
+	n := make(map[scenario.Kind]int)
 	departures, accepted := 0, 0
 	for _, f := range facts {
 		n[f.Kind]++
-		if f.Kind == Acted && f.Act != Mend && f.Act != Leave {
+		if f.Kind == scenario.Acted && (f.Action.Deposes() || f.Action == scenario.Withdraw) {
 			departures++
 		}
 		if f.Accepted {
 			accepted++
 		}
 	}
+	expired := func(a scenario.Action) bool { return !a.Told() && !a.Silent() }
 	return []story.Verdict{
 		story.Judge("one leader at any time", len(led), story.Texts(oracle.I1(h)),
-			"%s; a leader killed or deleted counts until the act%s", story.Count(len(led), "tenure"), smallestGap(led)),
+			"%s; a leader killed or deleted counts until that%s", story.Count(len(led), "tenure"), smallestGap(led)),
 		story.Judge("tokens rise", len(led), story.Texts(oracle.Tokens(h), oracle.Order(h)), "%s", strings.Join(story.Shortened(tokens), " < ")),
 		story.Judge("wins in create-revision order", len(led), story.Texts(oracle.Overtaken(h)), "%s", strings.Join(story.Shortened(winners), ", ")),
 		story.Judge("one departure wakes one waiter", departures, story.Texts(oracle.Wakes(h)), "%s", story.Count(departures, "departure")),
-		story.Judge("hand-overs in time", len(changes), story.Texts(oracle.InTime(h)), "%s; when etcd was told: %s; when heartbeats had stopped: %s; when a lease had to run out: %s",
-			story.Count(len(changes), "hand-over"), spread(changes, Act.told), spread(changes, Act.silent), spread(changes, Act.expired)),
+		story.Judge("hand-overs in time", len(changes), story.Texts(oracle.InTime(h)), "%s; when etcd was told: %s; when heartbeats had stopped: %s; when a lease had to expire: %s",
+			story.Count(len(changes), "hand-over"), spread(changes, scenario.Action.Told), spread(changes, scenario.Action.Silent), spread(changes, expired)),
 		story.Judge("old tokens are refused", n[Guarded], story.Texts(oracle.Granted(h)),
 			"guarded writes: %d with a past token refused, %d with the leader's accepted", n[Guarded]-accepted, accepted),
-		story.Judge("the observer agrees", min(n[Observed], n[Settled]), story.Texts(oracle.Observations(h)), "%s, agreed after each of %s",
-			story.Count(n[Observed], "report"), story.Count(n[Settled], "act")),
-		story.Judge("processes end as they should", n[Exited], story.Texts(oracle.Exits(h)), "%s", story.Count(n[Exited], "process")),
-		story.Judge("nothing is left in etcd", n[Left], story.Texts(oracle.Leftovers(h)), "no key and no lease after the last candidate went"),
+		story.Judge("the observer agrees", min(n[Observed], n[scenario.Settled]), story.Texts(oracle.Observations(h)), "%s, agreed after each of %s",
+			story.Count(n[Observed], "report"), story.Count(n[scenario.Settled], "step")),
+		story.Judge("processes end as they should", n[scenario.Exited], story.Texts(oracle.Exits(h)), "%s", story.Count(n[scenario.Exited], "process")),
+		story.Judge("nothing is left in etcd", n[scenario.Left], story.Texts(oracle.Leftovers(h)), "no key and no lease after the last candidate had left"),
+	}
+}
+
+// record adds to the record what the observer saw and the writer wrote.
+func record(f scenario.Fact, tell func(oracle.Event)) {
+	switch f.Kind {
+	case Observed:
+		e := oracle.Event{Kind: oracle.Observed, Who: "the observer", Text: f.State}
+		if f.State == eldest.Unknown.String() {
+			e.Reason = f.Cause
+		}
+		tell(e)
+	case Guarded:
+		e := oracle.Event{Kind: oracle.Sent, Who: f.Participant, Write: "write at " + f.At.String()}
+		tell(e)
+		e.Kind = oracle.Refused
+		if f.Accepted {
+			e.Kind = oracle.Acked
+		}
+		tell(e)
 	}
 }
 
 // smallestGap says how little time there was between two leaders.
-func smallestGap(led []*candidacy) string {
+func smallestGap(led []*scenario.Candidacy) string {
 	shortest := time.Duration(-1)
 	for i := 1; i < len(led); i++ {
-		if !led[i-1].goneBy(led[i].won) {
-			continue
-		}
-		if gap := led[i].won.Sub(led[i-1].ended); shortest < 0 || gap < shortest {
+		old, next := led[i-1], led[i]
+		if gap := next.Won.Sub(old.Ended); !old.Ended.IsZero() && gap >= 0 && (shortest < 0 || gap < shortest) {
 			shortest = gap
 		}
 	}
@@ -91,11 +88,11 @@ func smallestGap(led []*candidacy) string {
 	return "; smallest gap " + story.Millis(shortest)
 }
 
-// spread renders the range of the hand-over times of one sort.
-func spread(changes []Handover, sort func(Act) bool) string {
+// spread is the range of the hand-over times of one sort in words.
+func spread(changes []scenario.Handover, sort func(scenario.Action) bool) string {
 	low, high := time.Duration(-1), time.Duration(-1)
 	for _, h := range changes {
-		if !sort(h.Act) {
+		if !sort(h.Action) {
 			continue
 		}
 		if low < 0 || h.Took < low {
@@ -111,4 +108,47 @@ func spread(changes []Handover, sort func(Act) bool) string {
 	default:
 		return story.Millis(low) + " to " + story.Millis(high)
 	}
+}
+
+// Summary is what --json ends with.
+type Summary struct {
+	scenario.Result
+	Handovers []scenario.Handover `json:"handovers"`
+}
+
+// Summary words what was found.
+func (p *plan) Summary(facts []scenario.Fact, r scenario.Result) scenario.Summary {
+	sum := Summary{r, scenario.Handovers(facts)}
+	var rows []string
+	for _, h := range sum.Handovers {
+		w := wordsOf(h)
+		rows = append(rows, fmt.Sprintf("%-12s %s after %-18s %s", w.who,
+			p.Style.Paint(story.Bold, fmt.Sprintf("%8s", w.took)), w.why, p.Style.Paint(story.Dim, w.tail)))
+	}
+	return scenario.Summary{
+		Object: sum, Title: "Hand-overs", Rows: rows,
+		Basis: "Checked, on what the candidates, the observer and the writer reported",
+	}
+}
+
+// handoverWords is one hand-over in words.
+type handoverWords struct{ who, took, why, tail string }
+
+func wordsOf(h scenario.Handover) handoverWords {
+	cause, tail := "ended by itself", fmt.Sprintf("nobody led for %s", story.Millis(h.Neither))
+	switch h.Action {
+	case scenario.Resign:
+		cause = "resigned"
+	case scenario.Delete:
+		cause, tail = "lost its key", fmt.Sprintf("%s was notified after %s", h.From, story.Millis(h.Told))
+	case scenario.Kill:
+		cause, tail = "was killed", "its lease had to expire"
+	case scenario.Silence:
+		cause, tail = "was killed", "its heartbeats had stopped"
+	case scenario.Cut:
+		cause = "was partitioned"
+	case scenario.Leave:
+		cause = "left"
+	}
+	return handoverWords{who: h.From + " -> " + h.To, took: story.Millis(h.Took), why: h.From + " " + cause, tail: tail}
 }

@@ -3,16 +3,19 @@ package inject
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/keys"
 )
 
-// Field is a cluster that faults are injected into, and the spawner of its participants.
+// Field is a cluster that faults are injected into, and the processes of its participants.
 // Its methods may be called from many goroutines.
 type Field struct {
 	*etcdtest.Cluster
@@ -20,7 +23,7 @@ type Field struct {
 	// the cluster's own, and closed with it.
 	Each []*clientv3.Client
 	All  *clientv3.Client
-	// Spawner starts processes, which must have ended when the field is closed.
+	// Spawner starts processes, which end with the field at the latest.
 	Spawner *offspring.Spawner
 
 	mu  sync.Mutex
@@ -48,14 +51,13 @@ func Open(ctx context.Context, cfg etcdtest.Config) (*Field, error) {
 	return f, nil
 }
 
-// Close ends the cluster and removes its data.
+// Close ends all processes, and removes the cluster's data.
 func (f *Field) Close() error {
 	f.Spawner.Close()
 	return f.Cluster.Close()
 }
 
-// Client returns the client of a member that is not cut off from the others; where each
-// is, that of all.
+// Client returns the client of a member that is not cut; where each is, that of all.
 func (f *Field) Client() *clientv3.Client {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,4 +65,154 @@ func (f *Field) Client() *clientv3.Client {
 		return f.Each[i]
 	}
 	return f.All
+}
+
+// Cut holds what members send to all others, what those send to them, or both, until Mend.
+// It blocks until something of each member was held back. Also after an error the members
+// are to be mended.
+func (f *Field) Cut(ctx context.Context, way etcdtest.Direction, members ...int) (err error) {
+	before := make([]int64, len(members))
+	for n, i := range members {
+		if before[n], err = f.Held(i); err != nil {
+			return err
+		}
+	}
+	for _, i := range members {
+		f.isCut(i, true)
+		err = errors.Join(err, f.CutOneWay(i, way))
+	}
+	if err != nil {
+		return err
+	}
+	held := make([]bool, len(members))
+	return Until(ctx, fmt.Sprintf("that anything of members %v is held", members), func(context.Context) (bool, error) {
+		for n, i := range members {
+			now, err := f.Held(i)
+			if err != nil {
+				return true, err
+			}
+			held[n] = held[n] || now > before[n]
+		}
+		return !slices.Contains(held, false), nil
+	})
+}
+
+// Mend joins members to all others; those that are cut themselves stay cut. It may be
+// called again.
+func (f *Field) Mend(members ...int) (err error) {
+	for _, i := range members {
+		if once := f.Cluster.Mend(i); once != nil {
+			err = errors.Join(err, once)
+			continue
+		}
+		f.isCut(i, false)
+	}
+	return err
+}
+
+func (f *Field) isCut(member int, cut bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cut[member] = cut
+}
+
+// ErrNoEffect is returned for a fault that was not seen to take effect.
+var ErrNoEffect = errors.New("the fault took no effect")
+
+// attempt bounds one question: the member that is asked may not answer.
+const attempt = time.Second
+
+// Until asks every few milliseconds until the answer is yes, and then returns its error. When ctx
+// ends before that, the error is ErrNoEffect and says what was awaited. Each question has a second.
+func Until(ctx context.Context, what string, ask func(context.Context) (yes bool, err error)) error {
+	for {
+		bounded, cancel := context.WithTimeout(ctx, attempt)
+		yes, err := ask(bounded)
+		cancel()
+		if yes {
+			return err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s: %w", ErrNoEffect, what, errors.Join(err, context.Cause(ctx)))
+		}
+	}
+}
+
+// Answers blocks until a question that takes a majority of the members is answered through
+// a client, or, if want is false, until it is not answered within the given time, which is less than
+// a second.
+func Answers(ctx context.Context, client *clientv3.Client, want bool, within time.Duration) error {
+	what := "that etcd answers"
+	if !want {
+		what = "that etcd does not answer"
+	}
+	return Until(ctx, what, func(ctx context.Context) (bool, error) {
+		end, _ := ctx.Deadline()
+		short := time.Until(end) < within // what is broken off is not unanswered
+		once, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		_, err := client.Get(once, "majority?", clientv3.WithCountOnly())
+		return (err == nil) == want && (err == nil || !short && ctx.Err() == nil), nil
+	})
+}
+
+// Delete deletes the key that was created at a revision, and blocks until it is gone.
+func (f *Field) Delete(ctx context.Context, key string, created int64) error {
+	err := Until(ctx, "that "+key+" is deleted", func(ctx context.Context) (bool, error) {
+		_, err := f.All.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", created)).
+			Then(clientv3.OpDelete(key)).Commit()
+		return err == nil, err
+	})
+	if err != nil {
+		return err
+	}
+	return f.Gone(ctx, key, created)
+}
+
+// Gone blocks until etcd says whether the key that was created at a revision is there. That
+// it is, is ErrNoEffect.
+func (f *Field) Gone(ctx context.Context, key string, created int64) error {
+	return Until(ctx, "that "+key+" is gone", func(ctx context.Context) (bool, error) {
+		resp, err := f.All.Get(ctx, key)
+		if err == nil && len(resp.Kvs) > 0 && resp.Kvs[0].CreateRevision == created {
+			return true, fmt.Errorf("%w: %s is still there", ErrNoEffect, key)
+		}
+		return err == nil, err
+	})
+}
+
+// Leftovers returns the keys of elections, and all leases of the cluster. It blocks until there
+// are none, but no longer than the limit.
+func (f *Field) Leftovers(ctx context.Context, limit time.Duration, elections ...string) (left, leases []string, err error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	listed := false
+	err = Until(limited, "that nothing is left", func(ctx context.Context) (bool, error) {
+		granted, err := f.Client().Leases(ctx)
+		if err != nil {
+			return false, err
+		}
+		left, leases = nil, nil
+		for _, l := range granted.Leases {
+			leases = append(leases, fmt.Sprintf("%x", int64(l.ID)))
+		}
+		for _, name := range elections {
+			begin, end := keys.Range(name)
+			resp, err := f.Client().Get(ctx, begin, clientv3.WithRange(end), clientv3.WithKeysOnly())
+			if err != nil {
+				return false, err
+			}
+			for _, kv := range resp.Kvs {
+				left = append(left, string(kv.Key))
+			}
+		}
+		listed = true
+		return len(left)+len(leases) == 0, nil
+	})
+	if listed && ctx.Err() == nil {
+		err = nil
+	}
+	return left, leases, err
 }

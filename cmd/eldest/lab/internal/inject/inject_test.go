@@ -13,15 +13,14 @@ import (
 
 func TestMain(m *testing.M) { etcdtest.Main(m) }
 
-func TestEventually(t *testing.T) {
+func TestUntil(t *testing.T) {
 	n := 0
-	require.NoError(t, Eventually(t.Context(), "x", func() (bool, error) { n++; return n == 3, nil }))
+	require.NoError(t, Until(t.Context(), "x", func(context.Context) (bool, error) { n++; return n == 3, nil }))
 	broken := errors.New("broken")
-	require.ErrorIs(t, Eventually(t.Context(), "x", func() (bool, error) { return false, broken }), broken)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	err := Eventually(ctx, "that pigs fly", func() (bool, error) { return false, nil })
+	require.ErrorIs(t, Until(t.Context(), "x", func(context.Context) (bool, error) { return true, broken }), broken)
+	err := Until(within(t, 20*time.Millisecond), "that pigs fly", func(context.Context) (bool, error) { return false, broken })
 	require.ErrorIs(t, err, ErrNoEffect)
+	require.ErrorIs(t, err, broken)
 	require.ErrorContains(t, err, "that pigs fly")
 }
 
@@ -58,7 +57,7 @@ func TestNoEffectIsFound(t *testing.T) {
 	f := open(t, 1)
 	require.ErrorIs(t, f.Cut(within(t, 200*time.Millisecond), etcdtest.BothWays, 0), ErrNoEffect)
 	require.Same(t, f.All, f.Client(), "it is cut off from all others")
-	require.ErrorIs(t, Answers(within(t, 3*time.Second), f.All, false, 2*time.Second), ErrNoEffect)
+	require.ErrorIs(t, Answers(within(t, 3*time.Second), f.All, false, 900*time.Millisecond), ErrNoEffect)
 	require.NoError(t, f.Member(0).Stop())
 	require.ErrorIs(t, Answers(within(t, 200*time.Millisecond), f.All, true, 100*time.Millisecond), ErrNoEffect)
 	require.ErrorIs(t, f.Delete(within(t, 200*time.Millisecond), "key", 2), ErrNoEffect)

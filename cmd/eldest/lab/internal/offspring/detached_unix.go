@@ -4,6 +4,5 @@ package offspring
 
 import "syscall"
 
-// detached: see detached_linux.go. There is no such death signal here; when the demo is
-// killed its candidates lose their etcd and end within a TTL or so.
+// detached: see detached_linux.go. There is no such signal here.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,7 +1,6 @@
-// Package offspring starts processes that do not outlive this one, and reads how they
-// ended.
+// Package offspring starts processes that do not outlive this one, reads what they report,
+// and returns how they ended.
 //
-// Not guaranteed: the death of the processes with ours everywhere. Linux kills them;
-// other systems know no such thing, and there they end by themselves as soon as they
-// notice that what they need is gone.
+// It needs Unix. Not guaranteed: that the processes end with this one everywhere. Linux kills
+// them; on other systems they end when they notice that what they need is gone.
 package offspring

@@ -4,64 +4,53 @@ import (
 	"fmt"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestCodes(t *testing.T) {
-	s := offspring.NewSpawner()
-	defer s.Close()
-	run := func(args ...string) int {
-		cmd := exec.Command("sh", args...)
-		require.NoError(t, s.Start(cmd))
-		return offspring.Code(cmd.Wait())
-	}
-	require.Equal(t, 0, run("-c", "exit 0"))
-	require.Equal(t, 3, run("-c", "exit 3"))
-	require.Equal(t, -1, run("-c", "kill -KILL $$"))
-	require.Error(t, s.Start(exec.Command("/nonexistent")))
-	require.Equal(t, 0, run("-c", "exit 0"))
-}
-
+// What a process writes and how it ends is reported, in order; what was launched ends with the
+// spawner at the latest.
 func TestLaunch(t *testing.T) {
 	s := offspring.NewSpawner()
-	defer s.Close()
-	var said []string
-	cmd := exec.Command("sh", "-c", "echo one; echo two; echo sorry >&2; read x")
-	stdin, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	spoke := make(chan struct{}, 10)
-	p, err := s.Launch(cmd, func(line []byte) { said = append(said, string(line)); spoke <- struct{}{} }, func(p *offspring.Process) {
-		code, complaint := p.Result()
-		said = append(said, fmt.Sprint(code, " ", complaint))
-	})
-	require.NoError(t, err)
-	<-spoke
-	<-spoke
-	require.False(t, p.Gone())
-	require.NoError(t, stdin.Close())
-	code, complaint := p.Result()
-	require.Equal(t, 1, code)
-	require.Equal(t, "sorry", complaint)
-	p.End()
-	require.True(t, p.Gone())
-	require.Equal(t, []string{"one", "two", "1 sorry"}, said)
-
-	p, err = s.Launch(exec.Command("sleep", "1000"), func([]byte) {}, func(*offspring.Process) {})
-	require.NoError(t, err)
-	p.End()
-	code, _ = p.Result()
-	require.Equal(t, -1, code)
-	_, err = s.Launch(exec.Command("/nonexistent"), nil, nil)
+	run := func(script string) []string {
+		var said []string
+		p, err := s.Launch(exec.Command("sh", "-c", script), func(line []byte) { said = append(said, string(line)) }, func(p *offspring.Process) {
+			code, complaint := p.Result()
+			said = append(said, fmt.Sprint(code, " ", complaint))
+		})
+		require.NoError(t, err)
+		p.Result()
+		p.End()
+		require.True(t, p.Gone())
+		return said
+	}
+	require.Equal(t, []string{"one", "two", "3 sorry"}, run("echo one; echo two; echo so >&2; echo sorry >&2; exit 3"))
+	require.Equal(t, []string{"0 "}, run("exit 0"))
+	require.Equal(t, []string{"-1 "}, run("kill -KILL $$"))
+	_, err := s.Launch(exec.Command("/nonexistent"), nil, nil)
 	require.Error(t, err)
+
+	p, err := s.Launch(exec.Command("sleep", "1000"), func([]byte) {}, func(*offspring.Process) {})
+	require.NoError(t, err)
+	require.False(t, p.Gone())
+	require.NoError(t, p.Suspend())
+	stopped := func() bool { still, err := etcdtest.Stopped(p.Pid()); return err == nil && still }
+	require.True(t, stopped())
+	require.NoError(t, p.Resume())
+	require.Eventually(t, func() bool { return !stopped() }, 20*time.Second, time.Millisecond)
+	require.NoError(t, p.Suspend())
+	s.Close()
+	code, _ := p.Result()
+	require.Equal(t, -1, code)
 }
 
 func TestEnv(t *testing.T) {
 	require.Equal(t, []string{"PATH=/bin"}, offspring.Env([]string{"ELDEST_USER=x", "PATH=/bin", "ETCDCTL_ENDPOINTS=y"}))
-	require.Equal(t, "b", offspring.LastLine("a\nb\n"))
 }

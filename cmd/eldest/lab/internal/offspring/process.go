@@ -1,12 +1,151 @@
 package offspring
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
+	"os"
 	"os/exec"
+	"runtime"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// Code is the exit code, -1 after a signal.
+// Spawner starts processes from one system thread, which lives as long as the spawner: the
+// kernel ties "kill it when its parent dies" to the thread that started it, and Go ends threads
+// as it likes. Its methods may be called from many goroutines.
+type Spawner struct {
+	starts chan func()
+
+	mu       sync.Mutex
+	launched []*Process
+}
+
+// NewSpawner returns a spawner. The caller must Close it.
+func NewSpawner() *Spawner {
+	s := &Spawner{starts: make(chan func())}
+	go func() {
+		// Never unlocked: the thread ends with this goroutine, after all the
+		// processes that it started.
+		runtime.LockOSThread()
+		for start := range s.starts {
+			start()
+		}
+	}()
+	return s
+}
+
+// Start starts cmd so that it dies with this process, where the system can do that, and
+// receives no signal of the terminal. The caller must wait for it before Close.
+func (s *Spawner) Start(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = detached()
+	result := make(chan error)
+	s.starts <- func() { result <- cmd.Start() }
+	return <-result
+}
+
+// lastWords is how long a process that has ended is waited for to be silent.
+const lastWords = 200 * time.Millisecond
+
+// Launch starts cmd and returns at once. line is called with each line of its stdout, which is
+// valid during the call only, and then exited, once; all calls are made by one goroutine, in
+// order. The variables of the environment that are meant for commands of a user are left out.
+// The process is ended by End, or by Close of the spawner.
+func (s *Spawner) Launch(cmd *exec.Cmd, line func([]byte), exited func(*Process)) (*Process, error) {
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	cmd.WaitDelay = lastWords // a child of the process may hold stderr
+	cmd.Env = Env(os.Environ())
+	if err := s.Start(cmd); err != nil {
+		return nil, err
+	}
+	p := &Process{cmd: cmd, exited: make(chan struct{}), ended: make(chan struct{})}
+	s.mu.Lock()
+	s.launched = append(s.launched, p)
+	s.mu.Unlock()
+	go func() {
+		defer close(p.ended)
+		for sc := bufio.NewScanner(stdout); sc.Scan(); {
+			line(sc.Bytes())
+		}
+		_ = cmd.Wait() // its state says more
+		p.code = cmd.ProcessState.ExitCode()
+		p.complaint = LastLine(stderr.String())
+		close(p.exited) // before the call, which may wake a goroutine that asks for the result
+		exited(p)
+	}()
+	return p, nil
+}
+
+// Close kills all processes that were launched and waits for them.
+func (s *Spawner) Close() {
+	for _, p := range s.launched {
+		p.End()
+	}
+	close(s.starts)
+}
+
+// Process is one that was launched. All methods are safe for concurrent use.
+type Process struct {
+	cmd *exec.Cmd
+	// exited is closed when the process is gone, before the call of Launch's exited; ended
+	// after that.
+	exited, ended chan struct{}
+	code          int
+	complaint     string
+}
+
+// Gone reports whether the process has ended.
+func (p *Process) Gone() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// Result returns the exit code, -1 after a signal, and the last line of stderr. It blocks until
+// the process has ended.
+func (p *Process) Result() (code int, complaint string) {
+	<-p.exited
+	return p.code, p.complaint
+}
+
+// Pid is the process's number.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Signal sends a signal.
+func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
+
+// Suspend stops the process with SIGSTOP, and blocks until the kernel says that it is stopped.
+// End works on a suspended process.
+func (p *Process) Suspend() error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return etcdtest.AwaitStopped(p.Pid())
+}
+
+// Resume lets a suspended process go on.
+func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
+
+// End kills the process, whatever it is doing, and blocks until all that it has written was
+// read. It may be called again.
+func (p *Process) End() {
+	_ = p.cmd.Process.Kill() // it may have ended already
+	<-p.ended
+}
+
+// Code is the exit code of an error of Wait, -1 after a signal.
 func Code(err error) int {
 	var exit *exec.ExitError
 	switch {
@@ -19,7 +158,7 @@ func Code(err error) int {
 	}
 }
 
-// Env leaves out what would make a process of ours talk to another etcd, or with
+// Env leaves out the variables that would make a process of ours use another etcd, or
 // credentials that ours does not know.
 func Env(env []string) []string {
 	var kept []string
@@ -31,7 +170,7 @@ func Env(env []string) []string {
 	return kept
 }
 
-// LastLine is the last line of what a process wrote: the reason, most often.
+// LastLine is the last line of what a process wrote: mostly the reason.
 func LastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return lines[len(lines)-1]

@@ -1,8 +1,6 @@
-// Package plays holds the tests of the plays, "eldest demo" and "eldest service", and of
-// "eldest bench", as their users meet them: as commands that start processes, write to a pipe, are
-// interrupted and killed, and leave nothing behind. What the plays judge by is tested
-// in their own packages.
+// Package plays tests "eldest demo", "eldest service", "eldest bench" and "eldest chaos" as their
+// users meet them: as commands that start processes, write to a pipe, are interrupted and killed, and leave
+// nothing behind. What they judge by is tested in their own packages.
 //
-// Not guaranteed: that a play goes well on a machine that has no time for it. The tests
-// give it leases of two seconds, which is the least that the plays allow.
+// Not guaranteed: that a demo holds on a machine that has no time for it.
 package plays

@@ -7,14 +7,26 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
 )
+
+func TestMain(m *testing.M) {
+	etcdtest.Parallel(8)
+	cleanup := func(code int) {
+		if path, err := binary(); err == nil {
+			_ = os.RemoveAll(filepath.Dir(path)) // it lies in the temporary directory
+		}
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(cleanup))
+}
 
 // binary is the real command, built once.
 var binary = sync.OnceValues(func() (string, error) {
@@ -25,7 +37,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	return clitest.Build("../../..", dir)
 })
 
-// performance is a play that is going on.
+// performance is a command that runs.
 type performance struct {
 	*clitest.Process
 	tmp string
@@ -34,7 +46,7 @@ type performance struct {
 // limit bounds one performance.
 const limit = 3 * time.Minute
 
-// perform starts "eldest" with the name of a play and its flags.
+// perform starts "eldest" with these words.
 func perform(t *testing.T, args ...string) *performance {
 	t.Helper()
 	path, err := binary()
@@ -42,20 +54,17 @@ func perform(t *testing.T, args ...string) *performance {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	cmd, tmp := exec.CommandContext(ctx, path, args...), t.TempDir()
-	// What a shell may have set must not reach the candidates.
+	// What a shell may have set must not reach the participants.
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "ETCDCTL_USER=nobody:nothing", "ELDEST_ENDPOINTS=127.0.0.1:1")
 	return &performance{clitest.Start(t, cmd), tmp}
 }
 
-// leavesNothing has a play end in an act, when it has at least so many processes, and holds
-// that it exits with the code, and that neither a process nor data is left. It returns how
-// long the end took.
-func (p *performance) leavesNothing(act string, least int, end func(), code int) (took time.Duration) {
+// leavesNothing has a command end that has at least so many processes, and holds that it exits with the code,
+// and that neither a process nor data is left. It returns how long the end took.
+func (p *performance) leavesNothing(least int, end func(), code int) (took time.Duration) {
 	p.T.Helper()
-	p.until("act", act)
 	pids := clitest.Children(p.Cmd.Process.Pid)
 	require.GreaterOrEqual(p.T, len(pids), least)
-	require.NotEmpty(p.T, p.left())
 	end()
 	begun := time.Now()
 	require.Equal(p.T, code, p.exit())
@@ -65,27 +74,17 @@ func (p *performance) leavesNothing(act string, least int, end func(), code int)
 	return took
 }
 
-// endsDuringTheStart interrupts a play before it begins.
-func endsDuringTheStart(t *testing.T, play string) {
-	t.Helper()
-	p := perform(t, play)
-	require.Eventually(t, func() bool { return len(p.left()) > 0 }, limit, time.Millisecond)
-	p.Signal(syscall.SIGINT)
-	require.Equal(t, 130, p.exit())
-	require.Empty(t, p.left())
-}
-
-// until reads JSON lines up to an event and act.
-func (p *performance) until(event, act string) {
+// until reads JSON lines up to an event and action.
+func (p *performance) until(event, action string) {
 	p.T.Helper()
 	for line := range p.Lines {
-		var f struct{ Event, Act string }
+		var f struct{ Event, Action string }
 		require.NoError(p.T, json.Unmarshal([]byte(line), &f))
-		if f.Event == event && f.Act == act {
+		if f.Event == event && f.Action == action {
 			return
 		}
 	}
-	require.Fail(p.T, "the output ended", "without %s %s: %s", event, act, p.Errors())
+	require.Fail(p.T, "the output ended", "without %s %s: %s", event, action, p.Errors())
 }
 
 // exit waits for the end, which comes with that of the output, and returns the exit code.

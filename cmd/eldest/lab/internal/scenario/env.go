@@ -4,98 +4,93 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/internal/etcdtest"
-	"github.com/eldest-io/eldest/observe"
 )
 
-// Env is what a plan is run in: the cluster, the participants, and all that was told.
-//
-// Its methods are for one goroutine, but for Tell and Note.
-type Env[F Fact[F]] struct {
+// Env is what a plan is carried out in: a cluster with its faults, the processes of the
+// participants (Field.Spawner), and the history of what they report and of what is done.
+type Env[F any] struct {
 	*inject.Field
-	Config
-	// History is all facts, Tape where they are told to people.
-	History story.History[F]
-	Tape    *story.Tape
-
-	plan         Plan[F]
-	participants []*Participant // all that were ever started
-	steps        int
-
-	lines story.Lines     // of JSON
-	mu    sync.Mutex      // of what follows, and of the plan's words
-	once  map[string]bool // what is not told again, and in this step
-	step  map[string]bool
+	History[F]
 }
 
-// open starts the cluster. On an error nothing is left.
-func open[F Fact[F]](ctx context.Context, cfg Config, plan Plan[F]) (*Env[F], error) {
-	e := &Env[F]{Config: cfg, plan: plan, once: make(map[string]bool), step: make(map[string]bool)}
-	e.Tape, e.lines.To = story.NewTape(cfg.Out, cfg.Style), cfg.Out
-	starting, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	var err error
-	e.Field, err = inject.Open(starting, etcdtest.Config{
-		Members: cfg.Members, Heartbeat: Heartbeat, Election: Election, Dir: os.TempDir(), Command: []string{cfg.Executable, "etcd", "member"},
-	})
+// Open starts the cluster and blocks until it serves, or ctx ends. On an error nothing is left.
+// The caller must Close the environment, which ends all participants.
+func Open[F any](ctx context.Context, cfg etcdtest.Config) (*Env[F], error) {
+	field, err := inject.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := plan.Open(e); err != nil {
-		return nil, errors.Join(err, e.close())
+	return &Env[F]{Field: field}, nil
+}
+
+// Sleep blocks for a time. The end of ctx ends it, with its cause.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return e, nil
 }
 
-// close ends everything, whatever goes on, and removes all data.
-func (e *Env[F]) close() error {
-	e.plan.Close()
-	for _, p := range e.participants {
-		p.End()
+// History is all facts of a run, in the order in which this process received them. The zero
+// value is ready; safe for concurrent use.
+type History[F any] struct {
+	mu      sync.Mutex
+	facts   []F
+	changed chan struct{} // closed and replaced by each Add
+}
+
+// Add appends a fact and wakes everybody who awaits one. It never blocks for long.
+func (h *History[F]) Add(f F) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.facts = append(h.facts, f)
+	if h.changed != nil {
+		close(h.changed)
+		h.changed = nil
 	}
-	e.Tape.Flush()
-	return e.Close()
 }
 
-// Cut separates a member from all others, and tells if that one led etcd. It blocks until that
-// took effect, for no longer than Expiry.
-func (e *Env[F]) Cut(ctx context.Context, m *etcdtest.Member) error {
-	if e.Leads(ctx, m.Index, Election) {
-		e.Aside("%s happens to lead etcd itself; the other members must first elect another, and leases begin anew", m.Name)
-	}
-	ctx, cancel := context.WithTimeout(ctx, e.Expiry())
-	defer cancel()
-	return e.Field.Cut(ctx, etcdtest.BothWays, m.Index)
+// Facts returns a copy.
+func (h *History[F]) Facts() []F {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.facts)
 }
 
-// Delete deletes a candidate's key, as an operator may. It blocks until the key is gone, for
-// no longer than Expiry.
-func (e *Env[F]) Delete(ctx context.Context, key string, token eldest.Token) error {
-	ctx, cancel := context.WithTimeout(ctx, e.Expiry())
-	defer cancel()
-	return e.Field.Delete(ctx, key, int64(token))
-}
-
-// Await blocks until cond holds for the facts so far. When that takes longer than Expiry it
-// returns an error that says what was awaited.
-func (e *Env[F]) Await(ctx context.Context, what string, cond func([]F) bool) error {
-	return Await(ctx, &e.History, e.Expiry(), what, cond)
-}
-
-// Await blocks until cond holds for a history so far. When that takes longer than the limit
-// it returns an error that says what was awaited.
-func Await[F story.Instant](ctx context.Context, h *story.History[F], limit time.Duration, what string, cond func([]F) bool) error {
+// Await blocks until cond holds for the facts so far, or ctx ends, whose cause it returns.
+// After the limit it returns an error that says what was awaited. cond must not keep or change
+// its argument.
+func (h *History[F]) Await(ctx context.Context, limit time.Duration, what string, cond func([]F) bool) error {
 	overdue := fmt.Errorf("waited %v in vain for this: %s", limit, what)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, overdue)
 	defer cancel()
-	return h.Await(ctx, cond)
+	for {
+		h.mu.Lock()
+		if cond(h.facts) {
+			h.mu.Unlock()
+			return nil
+		}
+		if h.changed == nil {
+			h.changed = make(chan struct{})
+		}
+		changed := h.changed
+		h.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // Last returns the newest fact that matches, in the order of their arrival, or nil.
@@ -108,34 +103,53 @@ func Last[F any](facts []F, match func(F) bool) *F {
 	return nil
 }
 
-// Leftovers counts the keys of an election and the leases of the whole cluster. It blocks
-// until there are none, for at most the time that a lease may take to expire.
-func (e *Env[F]) Leftovers(ctx context.Context, election string) (keys, leases int, err error) {
-	for limit := time.Now().Add(e.Expiry()); ; {
-		queue, err := observe.Queue(ctx, e.Client(), nil, election)
-		if err != nil {
-			return 0, 0, err
-		}
-		granted, err := e.Client().Leases(ctx)
-		if err != nil {
-			return 0, 0, err
-		}
-		keys, leases = len(queue), len(granted.Leases)
-		if keys+leases == 0 || time.Now().After(limit) {
-			return keys, leases, nil
-		}
-		if err := Sleep(ctx, Heartbeat); err != nil {
-			return 0, 0, err
-		}
-	}
+// The members' timeouts: long enough for a busy machine, short enough for leases of
+// two seconds, which no fault of one member must cost (TTL >= 4 election timeouts).
+const (
+	Heartbeat    = 50 * time.Millisecond
+	Election     = 500 * time.Millisecond
+	startTimeout = 30 * time.Second
+)
+
+// MinTTL is the shortest lease that is not lost for want of a processor on a busy machine.
+const MinTTL = 2 * time.Second
+
+// ErrInvalid is returned for a Config that makes no run; nothing was started.
+var ErrInvalid = errors.New("invalid run")
+
+// ErrViolated is returned by Run when a check failed or the plan did not come to its end; the
+// summary says which.
+var ErrViolated = errors.New("not everything held")
+
+// Config says how to run a plan. All but JSON and Style is required.
+type Config struct {
+	// Members is 1, 3 or 5.
+	Members int
+	// TTL is the participants' time to live; etcd rounds it up to seconds.
+	TTL time.Duration
+	// Executable is the eldest command.
+	Executable string
+	// Out is where facts are written: as text, or as JSON lines.
+	Out   io.Writer
+	JSON  bool
+	Style story.Style
 }
 
-// Sleep waits; ctx ends it, with its cause.
-func Sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// Check refuses a TTL that makes no run, and rounds it as etcd does.
+func (c *Config) Check(maxTTL time.Duration) error {
+	if c.TTL < MinTTL || c.TTL > maxTTL {
+		return fmt.Errorf("%w: a TTL of %v; it can be %v to %v", ErrInvalid, c.TTL, MinTTL, maxTTL)
 	}
+	c.TTL = (c.TTL + time.Second - 1).Truncate(time.Second)
+	return nil
 }
+
+// Told is the longest time, on a busy machine, for a hand-over of which etcd is notified. One
+// that waits for a lease takes what the lease has left, which is most of a TTL: what takes
+// longer than half of one may have waited.
+func (c Config) Told() time.Duration { return c.TTL / 2 }
+
+// Expiry is the longest time for a hand-over that only the end of a lease reveals. etcd
+// looks for expired leases twice a second; a change of its own leader starts every lease
+// anew, and may itself take a few attempts.
+func (c Config) Expiry() time.Duration { return 2*c.TTL + 5*time.Second }

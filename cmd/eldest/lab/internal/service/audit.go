@@ -1,49 +1,60 @@
 package service
 
 import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
 )
 
-// Audit judges a play by its evidence: what the play did and the nodes reported
-// (facts), what the client was told (attempts), and everything that ever happened in
-// etcd (changes, in order). It is a function of its arguments: the order of facts and
-// attempts does not matter, their times do.
+// Audit judges a run by its evidence: what the demo did and the nodes reported (facts), what
+// the client was told (attempts), and everything that ever happened in etcd (changes, in order).
+// It is a function of its arguments: the order of facts and attempts does not matter, their
+// times do.
 //
-// Package oracle has the rules of the protocol. Here are those of the play: that it did
-// what it says, and that its nodes came back and answered.
-func Audit(facts []Fact, attempts []Attempt, changes []Change, limits Limits) []story.Verdict {
-	x := exhibit(story.InOrder(facts), story.InOrder(attempts), changes)
-	h := x.history()
+// Package oracle has the rules of the protocol. Here are those of the demo: that it did what it
+// says, and that its nodes came back and answered.
+func Audit(facts []scenario.Fact, attempts []Attempt, changes []Change, cfg Config) []story.Verdict {
+	x := newEvidence(facts, attempts, changes)
+	h := x.history(cfg)
+	n := make(map[scenario.Kind]int)
+	for _, f := range x.facts {
+		n[f.Kind]++
+	}
 	return append(x.checkAttempts(h),
 		x.checkAnswers(),
 		x.checkForwarding(),
 		x.checkFaults(),
-		x.checkReturn(limits),
-		x.checkEnds(h),
+		x.checkReturn(h, cfg),
+		story.Judge("nothing is left", min(n[scenario.Exited], n[scenario.Left]), story.Texts(oracle.Exits(h), oracle.Leftovers(h)),
+			"%s ended as it should; neither a candidate nor a lease stayed in etcd", story.Count(n[scenario.Exited], "process")),
 	)
 }
 
-// AuditAttempts is the part of Audit that needs no play: whether what clients were told
+// AuditAttempts is the part of Audit that needs no demo: whether what clients were told
 // agrees with everything that ever happened in etcd (see Changes).
 func AuditAttempts(attempts []Attempt, changes []Change) []story.Verdict {
-	x := exhibit(nil, story.InOrder(attempts), changes)
-	return x.checkAttempts(x.history())
+	x := newEvidence(nil, attempts, changes)
+	return x.checkAttempts(x.history(Config{}))
 }
 
 // checkAttempts names the rules and counts what there was to judge.
-func (x *exhibits) checkAttempts(h *oracle.History) []story.Verdict {
-	opened, applied, asked := make(map[eldest.Token]bool), make(map[string]bool), 0
+func (x *evidence) checkAttempts(h *oracle.History) []story.Verdict {
+	opened, applied := make(map[int64]bool), make(map[string]bool)
 	for _, e := range x.trail {
 		if e.GetMethod() == kvpb.Record_METHOD_OPEN {
-			opened[eldest.Token(e.GetToken())] = true
+			opened[e.GetToken()] = true
 			continue
 		}
 		applied[e.GetRequestId()] = true
 	}
-	n, openApplied, reads, vain := make(map[Outcome]int), 0, 0, 0
+	n, asked, openApplied, reads, vain := make(map[Outcome]int), 0, 0, 0, 0
 	for _, a := range x.attempts {
 		if a.reads() {
 			if reads++; a.Method == Delete {
@@ -75,12 +86,83 @@ func (x *exhibits) checkAttempts(h *oracle.History) []story.Verdict {
 	}
 }
 
-// checkEnds: every process ended as it should, and nothing is left in etcd (G8).
-func (x *exhibits) checkEnds(h *oracle.History) story.Verdict {
-	n := make(map[Kind]int)
-	for _, f := range x.facts {
-		n[f.Kind]++
+// checkData: the data is what the trail says, change by change: nothing was written
+// without a record, and each record did what it says.
+func (x *evidence) checkData() story.Verdict {
+	problems := slices.Clone(x.odd)
+	recorded, keys := make(map[int64]bool), make(map[string]bool)
+	before := make(map[string]string) // values, as the trail makes them
+	records := 0
+	for _, e := range x.trail {
+		if e.GetMethod() == kvpb.Record_METHOD_OPEN {
+			continue
+		}
+		records++
+		if recorded[e.Revision] {
+			problems = append(problems, fmt.Sprintf("revision %d has two records", e.Revision))
+		}
+		recorded[e.Revision] = true
+		want := datum{key: e.GetKey(), value: string(e.GetValue()), deleted: e.GetMethod() == kvpb.Record_METHOD_DELETE}
+		if e.GetMethod() == kvpb.Record_METHOD_APPEND {
+			want.value = before[want.key] + want.value
+		}
+		if got := x.data[e.Revision]; len(got) != 1 || got[0] != want {
+			problems = append(problems, fmt.Sprintf("revision %d did not do what its record says: %v of %s", e.Revision, e.GetMethod(), e.GetKey()))
+		}
+		before[want.key] = want.value
 	}
-	return story.Judge("nothing is left", min(n[Exited], n[Left]), story.Texts(oracle.Exits(h), oracle.Leftovers(h)),
-		"%s ended as it should; neither a candidate nor a lease stayed in etcd", story.Count(n[Exited], "process"))
+	for revision, written := range x.data {
+		for _, d := range written {
+			keys[d.key] = true
+		}
+		if !recorded[revision] {
+			problems = append(problems, fmt.Sprintf("revision %d wrote %s without a record", revision, written[0].key))
+		}
+	}
+	slices.Sort(problems)
+	return story.Judge("the data is what the trail says", records, problems, "%s of %s", story.Count(records, "change"), story.Count(len(keys), "key"))
+}
+
+// documented are the codes with which calls of this client may end.
+var documented = map[codes.Code]bool{
+	codes.OK: true, codes.NotFound: true, // the service's own
+	codes.Unavailable: true, codes.DeadlineExceeded: true, // no leader, or not any more
+	codes.Unknown: true, // etcd did not say whether it was done
+}
+
+// checkAnswers: calls end with the codes that the documentation names.
+func (x *evidence) checkAnswers() story.Verdict {
+	var problems []string
+	counts := make(map[codes.Code]int)
+	for _, a := range x.attempts {
+		counts[a.Code]++
+		if !documented[a.Code] || a.Code == codes.NotFound && !a.Missing {
+			problems = append(problems, fmt.Sprintf("%s (%s) ended with %s: %s", a.ID, a.Method, a.Answer, a.Text))
+		}
+	}
+	return story.Judge("answers are the documented ones", len(x.attempts), problems, "%d OK, %d NotFound, %d Unavailable, %d DeadlineExceeded, %d Unknown",
+		counts[codes.OK], counts[codes.NotFound], counts[codes.Unavailable], counts[codes.DeadlineExceeded], counts[codes.Unknown])
+}
+
+// checkForwarding: followers forwarded. (That every node answered whenever all agreed is what the plan has
+// waited for.)
+func (x *evidence) checkForwarding() story.Verdict {
+	leaders := make(map[eldest.Token]string)
+	agreed := 0
+	for _, f := range x.facts {
+		switch {
+		case f.Kind == scenario.Status && f.Role == scenario.Leading:
+			leaders[f.Token] = f.Participant
+		case f.Kind == scenario.Settled:
+			agreed++
+		}
+	}
+	forwarded := 0
+	for _, a := range x.attempts {
+		if a.Method.writes() && a.Outcome == Done && leaders[a.Token] != a.Node {
+			forwarded++
+		}
+	}
+	return story.Judge("every node answers", min(forwarded, agreed), nil, "%s through a follower; all nodes answered each of %d times that they agreed",
+		story.Count(forwarded, "acknowledged write"), agreed)
 }

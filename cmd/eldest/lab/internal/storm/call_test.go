@@ -56,7 +56,7 @@ const slack = 100 * time.Millisecond
 //     be sent a second time),
 //   - the node that answered was not about to stop itself, and
 //   - neither its deadline nor what a node waits at most had passed.
-func (c *call) class(begun int, at whereabouts) (class, wrong string) {
+func (c *call) class(begun int, at outage) (class, wrong string) {
 	switch {
 	case begun > 1:
 		return "", "begun more than once"

@@ -37,22 +37,22 @@ const (
 	overtime = 30 * time.Second
 )
 
-// strike strikes once a second, until the time is over and each fault has taken effect.
-func (s *storm) strike(lasts time.Duration) {
+// applyFaults applies a fault once a second, until the time is over and each fault has taken effect.
+func (s *storm) applyFaults(lasts time.Duration) {
 	begin := time.Now()
-	var deck []fault
-	for tick := time.NewTicker(every); time.Since(begin) < lasts || time.Since(begin) < lasts+overtime && !s.struckAll(); <-tick.C {
-		if len(deck) == 0 {
+	var round []fault
+	for tick := time.NewTicker(every); time.Since(begin) < lasts || time.Since(begin) < lasts+overtime && !s.allTookEffect(); <-tick.C {
+		if len(round) == 0 {
 			for _, i := range s.rng.Perm(len(faults)) {
-				deck = append(deck, faults[i])
+				round = append(round, faults[i])
 			}
 		}
 		if !s.await(leaderless, func() bool { return s.leader() != nil }) {
 			s.problem("nobody has led for %v", leaderless)
 			return
 		}
-		if s.do(deck[0]) {
-			deck = deck[1:]
+		if s.do(round[0]) {
+			round = round[1:]
 		}
 	}
 }
@@ -78,38 +78,38 @@ func (s *storm) do(f fault) bool {
 	case suspend:
 		s.leave(p, false)
 		process := p.process
-		s.crew.Go(func() { s.suspend(p, process, token) })
+		s.faults.Go(func() { s.suspend(p, process, token) })
 	case deleteKey:
-		s.crew.Go(func() { s.delete(key) })
+		s.faults.Go(func() { s.delete(key) })
 	case handOver:
-		s.crew.Go(func() { s.handOver(token) })
+		s.faults.Go(func() { s.handOver(token) })
 	}
 	return true
 }
 
 // end ends the node's process, and brings the next one. The caller has the lock.
-func (s *storm) end(f fault, p *place, sig syscall.Signal, down time.Duration, takeOver bool) {
+func (s *storm) end(f fault, p *serviceNode, sig syscall.Signal, down time.Duration, takeOver bool) {
 	s.leave(p, sig == syscall.SIGTERM)
 	p.dying, p.role = true, ""
 	process := p.process
 	if err := process.Signal(sig); err != nil {
 		s.problems = append(s.problems, "signal: "+err.Error())
 	}
-	s.crew.Go(func() {
+	s.faults.Go(func() {
 		defer s.back(p)
 		if !s.await(lifetime, process.Gone) {
 			s.problem("%s has not ended %v after %v", p.name, lifetime, sig)
 			process.End()
 		}
 		if code, _ := process.Result(); sig != syscall.SIGKILL || code == -1 {
-			s.struck(f)
+			s.tookEffect(f)
 		}
 		time.Sleep(down)
 		s.start(p, takeOver)
 	})
 }
 
-func (s *storm) suspend(p *place, process *offspring.Process, old int64) {
+func (s *storm) suspend(p *serviceNode, process *offspring.Process, old int64) {
 	if err := process.Suspend(); err != nil {
 		s.problem("suspend: %v", err)
 	}
@@ -127,7 +127,7 @@ func (s *storm) suspend(p *place, process *offspring.Process, old int64) {
 		s.problem("resume: %v", err)
 	}
 	if succeeded {
-		s.struck(suspend)
+		s.tookEffect(suspend)
 	}
 }
 
@@ -138,7 +138,7 @@ func (s *storm) delete(key string) {
 	case err != nil:
 		s.problem("deleting %s: %v", key, err)
 	case gone.Deleted > 0:
-		s.struck(deleteKey)
+		s.tookEffect(deleteKey)
 	}
 }
 
@@ -156,24 +156,24 @@ func (s *storm) handOver(token int64) {
 		}
 		result, err := transfer.To(ctx, transfer.Client(s.etcd), service.Election, waiting.Key, transfer.Options{Patience: every})
 		if err == nil && result.Retired {
-			s.struck(handOver)
+			s.tookEffect(handOver)
 			return
 		}
 	}
 }
 
-func (s *storm) struck(f fault) {
+func (s *storm) tookEffect(f fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.strikes[f]++
+	s.effects[f]++
 }
 
-// struckAll reports whether each fault has taken effect.
-func (s *storm) struckAll() bool {
+// allTookEffect reports whether each fault has taken effect.
+func (s *storm) allTookEffect() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range faults {
-		if s.strikes[f] == 0 {
+		if s.effects[f] == 0 {
 			return false
 		}
 	}

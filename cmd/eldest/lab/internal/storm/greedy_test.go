@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/peer"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/service"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/witness"
@@ -46,43 +45,40 @@ func (s *storm) greedy(ctx context.Context, routes []route) {
 
 // deafReader asks for much and does not read it for a while.
 func (w *worker) deafReader() {
-	c := w.call("stalled reader")
-	ctx, cancel := of(context.Background(), c, 2*hold)
-	defer cancel()
-	items, err := kvpb.NewKVClient(w.conn).List(ctx, &kvpb.ListRequest{Prefix: "big-"})
-	if err == nil { // some are shorter than a tenure
-		time.Sleep(time.Duration(w.rng.ExpFloat64() * float64(hold/3)))
-	}
-	for err == nil {
-		_, err = items.Recv()
-	}
-	w.done(c, new(peer.Peer), withoutEOF(err))
+	w.do(w.call("stalled reader"), 2*hold, func(ctx context.Context, _ ...grpc.CallOption) error {
+		items, err := kvpb.NewKVClient(w.conn).List(ctx, &kvpb.ListRequest{Prefix: "big-"})
+		if err == nil { // some are shorter than a tenure
+			w.pause(hold / 3)
+		}
+		for err == nil {
+			_, err = items.Recv()
+		}
+		return err
+	})
 }
 
 // deafHandler sends to a handler that does not receive, until there is no more room.
 func (w *worker) deafHandler() {
-	c := w.call("stalled handler")
-	ctx, cancel := of(context.Background(), c, hold)
-	defer cancel()
-	stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, witness.DeafStream)
-	if err == nil {
+	w.do(w.call("stalled handler"), hold, func(ctx context.Context, _ ...grpc.CallOption) error {
+		stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, witness.DeafStream)
+		if err != nil {
+			return err
+		}
 		for lump := (&kvpb.PutRequest{Value: make([]byte, 64<<10)}); stream.SendMsg(lump) == nil; {
 		}
-		err = stream.RecvMsg(new(kvpb.PutResponse))
-	}
-	w.done(c, new(peer.Peer), err)
+		return stream.RecvMsg(new(kvpb.PutResponse))
+	})
 }
 
 // silent begins an upload, and sends nothing for so long.
 func (w *worker) silent() {
-	c := w.call("stalled upload")
-	ctx, cancel := of(context.Background(), c, hold)
-	defer cancel()
-	stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{}, kvpb.KV_Put_FullMethodName)
-	if err == nil {
-		err = stream.RecvMsg(new(kvpb.PutResponse))
-	}
-	w.done(c, new(peer.Peer), err)
+	w.do(w.call("stalled upload"), hold, func(ctx context.Context, _ ...grpc.CallOption) error {
+		stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{}, kvpb.KV_Put_FullMethodName)
+		if err != nil {
+			return err
+		}
+		return stream.RecvMsg(new(kvpb.PutResponse))
+	})
 }
 
 // burst sends large messages at once.
@@ -102,14 +98,14 @@ func (w *worker) crowd() {
 	})
 }
 
-func (w *worker) together(n int, kind string, do func(context.Context, kvpb.KVClient, *call) error) {
+func (w *worker) together(n int, kind string, send func(context.Context, kvpb.KVClient, *call) error) {
 	var all sync.WaitGroup
 	for range n {
 		c := w.call(kind)
 		all.Go(func() {
-			ctx, cancel := of(context.Background(), c, 2*hold)
-			defer cancel()
-			w.done(c, new(peer.Peer), do(ctx, kvpb.NewKVClient(w.conn), c))
+			w.do(c, 2*hold, func(ctx context.Context, _ ...grpc.CallOption) error {
+				return send(ctx, kvpb.NewKVClient(w.conn), c)
+			})
 		})
 	}
 	all.Wait()

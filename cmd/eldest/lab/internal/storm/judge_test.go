@@ -16,10 +16,10 @@ import (
 
 // The names of the verdicts that are the storm's own.
 const (
-	promises = "no promise to a caller is broken"
-	enough   = "enough was called and answered"
-	struck   = "every fault took effect"
-	orderly  = "nodes end and lead as they should"
+	promises   = "no promise to a caller is broken"
+	enough     = "enough was called and answered"
+	everyFault = "every fault took effect"
+	orderly    = "nodes end and lead as they should"
 )
 
 // judge judges the storm, and returns the counts of the calls as well, for people.
@@ -29,7 +29,7 @@ func (s *storm) judge(lasted time.Duration, faulty bool, changes []service.Chang
 	classes := make(map[string]map[string]int) // by kind
 	broken := make(map[string][]*call)
 	for _, c := range s.calls {
-		class, wrong := c.class(s.begun[c.id], s.whereabouts(c))
+		class, wrong := c.class(s.begun[c.id], s.outage(c))
 		if wrong != "" {
 			class = "WRONG: " + wrong
 			reason := wrong + ": " + plain(c.text)
@@ -57,12 +57,12 @@ func (s *storm) judge(lasted time.Duration, faulty bool, changes []service.Chang
 	if faulty {
 		var missing, done []string
 		for _, f := range faults[:6] {
-			done = append(done, fmt.Sprintf("%s %d", f, s.strikes[f]))
-			if s.strikes[f] == 0 {
+			done = append(done, fmt.Sprintf("%s %d", f, s.effects[f]))
+			if s.effects[f] == 0 {
 				missing = append(missing, "INVALID: there was no "+string(f))
 			}
 		}
-		verdicts = append(verdicts, story.Judge(struck, len(done), missing, "%s", strings.Join(done, ", ")))
+		verdicts = append(verdicts, story.Judge(everyFault, len(done), missing, "%s", strings.Join(done, ", ")))
 	}
 	return verdicts, counts
 }

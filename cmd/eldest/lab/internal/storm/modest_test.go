@@ -78,8 +78,15 @@ func (w *worker) call(kind string) *call {
 
 func (w *worker) patience() time.Duration { return patience[w.rng.IntN(len(patience))] }
 
-// done notes the call. to is who answered, for the resolver's routes.
-func (w *worker) done(c *call, to *peer.Peer, err error) {
+// do makes a call within a limit, and notes how it ended.
+func (w *worker) do(c *call, limit time.Duration, send func(ctx context.Context, options ...grpc.CallOption) error) {
+	ctx, cancel := of(context.Background(), c, limit)
+	defer cancel()
+	var to peer.Peer // who answered, for the resolver's routes
+	err := send(ctx, grpc.Peer(&to))
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
 	c.ended(err)
 	if c.node == "" && to.Addr != nil {
 		c.node = w.at(to.Addr.String())
@@ -87,99 +94,85 @@ func (w *worker) done(c *call, to *peer.Peer, err error) {
 	w.note(c)
 }
 
-// draw draws what is asked for; logs are short.
-func (w *worker) draw(c *call) service.Attempt {
-	a := service.Attempt{Event: "attempt", ID: c.id, Node: w.name}
-	service.Draw(&a, w.rng, int(time.Since(w.begin)/time.Second))
-	return a
+// pause blocks for a time that is drawn, of this mean.
+func (w *worker) pause(mean time.Duration) {
+	time.Sleep(time.Duration(w.rng.ExpFloat64() * float64(mean)))
 }
 
-// unary writes or reads.
+// unary writes or reads. Logs are short.
 func (w *worker) unary() {
 	c := w.call("")
-	a := w.draw(c)
+	a := service.Attempt{Event: "attempt", ID: c.id, Node: w.name}
+	service.Draw(&a, w.rng, int(time.Since(w.begin)/time.Second))
 	c.kind = string(a.Method)
-	ctx, cancel := of(context.Background(), c, w.patience())
-	defer cancel()
-	var to peer.Peer
-	err := a.Send(ctx, w.conn, grpc.Peer(&to))
-	w.done(c, &to, err)
+	w.do(c, w.patience(), func(ctx context.Context, options ...grpc.CallOption) error {
+		return a.Send(ctx, w.conn, options...)
+	})
 	w.attempt(a)
 }
 
 // list reads all keys of the modest client on a stream, each as a read that is audited.
 func (w *worker) list() {
 	c := w.call("list")
-	ctx, cancel := of(context.Background(), c, w.patience())
-	defer cancel()
-	var to peer.Peer
-	items, err := kvpb.NewKVClient(w.conn).List(ctx, &kvpb.ListRequest{Prefix: "key-"}, grpc.Peer(&to))
-	for n := 1; err == nil; n++ {
-		var item *kvpb.Item
-		if item, err = items.Recv(); err != nil {
-			break
+	w.do(c, w.patience(), func(ctx context.Context, options ...grpc.CallOption) error {
+		items, err := kvpb.NewKVClient(w.conn).List(ctx, &kvpb.ListRequest{Prefix: "key-"}, options...)
+		for n := 1; err == nil; n++ {
+			var item *kvpb.Item
+			if item, err = items.Recv(); err != nil {
+				break
+			}
+			w.attempt(service.Attempt{
+				ID: fmt.Sprintf("%s-%d", c.id, n), Begin: c.begin.Round(0), At: time.Now().Round(0), Node: w.name, Method: service.Get,
+				Key: item.GetKey(), Found: string(item.GetValue()), Revision: item.GetRevision(), Outcome: service.Done,
+			})
 		}
-		w.attempt(service.Attempt{
-			ID: fmt.Sprintf("%s-%d", c.id, n), Begin: c.begin.Round(0), At: time.Now().Round(0), Node: w.name, Method: service.Get,
-			Key: item.GetKey(), Found: string(item.GetValue()), Revision: item.GetRevision(), Outcome: service.Done,
-		})
-	}
-	w.done(c, &to, withoutEOF(err))
+		return err
+	})
 }
 
 // stream writes some times on one stream, with a pause between, and waits for each
 // acknowledgement.
 func (w *worker) stream() {
 	c := w.call("stream")
-	ctx, cancel := of(context.Background(), c, w.patience())
-	defer cancel()
-	var to peer.Peer
-	stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, witness.AppendStream, grpc.Peer(&to))
-	for n := 1; err == nil && n <= 4; n++ {
-		a := service.Attempt{Event: "attempt", ID: fmt.Sprintf("%s-%d", c.id, n), Node: w.name, Method: service.Append}
-		a.Key, a.Value = fmt.Sprintf("stream-%d-%d", w.number, w.calls/20), a.ID+";"
-		a.Begin = time.Now().Round(0)
-		var answer kvpb.AppendResponse
-		_ = stream.SendMsg(&kvpb.AppendRequest{RequestId: a.ID, Key: a.Key, Value: []byte(a.Value)}) // the receive says why
-		err = stream.RecvMsg(&answer)
-		a.Ended(answer.GetReceipt(), err, true)
-		w.attempt(a)
-		if err == nil {
-			c.acknowledged++
-			time.Sleep(time.Duration(w.rng.ExpFloat64() * float64(pause/2)))
+	w.do(c, w.patience(), func(ctx context.Context, options ...grpc.CallOption) error {
+		stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, witness.AppendStream, options...)
+		for n := 1; err == nil && n <= 4; n++ {
+			if err = w.append(stream, fmt.Sprintf("%s-%d", c.id, n), "stream"); err == nil {
+				c.acknowledged++
+				w.pause(pause / 2)
+			}
 		}
-	}
-	if err == nil {
+		if err != nil {
+			return err
+		}
 		_ = stream.CloseSend() // the receive says why
-		err = withoutEOF(stream.RecvMsg(new(kvpb.AppendResponse)))
-	}
-	w.done(c, &to, err)
+		return stream.RecvMsg(new(kvpb.AppendResponse))
+	})
 }
 
 // upload sends the one message of a unary call late.
 func (w *worker) upload() {
 	c := w.call("late upload")
-	ctx, cancel := of(context.Background(), c, patience[len(patience)-1])
-	defer cancel()
-	var to peer.Peer
-	stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{}, kvpb.KV_Append_FullMethodName, grpc.Peer(&to))
-	if err == nil {
-		time.Sleep(time.Duration(w.rng.ExpFloat64() * float64(every/2)))
-		a := service.Attempt{Event: "attempt", ID: c.id, Node: w.name, Method: service.Append}
-		a.Key, a.Value = fmt.Sprintf("upload-%d-%d", w.number, w.calls/20), a.ID+";"
-		a.Begin = time.Now().Round(0)
-		var answer kvpb.AppendResponse
-		_ = stream.SendMsg(&kvpb.AppendRequest{RequestId: a.ID, Key: a.Key, Value: []byte(a.Value)}) // the receive says why
-		err = stream.RecvMsg(&answer)
-		a.Ended(answer.GetReceipt(), err, true)
-		w.attempt(a)
-	}
-	w.done(c, &to, err)
+	w.do(c, patience[len(patience)-1], func(ctx context.Context, options ...grpc.CallOption) error {
+		stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{}, kvpb.KV_Append_FullMethodName, options...)
+		if err != nil {
+			return err
+		}
+		w.pause(every / 2)
+		return w.append(stream, c.id, "upload")
+	})
 }
 
-func withoutEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return nil
+// append sends one write on a stream that is open, and waits for its acknowledgement.
+func (w *worker) append(stream grpc.ClientStream, id, kind string) error {
+	a := service.Attempt{
+		Event: "attempt", ID: id, Node: w.name, Method: service.Append, Begin: time.Now().Round(0),
+		Key: fmt.Sprintf("%s-%d-%d", kind, w.number, w.calls/20), Value: id + ";",
 	}
+	var answer kvpb.AppendResponse
+	_ = stream.SendMsg(&kvpb.AppendRequest{RequestId: a.ID, Key: a.Key, Value: []byte(a.Value)}) // the receive says why
+	err := stream.RecvMsg(&answer)
+	a.Ended(answer.GetReceipt(), err, true)
+	w.attempt(a)
 	return err
 }

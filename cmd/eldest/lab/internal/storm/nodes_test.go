@@ -14,9 +14,9 @@ import (
 	"github.com/eldest-io/eldest/cmd/eldest/lab/witness"
 )
 
-// place is a node: one process after another, all of the same name and address. The
+// serviceNode is a node: one process after another, all of the same name and address. The
 // storm's lock guards it.
-type place struct {
+type serviceNode struct {
 	name, address string
 	process       *offspring.Process
 	life          int // counts the processes
@@ -39,13 +39,13 @@ func (s span) overlaps(from, to time.Time) bool {
 	return !s.from.After(to) && (s.to.IsZero() || !s.to.Before(from))
 }
 
-// whereabouts says what of a storm may excuse how a call ended: its node was dead,
+// outage says what of a storm may excuse how a call ended: its node was dead,
 // stopping or suspended at any moment of it (away), or when it ended (leaving), or any
 // node was killed or suspended at any moment of it (died).
-type whereabouts struct{ away, leaving, died bool }
+type outage struct{ away, leaving, died bool }
 
-func (s *storm) whereabouts(c *call) (w whereabouts) {
-	for _, p := range s.places {
+func (s *storm) outage(c *call) (w outage) {
+	for _, p := range s.nodes {
 		for _, a := range p.away {
 			mine := c.node == "" || p.name == c.node
 			w.away = w.away || mine && a.overlaps(c.begin, c.at)
@@ -57,13 +57,13 @@ func (s *storm) whereabouts(c *call) (w whereabouts) {
 }
 
 // leave begins a time away, before anything is done to the node.
-func (s *storm) leave(p *place, planned bool) {
+func (s *storm) leave(p *serviceNode, planned bool) {
 	p.busy = true
 	p.away = append(p.away, span{from: time.Now(), planned: planned})
 }
 
 // back ends it.
-func (s *storm) back(p *place) {
+func (s *storm) back(p *serviceNode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.busy = false
@@ -75,7 +75,7 @@ const lifetime = 20 * time.Second
 
 // start starts the node's next process and blocks until it listens. The port may be
 // somebody else's for a moment, a connection's for example.
-func (s *storm) start(p *place, takeOver bool) {
+func (s *storm) start(p *serviceNode, takeOver bool) {
 	for limit := time.Now().Add(lifetime); ; {
 		if err := s.launch(p, takeOver); err != nil {
 			s.problem("%s does not start: %v", p.name, err)
@@ -97,7 +97,7 @@ func (s *storm) start(p *place, takeOver bool) {
 	}
 }
 
-func (s *storm) launch(p *place, takeOver bool) error {
+func (s *storm) launch(p *serviceNode, takeOver bool) error {
 	args := []string{
 		"service", "node", service.Election, p.name, "--json", "--ttl", s.ttl.String(),
 		"--endpoints", strings.Join(s.endpoints, ","), "--listen", p.address,
@@ -121,7 +121,7 @@ func (s *storm) launch(p *place, takeOver bool) error {
 }
 
 // line takes a line of a node's.
-func (s *storm) line(p *place, life int, text []byte) {
+func (s *storm) line(p *serviceNode, life int, text []byte) {
 	var l struct {
 		witness.Line
 		Address, Role, Key string
@@ -148,7 +148,7 @@ func (s *storm) line(p *place, life int, text []byte) {
 
 // exited judges the end of a process: it was killed or ended well after a signal, or else
 // should have stayed.
-func (s *storm) exited(p *place, life int, process *offspring.Process) {
+func (s *storm) exited(p *serviceNode, life int, process *offspring.Process) {
 	code, complaint := process.Result()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,8 +163,8 @@ func (s *storm) exited(p *place, life int, process *offspring.Process) {
 
 // leader is the node that leads and has nothing done to it, or nil; follower is one that
 // does not lead. The caller has the lock.
-func (s *storm) leader() (leader *place) {
-	for _, p := range s.places {
+func (s *storm) leader() (leader *serviceNode) {
+	for _, p := range s.nodes {
 		if !p.busy && p.role == "leading" && (leader == nil || p.token > leader.token) {
 			leader = p
 		}
@@ -172,9 +172,9 @@ func (s *storm) leader() (leader *place) {
 	return leader
 }
 
-func (s *storm) follower() *place {
-	for _, i := range s.rng.Perm(len(s.places)) {
-		if p := s.places[i]; !p.busy && p.role == "following" {
+func (s *storm) follower() *serviceNode {
+	for _, i := range s.rng.Perm(len(s.nodes)) {
+		if p := s.nodes[i]; !p.busy && p.role == "following" {
 			return p
 		}
 	}

@@ -33,8 +33,8 @@ func TestStorm(t *testing.T) {
 		draw = rand.Uint64N(1_000_000) + 1
 	}
 	t.Logf("seed %d", draw)
-	s := gather(t, *nodes, *ttl, draw)
-	changes := s.rage(*lasts, true)
+	s := newStorm(t, *nodes, *ttl, draw)
+	changes := s.run(*lasts, true)
 	lasted := time.Since(s.begin)
 	verdicts, counts := s.judge(lasted, true, changes)
 	t.Logf("after %v:\n%s", lasted.Round(time.Second), render(counts, verdicts))
@@ -46,8 +46,8 @@ func TestStorm(t *testing.T) {
 // A service that breaks every promise, without any fault: each is noticed.
 func TestStormNoticesWhatIsWrong(t *testing.T) {
 	t.Setenv(witness.Mutant, "1")
-	s := gather(t, *nodes, 15**ttl, 1) // which runs out for nobody
-	changes := s.rage(3*time.Second, false)
+	s := newStorm(t, *nodes, 15**ttl, 1) // which runs out for nobody
+	changes := s.run(3*time.Second, false)
 	verdicts, counts := s.judge(time.Since(s.begin), false, changes)
 	t.Log(render(counts, verdicts))
 	found := make(map[string]string)

@@ -1,0 +1,134 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/demo"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/service"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+)
+
+// exitInterrupted is what shells report for a program that SIGINT ended: a run that was
+// interrupted has judged nothing, so 0 would claim too much.
+const exitInterrupted = 130
+
+// runDemo runs a demo until it is over, or a signal comes, and turns its error into an exit
+// code. It fills in by which executable processes are started and where the demo is told.
+func runDemo(cmd *cobra.Command, cfg *scenario.Config, run func(context.Context) error) error {
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	// Should the reader of the output go away, the demo ends as it does for a signal.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+
+	out := cmd.OutOrStdout()
+	cfg.Executable, cfg.Out, cfg.JSON, cfg.Style = executable, out, cli.WantsJSON(cmd), story.StyleOf(out, os.Getenv)
+	switch err = run(cmd.Context()); {
+	case errors.Is(err, scenario.ErrInvalid):
+		return cli.Exit(cli.ExitUsage, err)
+	case err != nil && cmd.Context().Err() != nil:
+		return cli.Exit(exitInterrupted, nil)
+	case errors.Is(err, scenario.ErrViolated):
+		return cli.Exit(cli.ExitFailed, nil)
+	}
+	return err
+}
+
+func newDemoCmd() *cobra.Command {
+	var cfg demo.Config
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the whole protocol on a cluster of its own, and check it",
+		Long: `Starts an etcd cluster and candidates, each a process of its own, and tells what
+they do while they do it. A leader resigns, a waiter leaves, a leader is killed, then
+one with heartbeats, a leader's key is deleted by an operator, a leader's etcd member is
+partitioned; new candidates take the places of those that left. At the end it says what
+was checked, on what the candidates themselves reported: that one led at a time, that
+tokens rose, that wins followed the queue, how long each hand-over took, that an observer
+agreed and that writes with old tokens were refused.
+
+With the default flags it takes about half a minute. --duration repeats the steps
+until that time is over: a step that has begun is carried out to its end, and none is
+begun afterwards.
+
+Ctrl-C (or SIGTERM) ends it at once; nothing is left running and nothing on disk.
+A second one kills it.
+--json writes each fact as one JSON object a line, the summary last. NO_COLOR is
+honoured.
+
+Exit codes: 0 everything held; 1 something did not, or failed; 2 bad usage; 130
+interrupted, nothing was judged.`,
+		Example: `  eldest demo
+  eldest demo --members 5 --candidates 10 --ttl 2s
+  eldest demo --duration 10m --json | jq 'select(.event == "summary")'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runDemo(cmd, &cfg.Config, func(ctx context.Context) error { return demo.Run(ctx, cfg) })
+		},
+	}
+	fl := cmd.Flags()
+	fl.IntVar(&cfg.Members, "members", demo.DefaultMembers, "members of the etcd cluster: 1, 3 or 5; with 1 nothing is partitioned")
+	fl.IntVar(&cfg.Candidates, "candidates", demo.DefaultCandidates, "how many candidates there are at a time, 3 or more")
+	fl.DurationVar(&cfg.TTL, "ttl", demo.DefaultTTL, "time to live of their leases, 2s or more; a killed leader is replaced after that")
+	fl.DurationVar(&cfg.Heartbeat, "heartbeat", demo.DefaultHeartbeat, "timeout of the two candidates of a round that have heartbeats, 500ms or more and less than --ttl")
+	fl.DurationVar(&cfg.Duration, "duration", 0, "repeat the steps until this is over (default: each step once)")
+	return cmd
+}
+
+func newServiceCmd(node *cobra.Command) *cobra.Command {
+	var cfg service.Config
+	cmd := &cobra.Command{
+		Use:   "service",
+		Short: "Show a leader-elected service under faults, and audit it",
+		Long: `Starts an etcd cluster of three members and three nodes of a key-value service, each
+a process of its own with a member of its own. One node leads and answers; the others
+forward calls to it. A client that does not know the leader calls nodes at random, all
+the time, while the leader is told to stop, a leader is killed, one is suspended and goes
+on when another leads, a leader's member is partitioned, and a follower's.
+
+At the end an audit compares what the client was told with everything that happened
+in etcd: no acknowledged write is lost, no attempt is applied twice, nothing is written
+by a leader that was deposed, no read is stale, no write precedes its request; and each
+fault really took effect. A run whose faults took no effect fails too.
+
+With the default flags it takes less than half a minute. --rounds repeats the steps. What
+the client asks for is drawn from --seed; what the machine does meanwhile is not repeated.
+
+Ctrl-C (or SIGTERM) ends it at once; nothing is left running and nothing on disk. A
+second one kills it. --json writes each fact and each request as one JSON object a line,
+the summary last. NO_COLOR is honoured.
+
+"eldest service node" is one such node, for a cluster of yours.
+
+Exit codes: 0 everything held; 1 something did not, or failed; 2 bad usage; 130
+interrupted, nothing was judged.`,
+		Example: `  eldest service
+  eldest service --ttl 2s --rounds 5
+  eldest service --seed 42 --json | jq 'select(.event == "summary")'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("seed") {
+				cfg.Seed = rand.Uint64N(1_000_000)
+			}
+			return runDemo(cmd, &cfg.Config, func(ctx context.Context) error { return service.Run(ctx, cfg) })
+		},
+	}
+	fl := cmd.Flags()
+	fl.DurationVar(&cfg.TTL, "ttl", service.DefaultTTL, "time to live of the nodes' leases, 2s or more; a killed leader is replaced after that")
+	fl.IntVar(&cfg.Rounds, "rounds", service.DefaultRounds, "how often the steps are carried out")
+	fl.Uint64Var(&cfg.Seed, "seed", 0, "what the client asks for (default: drawn, and shown)")
+	cmd.AddCommand(node)
+	return cmd
+}

@@ -1,0 +1,285 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/chaos/participant"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/inject"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// candidate is one process of a participant. When it is killed another one takes its place, with
+// the same network and a name of its own ("p3", "p3.2"): in a history nobody comes back after a crash.
+type candidate struct {
+	*offspring.Process
+	index int
+	life  int
+	who   string
+	// host is its network.
+	host *etcdtest.Host
+	// tight says that it leaves itself next to no margin: its clock may not be wrong. beat is the timeout of
+	// its heartbeats, 0 for none.
+	tight bool
+	beat  time.Duration
+	stdin io.Writer
+
+	mu       sync.Mutex
+	standing oracle.Event // the last that it told of Joined, Won, Suspended, Resumed, Failed and Ended
+	lease    int64
+	keeper   int  // the process ID of its keeper; 0: none
+	expected bool // its process may end
+}
+
+// start starts the next process of a participant. It does not wait for anything that that does.
+func (s *series) start(index int) (err error) {
+	old := s.seat(index)
+	c := &candidate{index: index, life: 1, tight: index%2 == 1}
+	if old != nil {
+		c.life, c.host = old.life+1, old.host
+	} else if c.host, err = s.NewHost(); err != nil {
+		return err
+	} else {
+		s.hosts = append(s.hosts, c.host)
+	}
+	c.beat = s.beatOf(index, c.life)
+	c.who = fmt.Sprintf("p%d", index+1)
+	if c.life > 1 {
+		c.who = fmt.Sprintf("%s.%d", c.who, c.life)
+	}
+	cmd := s.cfg.Participant()
+	if c.stdin, err = cmd.StdinPipe(); err != nil {
+		return err
+	}
+	c.Process, err = s.Spawner.Launch(cmd, func(line []byte) { s.report(c, line) }, func(p *offspring.Process) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if code, complaint := p.Result(); !c.expected {
+			s.fail(fmt.Errorf("participant %s ended by itself (exit code %d): %s", c.who, code, complaint))
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", c.who, err)
+	}
+	s.mu.Lock()
+	s.seats[index] = c
+	s.mu.Unlock()
+	return json.NewEncoder(c.stdin).Encode(participant.Config{
+		Who: c.who, Contender: s.cfg.Contender, Election: electionName, Endpoints: c.host.Endpoints(), TTL: s.cfg.TTL,
+		Data: dataKey, Beat: c.beat, Keeper: s.hasKeeper(index), Tight: c.tight, Defect: s.cfg.Defect,
+	})
+}
+
+// heartbeats reports whether participants have them, and keepers: those of Eldest have.
+func (c Config) heartbeats() bool { return c.Contender == contender.Eldest }
+
+// beatOf draws the timeout of the heartbeats of a participant's process; 0: it has none, as two of five participants.
+func (s *series) beatOf(index, life int) time.Duration {
+	if !s.cfg.heartbeats() || (index+int(s.seed%5))%5 >= 3 {
+		return 0
+	}
+	d := drawer{rand.New(rand.NewPCG(s.seed, uint64(index*maxLives+life))), s.cfg.TTL}
+	return d.between(lease.MinHeartbeat, s.cfg.longestBeat())
+}
+
+// maxLives is more than a participant has processes in a series.
+const maxLives = 1 << 20
+
+// longestBeat is the longest timeout of heartbeats; that must be less than the TTL.
+func (c Config) longestBeat() time.Duration { return min(c.TTL*9/10, 2*time.Second) }
+
+// hasKeeper reports whether a participant has a keeper: every other one has.
+func (s *series) hasKeeper(index int) bool {
+	return s.cfg.heartbeats() && (index+int(s.seed%2))%2 == 0
+}
+
+// report takes a line that a participant has written. It is the store outside etcd as well: it refuses tokens that are
+// older than the newest that it has accepted, and it is in this process, so that an offer can be under way
+// while the participant is stopped or killed.
+func (s *series) report(c *candidate, text []byte) {
+	var l participant.Line
+	if json.Unmarshal(text, &l) != nil {
+		return // a process that was killed may leave half a line; after a panic its end says the rest
+	}
+	switch {
+	case l.Keeper != 0:
+		c.mu.Lock()
+		c.keeper = l.Keeper
+		c.mu.Unlock()
+		return
+	case l.Event == nil:
+		s.offer(c.who, l.Offer)
+		return
+	}
+	e := *l.Event
+	e.At -= s.zero
+	if e.Until != 0 {
+		e.Until -= s.zero
+	}
+	if e.At > s.now() {
+		s.fail(fmt.Errorf("participant %s reports the future: the processes have no clock in common", c.who))
+	}
+	c.mu.Lock()
+	switch e.Kind {
+	case oracle.Joined, oracle.Won, oracle.Suspended, oracle.Resumed, oracle.Failed, oracle.Ended:
+		c.standing = e
+		if e.Kind == oracle.Joined {
+			c.lease = e.Lease
+		}
+	}
+	c.mu.Unlock()
+	s.Add(e)
+}
+
+// offer decides whether a token is accepted outside, and tells it.
+func (s *series) offer(who string, token int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	newest, err := s.newest.Advance(context.Background(), electionName, eldest.Token(token))
+	if err != nil {
+		s.err = errors.Join(s.err, err)
+		return
+	}
+	e := oracle.Event{Kind: oracle.FenceRefused, Who: who, Token: token}
+	if newest == eldest.Token(token) {
+		e.Kind = oracle.FenceAccepted
+	}
+	s.tell(e)
+}
+
+func (c *candidate) is(r Role) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch r {
+	case Leader:
+		return c.standing.Kind == oracle.Won || c.standing.Kind == oracle.Resumed
+	case Waiter:
+		return c.standing.Kind == oracle.Joined
+	default:
+		return true
+	}
+}
+
+// last returns what it told last of its candidacy, with its lease; the zero Event if it has none.
+func (c *candidate) last() oracle.Event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.standing
+	e.Lease = c.lease
+	return e
+}
+
+// seat is the newest process of a participant; nil: there was none.
+func (s *series) seat(index int) *candidate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seats[index]
+}
+
+func (s *series) living() []*candidate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.seats), func(c *candidate) bool { return c == nil || c.Gone() })
+}
+
+func (s *series) crash(c *candidate) {
+	c.expect()
+	if keeper := c.keptBy(); keeper != 0 {
+		s.kept = append(s.kept, crash{s.now(), c.last().Lease})
+	}
+	c.End()
+	s.tell(oracle.Event{Kind: oracle.Crashed, Who: c.who})
+}
+
+// crash is one of a participant with a keeper.
+type crash struct {
+	at    time.Duration
+	lease int64
+}
+
+// keptBy is the process ID of a candidate's keeper; 0: it has none.
+func (c *candidate) keptBy() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.keeper
+}
+
+// loseKeeper kills a candidate's keeper, and blocks until that has ended.
+func (c *candidate) loseKeeper(ctx context.Context) error {
+	pid := c.keptBy()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("the keeper of %s: %w", c.who, err)
+	}
+	err := inject.Until(ctx, "that a keeper ends", func(context.Context) (bool, error) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			return true, nil
+		}
+		return strings.Contains(string(stat), ") Z "), err // it stays a zombie where its parent is stopped
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keeper = 0
+	return err
+}
+
+func (c *candidate) expect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expected = true
+}
+
+func (c *candidate) order(o participant.Order) error {
+	if err := json.NewEncoder(c.stdin).Encode(o); err != nil {
+		return fmt.Errorf("an order to %s: %w", c.who, err)
+	}
+	return nil
+}
+
+// order sends an order to a candidate, and blocks until it has told something that shows that it was
+// carried out. If that does not come before ctx ends, the error is inject.ErrNoEffect.
+func (s *series) order(ctx context.Context, c *candidate, o participant.Order, what string, shown func(oracle.Event) bool) error {
+	since := s.now()
+	if err := c.order(o); err != nil {
+		return err
+	}
+	err := s.Await(ctx, s.patience, what, func(all []oracle.Event) bool {
+		return scenario.Last(all, func(e oracle.Event) bool { return e.Who == c.who && e.At >= since && shown(e) }) != nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", inject.ErrNoEffect, what, err)
+	}
+	return nil
+}
+
+// quit has all participants leave at the same time, and ends those that have not left when ctx ends.
+func (s *series) quit(ctx context.Context) {
+	all := s.living()
+	for _, c := range all {
+		c.expect()
+		_ = c.order(participant.Order{Do: participant.DoQuit}) // one that has ended is told of already
+	}
+	for _, c := range all {
+		if err := inject.Until(ctx, "that it ends", func(context.Context) (bool, error) { return c.Gone(), nil }); err != nil {
+			s.tell(oracle.Event{Kind: oracle.Left, Text: c.who + ": process: it does not end"})
+		}
+		c.End()
+	}
+}

@@ -1,0 +1,319 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// Role says whom a fault is done to.
+type Role string
+
+// The roles. Of members, Leader is the one that leads etcd.
+const (
+	Leader Role = "leader"
+	Waiter Role = "waiter"
+	Anyone Role = "anyone"
+	// Successor is the waiter that is next in the queue.
+	Successor Role = "successor"
+)
+
+// Way is a direction of traffic, as a member sees it.
+type Way string
+
+// The ways.
+const (
+	Both Way = "both ways"
+	In   Way = "inbound"
+	Out  Way = "outbound"
+)
+
+func (w Way) direction() etcdtest.Direction {
+	switch w {
+	case In:
+		return etcdtest.Inbound
+	case Out:
+		return etcdtest.Outbound
+	default:
+		return etcdtest.BothWays
+	}
+}
+
+// Reply is the kind of request whose reply is lost.
+type Reply string
+
+// The replies.
+const (
+	AnyReply     Reply = "any"
+	WriteReply   Reply = "write"
+	Registration Reply = "registration"
+)
+
+// Injection is one fault with all that was drawn for it. Fields that mean nothing to the
+// fault are zero.
+type Injection struct {
+	Fault Fault `json:"fault"`
+	// On is a participant's role, or a member's for faults of members.
+	On Role `json:"on,omitempty"`
+	// Pick chooses among those that have the role.
+	Pick int `json:"-"`
+	Way  Way `json:"way,omitempty"`
+	// All says that a black hole is in front of all members.
+	All bool `json:"all,omitempty"`
+	// Inbound and Outbound are delays.
+	Inbound  time.Duration `json:"inbound,omitempty"`
+	Outbound time.Duration `json:"outbound,omitempty"`
+	Reply    Reply         `json:"reply,omitempty"`
+	// Rate is how fast a clock runs.
+	Rate float64 `json:"rate,omitempty"`
+	// Alone is how long it is on before the next fault.
+	Alone time.Duration `json:"alone,omitempty"`
+}
+
+// String is the injection in a line of a log.
+func (in Injection) String() string {
+	var how []string
+	add := func(there bool, format string, args ...any) {
+		if there {
+			how = append(how, fmt.Sprintf(format, args...))
+		}
+	}
+	add(in.On != "", "%s", in.On)
+	add(in.Way != "", "%s", in.Way)
+	add(in.All, "all members")
+	add(in.Inbound+in.Outbound > 0, "%v in, %v out", in.Inbound, in.Outbound)
+	add(in.Reply != "", "%s", in.Reply)
+	add(in.Alone != 0, "alone for %v", in.Alone)
+	add(in.Rate != 0, "x%.2f", in.Rate)
+	if len(how) == 0 {
+		return string(in.Fault)
+	}
+	return string(in.Fault) + "(" + strings.Join(how, ", ") + ")"
+}
+
+// Plan is what happens in one round.
+type Plan struct {
+	// Number counts from 1 in its series.
+	Number     int         `json:"round"`
+	Injections []Injection `json:"strikes"`
+	// Hold is how long the last fault is on before all are healed.
+	Hold time.Duration `json:"hold"`
+}
+
+// String is the plan in a line of a log.
+func (p Plan) String() string {
+	var all []string
+	for _, in := range p.Injections {
+		all = append(all, in.String())
+	}
+	return fmt.Sprintf("%s for %v", strings.Join(all, " + "), p.Hold)
+}
+
+// has reports whether a fault is in the plan.
+func (p Plan) has(f Fault) bool {
+	return slices.ContainsFunc(p.Injections, func(in Injection) bool { return in.Fault == f })
+}
+
+// Draw makes the plan of a round from the faults that may occur, of which there is at least one. It
+// depends on nothing but its arguments. Draws are independent: not every fault comes in a few rounds,
+// but over a thousand each comes thirty times or more, and those of participants twice as often.
+//
+// A round has one fault or two of different groups, or a delay and another fault of the same network.
+func Draw(seed uint64, number int, faults []Fault, ttl time.Duration) Plan {
+	d := drawer{rand.New(rand.NewPCG(seed, uint64(number))), ttl}
+	p := Plan{Number: number}
+	first := d.fault(faults)
+	chosen := []Fault{first}
+	if others := companions(first, faults); len(others) > 0 && (first == Skew || d.IntN(2) == 0) {
+		chosen = append(chosen, d.fault(others))
+	}
+	slices.SortFunc(chosen, before)
+	lasts := false
+	for _, f := range chosen {
+		p.Injections = append(p.Injections, d.injection(f))
+		lasts = lasts || kindOf(f).lasts
+	}
+	p.Hold = d.hold(lasts, slices.Contains(chosen, Stop))
+	if slices.Contains(chosen, Silence) {
+		p.Hold = 3 * Config{TTL: ttl}.longestBeat()
+	}
+	if len(chosen) == 2 && kindOf(chosen[0]).group == kindOf(chosen[1]).group {
+		d.slowThenDead(&p)
+	}
+	return p
+}
+
+// before orders the faults of a round by their groups; of a network, delays come first.
+func before(a, b Fault) int {
+	switch {
+	case kindOf(a).group != kindOf(b).group:
+		return int(kindOf(a).group) - int(kindOf(b).group)
+	case a == Delay:
+		return -1
+	case b == Delay:
+		return 1
+	}
+	return 0
+}
+
+// companions lists the faults with which one may share a round: those of other groups, and
+// a delay with what else is done to a network for a while. A clock that is wrong shows where
+// renewals fail, so it comes together with what makes them fail.
+func companions(of Fault, faults []Fault) []Fault {
+	mine := kindOf(of)
+	return slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool {
+		k := kindOf(f)
+		switch {
+		case f == of:
+			return true
+		case k.group == mine.group:
+			return k.group != networks || f != Delay && of != Delay || !k.lasts || !mine.lasts
+		default:
+			return of == Skew && !k.lasts
+		}
+	})
+}
+
+type drawer struct {
+	*rand.Rand
+	ttl time.Duration
+}
+
+// fault draws one. What is done to participants ends more tenures than what is done to
+// members, of which there are more kinds, so it is drawn more often; most of all what
+// a leader can notice by its clock only.
+func (d drawer) fault(from []Fault) Fault {
+	weight := func(f Fault) int {
+		switch {
+		case f == Stop:
+			return 4
+		case kindOf(f).group == networks, kindOf(f).group == processes:
+			return 2
+		default:
+			return 1
+		}
+	}
+	total := 0
+	for _, f := range from {
+		total += weight(f)
+	}
+	n := d.IntN(total)
+	return from[slices.IndexFunc(from, func(f Fault) bool { n -= weight(f); return n < 0 })]
+}
+
+// between draws a time, in whole milliseconds.
+func (d drawer) between(least, most time.Duration) time.Duration {
+	return (least + time.Duration(d.Int64N(int64(most-least)+1))).Round(time.Millisecond)
+}
+
+// hold draws for how long: half of the lasting faults outlive a lease, and most of the
+// stops.
+func (d drawer) hold(lasts, stop bool) time.Duration {
+	switch {
+	case !lasts:
+		return d.between(0, 300*time.Millisecond)
+	case d.IntN(4) == 0, !stop && d.IntN(3) == 0:
+		return d.between(100*time.Millisecond, d.ttl*6/10)
+	default:
+		return d.between(d.ttl+100*time.Millisecond, d.ttl+700*time.Millisecond)
+	}
+}
+
+// slowThenDead has a delay and another fault of the network follow each other: the leader's
+// replies are late, but not too late, for as long as some renewals take; then it receives
+// nothing more, for longer than its lease lives. An election that counts a deadline from the receipt
+// of a reply is wrong by just that delay. (A renewal takes two replies, one after another, and
+// begins a quarter of the TTL after the last one: it bears a third of the TTL.)
+func (d drawer) slowThenDead(p *Plan) {
+	slow, dead := &p.Injections[0], &p.Injections[1]
+	slow.Inbound, slow.Outbound = 0, d.between(d.ttl*2/10, d.ttl*33/100)
+	slow.Alone = d.between(d.ttl, d.ttl*3/2)
+	slow.On, dead.On = Leader, Leader
+	dead.Pick, dead.All = slow.Pick, dead.Fault == BlackHole
+	p.Hold = d.between(d.ttl*17/10, d.ttl*22/10)
+}
+
+func (d drawer) injection(f Fault) Injection {
+	in := Injection{Fault: f, Pick: d.IntN(1 << 16)}
+	k := kindOf(f)
+	switch k.group {
+	case clocks, networks, processes:
+		d.participant(&in)
+	case members:
+		in.On = Anyone
+	}
+	if k.draw != nil {
+		k.draw(d, &in)
+	}
+	return in
+}
+
+// participant draws a participant's role: most faults mean most to the leader.
+func (d drawer) participant(in *Injection) {
+	switch d.IntN(10) {
+	case 0, 1, 2:
+		in.On = Waiter
+	case 3:
+		in.On = Anyone
+	default:
+		in.On = Leader
+	}
+}
+
+func (d drawer) leader(in *Injection) { in.On = Leader }
+
+// front draws one of the first two in the queue.
+func (d drawer) front(in *Injection) { in.On = []Role{Leader, Leader, Successor}[d.IntN(3)] }
+
+func (d drawer) successor(in *Injection) { in.On = Successor }
+func (d drawer) oneWay(in *Injection)    { in.Way = []Way{In, Out}[d.IntN(2)] }
+func (d drawer) anyWay(in *Injection)    { in.Way = []Way{Both, In, Out}[d.IntN(3)] }
+func (d drawer) all(in *Injection)       { in.All = d.IntN(2) == 0 }
+
+func (d drawer) reply(in *Injection) {
+	in.Reply = []Reply{AnyReply, WriteReply, Registration}[d.IntN(3)]
+	if in.Reply == WriteReply {
+		in.On = Leader // nobody else writes
+	}
+}
+
+func (d drawer) delays(in *Injection) {
+	in.Inbound, in.Outbound = d.delay(), d.delay()
+	if in.Inbound+in.Outbound == 0 {
+		in.Outbound = d.ttl
+	}
+}
+
+// delay draws a delay below a third of the TTL, about the TTL, or above it.
+func (d drawer) delay() time.Duration {
+	switch d.IntN(4) {
+	case 0:
+		return 0
+	case 1:
+		return d.between(10*time.Millisecond, d.ttl/3)
+	case 2:
+		return d.between(d.ttl*8/10, d.ttl*12/10)
+	default:
+		return d.between(d.ttl/3, d.ttl*16/10)
+	}
+}
+
+// The margin of a lease is a tenth of its TTL or more, and 200 ms at least: it covers
+// clocks that are wrong by nine tenths of a tenth, however long the TTL.
+const (
+	slowest = 0.91
+	fastest = 1.09
+)
+
+// rate draws how fast a clock runs; never about right.
+func (d drawer) rate(in *Injection) {
+	off := 0.03 + (fastest-1-0.03)*d.Float64()
+	in.Rate = 1 + off
+	if d.IntN(2) == 0 {
+		in.Rate = max(1-off, slowest)
+	}
+}

@@ -1,0 +1,155 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/eldest-io/eldest/bench/contender"
+)
+
+// Fault is the name of a kind of fault.
+type Fault string
+
+// The faults that are referred to by name.
+const (
+	Skew       Fault = "skew"
+	Delay      Fault = "delay"
+	BlackHole  Fault = "black-hole"
+	LostReply  Fault = "lost-reply"
+	MoveLeader Fault = "move-leader"
+	Compact    Fault = "compact"
+	Revoke     Fault = "revoke"
+	Delete     Fault = "delete"
+	CutOneWay  Fault = "cut-one-way"
+	CutLeader  Fault = "cut-leader"
+	Kill       Fault = "kill"
+	Stop       Fault = "stop"
+	Resign     Fault = "resign"
+
+	// Of heartbeats and keepers.
+	Silence     Fault = "silence"
+	KillBoth    Fault = "kill-both"
+	KillKeeper  Fault = "keeper-kill"
+	CompactHeld Fault = "compact-held"
+	EtcdKill    Fault = "etcd-leader-kill"
+	EtcdStop    Fault = "etcd-leader-stop"
+)
+
+// group says what a fault is done to. The faults of a round are injected in this order: the
+// network of a participant first, for what is cut, delayed or lost must be seen by traffic, which
+// later faults may end; then what is done to etcd by an operator, which takes a majority; then
+// the members; then the participant's process.
+type group int
+
+const (
+	clocks group = iota
+	networks
+	operators
+	members
+	processes
+)
+
+// kind is all that there is to say of a fault.
+type kind struct {
+	Fault Fault
+	// Summary is one sentence for people.
+	Summary string
+
+	group group
+	// lasts says that it is on for a while, until it is healed.
+	lasts bool
+	// peers says that it takes a cluster of more than one member.
+	peers bool
+	// draw draws the details, after those that all faults of the group have; nil: there are none.
+	draw func(drawer, *Injection)
+	// inject injects it and blocks until its effect was seen or ctx ends. It returns whom it was
+	// done to, and how it is healed, if at all, also beside an error.
+	inject injector
+}
+
+// injector is a function that injects a fault: see kind.inject. heal blocks until the fault is
+// over, or ctx ends. After an error, and after a success, it may be called again.
+type injector func(ctx context.Context, s *series, in Injection) (on string, heal healer, err error)
+
+type healer func(ctx context.Context) error
+
+// Kinds are all faults, in the order in which they are shown.
+var Kinds = []kind{
+	{Kill, "SIGKILL a participant; a new one takes its place when the round ends", processes, true, false, nil, ofParticipant(kill)},
+	{Stop, "SIGSTOP a participant, often for longer than its lease lives, then let it go on", processes, true, false, nil, ofParticipant(stop)},
+	{Resign, "have a participant leave by itself, and campaign again", processes, false, false, nil, ofParticipant(resign)},
+	{"client-cut", "reset a participant's connections to all members and refuse new ones", networks, true, false, nil, clientCut},
+	{"client-one-way", "lose all requests of a participant, or all replies to it", networks, true, false, drawer.oneWay, clientOneWay},
+	{BlackHole, "swallow all that passes between a participant and one member, or all of them", networks, true, false, drawer.all, blackHole},
+	{"stall", "hold what a participant sends or is sent, and let it arrive, however late", networks, true, false, drawer.anyWay, stall},
+	{Delay, "delay requests and replies of a participant, by less or more than its lease lives", networks, true, false, drawer.delays, delay},
+	{LostReply, "carry out a request of a participant (a write, a registration, any) and lose the reply", networks, false, false, drawer.reply, ofParticipant(lostReply)},
+	{Skew, "run a participant's clock too fast or too slow, within the margin of its lease", clocks, true, false, drawer.rate, ofParticipant(skew)},
+	{"member-kill", "SIGKILL a member; restart it with its data when the round ends", members, true, false, nil, ofMember("kill", memberKill)},
+	{"member-stop", "SIGSTOP a member, then let it go on", members, true, false, nil, ofMember("stop", memberStop)},
+	{"member-restart", "SIGKILL a member and restart it at once with its data", members, false, false, nil, ofMember("restart", memberRestart)},
+	{"replace", "remove a member from the cluster and put a new one without data in its place", members, false, true, nil, ofMember("replace", replace)},
+	{"cut", "partition a member from all others, both ways", members, true, true, nil, cut(theOne)},
+	{CutOneWay, "cut what a member sends to the others, or what they send to it", members, true, true, drawer.oneWay, cut(theOne)},
+	{CutLeader, "partition the member that leads etcd", members, true, true, drawer.leader, cut(theOne)},
+	{"cut-minority", "partition as many members as etcd can spare", members, true, true, nil, cut(some(func(size int) int { return (size - 1) / 2 }))},
+	{"cut-majority", "partition so many members that no majority is left", members, true, true, nil, mute(cut(some(func(size int) int { return size/2 + 1 })))},
+	{MoveLeader, "hand etcd's own leadership to another member", operators, false, true, nil, moveLeader},
+	{Compact, "compact etcd's history up to now", operators, false, false, nil, compact},
+	{"defragment", "defragment all members, one after another", operators, false, false, nil, defragment},
+	{Revoke, "revoke a candidate's lease by hand", operators, false, false, drawer.participant, revoke},
+	{Delete, "delete a candidate's key by hand", operators, false, false, drawer.participant, remove},
+	{Silence, "SIGSTOP a leader with heartbeats, or its successor, for three of their timeouts", processes, true, false, drawer.front, ofThose(beats, stop)},
+	{KillBoth, "SIGKILL a participant and its keeper", processes, true, false, nil, ofThose(hasKeeper, killBoth)},
+	{KillKeeper, "SIGKILL a participant's keeper, and later the participant", processes, true, false, nil, ofThose(hasKeeper, killKeeper)},
+	{CompactHeld, "hold what a successor with heartbeats is sent, and compact etcd's history meanwhile", operators, true, false, drawer.successor, ofThose(beats, compactHeld)},
+	{EtcdKill, "SIGKILL the member that leads etcd; restart it with its data when the round ends", members, true, true, drawer.leader, ofMember("kill", memberKill)},
+	{EtcdStop, "SIGSTOP the member that leads etcd, then let it go on", members, true, true, drawer.leader, ofMember("stop", memberStop)},
+}
+
+// ofHeartbeats are the faults that concern heartbeats and keepers, which the participants of Eldest have.
+var ofHeartbeats = []Fault{Silence, KillBoth, KillKeeper, CompactHeld, EtcdKill, EtcdStop}
+
+// NamesFor lists the faults that mean something to a contender.
+func NamesFor(name string) []Fault {
+	return slices.DeleteFunc(Names(), func(f Fault) bool { return name != contender.Eldest && slices.Contains(ofHeartbeats, f) })
+}
+
+// Names lists their names.
+func Names() []Fault {
+	var names []Fault
+	for _, k := range Kinds {
+		names = append(names, k.Fault)
+	}
+	return names
+}
+
+// Parse reads names; none means all that mean something to a contender.
+func Parse(names []string, of string) ([]Fault, error) {
+	var faults []Fault
+	for _, name := range names {
+		f := Fault(strings.TrimSpace(name))
+		if !slices.Contains(Names(), f) {
+			return nil, fmt.Errorf("no fault %q", name)
+		}
+		faults = append(faults, f)
+	}
+	if len(faults) == 0 {
+		return NamesFor(of), nil
+	}
+	// What is drawn depends on the order, so there is one.
+	return slices.DeleteFunc(Names(), func(f Fault) bool { return !slices.Contains(faults, f) }), nil
+}
+
+// NeedsPeers reports whether a fault takes a cluster of more than one member.
+func NeedsPeers(f Fault) bool { return kindOf(f).peers }
+
+// needsClock reports whether a fault takes an election that reads a clock which can be
+// given to it, as Eldest does. Etcd's package does not, and the API of the drop-in is etcd's.
+func needsClock(f Fault) bool { return f == Skew }
+
+func kindOf(f Fault) kind {
+	return Kinds[slices.IndexFunc(Kinds, func(k kind) bool { return k.Fault == f })] // it is one of them
+}

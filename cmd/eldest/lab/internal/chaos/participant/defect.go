@@ -1,0 +1,148 @@
+package participant
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Defects that a participant can be told to have, so that chaos can be seen to find them.
+const (
+	// Overstay is to be certain of a tenure that is over, as if the deadline were
+	// counted from the receipt of a renewal, only worse.
+	Overstay = "overstay"
+	// Unguarded is to write without the guard, and to go on for a while.
+	Unguarded = "unguarded"
+	// Linger is to leave a key without an owner in the queue after a tenure.
+	Linger = "linger"
+	// Forget is to leave a watch open after a tenure.
+	Forget = "forget"
+	// Perfect is to use the machine's clock, whichever one it was given.
+	Perfect = "perfect"
+)
+
+// Defects lists them.
+var Defects = []string{Overstay, Unguarded, Linger, Forget, Perfect}
+
+// broken is a tenure that does not notice its end in time.
+type broken struct {
+	contender.Tenure
+	defect string
+	client *clientv3.Client
+	over   chan struct{}
+}
+
+func (p *participant) defective(t contender.Tenure) contender.Tenure {
+	if p.Defect != Overstay && p.Defect != Unguarded {
+		return t
+	}
+	b := &broken{t, p.Defect, p.client, make(chan struct{})}
+	go func() {
+		defer close(b.over)
+		<-t.Context().Done()
+		time.Sleep(2 * p.TTL)
+	}()
+	return b
+}
+
+func (b *broken) Holds() bool {
+	if b.defect != Overstay {
+		return b.Tenure.Holds()
+	}
+	select {
+	case <-b.over:
+		return false
+	default:
+		return true
+	}
+}
+
+func (b *broken) Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) {
+	if b.defect != Unguarded {
+		return b.Tenure.Do(ctx, op)
+	}
+	return b.client.Txn(ctx).Then(op).Commit()
+}
+
+// late commits without asking anything but etcd, as a request that was under way when the
+// tenure ended.
+func (p *participant) late(ctx context.Context, t contender.Tenure, op clientv3.Op) (*clientv3.TxnResponse, error) {
+	b, ok := t.(*broken)
+	if !ok || b.defect != Unguarded {
+		return contender.Guarded(ctx, p.client, t.Key(), t.Token(), op)
+	}
+	select {
+	case <-b.over: // by then another one leads
+	case <-ctx.Done():
+	}
+	return p.client.Txn(ctx).Then(op).Commit()
+}
+
+// spoil leaves behind what a defective participant leaves after a tenure: a watch, which only the
+// client's end will end, or a candidate's key without an owner, on a lease that lives for a long time.
+func (p *participant) spoil() {
+	switch p.Defect {
+	case Forget:
+		events := p.client.Watch(context.Background(), keys.Prefix(p.Election))
+		go func() {
+			for range events { // they are not needed
+			}
+		}()
+	case Linger:
+		ctx, cancel := context.WithTimeout(p.client.Ctx(), requestTimeout)
+		defer cancel()
+		if granted, err := p.client.Grant(ctx, 600); err == nil { // else another tenure ends in a moment
+			_, _ = p.client.Put(ctx, keys.Candidate(p.Election, int64(granted.ID)), "nobody", clientv3.WithLease(granted.ID))
+		}
+	}
+}
+
+// clock is a lease.Clock: the machine's, but for the rate at which it runs from some instant on.
+type clock struct {
+	mu           sync.Mutex
+	rate         float64
+	since, shown time.Duration // what the machine's and this one showed when the rate was set
+	read         bool          // since then, by the election
+}
+
+func newClock() *clock {
+	now := lease.Boot().Now()
+	return &clock{rate: 1, since: now, shown: now}
+}
+
+// Now implements lease.Clock: it never runs backwards.
+func (c *clock) Now() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.read = true
+	return c.at(lease.Boot().Now())
+}
+
+func (c *clock) at(machine time.Duration) time.Duration {
+	return c.shown + time.Duration(float64(machine-c.since)*c.rate)
+}
+
+func (c *clock) run(rate float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := lease.Boot().Now()
+	c.since, c.shown, c.rate, c.read = now, c.at(now), rate, false
+}
+
+// ran is how fast the clock has run since the rate was set, or 0 where nobody has read it since: a
+// rate that nobody has seen has done nothing.
+func (c *clock) ran() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := lease.Boot().Now()
+	if now <= c.since || !c.read {
+		return 0
+	}
+	return float64(c.at(now)-c.shown) / float64(now-c.since)
+}

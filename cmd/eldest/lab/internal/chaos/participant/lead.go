@@ -1,0 +1,213 @@
+package participant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Bounds of what a leader asks for: a request that is lost must not keep it from the next.
+const (
+	requestTimeout = 700 * time.Millisecond
+	resignTimeout  = time.Second
+	// patience, beside two TTLs, is that of a write which is to arrive however late.
+	patience = time.Second
+)
+
+// The pauses between two guarded writes, and between two reads by anybody.
+const (
+	leastWritePause, mostWritePause = 40 * time.Millisecond, 100 * time.Millisecond
+	leastReadPause, mostReadPause   = 150 * time.Millisecond, 350 * time.Millisecond
+)
+
+// lead works until the tenure is over or suspended, and tells that at the instant at which it is
+// notified of it. It reports whether the tenure is suspended, and may lead on.
+func (p *participant) lead(s contender.Session, t contender.Tenure) (suspended bool) {
+	var work sync.WaitGroup
+	var decided atomic.Bool // how the tenure ends
+	work.Go(func() { p.sample(t) })
+	work.Go(func() { p.work(t) })
+	work.Go(func() {
+		select {
+		case <-t.Context().Done():
+			return
+		case <-p.life.Done():
+		case <-p.leave:
+		}
+		if decided.CompareAndSwap(false, true) {
+			p.resign(t)
+		}
+	})
+	<-t.Context().Done()
+	cause := context.Cause(t.Context())
+	e := oracle.Event{Kind: oracle.Ended, Token: t.Token(), Lost: !s.Usable(), Text: fmt.Sprint(cause)}
+	if suspended = errors.Is(cause, eldest.ErrSuspended) && decided.CompareAndSwap(false, true); suspended {
+		e.Kind, e.Lost = oracle.Suspended, false
+	}
+	p.tell(e)
+	work.Wait()
+	return suspended
+}
+
+// resign gives the tenure up. A resignation that fails is tried again, as the session may go
+// on living.
+func (p *participant) resign(t contender.Tenure) {
+	p.tell(oracle.Event{Kind: oracle.Resigning, Token: t.Token()})
+	for range 3 {
+		ctx, cancel := context.WithTimeout(context.Background(), resignTimeout)
+		err := t.Resign(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+	}
+}
+
+// work makes writes with the guard, and offers its token to the store outside, until the tenure is
+// over, and one of each afterwards: the request that was under way when the leader was stopped.
+func (p *participant) work(t contender.Tenure) {
+	for n := 0; ; n++ {
+		over := t.Context().Err() != nil
+		p.write(t, requestTimeout, over)
+		_, _ = fmt.Fprintf(p.lines, `{"offer":%d}`+"\n", t.Token()) // who cannot write an event ends
+		if over {
+			return
+		}
+		switch n % 4 {
+		case 1:
+			// One that is not given up while it is held somewhere: it arrives when
+			// another one leads, and has nothing but the guard to stop it.
+			p.patient.Go(func() { p.write(t, patience+2*p.TTL, false) })
+		case 3:
+			p.read(context.Background(), t.Token(), func(ctx context.Context) ([]*mvccpb.KeyValue, error) {
+				resp, err := t.Do(ctx, clientv3.OpGet(p.Data))
+				if err != nil {
+					return nil, err
+				}
+				return resp.Responses[0].GetResponseRange().Kvs, nil
+			})
+		}
+		p.pause(t.Context(), leastWritePause, mostWritePause)
+	}
+}
+
+// write makes one guarded write, and waits for its outcome for so long.
+func (p *participant) write(t contender.Tenure, timeout time.Duration, over bool) {
+	name := fmt.Sprintf("%s-%d", p.Who, p.writes.Add(1))
+	e := oracle.Event{Kind: oracle.Sent, Token: t.Token(), Write: name}
+	p.tell(e)
+	op := clientv3.OpPut(p.Data, oracle.WriteValue(t.Token(), name))
+	do := t.Do
+	if over {
+		do = func(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) { return p.late(ctx, t, op) }
+		if p.Defect == Unguarded { // it waits for its moment
+			timeout = 4 * p.TTL
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	resp, err := do(ctx, op)
+	switch {
+	case err == nil:
+		e.Kind, e.Commit = oracle.Acked, resp.Header.GetRevision()
+	case errors.Is(err, contender.ErrRefused):
+		e.Kind, e.Text = oracle.Refused, err.Error()
+	default:
+		e.Kind, e.Text = oracle.Unclear, err.Error()
+	}
+	p.tell(e)
+}
+
+// look reads what the leaders write, without being one.
+func (p *participant) look() {
+	for p.pause(p.life, leastReadPause, mostReadPause) {
+		p.read(p.life, 0, func(ctx context.Context) ([]*mvccpb.KeyValue, error) {
+			resp, err := p.client.Get(ctx, p.Data)
+			if err != nil {
+				return nil, err
+			}
+			return resp.Kvs, nil
+		})
+	}
+}
+
+// read tells what is read; token is that of the tenure that guards it, if any. Reads that fail are
+// not told.
+func (p *participant) read(ctx context.Context, token int64, get func(context.Context) ([]*mvccpb.KeyValue, error)) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	e := oracle.Event{Kind: oracle.Read, At: lease.Boot().Now(), Token: token}
+	kvs, err := get(ctx)
+	e.Until = lease.Boot().Now()
+	if err != nil {
+		return
+	}
+	if len(kvs) > 0 {
+		name, err := oracle.ReadValue(string(kvs[0].Value))
+		if err != nil {
+			name = string(kvs[0].Value) // of no write: the oracle will not know it either
+		}
+		e.Write, e.Rev = name, kvs[0].ModRevision
+	}
+	p.tell(e)
+}
+
+const (
+	// samplePause is the time between two samples.
+	samplePause = time.Millisecond
+	// sampleTold is how long nothing need be told while nothing changes.
+	sampleTold = 25 * time.Millisecond
+	// silence is a time between two samples that is not the scheduler's doing as a
+	// rule: both are told.
+	silence = 10 * time.Millisecond
+	// sampleAfter is how many samples are told after the end of a tenure.
+	sampleAfter = 3
+)
+
+// sample asks, every millisecond, whether the tenure's holder is certain to lead, until it is
+// not, and a few times after that.
+func (p *participant) sample(t contender.Tenure) {
+	tick := time.NewTicker(samplePause)
+	defer tick.Stop()
+	var last oracle.Event // the last sample
+	told := time.Duration(0)
+	pending := false // last was not told
+	file := func(e oracle.Event) {
+		p.tell(e)
+		told, pending = e.At, false
+	}
+	for after := 0; after < sampleAfter; {
+		// Nothing may come between the readings but the question.
+		at := lease.Boot().Now()
+		sure := t.Holds()
+		until := lease.Boot().Now()
+
+		e := oracle.Event{Kind: oracle.Sure, At: at, Until: until, Token: t.Token()}
+		if !sure {
+			e.Kind = oracle.NotSure
+			after++
+		}
+		if pending && (e.Kind != last.Kind || at-last.Until > silence) {
+			file(last)
+		}
+		if told == 0 || e.Kind != last.Kind || e.Kind == oracle.NotSure ||
+			until-last.At > silence || at-told > sampleTold {
+			file(e)
+		} else {
+			pending = true
+		}
+		last = e
+		<-tick.C
+	}
+}

@@ -1,0 +1,405 @@
+package participant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/keeper"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Config is the first that a participant reads.
+type Config struct {
+	// Who is the participant's name, of this life only.
+	Who string `json:"who"`
+	// Contender is the name of a contender of bench/contender.
+	Contender string        `json:"contender"`
+	Election  string        `json:"election"`
+	Endpoints []string      `json:"endpoints"`
+	TTL       time.Duration `json:"ttl"`
+	// Data is the key that leaders write.
+	Data string `json:"data"`
+	// Beat is the timeout of its heartbeats; 0: it has none. Keeper says that it has a keeper.
+	Beat   time.Duration `json:"beat,omitempty"`
+	Keeper bool          `json:"keeper,omitempty"`
+	// Tight says that it leaves itself next to no margin; see tighten.
+	Tight bool `json:"tight,omitempty"`
+	// Defect is one of Defects, or empty.
+	Defect string `json:"defect,omitempty"`
+}
+
+// What a participant can be ordered to do.
+const (
+	// DoRate sets the rate of its clock. A Fault event, of RateText, tells that the election has
+	// read the clock, and how fast it ran.
+	DoRate = "rate"
+	// DoResign has it resign, or leave the queue, and campaign again.
+	DoResign = "resign"
+	// DoQuit ends it. What is left of it is told as Left events.
+	DoQuit = "quit"
+)
+
+// Order is what a participant reads after its Config.
+type Order struct {
+	Do   string  `json:"do"`
+	Rate float64 `json:"rate,omitempty"`
+}
+
+// RateText is the text of the event that tells how fast a clock ran.
+func RateText(rate float64) string { return fmt.Sprintf("its clock runs at a rate of %.3f", rate) }
+
+// Line is what a participant writes: an event, whose instant is lease.Boot's, a token that it offers
+// to the store outside etcd, or the process ID of its keeper.
+type Line struct {
+	Event  *oracle.Event `json:"event,omitempty"`
+	Offer  int64         `json:"offer,omitempty"`
+	Keeper int           `json:"keeper,omitempty"`
+}
+
+// participant campaigns, leads, works, and begins again.
+type participant struct {
+	Config
+	client *clientv3.Client
+	clock  *clock
+	keeper *keeper.Keeper // nil: none
+	out    *oracle.Recorder
+	lines  io.Writer // the same, for lines that are no events
+
+	life context.Context
+	end  context.CancelFunc
+	// leave has one token when it is to leave the candidacy or tenure that it has, or the next.
+	leave chan struct{}
+
+	writes  atomic.Int64   // sent so far
+	patient sync.WaitGroup // writes that are waited for longer than their tenure lasts
+}
+
+// Run is all that a participant's process does. It blocks until it is told to quit; at the end of
+// in, which comes with that of its supervisor, it ends the process in the middle of whatever goes on.
+func Run(in io.Reader, out io.Writer) error {
+	p := &participant{clock: newClock(), out: oracle.NewRecorder(out, lease.Boot().Now), lines: out, leave: make(chan struct{}, 1)}
+	orders := json.NewDecoder(in)
+	if err := orders.Decode(&p.Config); err != nil {
+		return fmt.Errorf("the participant's config: %w", err)
+	}
+	of, err := p.contender()
+	if err != nil {
+		return fmt.Errorf("the participant's config: %w", err)
+	}
+	p.life, p.end = context.WithCancel(context.Background())
+	defer p.end()
+	before := runtime.NumGoroutine()
+	if p.client, err = dial(p.Endpoints); err != nil {
+		return err
+	}
+	if err := p.startKeeper(); err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	all.Go(func() { p.run(of) })
+	all.Go(p.look)
+	p.obey(orders)
+	p.end()
+	all.Wait()
+	p.patient.Wait()
+	left := watches()
+	err = errors.Join(p.endKeeper(), p.client.Close())
+	for _, text := range append(left, goroutines(before)...) {
+		p.tell(oracle.Event{Kind: oracle.Left, Text: p.Who + ": " + text})
+	}
+	return err
+}
+
+// startKeeper starts the keeper, if there is to be one, and tells its process ID. It reaches etcd as the
+// participant does: keeper.Serve is called with connect.Kept by the main of each process that is one.
+func (p *participant) startKeeper() (err error) {
+	if !p.Keeper {
+		return nil
+	}
+	with, err := json.Marshal(&connect.Flags{Endpoints: p.Endpoints, DialTimeout: time.Second, CommandTimeout: time.Second})
+	if err != nil {
+		return err
+	}
+	if p.keeper, err = keeper.Start(p.life, with); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.lines, `{"keeper":%d}`+"\n", p.keeper.Pid())
+	return err
+}
+
+func (p *participant) endKeeper() error {
+	if p.keeper == nil || p.keeper.Err() != nil { // somebody has killed it
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+	defer cancel()
+	return p.keeper.Close(ctx)
+}
+
+// obey carries out orders until the one to quit.
+func (p *participant) obey(orders *json.Decoder) {
+	for {
+		var o Order
+		if err := orders.Decode(&o); err != nil {
+			os.Exit(0)
+		}
+		switch o.Do {
+		case DoQuit:
+			p.tell(oracle.Event{Kind: oracle.Leaving})
+			return
+		case DoResign:
+			select {
+			case p.leave <- struct{}{}:
+			default: // it is about to
+			}
+		case DoRate:
+			p.clock.run(o.Rate)
+			go p.showRate(o.Rate)
+		}
+	}
+}
+
+// rateShown is how long a clock runs before its rate is measured.
+const rateShown = 20 * time.Millisecond
+
+// showRate tells how fast the clock runs when the election has read it, which it does with each
+// renewal at the latest.
+func (p *participant) showRate(rate float64) {
+	for p.pause(p.life, rateShown, rateShown) {
+		switch ran := p.clock.ran(); {
+		case ran == 0:
+			continue
+		case math.Abs(ran-rate) < 0.001:
+			p.tell(oracle.Event{Kind: oracle.Fault, Text: RateText(rate)})
+		default:
+			p.tell(oracle.Event{Kind: oracle.Fault, Text: RateText(ran)})
+		}
+		return
+	}
+}
+
+// run is the participant's life: session after session, campaign after campaign.
+func (p *participant) run(of contender.Contender) {
+	for p.life.Err() == nil {
+		s, c, err := p.open(of)
+		if err != nil {
+			p.pause(p.life, 50*time.Millisecond, 150*time.Millisecond)
+			continue
+		}
+		for p.life.Err() == nil && s.Usable() {
+			p.campaign(s, c)
+			p.pause(p.life, 0, 50*time.Millisecond)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), p.TTL)
+		_ = s.Close(ctx) // what is left then goes with the lease
+		cancel()
+	}
+}
+
+func (p *participant) open(of contender.Contender) (contender.Session, contender.Candidate, error) {
+	ctx, cancel := context.WithTimeout(p.life, 2*p.TTL)
+	defer cancel()
+	s, err := of.Open(ctx, p.client, p.TTL)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := s.Candidate(p.Election, p.Who)
+	if err != nil {
+		s.Abandon()
+	}
+	return s, c, err
+}
+
+// contender is whose election is tested. Ours reads the participant's clock and tells the revision
+// of each winning proof.
+func (p *participant) contender() (contender.Contender, error) {
+	of, err := contender.Named(p.Contender)
+	ours, ok := of.(contender.Ours)
+	if !ok || err != nil {
+		return of, err
+	}
+	ours.Lease = func(cfg *lease.Config) {
+		if p.Defect != Perfect {
+			cfg.Clock = p.clock // else the machine's
+		}
+		cfg.Keeper, cfg.Heartbeat.Timeout = p.keeper, p.Beat
+		if p.Tight {
+			tighten(cfg)
+		}
+	}
+	ours.Election = func(cfg *election.Config) {
+		cfg.Hooks.Won = func(e election.WonEvent) {
+			p.tell(oracle.Event{Kind: oracle.Proven, Token: int64(e.Token), Proof: e.Revision})
+		}
+		cfg.Hooks.Evicted = func(e election.EvictedEvent) {
+			p.tell(oracle.Event{Kind: oracle.Evicted, Token: int64(e.Evicted.Token), Key: e.Evicted.Key})
+		}
+	}
+	return ours, nil
+}
+
+// tighten takes away what hides faults. The default margin covers an error of up to a tenth
+// of the TTL, or of 200 ms, and the short time-out of a renewal all of a slow reply; without
+// them the deadline itself has to be right, to the millisecond. That takes a perfect clock. The
+// margin of heartbeats also covers the clocks of others, which are wrong by less than a tenth.
+func tighten(cfg *lease.Config) {
+	cfg.Margin = time.Millisecond
+	cfg.Heartbeat.Margin = cfg.Heartbeat.Timeout / 10
+	cfg.Renewal = func(granted time.Duration) lease.Renewal {
+		r := lease.DefaultRenewal(granted)
+		r.Timeout = granted * 6 / 10
+		return r
+	}
+}
+
+// campaign campaigns once, and leads if it wins, and on after each time that the tenure was suspended.
+func (p *participant) campaign(s contender.Session, c contender.Candidate) {
+	joins := func() { p.tell(oracle.Event{Kind: oracle.Joined, Lease: int64(s.Lease()), Beat: p.Beat}) }
+	joins()
+	t, err := p.await(c.Campaign)
+	if err != nil {
+		p.tell(oracle.Event{Kind: oracle.Failed, Lost: !s.Usable(), Text: err.Error()})
+		return
+	}
+	won := oracle.Won
+	for {
+		token := t.Token()
+		p.tell(oracle.Event{Kind: won, Token: token, Key: t.Key()})
+		suspended := p.lead(s, p.defective(t))
+		if !suspended {
+			p.spoil()
+			return
+		}
+		if t, err = p.await(c.(resumer).Resume); err != nil {
+			p.tell(oracle.Event{Kind: oracle.Ended, Token: token, Lost: !s.Usable(), Text: err.Error()})
+			return
+		}
+		won = oracle.Resumed
+		if t.Token() != token { // its key was gone when it campaigned: this is another tenure
+			p.tell(oracle.Event{Kind: oracle.Ended, Token: token, Text: "gone while it was suspended"})
+			joins()
+			won = oracle.Won
+		}
+	}
+}
+
+// resumer is a candidate whose tenures can be suspended.
+type resumer interface {
+	Resume(ctx context.Context) (contender.Tenure, error)
+}
+
+// await waits for a win, until the participant is to leave.
+func (p *participant) await(campaign func(context.Context) (contender.Tenure, error)) (contender.Tenure, error) {
+	ctx, cancel := context.WithCancel(p.life)
+	defer cancel()
+	over := make(chan struct{})
+	var leaving sync.WaitGroup
+	leaving.Go(func() {
+		select {
+		case <-p.leave:
+			p.tell(oracle.Event{Kind: oracle.Leaving})
+			cancel()
+		case <-over:
+		}
+	})
+	t, err := campaign(ctx)
+	close(over)
+	leaving.Wait()
+	return t, err
+}
+
+// tell writes an event. What cannot be written must not happen: the process ends.
+func (p *participant) tell(e oracle.Event) {
+	e.Who = p.Who
+	if err := p.out.Add(e); err != nil {
+		fmt.Fprintln(os.Stderr, "history:", err)
+		os.Exit(1)
+	}
+}
+
+// pause blocks for a time between least and most, or until the end of ctx, and reports whether ctx
+// has lasted that long.
+func (p *participant) pause(ctx context.Context, least, most time.Duration) bool {
+	select {
+	case <-time.After(least + rand.N(most-least+1)):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// dial makes a client as a careful program does, for all contenders alike: one that comes
+// back to a member that was away within half a second, not in up to two minutes.
+func dial(endpoints []string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints:            endpoints,
+		DialKeepAliveTime:    10 * time.Second, // gRPC takes no less
+		DialKeepAliveTimeout: time.Second,
+		Logger:               zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+			MinConnectTimeout: time.Second,
+		})},
+	})
+}
+
+const (
+	// partingTime is how long goroutines may take to end after everything was closed.
+	partingTime = 3 * time.Second
+	// mostText is how much is said of goroutines that are left.
+	mostText = 16 << 10
+)
+
+// watcher is the goroutine that etcd's client has for each watch. (That of a stream goes on
+// now and then when the last watch in it has ended: in one departure of some hundred.)
+const watcher = "client/v3.(*watchGRPCStream).serveSubstream"
+
+// watches says whether there are watches still, after everything that could want one has
+// ended. It is asked while the client is open: a client that is closed ends all its watches,
+// also those that somebody has forgotten.
+func watches() []string {
+	return left("a watch: ", func() bool { return !strings.Contains(stacks(), watcher) })
+}
+
+// goroutines says by their stacks that there are more goroutines than before.
+func goroutines(before int) []string {
+	return left("goroutines: ", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+// left waits until all is gone, and says what goroutines there are if it is not.
+func left(what string, gone func() bool) []string {
+	for deadline := time.Now().Add(partingTime); !gone(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			text := stacks()
+			return []string{what + text[:min(len(text), mostText)]}
+		}
+	}
+	return nil
+}
+
+func stacks() string {
+	var text strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&text, 1) // a Builder takes everything
+	return text.String()
+}

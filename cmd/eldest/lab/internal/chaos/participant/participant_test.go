@@ -1,0 +1,124 @@
+package participant
+
+import (
+	"bytes"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/eldest-io/eldest/lease"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A clock runs at its rate from the moment on at which it is set, and never back.
+func TestClock(t *testing.T) {
+	c := newClock()
+	last := c.Now()
+	for _, rate := range []float64{0.5, 2, 1} {
+		c.run(rate)
+		require.Zero(t, c.ran(), "nobody has read it")
+		for begun := lease.Boot().Now(); lease.Boot().Now()-begun < 10*time.Millisecond; {
+			now := c.Now()
+			require.GreaterOrEqual(t, now, last)
+			last = now
+		}
+		require.InDelta(t, rate, c.ran(), 0.01)
+	}
+}
+
+// scripted is a tenure that is certain for so many questions.
+type scripted struct {
+	contender.Tenure
+	sure, stall int             // stall: the question before whose answer it pauses
+	asked       []time.Duration // when
+}
+
+func (s *scripted) Token() int64 { return 7 }
+
+func (s *scripted) Holds() bool {
+	s.asked = append(s.asked, lease.Boot().Now())
+	if len(s.asked) == s.stall {
+		time.Sleep(5 * silence)
+	}
+	return len(s.asked) <= s.sure
+}
+
+// answered reports whether an event is that of a question, the first of which is 1.
+func (s *scripted) answered(e oracle.Event, question int) bool {
+	at := s.asked[question-1]
+	return e.At <= at && at <= e.Until
+}
+
+// samples runs the sampler on a tenure and returns what it told.
+func samples(t *testing.T, s *scripted) []oracle.Event {
+	t.Helper()
+	var out bytes.Buffer
+	p := &participant{out: oracle.NewRecorder(&out, lease.Boot().Now)}
+	require.NoError(t, p.out.About(oracle.About{}))
+	p.sample(s)
+	h, err := oracle.Load(&out)
+	require.NoError(t, err)
+	for _, e := range h.Events {
+		require.LessOrEqual(t, e.At, e.Until)
+		require.EqualValues(t, 7, e.Token)
+	}
+	return h.Events
+}
+
+// The last sample in which it is certain is told, however little is told in between, and then
+// that it is not, a few times.
+func TestLastSureSampleIsTold(t *testing.T) {
+	s := &scripted{sure: 400}
+	told := samples(t, s)
+	// One in a while is told, and on a busy machine each that comes late, with the one before.
+	late := 0
+	for i := range len(s.asked) - 3 {
+		if s.asked[i+3]-s.asked[i] > silence {
+			late++
+		}
+	}
+	while := int((s.asked[len(s.asked)-1] - s.asked[0]) / sampleTold)
+	require.LessOrEqual(t, len(told), while+2*late+sampleAfter+10, "too many")
+	n := len(told) - sampleAfter
+	require.Equal(t, oracle.Sure, told[0].Kind)
+	require.Equal(t, oracle.Sure, told[n-1].Kind)
+	for _, e := range told[n:] {
+		require.Equal(t, oracle.NotSure, e.Kind)
+	}
+	require.True(t, s.answered(told[n-1], 400), "the last one before is missing")
+}
+
+// A sample that took long, because the process stood still in the middle of it, is told
+// with both readings, and so is the one before, or one that is hardly older.
+func TestSilenceIsTold(t *testing.T) {
+	s := &scripted{sure: 40, stall: 20}
+	told := samples(t, s)
+	i := slices.IndexFunc(told, func(e oracle.Event) bool { return s.answered(e, 20) })
+	require.Positive(t, i)
+	require.GreaterOrEqual(t, told[i].Until-told[i].At, 5*silence)
+	require.LessOrEqual(t, s.asked[18]-told[i-1].Until, sampleTold+silence, "the one before is missing")
+}
+
+func TestGoroutinesThatAreLeftAreNamed(t *testing.T) {
+	before := runtime.NumGoroutine()
+	require.Empty(t, goroutines(before))
+	end := make(chan struct{})
+	var some sync.WaitGroup
+	for range 3 { // and of those before, one that was about to end may be counted
+		some.Go(func() { <-end })
+	}
+	named := goroutines(before)
+	require.Len(t, named, 1)
+	require.Contains(t, named[0], "TestGoroutinesThatAreLeftAreNamed")
+	close(end)
+	some.Wait()
+	require.Empty(t, goroutines(before))
+}

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package offspring
-
-import "syscall"
-
-// detached does nothing here.
-func detached() *syscall.SysProcAttr { return nil }

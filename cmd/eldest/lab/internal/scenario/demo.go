@@ -1,0 +1,277 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/offspring"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// Demo is the environment of a plan that is told while it is carried out. Its methods are for
+// one goroutine, but for Tell and Note.
+type Demo struct {
+	*Env[Fact]
+	*teller
+	plan         Plan
+	participants map[string]*Participant // the newest of each name
+	steps        int
+}
+
+// Participant is one process that takes part in a demo. One that ended and comes back is another one.
+type Participant struct {
+	*offspring.Process
+	Name string
+	// Member is through which it reaches etcd: through no other, so that a member's
+	// partition is its participants' as well.
+	Member *etcdtest.Member
+}
+
+// Step is a part of a plan, with what people should look for.
+type Step struct {
+	Title string
+	Why   []string
+	Do    func(context.Context) error
+}
+
+// stepLimit is how many times Expiry a step may take.
+const stepLimit = 5
+
+// Step carries a step out, below a numbered heading. Its error has the title.
+func (d *Demo) Step(ctx context.Context, s Step) error {
+	d.steps++
+	d.newStep()
+	lines := []string{"", d.bold(fmt.Sprintf("%d. %s", d.steps, s.Title))}
+	for _, why := range s.Why {
+		lines = append(lines, "   "+why)
+	}
+	d.Say(lines...)
+	ctx, cancel := context.WithTimeoutCause(ctx, stepLimit*d.Expiry(), fmt.Errorf("it took longer than %v", stepLimit*d.Expiry()))
+	defer cancel()
+	if err := s.Do(ctx); err != nil {
+		return fmt.Errorf("%q: %w", s.Title, err)
+	}
+	return nil
+}
+
+// Tell records a fact and tells it. One without a time is of now. Safe for concurrent use.
+func (d *Demo) Tell(f Fact) {
+	if f.At.IsZero() {
+		f.At = time.Now()
+	}
+	f.At = f.At.Round(0) // as the times of other processes are
+	d.Add(f)
+	d.tell(f, func() Line { return d.plan.Words(f) })
+}
+
+// Note tells something that is not recorded in the history. Safe for concurrent use.
+func (d *Demo) Note(v Timed, l Line) { d.tell(v, func() Line { return l }) }
+
+// Start starts "eldest" with the given words, a name, and the flags that all participants have,
+// and tells what it reports. It blocks until a fact that it reports says that it is ready, and
+// returns that fact.
+func (d *Demo) Start(ctx context.Context, name string, member int, ready func(Fact) bool, words ...string) (said Fact, err error) {
+	begin := time.Now()
+	p := &Participant{Name: name, Member: d.Member(member)}
+	cmd := exec.Command(d.Executable, slices.Concat(words, []string{name, "--json", "--ttl", d.TTL.String(), "--endpoints", p.Member.Endpoint})...)
+	p.Process, err = d.Spawner.Launch(cmd,
+		func(line []byte) {
+			var f Fact
+			if json.Unmarshal(line, &f) == nil { // a process that is killed may leave half a line
+				f.Participant, f.Member = name, p.Member.Name
+				d.Tell(f)
+			}
+		},
+		func(process *offspring.Process) {
+			code, complaint := process.Result()
+			d.Tell(Fact{Kind: Exited, Participant: name, Code: code, Cause: complaint})
+		})
+	if err != nil {
+		return said, fmt.Errorf("starting %s: %w", name, err)
+	}
+	d.participants[name] = p
+	found := false
+	err = d.Await(ctx, name+" is ready", func(facts []Fact) bool {
+		if f := Last(facts, func(f Fact) bool { return f.Participant == name && f.At.After(begin) && ready(f) }); f != nil {
+			said, found = *f, true
+		}
+		return found || p.Gone()
+	})
+	if err == nil && !found {
+		_, complaint := p.Result()
+		err = fmt.Errorf("%s ended before it was ready: %s", name, complaint)
+	}
+	return said, err
+}
+
+// Participant is the newest of that name, which was started.
+func (d *Demo) Participant(name string) *Participant { return d.participants[name] }
+
+// Signal sends a participant a signal.
+func (p *Participant) Signal(sig syscall.Signal) error {
+	if err := p.Process.Signal(sig); err != nil {
+		return fmt.Errorf("signal to %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// Await blocks until cond holds for the facts so far. When that takes longer than Expiry it
+// returns an error that says what was awaited.
+func (d *Demo) Await(ctx context.Context, what string, cond func([]Fact) bool) error {
+	return d.History.Await(ctx, d.Expiry(), what, cond)
+}
+
+// AwaitEnd blocks until a participant's process has ended.
+func (d *Demo) AwaitEnd(ctx context.Context, p *Participant) error {
+	return d.Await(ctx, p.Name+" has ended", func([]Fact) bool { return p.Gone() })
+}
+
+// Cut separates a member from all others, and tells if that one led etcd. It blocks until that
+// took effect.
+func (d *Demo) Cut(ctx context.Context, m *etcdtest.Member) error {
+	if d.Leads(ctx, m.Index, Election) {
+		d.Aside("%s happens to lead etcd itself; the other members must first elect another, and leases begin anew", m.Name)
+	}
+	return d.Field.Cut(ctx, etcdtest.BothWays, m.Index)
+}
+
+// End has participants leave, one after the other, and tells what is left of an election when
+// the last has ended. leaving is what is told before each.
+func (d *Demo) End(ctx context.Context, election string, leaving []Fact) error {
+	for _, f := range leaving {
+		f.Kind, f.Action = Acted, Leave
+		d.Tell(f)
+		p := d.Participant(f.Participant)
+		if err := p.Signal(syscall.SIGTERM); err != nil {
+			return err
+		}
+		if err := d.AwaitEnd(ctx, p); err != nil {
+			return err
+		}
+	}
+	keys, leases, err := d.Leftovers(ctx, d.Expiry(), election)
+	if err == nil {
+		d.Tell(Fact{Kind: Left, Keys: len(keys), Leases: len(leases)})
+	}
+	return err
+}
+
+// Plan is what a demo does, and how that is told and judged.
+type Plan interface {
+	// Perform carries the plan out, step by step.
+	Perform(context.Context, *Demo) error
+	// Words says how a fact is told to people. It is called for one fact at a time.
+	Words(Fact) Line
+	// Check judges the facts, which are in the order of their times.
+	Check(facts []Fact) []story.Verdict
+	// Summary words what was found.
+	Summary(facts []Fact, r Result) Summary
+}
+
+// Result is how a run ended; --json ends with it, and with what the plan adds.
+type Result struct {
+	Event string `json:"event"` // "summary"
+	// OK says that everything held, the plan came to its end, and nothing was left.
+	OK         bool            `json:"ok"`
+	DurationMS int64           `json:"duration_ms"`
+	Checks     []story.Verdict `json:"checks"`
+	// Broken says why the plan did not come to its end, or what was left.
+	Broken string `json:"broken,omitempty"`
+}
+
+// Summary is how a run is summed up: for programs an object; for people rows below a title,
+// on what the checks rest, and what else there is to say of the run.
+type Summary struct {
+	Object any
+	Title  string
+	Rows   []string
+	Basis  string
+	Note   string
+}
+
+// Run runs a plan on a cluster of its own. It blocks until the plan and the summary are over or
+// ctx ends, and leaves neither a process nor a file. width is that of the names in lines.
+// Errors: ErrViolated; ctx's cause, without a summary; or why the cluster did not start.
+func Run(ctx context.Context, cfg Config, plan Plan, width int) error {
+	// The reader of the output may go away, as in "eldest demo | head".
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	starting, started := context.WithTimeout(ctx, startTimeout)
+	defer started()
+	env, err := Open[Fact](starting, etcdtest.Config{
+		Members: cfg.Members, Heartbeat: Heartbeat, Election: Election, Dir: os.TempDir(), Command: []string{cfg.Executable, "etcd", "member"},
+	})
+	if err != nil {
+		return err
+	}
+	d := &Demo{Env: env, teller: newTeller(cfg, width, cancel), plan: plan, participants: map[string]*Participant{}}
+	broken := plan.Perform(ctx, d)
+	// What happens from here on is our own doing.
+	facts := InOrder(d.Facts())
+	left := d.Close()
+	if ctx.Err() != nil {
+		d.Aside("interrupted: %s; nothing was judged", endWords(left))
+		d.flush()
+		return errors.Join(context.Cause(ctx), left)
+	}
+	return d.conclude(facts, broken, left)
+}
+
+// Introduce tells what is about to happen.
+func (d *Demo) Introduce(format string, args ...any) {
+	d.Say(fmt.Sprintf(format, args...),
+		d.Style.Paint(story.Dim, "Everything runs on this machine and is removed afterwards. Times are seconds since the start. Ctrl-C ends it."))
+}
+
+// conclude has the facts judged and tells what was found.
+func (d *Demo) conclude(facts []Fact, broken, left error) error {
+	r := Result{Event: "summary", DurationMS: time.Since(d.start).Milliseconds(), Checks: d.plan.Check(facts)}
+	r.OK = broken == nil && left == nil && len(story.Failed(r.Checks)) == 0
+	if err := errors.Join(broken, left); err != nil {
+		r.Broken = err.Error()
+	}
+	sum := d.plan.Summary(facts, r)
+	if d.JSON {
+		d.object(sum.Object)
+	}
+	d.Say(d.summary(sum, r, left)...)
+	if !r.OK {
+		return errors.Join(ErrViolated, broken, left)
+	}
+	return nil
+}
+
+func (d *Demo) summary(sum Summary, r Result, left error) []string {
+	lines := []string{"", d.bold(sum.Title)}
+	for _, row := range sum.Rows {
+		lines = append(lines, "  "+row)
+	}
+	lines = append(lines, "", d.bold(sum.Basis))
+	lines = append(lines, d.Style.Verdicts(r.Checks)...)
+	if r.Broken != "" {
+		lines = append(lines, "", d.Style.Paint(story.Red, "The demo did not come to its end: "+r.Broken))
+	}
+	verdict := d.Style.Paint(story.Green, "All of it held.")
+	if !r.OK {
+		verdict = d.Style.Paint(story.Red, "NOT all of it held.")
+	}
+	return append(lines, "", fmt.Sprintf("%s %.1f s%s; %s.", verdict, float64(r.DurationMS)/1000, sum.Note, endWords(left)))
+}
+
+func (d *Demo) bold(text string) string { return d.Style.Paint(story.Bold, text) }
+
+// endWords says what Close achieved.
+func endWords(left error) string {
+	if left != nil {
+		return "not everything could be cleaned up: " + left.Error()
+	}
+	return "all processes are ended, all data is removed"
+}

@@ -1,0 +1,299 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/scenario"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+)
+
+// What the command starts from, and the limits of a run.
+const (
+	DefaultTTL    = 3 * time.Second
+	DefaultRounds = 1
+
+	maxTTL    = time.Minute
+	maxRounds = 1000
+)
+
+// nodes is how many there are, and members: each node has its own.
+const nodes = 3
+
+// Config says what to show. Members are as many as there are nodes.
+type Config struct {
+	scenario.Config
+	// Rounds is how often the steps are carried out.
+	Rounds int
+	// Seed chooses what the client asks for and where. What the machine does meanwhile it does not repeat.
+	Seed uint64
+}
+
+// check refuses what makes no run, and rounds the TTL as etcd does.
+func (c *Config) check() error {
+	if err := c.Check(maxTTL); err != nil {
+		return err
+	}
+	if c.Rounds < 1 || c.Rounds > maxRounds {
+		return fmt.Errorf("%w: %d rounds; it can be 1 to %d", scenario.ErrInvalid, c.Rounds, maxRounds)
+	}
+	c.Members = nodes
+	return nil
+}
+
+// certain is how long a node that is partitioned may count on its lease. A renewal may get
+// through for as long as its member believes in the leader of etcd that it had.
+func (c Config) certain() time.Duration { return c.TTL + scenario.Election }
+
+// Election is the name of the election in which the nodes are candidates.
+const Election = "shop"
+
+// Listening means that the node takes calls at Address.
+const Listening scenario.Kind = "listening"
+
+// Status is that of package scenario, for those who read the reports of nodes.
+const Status = scenario.Status
+
+// Probed means that a read through Member that needs a majority was OK or not.
+const Probed scenario.Kind = "probe"
+
+// The roles of nodes beside scenario.Leading, as they report them.
+const (
+	following = "following"
+	neither   = "neither"
+)
+
+// plan is the plan of a run, with the client that calls the nodes, what that was told, and what
+// etcd says happened.
+//
+// Its methods are for one goroutine, but for note.
+type plan struct {
+	*scenario.Demo
+	cfg      Config
+	client   *client
+	attempts scenario.History[Attempt]
+	changes  []Change
+	rows     []Row             // of the faults that are over
+	said     map[string]string // what each node reported last, for the words
+}
+
+// Run shows the service: see scenario.Run. It returns scenario.ErrInvalid before anything was started.
+func Run(ctx context.Context, cfg Config) error {
+	if err := cfg.check(); err != nil {
+		return err
+	}
+	p := &plan{cfg: cfg, said: make(map[string]string)}
+	// Some calls give up soon, some outlast a change of leader.
+	p.client = newClient([]time.Duration{500 * time.Millisecond, cfg.TTL / 2, 2 * cfg.TTL}, p.note)
+	return scenario.Run(ctx, cfg.Config, p, 7)
+}
+
+// note records what became of a call. Safe for concurrent use.
+func (p *plan) note(a Attempt) {
+	p.attempts.Add(a)
+	p.Note(a, a.line())
+}
+
+// Perform carries the plan out, and reads what etcd says of it.
+func (p *plan) Perform(ctx context.Context, d *scenario.Demo) error {
+	p.Demo = d
+	defer p.client.close()
+	rounds := "each step once"
+	if p.cfg.Rounds > 1 {
+		rounds = fmt.Sprintf("%d rounds of steps", p.cfg.Rounds)
+	}
+	p.Introduce("eldest service: an etcd cluster of %d members, %d nodes of a key-value service, leases of %v; %s, seed %d",
+		nodes, nodes, p.TTL, rounds, p.cfg.Seed)
+	broken := p.perform(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	p.client.halt() // unless the plan came to its end
+	var err error
+	p.changes, err = Changes(ctx, p.Client())
+	return errors.Join(broken, err)
+}
+
+func (p *plan) perform(ctx context.Context) error {
+	err := p.Step(ctx, scenario.Step{Title: "Three nodes, each with an etcd member of its own", Why: []string{
+		"Each node takes calls. One of them leads and answers; the others forward calls to it. A client that does not know",
+		"the leader begins to write, append, delete and read, each time through a node drawn at random.",
+	}, Do: p.begin})
+	for _, s := range slices.Repeat(p.steps(), p.cfg.Rounds) {
+		if err != nil {
+			return err
+		}
+		do := s.Do
+		s.Do = func(ctx context.Context) error {
+			began := time.Now()
+			p.client.begin()
+			if err := do(ctx); err != nil {
+				return err
+			}
+			return p.settle(ctx, began)
+		}
+		// The client goes on meanwhile, and people may be reading.
+		if err = scenario.Sleep(ctx, p.TTL/3); err == nil {
+			err = p.Step(ctx, s)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return p.Step(ctx, scenario.Step{Title: "All leave", Why: []string{"The client stops calling, then the nodes end, the leader last."}, Do: p.leave})
+}
+
+func (p *plan) steps() []scenario.Step {
+	return []scenario.Step{
+		{Title: "The leader is told to stop", Why: []string{
+			"It begins nothing new, finishes what it has begun, and deletes its key: the next one leads a round trip later.",
+			"Nobody listens at its port until its next process does: what the client sends there meanwhile does not leave the client.",
+		}, Do: p.fault(scenario.Resign, p.end(syscall.SIGTERM))},
+		{Title: "The leader is killed", Why: []string{
+			"Its key stays until its lease has expired, and until then nobody leads. Whether the calls that were under way at it",
+			"were carried out is unknown: the client is told that it can try again, and that nobody has tried for it.",
+		}, Do: p.fault(scenario.Kill, p.end(syscall.SIGKILL))},
+		{Title: "The leader is suspended, and deposed meanwhile", Why: []string{
+			"The whole process stops, in the middle of whatever it does; an operator deletes its key; another node leads. When",
+			"it goes on, its lease is valid and its clock tells it nothing, and calls have piled up before it. But each write",
+			"and each read is conditional: only if my key has my token. It has not, and etcd refuses.",
+		}, Do: p.fault(scenario.Suspend, p.suspend)},
+		{Title: "The leader's etcd member is partitioned", Why: []string{
+			"The leader still receives every call, from the other nodes too, but cannot write. It stops leading by its own",
+			"clock before etcd lets another node win.",
+		}, Do: p.fault(scenario.Cut, p.cutLeader)},
+		{Title: "A follower's etcd member is partitioned", Why: []string{
+			"A node that does not know any more who leads lets calls wait, as long as they want to. The others go on.",
+		}, Do: p.fault(scenario.CutFollower, p.cutFollower)},
+	}
+}
+
+// begin starts the nodes one by one, so that the first one leads, and the client when they all
+// agree.
+func (p *plan) begin(ctx context.Context) error {
+	for i := range nodes {
+		if err := p.start(ctx, i); err != nil {
+			return err
+		}
+		name := nodeName(i)
+		err := p.Await(ctx, name+" leads or follows", func(facts []scenario.Fact) bool {
+			f := lastStatus(facts, name)
+			return p.Participant(name).Gone() || f != nil && f.Role != neither
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := p.agreed(ctx); err != nil {
+		return err
+	}
+	p.client.all.Go(func() { p.client.run(p.cfg.Seed) })
+	return p.settle(ctx, time.Now())
+}
+
+// settle ends a step: all nodes agree, the client has called often enough since the step began, and
+// then each node has answered.
+func (p *plan) settle(ctx context.Context, began time.Time) error {
+	if _, err := p.agreed(ctx); err != nil {
+		return err
+	}
+	if err := p.awaitAttempts(ctx, "the client calls", 4*enough, func(a Attempt) bool { return a.Begin.After(began) }); err != nil {
+		return err
+	}
+	t, err := p.agreed(ctx) // still, or again
+	if err != nil {
+		return err
+	}
+	f := scenario.Fact{At: time.Now(), Kind: scenario.Settled, Participant: t.Name, Key: t.key, Token: t.token}
+	p.Tell(f)
+	answered := make(map[string]bool)
+	err = p.awaitAttempts(ctx, "every node answers", nodes, func(a Attempt) bool {
+		fresh := a.Outcome == Done && !a.Begin.Before(f.At) && !answered[a.Node]
+		answered[a.Node] = answered[a.Node] || fresh
+		return fresh
+	})
+	if err != nil {
+		return err
+	}
+	// Calls that began in the step end now; the latest of them are not in its row.
+	if row, ok := newEvidence(p.Facts(), p.attempts.Facts(), nil).row(); ok {
+		p.rows = append(p.rows, row)
+		p.Say(scenario.Margin + row.words(p.Style))
+	}
+	return nil
+}
+
+// tenure is a leader, by what the nodes report.
+type tenure struct {
+	*scenario.Participant
+	token eldest.Token
+	key   string
+}
+
+// agreed blocks until all nodes agree on a leader, by their last reports, and returns it.
+func (p *plan) agreed(ctx context.Context) (t *tenure, err error) {
+	err = p.Await(ctx, "all nodes agree on a leader", func(facts []scenario.Fact) bool {
+		t = nil
+		var said []scenario.Fact
+		for i := range nodes {
+			n := p.Participant(nodeName(i))
+			f := scenario.Last(facts, func(f scenario.Fact) bool {
+				return f.Participant == n.Name && (f.Kind == scenario.Status || f.Kind == scenario.Acted && f.Action == scenario.Start)
+			})
+			if n.Gone() || f.Role == "" || f.Role == neither {
+				return false
+			}
+			if said = append(said, *f); f.Role == scenario.Leading {
+				t = &tenure{n, f.Token, f.Key}
+			}
+		}
+		return t != nil && !slices.ContainsFunc(said, func(f scenario.Fact) bool { return f.Token != t.token })
+	})
+	return t, err
+}
+
+func lastStatus(facts []scenario.Fact, node string) *scenario.Fact {
+	return scenario.Last(facts, func(f scenario.Fact) bool { return f.Kind == scenario.Status && f.Participant == node })
+}
+
+func (p *plan) awaitAttempts(ctx context.Context, what string, number int, match func(Attempt) bool) error {
+	seen, found := 0, 0
+	return p.attempts.Await(ctx, p.Expiry(), what, func(all []Attempt) bool {
+		for ; seen < len(all); seen++ {
+			if match(all[seen]) {
+				found++
+			}
+		}
+		return found >= number
+	})
+}
+
+// Summary is what --json ends with.
+type Summary struct {
+	scenario.Result
+	Seed   uint64 `json:"seed"`
+	Faults []Row  `json:"faults"`
+}
+
+// Check audits the run.
+func (p *plan) Check(facts []scenario.Fact) []story.Verdict {
+	return Audit(facts, p.attempts.Facts(), p.changes, p.cfg)
+}
+
+// Summary words what was found.
+func (p *plan) Summary(_ []scenario.Fact, r scenario.Result) scenario.Summary {
+	var lines []string
+	for _, r := range p.rows {
+		lines = append(lines, r.words(p.Style))
+	}
+	return scenario.Summary{
+		Object: Summary{r, p.cfg.Seed, p.rows}, Title: "Faults", Rows: lines,
+		Basis: "Audited: what the client was told against everything that happened in etcd",
+		Note:  fmt.Sprintf(", seed %d", p.cfg.Seed),
+	}
+}

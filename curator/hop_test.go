@@ -1,0 +1,303 @@
+package curator
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	grpcpeer "google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/identity"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// authority signs certificates for nodes, by their ids.
+type authority struct {
+	*etcdtest.Authority
+	t testing.TB
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	return &authority{etcdtest.NewAuthority(t), t}
+}
+
+// as are the credentials of a client that wants to meet id.
+func (a *authority) as(id string, own ...tls.Certificate) credentials.TransportCredentials {
+	cfg := a.Client(own...)
+	cfg.ServerName = id
+	return credentials.NewTLS(cfg)
+}
+
+// secure has a node prove that it is id, and ask the same of leaders and of callers.
+func (a *authority) secure(id string) func(*Config) {
+	return a.asking(id, tls.RequireAndVerifyClientCert)
+}
+
+// mutual has a node prove that it is id and ask for certificates of callers who have one;
+// it believes hops of nodes only.
+func (a *authority) mutual(id string) func(*Config) {
+	secure := a.asking(id, tls.VerifyClientCertIfGiven)
+	return func(cfg *Config) {
+		secure(cfg)
+		cfg.VerifyHop = NodeCertificate
+	}
+}
+
+func (a *authority) asking(id string, callers tls.ClientAuthType) func(*Config) {
+	own := a.Issue(id)
+	return func(cfg *Config) {
+		cfg.ServerCredentials = credentials.NewTLS(a.Server(own, callers))
+		cfg.PeerCredentials = func(l elector.Leader) credentials.TransportCredentials { return a.as(l.NodeID, own) }
+	}
+}
+
+// pair is a leader and a follower that are secured.
+func (a *authority) pair(s *script, secure func(id string) func(*Config), change ...func(*Config)) (leader, follower *node) {
+	a.t.Helper()
+	leader = newNode(a.t, "leader", append([]func(*Config){secure("leader")}, change...)...)
+	follower = newNode(a.t, "follower", append([]func(*Config){secure("follower")}, change...)...)
+	leader.leads(7, s)
+	follower.follows(leader, 7)
+	return leader, follower
+}
+
+// from is a node as somebody with certificates, or none, calls it.
+func (a *authority) from(n *node, certificates ...tls.Certificate) *node {
+	a.t.Helper()
+	name := n.cfg.Elector.NodeID
+	return &node{t: n.t, address: n.address, conn: dialTo(a.t, n.address, grpc.WithTransportCredentials(a.as(name, certificates...)))}
+}
+
+// callOf is a call of a node's script by somebody with a certificate.
+func (a *authority) callOf(n *node) error { return a.from(n, a.Issue("caller")).call("") }
+
+// Row 50: TLS with certificates of one's own, for the listener and for the hop; a server that listens at the
+// leader's address and is another one is not asked.
+func TestRequirement50TLSBetweenNodes(t *testing.T) {
+	a := newAuthority(t)
+	leader, follower := a.pair(&script{unary: func(ctx context.Context, in *message) (*message, error) {
+		p, _ := grpcpeer.FromContext(ctx)
+		if _, ok := p.AuthInfo.(credentials.TLSInfo); !ok {
+			return nil, status.Error(codes.Unauthenticated, "who is it?")
+		}
+		return in, nil
+	}}, a.secure)
+	require.NoError(t, a.callOf(leader))
+	require.NoError(t, a.callOf(follower))
+	plain := newNode(t, "plain", waits(10*time.Millisecond)) // not over a connection in plain text
+	plain.follows(leader, 7)
+	plain.untouched("")
+
+	for token, secured := range []func(string) func(*Config){a.secure, newAuthority(t).secure} { // a node's, but another one; nobody's that is known
+		impostor := newNode(t, "leader", secured(map[int]string{0: "impostor", 1: "leader"}[token]))
+		impostor.leads(eldest.Token(8+token), echoing)
+		follower.follows(impostor, eldest.Token(8+token))
+		begun := time.Now()
+		err := a.callOf(follower)
+		require.Less(t, time.Since(begun), DefaultWait, "nobody waits for an impostor to become the leader")
+		require.True(t, requireRetry(t, err).GetNothingApplied())
+		require.ErrorContains(t, err, "certificate")
+		require.Zero(t, impostor.calls.Load())
+	}
+}
+
+// Credentials are the user's to find: that may take its time, and hold up only the call that needs
+// them; and there may be none.
+func TestPeerCredentials(t *testing.T) {
+	asked, release := make(chan struct{}, 2), make(chan struct{}) // two connections
+	leader, follower := newNode(t, "leader"), newNode(t, "follower", func(cfg *Config) {
+		cfg.PeerCredentials = func(l elector.Leader) credentials.TransportCredentials {
+			if l.Token == 8 {
+				return nil
+			}
+			asked <- struct{}{}
+			<-release
+			return insecure.NewCredentials()
+		}
+	})
+	leader.leads(7, echoing)
+	follower.follows(leader, 7)
+	slow := follower.ask("")
+	etcdtest.Take(t, asked, "the question")
+	follower.follows(leader, 8)
+	follower.untouched("PeerCredentials has none")
+	follower.leads(9, echoing)
+	follower.answers("")
+	close(release)
+	require.NoError(t, etcdtest.Take(t, slow, "an answer here: that leader leads no more"))
+}
+
+// Where the listener speaks TLS, and nothing was said of the hop, no call leaves in plain text,
+// whatever options there are beside: New refuses that, and nobody would be dialled. Credentials in PeerOptions hold where
+// there is no PeerCredentials.
+//
+// Fails when any option of a connection is taken for its credentials.
+func TestNoPlainTextBesideTLS(t *testing.T) {
+	unrelated := grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1 << 20))
+	secure := credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13})
+	cfg := Config{
+		Listener: listen(t), Services: func(context.Context, *elector.Leadership, grpc.ServiceRegistrar) error { return nil },
+		ServerCredentials: secure,
+	}
+	for _, options := range [][]grpc.DialOption{nil, {unrelated}} {
+		require.Error(t, secured(options), "an option that says nothing of it")
+		cfg.PeerOptions = options
+		_, err := cfg.withDefaults()
+		require.ErrorIs(t, err, eldest.ErrInvalid)
+		require.ErrorContains(t, err, "plain text")
+		_, err = dialer(cfg, &sync.WaitGroup{})(elector.Leader{Identity: identity.Identity{Address: "127.0.0.1:1"}})
+		require.Error(t, err, "a connection in plain text")
+	}
+	cfg.PeerOptions = []grpc.DialOption{unrelated, grpc.WithTransportCredentials(insecure.NewCredentials())}
+	_, err := cfg.withDefaults()
+	require.NoError(t, err, "it is meant")
+
+	leader, follower := newNode(t, "leader"), newNode(t, "follower", waits(20*time.Millisecond), func(cfg *Config) {
+		cfg.PeerOptions = append(cfg.PeerOptions, grpc.WithTransportCredentials(secure))
+	})
+	leader.leads(7, echoing)
+	follower.follows(leader, 7)
+	requireRetry(t, follower.call("secret"))
+	require.Zero(t, leader.calls.Load(), "sent in plain text")
+}
+
+// A leader that speaks no TLS is not spoken to in plain text by nodes that are to use it:
+// not a byte of a request leaves.
+func TestNoPlainTextWhereTLSIsConfigured(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	const secret = "what nobody else may read"
+	follower := newNode(t, "follower", a.mutual("follower"), waits(300*time.Millisecond))
+	tap := listen(t)
+	got := make(chan []byte, 100)
+	go func() {
+		for {
+			conn, err := tap.Accept()
+			if err != nil {
+				return
+			}
+			heard := make([]byte, 64<<10)
+			n, _ := conn.Read(heard) // nobody answers: the other side says what it says first
+			got <- heard[:n]
+			_ = conn.Close()
+		}
+	}()
+	follower.followsAt(tap.Addr().String())
+	for range 2 { // before it is known to be unary, and after
+		_, err := a.from(follower).unary(metadata.AppendToOutgoingContext(etcdtest.Context(t), "password", secret), secret)
+		require.True(t, requireRetry(t, err).GetNothingApplied())
+		follower.router.Now().Peer.unary.Store(unaryMethod, nil)
+	}
+	heard := etcdtest.Take(t, got, "the attempt")
+	require.NotEmpty(t, heard)
+	require.Equal(t, byte(22), heard[0], "a TLS handshake") // and nothing else is said before it is done
+	require.NotContains(t, string(heard), secret)
+}
+
+// metered counts the bytes that come in.
+type metered struct {
+	net.Listener
+	bytes *atomic.Int64
+}
+
+func (m metered) Accept() (net.Conn, error) {
+	conn, err := m.Listener.Accept()
+	return meteredConn{conn, m.bytes}, err
+}
+
+type meteredConn struct {
+	net.Conn
+	bytes *atomic.Int64
+}
+
+func (c meteredConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// On one connection a certificate crosses in full once: HTTP/2 compresses headers that repeat.
+func TestCallerCostsLittle(t *testing.T) {
+	a := newAuthority(t)
+	var bytes atomic.Int64
+	caller := a.Issue("caller")
+	leader := newNode(t, "leader", a.mutual("leader"), func(cfg *Config) { cfg.Listener = metered{cfg.Listener, &bytes} })
+	follower := newNode(t, "follower", a.mutual("follower"))
+	leader.leads(7, echoing)
+	follower.follows(leader, 7)
+	from := a.from(follower, caller)
+	const turns = 50
+	var first int64
+	for i := range 20 + turns {
+		if i == 20 {
+			first = bytes.Load()
+		}
+		from.answers("")
+	}
+	each, size := (bytes.Load()-first)/turns, len(caller.Certificate[0])
+	t.Logf("a certificate of %d bytes; %d bytes for each call", size, each)
+	require.Less(t, each, int64(size)*2/3, "the certificate crosses with each call")
+}
+
+// The certificate counts as metadata of the hop: a large one is refused by the limit as other
+// metadata is, an ordinary one leaves room for the caller's.
+func TestCallerWithinMaxMetadata(t *testing.T) {
+	a := newAuthority(t)
+	leader, follower := a.pair(echoing, a.mutual, func(cfg *Config) { cfg.MaxMetadata = 8 << 10 })
+	names := []string{"large"}
+	for i := range 300 {
+		names = append(names, fmt.Sprintf("name-%d.of.a.large.certificate", i))
+	}
+	large, ordinary := a.Issue(names...), a.Issue("ordinary")
+	for range 2 {
+		much := metadata.AppendToOutgoingContext(etcdtest.Context(t), "much", strings.Repeat("x", 6<<10))
+		for _, n := range []*node{leader, follower} {
+			_, err := a.from(n, ordinary).unary(much, "")
+			require.NoError(t, err)
+		}
+		require.NoError(t, a.from(leader, large).call(""))
+		requireCode(t, codes.Internal, a.from(follower, large).call(""))
+	}
+}
+
+// BenchmarkCaller is what it costs a forwarded unary call over TLS that the caller has shown
+// a certificate, and that the leader's handler asks for it.
+func BenchmarkCaller(b *testing.B) {
+	a := newAuthority(b)
+	_, follower := a.pair(&script{unary: func(ctx context.Context, in *message) (*message, error) {
+		if len(in.GetValue()) > 0 {
+			Caller(ctx)
+		}
+		return in, nil
+	}}, a.mutual)
+	nobody, somebody := a.from(follower), a.from(follower, a.Issue("somebody"))
+	for name, way := range map[string]struct {
+		from *node
+		in   string
+	}{"none": {nobody, ""}, "shown": {somebody, ""}, "asked": {somebody, "x"}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := way.from.unary(context.Background(), way.in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

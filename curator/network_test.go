@@ -1,0 +1,80 @@
+package curator
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// network is between the nodes: the test can swallow all that goes over it, or break it.
+type network struct {
+	mu    sync.Mutex
+	conns map[*wire]bool
+	dead  atomic.Bool // a black hole from now on, for connections that are there
+	gone  atomic.Bool // new connections are broken at once from now on
+	dials atomic.Int64
+}
+
+// wire is a connection through the network.
+type wire struct {
+	net.Conn
+	n *network
+}
+
+func (n *network) join(cfg *Config) {
+	through(func(c net.Conn) net.Conn {
+		n.dials.Add(1)
+		w := &wire{Conn: c, n: n}
+		if n.gone.Load() {
+			_ = c.Close()
+			return w
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.conns == nil {
+			n.conns = make(map[*wire]bool)
+		}
+		n.conns[w] = true
+		return w
+	})(cfg)
+}
+
+// open is how many connections there are.
+func (n *network) open() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.conns)
+}
+
+// cut breaks all connections, as the death of a process does.
+func (n *network) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for w := range n.conns {
+		_ = w.Conn.Close()
+	}
+}
+
+// Read swallows what arrives over a dead network.
+func (w *wire) Read(b []byte) (int, error) {
+	for {
+		read, err := w.Conn.Read(b)
+		if err != nil || !w.n.dead.Load() {
+			return read, err
+		}
+	}
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	if w.n.dead.Load() {
+		return len(b), nil
+	}
+	return w.Conn.Write(b)
+}
+
+func (w *wire) Close() error {
+	w.n.mu.Lock()
+	delete(w.n.conns, w)
+	w.n.mu.Unlock()
+	return w.Conn.Close()
+}

@@ -1,0 +1,462 @@
+package curator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// Row 47: two followers that take each other for the leader end it after one hop, as
+// does a node that takes itself for another.
+func TestRequirement47OneHop(t *testing.T) {
+	t.Parallel()
+	// A node that is told of a tenure newer than any it knows may have won that itself,
+	// and waits for it, but not for long.
+	soonOver := waits(500 * time.Millisecond) // a connection is had before that, on a busy machine, too
+	a, b := newNode(t, "a", soonOver), newNode(t, "b", soonOver)
+	for _, tokens := range [][2]eldest.Token{{7, 7}, {9, 8}, {10, 11}} { // as a and as b see it
+		a.follows(b, tokens[0])
+		b.follows(a, tokens[1])
+		begun := time.Now()
+		for _, n := range []*node{a, b} {
+			n.untouched("which follows node")
+			stream := n.open(bidiMethod)
+			_ = stream.SendMsg(&message{}) // it may be over by now
+			requireRetry(t, stream.end())
+		}
+		require.Less(t, time.Since(begun), DefaultWait, "somebody waited")
+	}
+	c, other := newNode(t, "c", soonOver), newNode(t, "other")
+	other.address = c.address
+	c.follows(other, 7)
+	c.untouched("which follows node")
+}
+
+// A forwarded call is served in the tenure that it was meant for, or not at all.
+func TestForwardedForAnotherTenure(t *testing.T) {
+	leader, follower := newNode(t, "leader"), newNode(t, "follower", waits(100*time.Millisecond))
+	leader.leads(7, echoing)
+	follower.follows(leader, 6)
+	follower.untouched(`node "follower" forwarded to "leader", which leads with token 7 instead of 6`)
+	leader.loses()
+	follower.follows(leader, 7)
+	follower.untouched("which does not lead with token 7")
+	require.Zero(t, leader.calls.Load())
+
+	// The hop is read, and what cannot be read is refused.
+	leader.leads(9, echoing)
+	for token, want := range map[string]codes.Code{
+		"9": codes.OK, "10": codes.Unavailable, "1": codes.Unavailable, "9223372036854775807": codes.Unavailable,
+		"0": codes.InvalidArgument, "-9": codes.InvalidArgument, "": codes.InvalidArgument, "nine": codes.InvalidArgument,
+		"9\x20": codes.InvalidArgument, "9223372036854775808": codes.InvalidArgument,
+	} {
+		_, err := leader.unary(claiming(etcdtest.Context(t), "other", token), "")
+		requireCode(t, want, err)
+	}
+	_, err := leader.unary(claiming(claiming(etcdtest.Context(t), "other", "9"), "other", "9"), "")
+	requireCode(t, codes.InvalidArgument, err)
+}
+
+// A follower may learn of a tenure before it is set up: its first calls wait for that.
+func TestForwardedToATenureThatIsBeingSetUp(t *testing.T) {
+	var came atomic.Int64
+	leader, follower := newNode(t, "leader", counted(&came)), newNode(t, "follower")
+	follower.follows(leader, 7)
+	done := follower.ask("")
+	etcdtest.Eventually(t, func() bool { return came.Load() > 0 }, "the call comes")
+	for range 3 { // nothing of this is the tenure
+		leader.router.Neither(errors.New("the tenure begins"))
+	}
+	time.Sleep(20 * time.Millisecond)
+	require.Empty(t, done, "it did not wait")
+	leader.leads(7, echoing)
+	require.NoError(t, etcdtest.Take(t, done, "the answer"))
+}
+
+// Row 46: while no leader is known calls wait, and then go wherever they belong.
+func TestRequirement46WaitForALeader(t *testing.T) {
+	leader, n := newNode(t, "leader"), newNode(t, "n")
+	leader.leads(7, echoing)
+	for _, becomes := range []func(){func() { n.follows(leader, 7) }, func() { n.leads(8, echoing) }} {
+		n.router.Neither(errors.New("not yet"))
+		unary, stream := n.ask("hello"), n.open(bidiMethod)
+		stream.send("hello")
+		n.holds(2, "both wait")
+		becomes()
+		require.NoError(t, etcdtest.Take(t, unary, "the answer"))
+		stream.expect("hello")
+		stream.closes()
+	}
+}
+
+// Row 46: the wait ends with the caller, or the bound, or the node.
+func TestRequirement46WaitEnds(t *testing.T) {
+	n := newNode(t, "n", waits(20*time.Millisecond))
+	n.untouched("no leader is known after 20ms")
+	n.untouched("no Run is going on")
+
+	n = newNode(t, "n")
+	_, err := n.unary(etcdtest.ContextFor(t, 20*time.Millisecond), "")
+	requireCode(t, codes.DeadlineExceeded, err)
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
+	done := asking(func() error { _, err := n.unary(ctx, ""); return err })
+	cancel()
+	requireCode(t, codes.Canceled, etcdtest.Take(t, done, "the caller"))
+
+	stream := n.open(bidiMethod)
+	require.Nil(t, n.router.Stop(fmt.Errorf("%w: stopping", eldest.ErrClosed)))
+	requireRetry(t, stream.end())
+	n.leads(8, echoing) // what comes late changes nothing
+	n.untouched("stopping")
+}
+
+// A caller may have as much as is left for the others.
+func TestBacklogIsShared(t *testing.T) {
+	b := newBacklog(8, 100)
+	enter := func(caller string) (n int) {
+		for b.enter(caller) {
+			n++
+		}
+		return n
+	}
+	require.Equal(t, 4, enter("greedy"))
+	require.Equal(t, 2, enter("modest"))
+	require.Equal(t, 1, enter("third"))
+	require.Zero(t, enter("greedy"))
+	require.True(t, b.hold("modest", 50))
+	require.False(t, b.hold("modest", 1))
+	require.True(t, b.hold("greedy", 25))
+	require.False(t, b.hold("third", 26))
+	for range 4 {
+		b.leave("greedy")
+	}
+	require.Equal(t, 2, enter("third"))
+	b.release("modest", 50)
+	b.release("greedy", 25)
+	for _, caller := range []string{"modest", "modest", "third", "third", "third"} {
+		b.leave(caller)
+	}
+	require.Empty(t, b.their, "a caller that has nothing is forgotten")
+	require.Zero(t, b.all)
+}
+
+// requireBusy takes answers that say that there is no room, and that nothing was applied.
+func requireBusy(t *testing.T, times int, answers <-chan error) {
+	t.Helper()
+	for range times {
+		err := etcdtest.Take(t, answers, "a refusal")
+		requireCode(t, codes.ResourceExhausted, err, "too many calls wait")
+		lost, ok := LostLeadership(err, "test")
+		require.True(t, ok && lost.GetNothingApplied(), "%v", err)
+	}
+}
+
+// callMany makes calls at once.
+func (n *node) callMany(ctx context.Context, calls int, in string) <-chan error {
+	answers := make(chan error, calls)
+	for range calls {
+		go func() { _, err := n.unary(ctx, in); answers <- err }()
+	}
+	return answers
+}
+
+// Row 63: so many calls wait and no more, for a leader or for a connection to one: a call over it is
+// refused at once, and can be sent again. Of two callers one cannot keep the other out.
+//
+// Fails when calls wait without a bound: a hundred calls of 3 MiB held 354 MiB.
+func TestRow63WaitingIsBounded(t *testing.T) {
+	n := newNode(t, "n", patient, func(cfg *Config) { cfg.MaxWaiting = 8 })
+	other := dialTo(t, n.address)
+	answers := n.callMany(etcdtest.Context(t), 20, "")
+	requireBusy(t, 16, answers)
+	modest := asking(func() error { return other.Invoke(etcdtest.Context(t), unaryMethod, &message{}, &message{}) })
+	n.holds(5, "another caller waits")
+	tenure := n.leads(7, echoing)
+	require.NoError(t, etcdtest.Take(t, modest, "its answer"))
+	for range 4 {
+		require.NoError(t, etcdtest.Take(t, answers, "the answers"))
+	}
+	n.empty()
+
+	n.router.Leave(tenure, errDeposed)
+	n.followsAt(listen(t).Addr().String()) // which accepts nobody
+	ctx, cancel := context.WithCancel(etcdtest.Context(t))
+	answers = n.callMany(ctx, 40, "")
+	requireBusy(t, 36, answers)
+	cancel()
+	for range 4 {
+		requireCode(t, codes.Canceled, etcdtest.Take(t, answers, "the others"))
+	}
+	n.empty()
+}
+
+// Row 63: messages that wait are counted, wherever they were tried before.
+func TestRow63HeldBytesAreBounded(t *testing.T) {
+	const size = 100 << 10
+	last, next := newNode(t, "last"), newNode(t, "next")
+	follower := newNode(t, "follower", patient, func(cfg *Config) { cfg.MaxHeld = 10 * size })
+	last.leadsWhile(7, echoing, expired)
+	follower.follows(last, 7)
+	follower.learns()
+	answers := follower.callMany(etcdtest.Context(t), 20, strings.Repeat("x", size))
+	requireBusy(t, 15, answers) // there was no room to wait, or none to keep what was sent
+	require.LessOrEqual(t, follower.backlog.load().bytes, 10*size)
+	next.leads(8, echoing)
+	follower.follows(next, 8)
+	for range 5 {
+		require.NoError(t, etcdtest.Take(t, answers, "the answers"))
+	}
+	require.Zero(t, last.calls.Load())
+	follower.empty()
+}
+
+// Row 56: what a caller takes to send its message is not spent waiting for a leader, and the wait ends where the call begins.
+//
+// Fails with one limit for both: at a follower the call was UNAVAILABLE, at the leader it was not.
+func TestRow56SlowUploads(t *testing.T) {
+	t.Parallel()
+	everywhere(t, echoing, func(t *testing.T, n, _ *node) {
+		for _, method := range []string{unaryMethod, bidiMethod} {
+			stream := n.open(method)
+			time.Sleep(3 * n.cfg.Wait)
+			stream.send("slow")
+			require.NoError(t, stream.CloseSend())
+			stream.expect("slow")
+			require.NoError(t, stream.end())
+		}
+	}, waits(200*time.Millisecond))
+}
+
+// Row 56: nor is it if there is no connection any more when the message has come.
+func TestRow56SlowUploadAndAnotherConnection(t *testing.T) {
+	t.Parallel()
+	var way network
+	_, follower := pair(t, echoing, way.join, waits(2*time.Second))
+	follower.answers("")
+	stream := follower.open(unaryMethod)
+	etcdtest.Eventually(t, func() bool { return follower.Load().Forwarding == 1 }, "it waits for the message")
+	time.Sleep(follower.cfg.Wait)
+	way.cut()
+	stream.send("slow")
+	require.NoError(t, stream.CloseSend())
+	stream.expect("slow")
+	require.NoError(t, stream.end())
+}
+
+// Row 56: nor is it where the leader ends meanwhile, and the follower did not know that the call
+// is one with one message.
+func TestRow56SlowUploadIsTurnedAway(t *testing.T) {
+	t.Parallel()
+	last, next, follower := newNode(t, "last"), newNode(t, "next"), newNode(t, "follower", waits(500*time.Millisecond))
+	last.leads(7, echoing)
+	next.leads(8, echoing)
+	follower.follows(last, 7)
+	call := follower.open(unaryMethod)
+	time.Sleep(2 * follower.cfg.Wait)
+	last.loses()
+	follower.follows(next, 8)
+	time.Sleep(100 * time.Millisecond)
+	call.send("late")
+	require.NoError(t, call.CloseSend())
+	call.expect("late")
+	require.NoError(t, call.end())
+}
+
+// The wait for a leader ends where the call begins, however long it takes then.
+//
+// Fails with a timer that goes on when the call to the leader has been opened.
+func TestCallOutlastsThePatience(t *testing.T) {
+	t.Parallel()
+	const wait = 200 * time.Millisecond
+	pause := func() { time.Sleep(3 * wait) }
+	s := &script{unary: func(_ context.Context, in *message) (*message, error) {
+		pause()
+		return in, nil
+	}, stream: func(stream grpc.ServerStream) error {
+		pause()
+		return echoes(stream)
+	}}
+	everywhere(t, s, func(_ *testing.T, n, _ *node) {
+		n.answers("hello")
+		stream := n.open(bidiMethod)
+		stream.send("first")
+		stream.expect("first")
+		pause()
+		stream.send("second")
+		stream.expect("second")
+		stream.closes()
+	}, waits(wait))
+}
+
+// limited is a follower whose leader takes so many streams of one connection; all of them are taken.
+func limited(t *testing.T, beat heartbeat, streams int) (follower *node, taken []*flow) {
+	t.Helper()
+	leader := newNode(t, "leader", func(cfg *Config) { cfg.MaxStreams = streams })
+	leader.leads(7, echoing)
+	follower = newNodeBeating(t, beat, "follower")
+	follower.follows(leader, 7)
+	return follower, follower.take(streams)
+}
+
+// take has streams under way.
+func (n *node) take(streams int) (taken []*flow) {
+	n.t.Helper()
+	for range streams {
+		f := n.open(bidiMethod)
+		f.send("hello")
+		f.expect("hello")
+		taken = append(taken, f)
+	}
+	return taken
+}
+
+// A leader that limits streams is not taken for dead because the heartbeat gets none.
+func TestHeartbeatWithoutAStream(t *testing.T) {
+	t.Parallel()
+	for _, streams := range []int{1, 8} {
+		follower, taken := limited(t, quick, streams)
+		p := follower.router.Now().Peer
+		hasty := heartbeat{timeout: 300 * time.Millisecond} // there will be no answer, however long it waits
+		for range 2 * quick.misses {
+			require.True(t, hasty.answered(p.control))
+			require.True(t, hasty.answered(p.links[0]), "all of its streams are taken")
+		}
+		for _, f := range taken {
+			f.send("still")
+			f.expect("still")
+			f.closes()
+		}
+		require.False(t, p.control.aborted())
+	}
+}
+
+// The wait for a stream, or for a connection where a server accepts and says nothing, is one for a route: it is bounded, and
+// nothing has left.
+func TestWaitForAStream(t *testing.T) {
+	follower, taken := limited(t, calm, 2)
+	follower.cfg.Wait = 100 * time.Millisecond // only while nothing is to be had
+	for range 2 {                              // before it is known to be unary, and after
+		follower.untouched("in time")
+		follower.router.Now().Peer.unary.Store(unaryMethod, nil)
+	}
+	_, err := follower.unary(etcdtest.ContextFor(t, 10*time.Millisecond), "")
+	requireCode(t, codes.DeadlineExceeded, err)
+	taken[0].closes()
+	etcdtest.Eventually(t, func() bool { // the connection has the stream back a moment after we heard of its end
+		err := follower.call("")
+		if err != nil {
+			require.True(t, requireRetry(t, err).GetNothingApplied(), "%v", err)
+		}
+		return err == nil
+	}, "there is a stream again")
+
+	follower.followsAt(listen(t).Addr().String())
+	for range 2 {
+		begun := time.Now()
+		follower.untouched("")
+		require.Less(t, time.Since(begun), dialTimeout)
+		follower.router.Now().Peer.unary.Store(unaryMethod, nil)
+	}
+}
+
+// Row 63: one caller's streams that nobody reads, as many as a connection may have, hold up no
+// other caller's calls, and are not taken for a dead leader either.
+//
+// Fails with one connection for all.
+func TestRow63OneCallerStarvesNobody(t *testing.T) {
+	t.Parallel()
+	var read atomic.Bool
+	goOn := make(chan struct{})
+	const streams = 16
+	leader := newNode(t, "leader", func(cfg *Config) { cfg.MaxStreams = streams })
+	leader.leads(7, &script{unary: echo, stream: func(stream grpc.ServerStream) error {
+		<-goOn
+		read.Store(true)
+		return echoes(stream)
+	}})
+	follower := newNodeBeating(t, brisk, "follower", waits(5*time.Second))
+	follower.follows(leader, 7)
+
+	ctx, cancel := context.WithCancel(etcdtest.ContextFor(t, 2*etcdtest.Patience))
+	defer cancel()
+	block := wrapperspb.Bytes(make([]byte, 128<<10))
+	var sent atomic.Int64
+	var sending []<-chan error
+	for range streams {
+		stream := follower.openWith(ctx, bidiMethod)
+		sending = append(sending, asking(func() error {
+			for {
+				if err := stream.SendMsg(block); err != nil {
+					return err
+				}
+				sent.Add(1)
+			}
+		}))
+	}
+	settled(t, &sent)
+	for i := range 8 {
+		conn := dialTo(t, follower.address)
+		for range 3 {
+			err := conn.Invoke(etcdtest.Context(t), unaryMethod, wrapperspb.Bytes(make([]byte, 8<<10)), &message{})
+			require.NoError(t, err, "caller %d", i)
+		}
+	}
+	time.Sleep(2 * time.Duration(brisk.misses+1) * brisk.timeout) // time to take the leader for dead
+	p := follower.router.Now().Peer
+	p.mu.Lock()
+	control, links := p.control, len(p.links)
+	p.mu.Unlock()
+	require.NotNil(t, control, "the leader was taken for dead")
+	require.NoError(t, control.calls.Cause())
+	require.LessOrEqual(t, links, maxLinks)
+	require.False(t, read.Load())
+	close(goOn)
+	cancel()
+	for _, s := range sending {
+		require.False(t, errors.Is(etcdtest.Take(t, s, "a sender"), context.DeadlineExceeded))
+	}
+}
+
+// quick notices a dead leader within three seconds; one that is slower than that to answer on
+// a busy machine is not dead. brisk takes a leader for dead that does not answer for a second.
+var (
+	quick = heartbeat{every: 50 * time.Millisecond, timeout: 1500 * time.Millisecond, misses: 2}
+	brisk = heartbeat{every: 20 * time.Millisecond, timeout: 500 * time.Millisecond, misses: 2}
+)
+
+// narrow is a connection that carries so much in a second, and no more.
+type narrow struct {
+	net.Conn
+	bytes int
+}
+
+func (n narrow) Write(b []byte) (int, error) {
+	time.Sleep(time.Second * time.Duration(len(b)) / time.Duration(n.bytes))
+	return n.Conn.Write(b)
+}
+
+// Row 63: a leader to whom a large message is under way over a narrow connection is not taken
+// for dead.
+//
+// Fails when it is asked whether it lives on the same connection.
+func TestRow63HeartbeatBesideALargeMessage(t *testing.T) {
+	t.Parallel()
+	leader := newNode(t, "leader")
+	leader.leads(7, echoing)
+	follower := newNodeBeating(t, brisk, "follower", through(func(c net.Conn) net.Conn { return narrow{c, 24 << 10} }))
+	follower.follows(leader, 7)
+	follower.answers(strings.Repeat("x", 128<<10)) // for five seconds
+}

@@ -1,0 +1,237 @@
+package regressions
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// childEnv makes this test binary a participant; its value is where, as JSON.
+const childEnv = "ELDEST_REGRESSIONS_CHILD"
+
+// order is what a child is to do: lead the election, and report.
+type order struct {
+	Endpoints []string      `json:"endpoints"`
+	Election  string        `json:"election"`
+	TTL       time.Duration `json:"ttl"`
+	// Node, if set, makes the child an elector with that node ID.
+	Node string `json:"node,omitempty"`
+	// Mark is the file of its stopMark.
+	Mark string `json:"mark"`
+}
+
+// report is a line that a child writes.
+type report struct {
+	Event string `json:"event"`
+	// With "leading".
+	Lease int64  `json:"lease,omitempty"`
+	Key   string `json:"key,omitempty"`
+	Token int64  `json:"token,omitempty"`
+	// With "resumed", the first use after a pause, and with "status".
+	Holds    bool   `json:"holds,omitempty"`
+	State    string `json:"state,omitempty"`
+	Ended    bool   `json:"ended,omitempty"`
+	Renewals int64  `json:"renewals,omitempty"`
+	// With "looked", of an elector.
+	Role string `json:"role,omitempty"`
+	// With "wrote".
+	Name  string `json:"name,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// beChild is the life of a child: it leads, says what it sees first after it was
+// stopped, and obeys its standard input until that ends.
+func beChild(role string) {
+	var o order
+	if err := json.Unmarshal([]byte(role), &o); err != nil {
+		panic(err)
+	}
+	var mu sync.Mutex
+	out := json.NewEncoder(os.Stdout)
+	say := func(r report) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = out.Encode(r)
+	}
+	ctx := context.Background()
+	cli, err := clientv3.New(clientv3.Config{Endpoints: o.Endpoints, Logger: zap.NewNop()})
+	if err != nil {
+		panic(err)
+	}
+	mark := openMark(o.Mark)
+	if o.Node != "" {
+		beNode(o, cli, mark, say)
+	}
+	var renewals atomic.Int64
+	s, err := lease.Open(ctx, lease.Config{
+		Lease: cli, TTL: o.TTL,
+		// Patient attempts: a reply that comes late is still waited for, even past
+		// the end of the lease.
+		Renewal: func(granted time.Duration) lease.Renewal {
+			return lease.Renewal{Every: granted / 6, Timeout: 10 * granted}
+		},
+		Hooks: lease.Hooks{Renewed: func(lease.RenewedEvent) { renewals.Add(1) }},
+	})
+	if err != nil {
+		panic(err)
+	}
+	c, err := election.New(election.Config{Election: o.Election, Session: s, KV: cli, Watcher: cli})
+	if err != nil {
+		panic(err)
+	}
+	l, err := c.Campaign(ctx)
+	if err != nil {
+		panic(err)
+	}
+	say(report{Event: "leading", Lease: int64(s.ID()), Key: l.Key(), Token: int64(l.Token())})
+	go func() {
+		// The first use after a pause must tell the truth, before any timer has
+		// had its turn; so this looks as often as it can.
+		for seen := uint32(0); ; {
+			if stops := mark.stops(); stops != seen {
+				holds := l.Holds(0)
+				say(report{Event: "resumed", Holds: holds, State: s.Status().State.String(), Ended: l.Err() != nil, Renewals: renewals.Load()})
+				seen = stops
+			}
+			time.Sleep(200 * time.Microsecond) // a rhythm, not a wait
+		}
+	}()
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		command, key, _ := strings.Cut(lines.Text(), " ")
+		switch command {
+		case "status":
+			say(report{Event: "status", Holds: l.Holds(0), State: s.Status().State.String(), Ended: l.Err() != nil, Renewals: renewals.Load()})
+		case "guarded", "unguarded":
+			var kv clientv3.KV = cli
+			if command == "guarded" {
+				guard := l.Guard()
+				guard.Alive = nil // it was looked at before the pause
+				kv = guard.KV(cli)
+			}
+			go func() {
+				say(report{Event: "sending"})
+				_, err := kv.Put(ctx, key, "late")
+				r := report{Event: "wrote", Name: key}
+				if err != nil {
+					r.Error = err.Error()
+				}
+				say(r)
+			}()
+		}
+	}
+	os.Exit(0) // the parent has gone, or had enough
+}
+
+// child is such a process, seen from its parent.
+type child struct {
+	t       *testing.T
+	cmd     *exec.Cmd
+	in      *os.File
+	mark    stopMark
+	reports chan report
+	leading report
+}
+
+// startChild starts a child and waits until it leads. It is killed with the test.
+func startChild(t *testing.T, o order) *child {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	mark := newMark(t)
+	o.Mark = mark.path
+	role, err := json.Marshal(o)
+	require.NoError(t, err)
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), childEnv+"="+string(role))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	theirs, ours, err := os.Pipe()
+	require.NoError(t, err)
+	cmd.Stdin = theirs
+	require.NoError(t, cmd.Start())
+	_ = theirs.Close()
+	c := &child{t: t, cmd: cmd, in: ours, mark: mark, reports: make(chan report, 1024)}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var r report
+			if json.Unmarshal(lines.Bytes(), &r) == nil {
+				c.reports <- r
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = ours.Close()
+		_ = cmd.Process.Kill()
+		<-read
+		_ = cmd.Wait() // killed, as was meant
+	})
+	c.leading = c.await("leading")
+	return c
+}
+
+// await waits for a report and passes over others.
+func (c *child) await(event string) report {
+	c.t.Helper()
+	for {
+		if r := etcdtest.Take(c.t, c.reports, "a report of the child: "+event); r.Event == event {
+			return r
+		}
+	}
+}
+
+// tell sends a command.
+func (c *child) tell(command string) {
+	c.t.Helper()
+	_, err := c.in.WriteString(command + "\n")
+	require.NoError(c.t, err)
+}
+
+// stop halts the process, all of its threads where that can be seen, and then marks
+// that it did.
+func (c *child) stop() {
+	c.t.Helper()
+	require.NoError(c.t, c.cmd.Process.Signal(syscall.SIGSTOP))
+	tasks := "/proc/" + itoa(c.cmd.Process.Pid) + "/task"
+	if _, err := os.Stat(tasks); err == nil {
+		etcdtest.Eventually(c.t, func() bool { return standStill(tasks) }, "the child stands still")
+	}
+	c.mark.stopped(c.t)
+}
+
+// standStill says whether every thread in a directory of /proc is stopped.
+func standStill(tasks string) bool {
+	stats, err := filepath.Glob(tasks + "/*/stat")
+	for _, stat := range stats {
+		data, err := os.ReadFile(stat)
+		if _, rest, _ := strings.Cut(string(data), ") "); err != nil || !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return err == nil && len(stats) > 0
+}
+
+func (c *child) cont() {
+	c.t.Helper()
+	require.NoError(c.t, c.cmd.Process.Signal(syscall.SIGCONT))
+}

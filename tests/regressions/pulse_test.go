@@ -1,0 +1,65 @@
+package regressions
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/elector"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// Row 36 (a 48-minute outage of PD), by the door that is made for it: the lead function
+// beats where it makes progress, and then hangs. Elsewhere its lease is renewed for as
+// long as the process runs, and nobody else may lead. Here leadership passes on within
+// the pulse's patience, a renewal and a TTL; the node stands again, and when its
+// application lives again it leads once more.
+//
+// Fails when a renewal is sent without asking the pulse.
+func TestRegression36_StuckApplicationWithAPulse(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Shared(t)
+	name := etcdtest.Election(t)
+	const within, life = 2 * time.Second, 6 * time.Second
+	pulse := lease.NewPulse(within)
+	var stuck atomic.Bool
+	n := stand(t, c.Client(t), name, "n", func(ctx context.Context, _ *elector.Leadership) error {
+		for work := time.NewTicker(20 * time.Millisecond); ctx.Err() == nil; {
+			if !stuck.Load() {
+				pulse.Beat()
+			}
+			select {
+			case <-work.C:
+			case <-ctx.Done():
+				work.Stop()
+			}
+		}
+		return nil
+	}, lasting(life), func(cfg *elector.Config) { cfg.Session.Pulse = pulse })
+	l := etcdtest.Take(t, n.won, "the win")
+	next := stand(t, c.Client(t), name, "next", untilTheEnd)
+	next.follows(t, n, l.Token())
+	// It works for longer than a lease lives, and nothing happens to it.
+	etcdtest.Never(t, func() bool { return l.Err() != nil }, within+life, "it was lost beside a function that makes progress")
+
+	stuck.Store(true)
+	second := etcdtest.Take(t, next.won, "the successor's win")
+	require.ErrorIs(t, l.Err(), eldest.ErrUnresponsive)
+	require.ErrorIs(t, l.Err(), eldest.ErrSessionLost)
+	stuck.Store(false)
+	alive, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() { // while it follows it lives as well, or it would lose its place
+		for work := time.NewTicker(20 * time.Millisecond); alive.Err() == nil; <-work.C {
+			pulse.Beat()
+		}
+	}()
+	n.follows(t, next, second.Token())
+	_ = next.end(t)
+	require.Greater(t, etcdtest.Take(t, n.won, "its second win").Token(), second.Token())
+}
