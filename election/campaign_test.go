@@ -65,6 +65,34 @@ func TestContextOfTheCampaignDoesNotEndTheTenure(t *testing.T) {
 	require.NoError(t, l.Err())
 }
 
+// A campaign whose context has ended fails, before it begins and between Register and Await, and leaves no key.
+func TestCampaignEndsWithItsContext(t *testing.T) {
+	s := newEnv(t)
+	s.lead(s.candidate("a"))
+	b, over := s.candidate("b"), etcdtest.ContextFor(t, 0)
+	electiontest.Fails(t, s.campaigning(over, b), context.DeadlineExceeded)
+	require.Len(t, s.Queue(), 1)
+	s.register(b)
+	require.ErrorIs(t, etcdtest.Err(b.Await(over)), context.DeadlineExceeded)
+	s.queued(1)
+}
+
+// A watch that reports nothing, of the predecessor's key or of the own one, is found by its liveness check.
+func TestRecheckFindsADeafWatch(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t)
+	elder := s.lead(s.candidate("elder"))
+	c := s.candidate("v", func(cfg *election.Config) {
+		cfg.Watcher, cfg.Recheck, cfg.Timeout = etcdtest.Deaf(s.Client), 50*time.Millisecond, 50*time.Millisecond
+	})
+	waiting := s.campaigning(s.Ctx, c)
+	s.queued(2)
+	require.NoError(t, elder.Resign(s.Ctx))
+	won := electiontest.Wins(t, waiting)
+	s.Remove(c.Key())
+	require.ErrorIs(t, s.over(won.Leadership), eldest.ErrDeposed)
+}
+
 // Close, Withdraw or the end of the context while the winning reply is on its way:
 // whoever was told "closed" or "withdrawn" must not lead, and nobody blocks.
 func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
@@ -86,9 +114,9 @@ func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
 				if how == "close" {
 					end = c.Close
 				}
-				var ended <-chan error
+				ended := make(chan error, 1)
 				g.on(nil, func(_ context.Context, err error) error {
-					ended = etcdtest.Go(func() error { return end(s.Ctx) })
+					go func() { ended <- end(s.Ctx) }()
 					<-told // the call has been told to stop; the reply is read all the same
 					return err
 				})
@@ -182,7 +210,9 @@ func TestSessionLostWhileTheReplyIsOnItsWay(t *testing.T) {
 func TestProclaimBeforeAndAfterTheWin(t *testing.T) {
 	s := newEnv(t)
 	elder := s.lead(s.candidate("elder"))
-	c := s.candidate("registered")
+	value := []byte("registered")
+	c := s.candidate("", func(cfg *election.Config) { cfg.Value = value })
+	value[0] = 'X'
 	place := s.register(c)
 	require.Equal(t, "registered", s.value(c.Key()))
 	proclaimed := func(proclaim func(context.Context, []byte) error, text string) {
@@ -228,4 +258,15 @@ func TestProclaimAfterLoss(t *testing.T) {
 		require.ErrorIs(t, c.Proclaim(s.Ctx, []byte("late")), eldest.ErrDeposed)
 	}
 	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
+}
+
+// Names and keys from outside cannot write to a terminal.
+func TestErrorsQuoteNames(t *testing.T) {
+	s := newEnv(t)
+	s.Election = "\x1b[31mred\n\xff"
+	c := s.candidate("v")
+	_, err := c.Await(s.Ctx)
+	require.NotContains(t, err.Error(), "\x1b")
+	require.NotContains(t, err.Error(), "\n")
+	require.NoError(t, s.lead(c).Resign(s.Ctx), "but they are names like any other")
 }

@@ -149,6 +149,30 @@ func TestLearnerAmongTheEndpoints(t *testing.T) {
 // stream. A client that was closed has the same code.
 var errReset = status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")
 
+// reporting is a KV that reports, as a *clientv3.Client does, whether it was closed.
+type reporting struct {
+	*gate
+	cli *clientv3.Client
+}
+
+func (r reporting) Ctx() context.Context { return r.cli.Ctx() }
+
+// A request that a proxy cancels does not mean a closed client: it is sent again.
+//
+// Broken by taking the code for the end of the client (rpcerr.ClientClosed).
+func TestRequestCanceledByAProxy(t *testing.T) {
+	s := newEnv(t)
+	g := newGate(s.Client)
+	c := s.candidate("v", func(cfg *election.Config) { cfg.KV = reporting{g, s.Client} })
+	canceled := make(chan struct{})
+	g.on(func(context.Context) error { close(canceled); return errReset }, nil)
+	l := s.lead(c)
+	get(s, canceled)
+	g.on(func(context.Context) error { return errReset }, nil)
+	require.NoError(t, l.Resign(s.Ctx))
+	require.Empty(t, s.Queue())
+}
+
 // A watch stream that a proxy cancels deposes nobody and ends nobody's waiting: the
 // watch is opened anew.
 //

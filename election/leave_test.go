@@ -69,7 +69,11 @@ func TestCloseInEachState(t *testing.T) {
 			require.NotContains(t, s.Queue(), c.Key())
 			require.NoError(t, c.Close(s.Ctx))
 			require.Equal(t, ended, session.Err())
-			require.ErrorIs(t, etcdtest.Err(c.Campaign(s.Ctx)), eldest.ErrClosed)
+			for _, call := range []func(context.Context) (*election.Leadership, error){c.Campaign, c.Try, c.Await} {
+				require.ErrorIs(t, etcdtest.Err(call(s.Ctx)), eldest.ErrClosed)
+			}
+			require.ErrorIs(t, etcdtest.Err(c.Register(s.Ctx)), eldest.ErrClosed)
+			require.ErrorIs(t, c.Proclaim(s.Ctx, nil), eldest.ErrClosed)
 		})
 	}
 }

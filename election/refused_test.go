@@ -75,6 +75,14 @@ func TestRefusalsAreFinal(t *testing.T) {
 		require.NotErrorIs(t, err, eldest.ErrOutcomeUnknown)
 		require.NoError(t, s.lead(c).Err(), "the next one is free")
 	})
+	t.Run("the program's own queue", func(t *testing.T) {
+		s := newEnv(t)
+		c := s.candidate("v", by(refusing{}))
+		require.ErrorIs(t, etcdtest.Err(c.Campaign(s.Ctx)), eldest.ErrInvalid)
+		l, err := c.Try(s.Ctx)
+		require.NoError(t, err, "the next one is free")
+		require.NoError(t, l.Resign(s.Ctx))
+	})
 	t.Run("lease gone", func(t *testing.T) {
 		s := newEnv(t)
 		c, g := s.gated("v")
@@ -104,6 +112,13 @@ func TestRefusalsAreFinal(t *testing.T) {
 		require.ErrorContains(t, err, denied.Error())
 		s.queued(0)
 	})
+}
+
+// refusing is a queue that refuses for good.
+type refusing struct{ txn.ByCreateRevision }
+
+func (refusing) Enter(context.Context, clientv3.KV, txn.Entry) (txn.Place, error) {
+	return txn.Place{}, eldest.ErrInvalid
 }
 
 // forbidden is a watcher without permission.
@@ -155,23 +170,30 @@ func TestRefusedForSpaceIsUnknown(t *testing.T) {
 	there := func(key string) bool { _, absent := s.Value(key); return !absent }
 	var written, registered sync.Map // what was refused: the error by its key
 	var all sync.WaitGroup
-	for i := range 64 { // several are at the quota at once
+	const each = 64 // several are at the quota at once
+	for i := range each {
 		all.Go(func() {
 			for j := 0; ; j++ {
 				key := fmt.Sprintf("%02d-%d", i, j)
-				if _, err := kv.Put(s.Ctx, key, value); err != nil {
+				if err := etcdtest.Err(kv.Put(s.Ctx, key, value)); err != nil {
 					written.Store(key, err)
-					break
+					return
 				}
 			}
-			// In an election of its own: one queue would grow long.
-			c, err := election.New(election.Config{
-				Election: fmt.Sprintf("%s %02d", s.Election, i), Session: session, KV: s.Client, Watcher: s.Client, Value: []byte(value),
-			})
-			if err == nil {
-				_, err = c.Register(s.Ctx)
+		})
+		all.Go(func() {
+			for j := 0; ; j++ { // in elections of their own: one queue would grow long
+				c, err := election.New(election.Config{
+					Election: fmt.Sprintf("%s %02d-%d", s.Election, i, j), Session: session, KV: s.Client, Watcher: s.Client, Value: []byte(value),
+				})
+				if err == nil {
+					err = etcdtest.Err(c.Register(s.Ctx))
+				}
+				if err != nil {
+					registered.Store(c.Key(), err)
+					return
+				}
 			}
-			registered.Store(c.Key(), err)
 		})
 	}
 	all.Wait()
@@ -188,12 +210,14 @@ func TestRefusedForSpaceIsUnknown(t *testing.T) {
 			applied++
 		}
 	}
-	require.Equal(t, 64, refused)
+	require.Equal(t, each, refused)
 	// Nearly all, as a rule; none, if etcd noticed between two writes.
 	t.Logf("%d of %d that were refused had been carried out", applied, refused)
 	for key, err := range registered.Range {
 		unknown(err)
 		s.Until("nothing is left of it", func() bool { return !there(key.(string)) })
+		refused--
 	}
+	require.Zero(t, refused)
 	require.NoError(t, session.Err(), "not with its lease")
 }

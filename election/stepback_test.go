@@ -135,10 +135,10 @@ func TestEndDuringAStepBack(t *testing.T) {
 				defer cancel(nil)
 				waiting := s.campaigning(ctx, c)
 				get(s, waits)
-				var ended <-chan error
+				ended := make(chan error, 1)
 				told := make(chan struct{})
 				stop := func(context.Context) error {
-					ended = etcdtest.Go(func() error { return end(s.Ctx, c, cancel) })
+					go func() { ended <- end(s.Ctx, c, cancel) }()
 					<-told
 					return nil
 				}

@@ -185,3 +185,34 @@ func TestSuspendWhileTheReplyIsOnItsWay(t *testing.T) {
 	require.NoError(t, c.Close(s.Ctx))
 	require.False(t, won.Load(), "a win after the end of the session")
 }
+
+// Resigning a tenure again does not end a later one of the same candidate.
+func TestResignAgain(t *testing.T) {
+	s := newEnv(t)
+	c := s.candidate("v")
+	l := s.lead(c)
+	require.NoError(t, l.Resign(s.Ctx))
+	require.Empty(t, s.Queue(), "confirmed when Resign returns")
+	again := s.lead(c)
+	require.NoError(t, l.Resign(s.Ctx))
+	require.NoError(t, again.Err())
+	require.Len(t, s.Queue(), 1)
+}
+
+// Evict removes a candidate's key in the life that was seen and in no other, and ends that candidate's tenure.
+func TestEvict(t *testing.T) {
+	s := newEnv(t)
+	c := s.candidate("v")
+	l := s.lead(c)
+	evict := func(token eldest.Token) {
+		t.Helper()
+		require.NoError(t, election.Evict(s.Ctx, s.Admin, s.Election, eldest.Candidate{Key: c.Key(), Token: token}))
+	}
+	evict(l.Token() + 1)
+	require.NoError(t, l.Err())
+	evict(l.Token())
+	require.ErrorIs(t, s.over(l), eldest.ErrDeposed)
+	again := s.lead(c)
+	evict(l.Token())
+	require.NoError(t, again.Proclaim(s.Ctx, []byte("the key is there")))
+}
