@@ -94,7 +94,7 @@ func TestRecheckFindsADeafWatch(t *testing.T) {
 }
 
 // Close, Withdraw or the end of the context while the winning reply is on its way:
-// whoever was told "closed" or "withdrawn" must not lead, and nobody blocks.
+// a candidate whose Close or Withdraw has returned must not lead, and no call blocks.
 func TestEndWhileTheReplyOfTheRegistrationIsOnItsWay(t *testing.T) {
 	type call = func(*election.Candidate, context.Context) (*election.Leadership, error)
 	calls := map[string]call{
@@ -153,7 +153,7 @@ func TestCampaignAgainAtOnce(t *testing.T) {
 }
 
 // A campaign while the key of the last tenure is still being removed waits for that
-// and stands anew: it does not inherit the old token, and is not turned away.
+// and registers anew: it does not inherit the old token, and is not refused.
 func TestCampaignWhileTheLastKeyIsBeingRemoved(t *testing.T) {
 	s := newEnv(t)
 	c, g := s.gated("v")
@@ -168,7 +168,7 @@ func TestCampaignWhileTheLastKeyIsBeingRemoved(t *testing.T) {
 	require.Greater(t, won.Token(), l.Token())
 }
 
-// Close during a Resign that goes on elsewhere waits for it.
+// Close waits for a Resign that another goroutine has called.
 func TestCloseWaitsForAResignation(t *testing.T) {
 	s := newEnv(t)
 	c, g := s.gated("v")
@@ -187,7 +187,7 @@ func TestCloseWaitsForAResignation(t *testing.T) {
 	require.NoError(t, get(s, resigned))
 }
 
-// A session lost while the winning reply is on its way: no win.
+// A session that is lost while the winning reply is on its way prevents the win.
 func TestSessionLostWhileTheReplyIsOnItsWay(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Client)
@@ -206,7 +206,7 @@ func TestSessionLostWhileTheReplyIsOnItsWay(t *testing.T) {
 }
 
 // The value can be changed at each step; the one proclaimed last is that of the next campaign, and the
-// caller's slice is the caller's again when a call returns.
+// caller may change its slice when a call has returned.
 func TestProclaimBeforeAndAfterTheWin(t *testing.T) {
 	s := newEnv(t)
 	elder := s.lead(s.candidate("elder"))
@@ -238,14 +238,14 @@ func TestProclaimBeforeAndAfterTheWin(t *testing.T) {
 	require.Equal(t, "by the candidate", s.value(c.Key()))
 }
 
-// After the loss nothing is written, and the error is the same each time, the first time included, which
-// may come before the news.
+// After the loss nothing is written, and the error is the same each time, also where the first call comes
+// before the watch has reported the loss.
 func TestProclaimAfterLoss(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("old", func(cfg *election.Config) { cfg.Watcher = etcdtest.Deaf(s.Client) })
 	l := s.lead(c)
 	s.Remove(c.Key())
-	require.NoError(t, l.Err(), "nobody has told us")
+	require.NoError(t, l.Err(), "the watch reports nothing")
 	for range 3 {
 		s.is(l.Proclaim(s.Ctx, []byte("late")), eldest.ErrDeposed, eldest.ErrNotLeading)
 		require.ErrorIs(t, l.Err(), eldest.ErrDeposed, "what was found ends the tenure")

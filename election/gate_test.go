@@ -12,7 +12,7 @@ import (
 )
 
 // gate is a KV on which a test decides what happens just before a request is sent
-// and just after its answer came, so that a race can be played move by move.
+// and just after its answer came, so that a race can be repeated step by step.
 type gate struct {
 	clientv3.KV
 	mu sync.Mutex
@@ -39,7 +39,7 @@ func (g *gate) on(before func(context.Context) error, after func(context.Context
 }
 
 // stop has the next transaction wait before it is sent: sending is closed then, and closing release
-// lets it go on.
+// sends it.
 func (g *gate) stop() (sending, release chan struct{}) {
 	sending, release = make(chan struct{}), make(chan struct{})
 	g.on(func(context.Context) error { close(sending); <-release; return nil }, nil)

@@ -135,13 +135,13 @@ func TestDeposedWhileAskedToGiveWay(t *testing.T) {
 	require.ErrorIs(t, etcdtest.Err(c.Await(s.Ctx)), eldest.ErrDeposed)
 }
 
-// always has a candidate give way to whoever there is.
+// always has a candidate give way to any other one.
 func always(cfg *election.Config) {
 	cfg.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return true }
 }
 
-// givesWay has a candidate give way again and again. waits waits until it waits behind a key, and returns
-// that; next does so, and has another key come and that one go.
+// givesWay has a candidate give way again and again. waits returns the key behind which the candidate is
+// queued, once it is; next calls waits, puts another key and removes that one.
 func (s *env) givesWay(ctx context.Context, backoff func(int) time.Duration) (waiting <-chan electiontest.Outcome, waits func() string, next func()) {
 	waitings := make(chan election.WaitingEvent, 1000)
 	c := s.candidate("v", always, func(cfg *election.Config) {

@@ -212,10 +212,10 @@ func TestHeartbeatsWithoutSpace(t *testing.T) {
 	require.Equal(t, l.Token(), next.Token())
 }
 
-// A leader that is gone with its machine is replaced long before its lease expires, by who waits
-// behind it; and who waits behind that one is left alone.
+// A leader whose machine has crashed is replaced long before its lease expires, by the candidate that is
+// queued behind it; the one behind that is not evicted.
 //
-// Fails when nobody evicts, when the one who waits is evicted, and when the lease has to expire.
+// Fails when no candidate evicts, when a waiting one is evicted, and when the lease has to expire.
 func TestHeartbeatsReplaceTheDead(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -250,7 +250,7 @@ func TestHeartbeatsReplaceTheDead(t *testing.T) {
 	require.NoError(t, lc.Resign(etcdtest.Context(t)))
 }
 
-// An eviction whose reply is lost, or that etcd refuses, is tried again; who evicts loses nothing by it.
+// An eviction whose reply is lost, or that etcd refuses, is tried again, and costs the evicting candidate nothing.
 func TestEvictionsThatFail(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"lost reply": true, "refused": false} {
@@ -287,8 +287,8 @@ func TestEvictionsThatFail(t *testing.T) {
 // ofABeat reports whether a transaction compares a beat, as an eviction does.
 func ofABeat(c clientv3.Cmp) bool { return strings.HasPrefix(string(c.KeyBytes()), "/eldest/beat/") }
 
-// A candidate without heartbeats evicts nobody, whoever beats; and each waits for as long as the beat says, not
-// for as long as it would say itself.
+// A candidate without heartbeats evicts no other, with heartbeats or without; and each waits for the timeout in
+// the other one's heartbeat, not for its own.
 func TestHeartbeatsOfOthers(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -304,7 +304,8 @@ func TestHeartbeatsOfOthers(t *testing.T) {
 	electiontest.Wins(t, third)
 }
 
-// A successor evicts nobody whose beats etcd has lost or held up: half a timeout passes after it was well again.
+// A successor evicts no candidate whose heartbeats etcd has lost or delayed: half a timeout passes after etcd has
+// recovered.
 //
 // Fails when the majority is asked at the end of the timeout only, and when a late answer is followed by an eviction.
 func TestEvictionAfterEtcdStoodStill(t *testing.T) {

@@ -240,8 +240,8 @@ func TestStatusOfACandidate(t *testing.T) {
 	require.True(t, c.Closed())
 }
 
-// The phases of a hand-over: who waited for nobody has none to prove anything after, and
-// who waited has waited at least as long as it knew that the wait was over.
+// The phases of a hand-over: a candidate without a predecessor reports no proof, and one with a predecessor has
+// waited for at least as long as its proof took.
 func TestWonTellsThePhasesOfTheHandOver(t *testing.T) {
 	s := newEnv(t)
 	var mu sync.Mutex

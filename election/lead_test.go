@@ -205,7 +205,7 @@ func (s *env) revoked(session *lease.Session) {
 }
 
 // Protocol, step 6: the function's context has ended before anything is sent that
-// lets another one lead; it does not end a moment later, on a goroutine of its own.
+// allows another one to lead; it does not end a moment later, on a goroutine of its own.
 //
 // Broken by making the context from the caller's and ending it by AfterFunc.
 func TestContextOfTheFunctionEndsBeforeTheKeyGoes(t *testing.T) {

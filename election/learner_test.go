@@ -173,8 +173,8 @@ func TestRequestCanceledByAProxy(t *testing.T) {
 	require.Empty(t, s.Queue())
 }
 
-// A watch stream that a proxy cancels deposes nobody and ends nobody's waiting: the
-// watch is opened anew.
+// A watch stream that a proxy cancels ends no tenure and no campaign: the watch is
+// opened anew.
 //
 // Broken by the same code counting as permanent in internal/watch.
 func TestWatchCanceledByAProxy(t *testing.T) {
@@ -200,7 +200,7 @@ func TestWatchCanceledByAProxy(t *testing.T) {
 	require.NoError(t, l.Err())
 	require.Empty(t, waiting)
 
-	// And what was opened anew does its work.
+	// And what was opened anew receives events.
 	require.NoError(t, l.Resign(s.Ctx))
 	won := electiontest.Wins(t, waiting)
 	s.Remove(waiter.Key())

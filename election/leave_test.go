@@ -173,7 +173,7 @@ func TestLateRegistrationAfterResume(t *testing.T) {
 	require.NoError(t, s.lead(again).Resign(s.Ctx))
 	require.NoError(t, again.Close(s.Ctx))
 	s.arrives(session)
-	s.clean(resumed) // or a ghost stays
+	s.clean(resumed) // or a key stays without a candidate
 }
 
 // G2 and G4: a retired tenure does not come back with its token, although its key is there

@@ -59,7 +59,7 @@ func (s *env) resignedInVain(r *denying, kv clientv3.KV) (*election.Candidate, *
 // again. Adopted, it would bring the old token back, and with it the guarded
 // writes of the first tenure that are still on their way.
 //
-// It is held twice: nothing is registered before the old key is gone, and a key with a doomed
+// Two rules ensure it: nothing is registered before the old key is gone, and a key with a doomed
 // token is not adopted.
 func TestKeyOfAnEndedTenureIsNotAdopted(t *testing.T) {
 	s := newEnv(t)

@@ -273,7 +273,7 @@ func (*undecided) unsaid(p txn.Place, err error) (txn.Place, error) {
 	return p, err
 }
 
-// A place of which nothing is known is no win, however often it is answered.
+// A place of which nothing is known is no win, however often etcd answers.
 func TestTryOfAQueueThatIsUndecided(t *testing.T) {
 	s := newEnv(t)
 	elder := s.lead(s.candidate("elder"))

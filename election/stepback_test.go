@@ -325,7 +325,7 @@ func TestStepBackWhileTheProofIsOnItsWay(t *testing.T) {
 }
 
 // A candidate steps back before the reply to its proclaim: the value went with the old
-// key, and whoever proclaimed is told so, or finds it at the new place.
+// key, and Proclaim returns that, or the value is at the new place.
 func TestStepBackDuringAProclaim(t *testing.T) {
 	s := newEnv(t)
 	s.lead(s.candidate("leader"))
@@ -343,7 +343,7 @@ func TestStepBackDuringAProclaim(t *testing.T) {
 }
 
 // A step back is asked for at the moment at which the campaign ends: it is taken or
-// refused, and nobody waits for one that nobody takes.
+// refused, and no call waits for one that no campaign takes.
 func TestStepBackAtTheEndOfACampaign(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)

@@ -24,7 +24,7 @@ import (
 )
 
 // storm is a round in which candidates do everything at once over clients that lose, delay and refuse.
-// Nobody removes keys by hand, so no candidacy may end with ErrDeposed, no token may win twice on one
+// No key is removed from outside, so no candidacy may end with ErrDeposed, no token may win twice on one
 // session, and nothing may stay.
 type storm struct {
 	*env
