@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -46,27 +48,6 @@ func get(ctx context.Context, cli *http.Client, url string) (*http.Response, err
 	return cli.Do(req)
 }
 
-func TestCutHoldsRequestUntilMended(t *testing.T) {
-	served := make(chan string, 1)
-	f, cli := peered(t, func(_ http.ResponseWriter, r *http.Request) { served <- r.Host })
-	f.set([]Link{{From: "m1", To: "m2"}})
-
-	done := make(chan error, 1)
-	go func() {
-		resp, err := get(context.Background(), cli, "http://"+peerHost+"/raft")
-		if err == nil {
-			err = resp.Body.Close()
-		}
-		done <- err
-	}()
-	require.Eventually(t, func() bool { return len(f.counts()) == 1 }, 20*time.Second, time.Millisecond)
-	require.Equal(t, []Held{{Link: Link{From: "m1", To: "m2"}, Count: 1}}, f.counts())
-	require.Empty(t, served)
-	f.set(nil)
-	require.NoError(t, <-done)
-	require.Equal(t, peerHost, <-served, "the peer must see its own name")
-}
-
 func TestCutTheOtherWayHoldsPiecesOfTheReply(t *testing.T) {
 	more := make(chan bool)
 	f, cli := peered(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -95,15 +76,6 @@ func TestCutTheOtherWayHoldsPiecesOfTheReply(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 }
 
-func TestSenderMayGiveUp(t *testing.T) {
-	f, cli := peered(t, func(http.ResponseWriter, *http.Request) { t.Error("a request got through") })
-	f.set([]Link{{From: "m1", To: "m2"}})
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-	defer cancel()
-	_, err := get(ctx, cli, "http://"+peerHost+"/raft") //nolint:bodyclose // there is none
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-}
-
 func TestFabricAnswersByItself(t *testing.T) {
 	f, cli := peered(t, func(http.ResponseWriter, *http.Request) {})
 	f.starting.Store(true)
@@ -119,14 +91,16 @@ func TestFabricAnswersByItself(t *testing.T) {
 	}
 }
 
-func TestFlags(t *testing.T) {
-	ok := []string{"--name", "m1", "--data-dir", "d", "--client-url", "http://127.0.0.1:1", "--peer-url", "http://192.0.2.1:2380"}
-	cfg, routes, err := parse(append(ok, "--heartbeat", "10", "--route", "m2,a:1,b:2"), io.Discard)
+func TestConfigure(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "m1.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"name": "m1", "heartbeat-interval": 10, "routes": [{"name": "m2", "host": "a:1", "real": "b:2"}]}`), 0o600))
+	cfg, routes, err := configure([]string{file})
 	require.NoError(t, err)
-	require.Equal(t, 10*time.Millisecond, cfg.Heartbeat)
+	require.Equal(t, "m1", cfg.Name)
+	require.EqualValues(t, 10, cfg.TickMs)
 	require.Equal(t, []Route{{Name: "m2", Host: "a:1", Real: "b:2"}}, routes)
-	for _, bad := range [][]string{ok[:6], append(ok, "surplus"), append(ok, "--route", "m2"), append(ok, "--no-such")} {
-		_, _, err := parse(bad, io.Discard)
+	for _, bad := range [][]string{nil, {file, "surplus"}, {file + "x"}} {
+		_, _, err := configure(bad)
 		require.Error(t, err)
 	}
 }
