@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -262,6 +264,14 @@ func noProcess(t testing.TB, variable string, argument ...string) {
 func glob(pattern string) []string {
 	found, _ := filepath.Glob(pattern)
 	return found
+}
+
+// heedHangups has the processes of a test receive SIGHUP also where the tests themselves run
+// under nohup: what is ignored is inherited, what is caught is not.
+func heedHangups(t *testing.T) {
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(caught) })
 }
 
 // handle is a process of which the number is known. It stays that process's when it has

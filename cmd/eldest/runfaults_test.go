@@ -264,7 +264,7 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			if c.heartbeat != "" {
 				flags = append(flags, "--heartbeat", c.heartbeat)
 			}
-			first := slices.Concat(flags, []string{"--endpoints", strings.Join(f.host.Endpoints(), ",")}, strings.Fields(c.flags))
+			first := slices.Concat(flags, []string{"--endpoints", strings.Join(f.host.Endpoints(), ","), "--on-win", "true"}, strings.Fields(c.flags))
 			f.first = f.run(slices.Concat(first, []string{"--", "witness", "A"}, how)...)
 			f.key = f.first.Told("leader")["key"].(string)
 			f.eldest = f.first.Process

@@ -50,6 +50,7 @@ import (
 //	halt PID                stop a process
 //	lives WHO...            wait until witnesses live (see runwitness_test.go), from now on
 //	received WHO SIGNAL     wait until a witness has received the signal
+//	spared WHO SIGNAL       a witness has not received the signal
 //	sequel A B TIME         B, which won at the time, lives, and A lives no more since before that
 //	dead WHO                wait until nothing of a witness is left
 //	hangup NAME             nobody can read its stdout any more
@@ -67,6 +68,7 @@ import (
 // an escape character, $B a text that is not UTF-8. In the end no process is left.
 func TestScript(t *testing.T) {
 	t.Parallel()
+	heedHangups(t)
 	host, err := os.Hostname()
 	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
@@ -94,16 +96,25 @@ type key struct{}
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	all := make(map[string]func(*testscript.TestScript, bool, []string))
 	for name, command := range scriptCommands {
-		all[name] = func(ts *testscript.TestScript, _ bool, args []string) {
+		all[name] = func(ts *testscript.TestScript, negated bool, args []string) {
+			positive(ts, negated)
 			command(ts, ts.Value(key{}).(*script), args)
 		}
 	}
 	for name, command := range processCommands {
-		all[name] = func(ts *testscript.TestScript, _ bool, args []string) {
+		all[name] = func(ts *testscript.TestScript, negated bool, args []string) {
+			positive(ts, negated)
 			command(ts, ts.Value(key{}).(*script).processes[args[0]], args[1:])
 		}
 	}
 	return all
+}
+
+// positive fails where a command has "!" before it: none of them has a meaning for that.
+func positive(ts *testscript.TestScript, negated bool) {
+	if negated {
+		ts.Fatalf("this command cannot be negated")
+	}
 }
 
 // scriptCommands are those that concern etcd, or start something.
@@ -316,7 +327,7 @@ func number(ts *testscript.TestScript, text string) int {
 func (s *script) begin(ts *testscript.TestScript, name string, args ...string) *clitest.Process {
 	e := s.changed(func(cmd *exec.Cmd) { cmd.Dir = ts.Getenv("WORK") })
 	e.env = slices.Clip(e.env)
-	for _, variable := range []string{"ELDEST_ENDPOINTS", "ELDEST_NAMESPACE", "ELDEST_USER", "ELDEST_PASSWORD", "ELDEST_DIAL_TIMEOUT", "ELDEST_COMMAND_TIMEOUT", "TMPDIR", "MINE", signsIn} {
+	for _, variable := range []string{"ELDEST_ENDPOINTS", "ELDEST_NAMESPACE", "ELDEST_USER", "ELDEST_PASSWORD", "ELDEST_DIAL_TIMEOUT", "ELDEST_COMMAND_TIMEOUT", "ELDEST_TOKEN", "ELDEST_CAUSE", "TMPDIR", "MINE", signsIn} {
 		e.env = append(e.env, variable+"="+ts.Getenv(variable))
 	}
 	p := e.start(args...)

@@ -35,6 +35,9 @@ func init() {
 	scriptCommands["received"] = func(_ *testscript.TestScript, s *script, args []string) {
 		s.received(args[0], signals[args[1]])
 	}
+	scriptCommands["spared"] = func(_ *testscript.TestScript, s *script, args []string) {
+		require.False(s.t, s.told(args[0], signals[args[1]]), "%s received %s", args[0], args[1])
+	}
 	scriptCommands["sequel"] = func(_ *testscript.TestScript, s *script, args []string) {
 		s.inTurn(args[0], args[1], timeOf(s.t, object{"time": args[2]}))
 	}

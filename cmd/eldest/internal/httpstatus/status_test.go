@@ -117,6 +117,45 @@ func (s *shown) candidate(cli *clientv3.Client, value string, ttl time.Duration)
 	return session, candidate
 }
 
+// A leader and a follower, from before they are candidates to the end of the first one's tenure: both are
+// healthy all the time, and one of them leads.
+func TestLeaderAndFollower(t *testing.T) {
+	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
+	a, b := serve(t, time.Minute), serve(t, time.Minute)
+	a.is(503, "neither", "", "", "", 0)
+	code, health := a.get("/healthz")
+	require.Equal(t, http.StatusOK, code, "there is time to get a session")
+	require.Equal(t, "none", health["session"])
+
+	_, ca := a.candidate(cli, "anna", long)
+	la, err := ca.Campaign(ctx)
+	require.NoError(t, err)
+	_, cb := b.candidate(cli, "bert", long)
+	registered, err := cb.Register(ctx)
+	require.NoError(t, err)
+	a.is(200, "leading", "anna", "anna", "", la.Token())
+	b.until("/leader", `"role":"following"`)
+	b.is(503, "following", "bert", "anna", "", la.Token())
+	for _, one := range []*shown{a, b} {
+		code, health = one.get("/healthz")
+		require.Equal(t, http.StatusOK, code)
+		require.Equal(t, "ok", health["status"])
+		require.Equal(t, "alive", health["session"])
+		require.Positive(t, health["remaining_seconds"])
+	}
+	b.until("/metrics", "eldest_queue_length{NAME} 2", `eldest_state{NAME,state="following"} 1`, "go_goroutines ", "process_start_time_seconds ")
+
+	require.NoError(t, la.Resign(ctx))
+	_, err = cb.Await(ctx)
+	require.NoError(t, err)
+	b.is(200, "leading", "bert", "bert", "", registered.Token)
+	code, role := a.get("/leader")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Equal(t, "neither", role["role"], "it is not in the queue any more")
+	code, _ = a.get("/healthz")
+	require.Equal(t, http.StatusOK, code, "its session lives")
+}
+
 // A leader of another program whose value is a node's is shown by its name and address.
 func TestFollowerOfANode(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)

@@ -131,6 +131,51 @@ func grouped(t *testing.T, test func(t *testing.T, dir string)) {
 	})
 }
 
+// What a program has ended by is reported, also as a shell reports it.
+func TestStatus(t *testing.T) {
+	for text, want := range map[string]struct {
+		status job.Status
+		exit   int
+		words  string
+	}{
+		"exit 0":        {job.Status{}, 0, "exit code 0"},
+		"exit 7":        {job.Status{Code: 7}, 7, "exit code 7"},
+		"kill -KILL $$": {job.Status{Signal: syscall.SIGKILL}, 137, "killed by SIGKILL"},
+	} {
+		j := launched(t, text)
+		pid := j.Pid()
+		require.Positive(t, pid)
+		status := over(t, j)
+		require.Equal(t, want.status, status)
+		require.Equal(t, want.exit, status.Exit())
+		require.Equal(t, want.words, status.String())
+		require.Equal(t, text == "exit 0", status.OK())
+		j.Signal(syscall.SIGUSR1) // to nobody
+		j.Close()
+		j.Close()
+		require.False(t, alive(pid))
+	}
+	require.Equal(t, 255, job.Status{Unknown: true}.Exit())
+	require.Contains(t, job.Status{Unknown: true}.String(), "not known")
+	require.Empty(t, job.Promises(), "Linux keeps them all")
+}
+
+// Without a deadline, or with one that is over, no program is started; with a new one it is.
+func TestLaunchIsTooLate(t *testing.T) {
+	for name, first := range map[string]job.Deadline{"none": {}, "over": {Term: 1, Kill: job.Now() + time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			j := startJob(t)
+			if first.Kill != 0 {
+				j.SetDeadline(first)
+			}
+			require.ErrorIs(t, <-j.Launch("RUN=true"), job.ErrLate)
+			j.SetDeadline(far())
+			require.NoError(t, <-j.Launch("RUN=true"))
+			require.True(t, over(t, j).OK())
+		})
+	}
+}
+
 // family is a program with one child in its process group and one that has left it. Each runs the
 // text and then goes on; all ignore SIGTERM, unless the text traps it.
 func family(text string) string {

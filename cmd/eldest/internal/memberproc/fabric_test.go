@@ -48,6 +48,27 @@ func get(ctx context.Context, cli *http.Client, url string) (*http.Response, err
 	return cli.Do(req)
 }
 
+func TestCutHoldsRequestUntilMended(t *testing.T) {
+	served := make(chan string, 1)
+	f, cli := peered(t, func(_ http.ResponseWriter, r *http.Request) { served <- r.Host })
+	f.set([]Link{{From: "m1", To: "m2"}})
+
+	done := make(chan error, 1)
+	go func() {
+		resp, err := get(context.Background(), cli, "http://"+peerHost+"/raft")
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return len(f.counts()) == 1 }, 20*time.Second, time.Millisecond)
+	require.Equal(t, []Held{{Link: Link{From: "m1", To: "m2"}, Count: 1}}, f.counts())
+	require.Empty(t, served)
+	f.set(nil)
+	require.NoError(t, <-done)
+	require.Equal(t, peerHost, <-served, "the peer must see its own name")
+}
+
 func TestCutTheOtherWayHoldsPiecesOfTheReply(t *testing.T) {
 	more := make(chan bool)
 	f, cli := peered(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -74,6 +95,15 @@ func TestCutTheOtherWayHoldsPiecesOfTheReply(t *testing.T) {
 	_, err = io.ReadAll(r)
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
+}
+
+func TestSenderMayGiveUp(t *testing.T) {
+	f, cli := peered(t, func(http.ResponseWriter, *http.Request) { t.Error("a request got through") })
+	f.set([]Link{{From: "m1", To: "m2"}})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err := get(ctx, cli, "http://"+peerHost+"/raft") //nolint:bodyclose // there is none
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestFabricAnswersByItself(t *testing.T) {
