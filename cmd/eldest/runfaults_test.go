@@ -195,7 +195,7 @@ var faults = map[string]struct {
 		do: func(f *fault) {
 			require.NoError(f.t, f.Member(0).Stop())
 			f.first.Told("lost")
-			f.etcd.dead("A")
+			f.dead("A")
 			require.NoError(f.t, f.Member(0).Cont())
 		},
 	},
@@ -203,7 +203,7 @@ var faults = map[string]struct {
 		do: func(f *fault) {
 			require.NoError(f.t, f.Member(0).Kill())
 			f.first.Told("lost")
-			f.etcd.dead("A")
+			f.dead("A")
 			require.NoError(f.t, f.Member(0).Restart(bounded(f.t)))
 		},
 	},
@@ -273,9 +273,9 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			// The second one outlasts etcd's absence, by its TTL or as a candidate again.
 			f.second = f.run(append(flags, "--restart", "on-failure", "--ttl", "20s", "--", "witness", "B")...)
 			f.second.Told("waiting")
-			f.etcd.lives("A")
+			f.lives("A")
 			if !c.obeys {
-				f.etcd.lives("A-near", "A-away")
+				f.lives("A-near", "A-away")
 			}
 
 			f.began = time.Now()
@@ -283,14 +283,14 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 			win := timeOf(t, f.second.Told("leader"))
 			var last time.Time
 			if name == "key deleted" {
-				f.etcd.lives("B")
+				f.lives("B")
 				f.first.Told("exited")
 			} else {
-				last = f.etcd.inTurn("A", "B", win)
+				last = f.inTurn("A", "B", win)
 			}
 			_ = f.eldest.Signal(syscall.SIGCONT)
 			f.first.Exits(code)
-			f.etcd.dead("A")
+			f.dead("A")
 			if c.then != nil {
 				c.then(f, last, win)
 			}
