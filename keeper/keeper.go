@@ -11,8 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/pipe"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/subprocess"
 )
 
 // Keeper is this process's side of its keeper. Made by Start, ended by Close. All methods are
@@ -111,7 +111,7 @@ func (k *Keeper) tell(order string, args ...any) {
 	if k.orders == nil {
 		return
 	}
-	if err := pipe.Offer(k.orders, fmt.Appendf(nil, order, args...)); err != nil {
+	if err := subprocess.Offer(k.orders, fmt.Appendf(nil, order, args...)); err != nil {
 		k.kill()
 		k.hangUp()
 	}

@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -16,35 +15,34 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
 
-	"github.com/eldest-io/eldest/internal/pidfd"
+	"github.com/eldest-io/eldest/internal/subprocess"
 )
 
 // keeper is the keeper's process.
 type keeper struct {
-	of      int // a pidfd
-	orders  int // -1: nobody can give any
-	partial []byte
-	begun   bool // the first order was read
-	with    []byte
-	leases  map[clientv3.LeaseID]time.Duration // their TTLs
-	ended   bool                               // it was told to end
+	parent int               // a pidfd
+	orders subprocess.Orders // until there can be no more
+	begun  bool              // the first order was read
+	with   []byte
+	leases map[clientv3.LeaseID]time.Duration // their TTLs
+	ended  bool                               // an order said so
 }
 
 // serve is the keeper's whole life.
-func serve(of string, dial func(context.Context, []byte) (*clientv3.Client, error)) error {
-	k, err := begin(of)
+func serve(parent string, dial func(context.Context, []byte) (*clientv3.Client, error)) error {
+	k, err := begin(parent)
 	report := ready
 	if err != nil {
 		report = err.Error()
 	}
-	_, _ = unix.Write(reportsFD, []byte(report+"\n"))
-	_ = unix.Close(reportsFD)
+	_, _ = unix.Write(subprocess.ReportsFD, []byte(report+"\n"))
+	_ = unix.Close(subprocess.ReportsFD)
 	if err != nil {
 		return err
 	}
-	// Who kills all processes of the program by its name does not mean this one.
+	// A user who kills all processes of the program by its name does not mean this one.
 	_ = os.WriteFile("/proc/self/comm", []byte("keeper"), 0)
-	// Who stops a whole group of processes means the other one, whose end is waited for.
+	// Signals to a whole process group are meant for the program, whose end is waited for.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
 	etcd := NewRevoker(func(ctx context.Context) (*clientv3.Client, error) { return dial(ctx, k.with) })
 	dead, err := k.wait()
@@ -56,40 +54,38 @@ func serve(of string, dial func(context.Context, []byte) (*clientv3.Client, erro
 }
 
 // begin opens a pidfd of the process with an ID, which must be the parent, and reads the first order.
-func begin(of string) (*keeper, error) {
-	pid, err := strconv.Atoi(of)
+func begin(parent string) (*keeper, error) {
+	pid, err := strconv.Atoi(parent)
 	if err != nil {
-		return nil, fmt.Errorf("%s is %q: only keeper.Start sets it", variable, of)
+		return nil, fmt.Errorf("%s is %q: only keeper.Start sets it", variable, parent)
 	}
-	for _, fd := range []int{ordersFD, reportsFD} {
-		var stat unix.Stat_t
-		if err := unix.Fstat(fd, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFIFO {
-			return nil, fmt.Errorf("%s is set, but this process was not started by keeper.Start", variable)
-		}
-		unix.CloseOnExec(fd)
+	if err := subprocess.Inherit(); err != nil {
+		return nil, fmt.Errorf("%s is set by keeper.Start only: %w", variable, err)
 	}
 	_ = os.Unsetenv(variable)
-	fd, err := pidfd.Parent(pid)
-	if err != nil {
+	k := &keeper{leases: make(map[clientv3.LeaseID]time.Duration)}
+	if k.parent, err = subprocess.Parent(pid); err != nil {
 		return nil, err
 	}
-	k := &keeper{of: fd, orders: ordersFD, leases: make(map[clientv3.LeaseID]time.Duration)}
-	for !k.begun {
-		if more, err := k.read(); err != nil || !more {
+	for more := true; !k.begun; {
+		if !more || err != nil {
 			return nil, errors.Join(errors.New("the orders have ended before they began"), err)
 		}
+		if _, err := unix.Poll([]unix.PollFd{{Fd: subprocess.OrdersFD, Events: unix.POLLIN}}, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return nil, err
+		}
+		more, err = k.read()
 	}
-	// From here on what there is is read: a child of that process may have the other end, and live on.
-	return k, unix.SetNonblock(ordersFD, true)
+	return k, nil
 }
 
-// wait takes orders until the process is dead, or nothing is wanted of this one any more: it was told
-// to end, or the orders have ended without that and the process lives. Then that has become another
+// wait obeys orders until the process is dead, or the keeper is not needed any more: an order said
+// so, or the orders have ended without one and the process lives. Then that has become another
 // program (exec), and its leases expire.
 func (k *keeper) wait() (dead bool, err error) {
-	limit := -1
+	limit, orders := -1, int32(subprocess.OrdersFD)
 	for {
-		fds := []unix.PollFd{{Fd: int32(k.of), Events: unix.POLLIN}, {Fd: int32(k.orders), Events: unix.POLLIN}}
+		fds := []unix.PollFd{{Fd: int32(k.parent), Events: unix.POLLIN}, {Fd: orders, Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, limit)
 		switch {
 		case errors.Is(err, unix.EINTR):
@@ -99,55 +95,35 @@ func (k *keeper) wait() (dead bool, err error) {
 		case n == 0:
 			return false, nil
 		}
-		dead := fds[0].Revents != 0
-		// All that it has told comes first: of a lease that it has dropped, say.
-		for more := fds[1].Revents != 0; more; {
-			if more, err = k.read(); err != nil {
+		// All orders that are there come first: one may drop a lease.
+		if fds[1].Revents != 0 {
+			more, err := k.read()
+			if err != nil {
 				return false, err
 			}
+			if !more {
+				orders, limit = -1, int(subprocess.Dying.Milliseconds()) // poll leaves out -1
+			}
 		}
-		switch {
-		case k.ended:
-			return false, nil
-		case dead:
-			return true, nil
-		case k.orders < 0:
-			limit = int(pidfd.Dying.Milliseconds())
+		if k.ended || fds[0].Revents != 0 {
+			return !k.ended, nil
 		}
 	}
 }
 
-// read takes orders that are there, and reports whether there may be more.
+// read obeys the orders that are there, and reports whether there may be more.
 func (k *keeper) read() (more bool, err error) {
-	buffer := make([]byte, 64<<10)
-	n, err := unix.Read(k.orders, buffer)
-	switch {
-	case errors.Is(err, unix.EINTR):
-		return true, nil
-	case errors.Is(err, unix.EAGAIN):
-		return false, nil
-	case err != nil:
-		return false, err
-	case n == 0:
-		k.orders = -1 // which poll leaves out
-		return false, nil
-	}
-	k.partial = append(k.partial, buffer[:n]...)
-	for {
-		line, rest, found := bytes.Cut(k.partial, []byte{'\n'})
-		if !found {
-			return true, nil
-		}
-		k.partial = rest
-		if err := k.obey(string(line)); err != nil {
-			return false, err
+	lines, more, err := k.orders.Read()
+	for _, line := range lines {
+		if err == nil {
+			err = k.obey(string(line))
 		}
 	}
+	return more, err
 }
 
-func (k *keeper) obey(order string) error {
+func (k *keeper) obey(order string) (err error) {
 	if !k.begun {
-		var err error
 		k.begun = true
 		k.with, err = hex.DecodeString(order)
 		return err
@@ -165,7 +141,18 @@ func (k *keeper) obey(order string) error {
 	case n == 2 && what == "drop":
 		delete(k.leases, id)
 	default:
-		return fmt.Errorf("the order %q is not understood: %w", order, err)
+		return fmt.Errorf("unknown order %q: %w", order, err)
 	}
 	return nil
+}
+
+// silence redirects the standard streams of this process to /dev/null.
+func silence() {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return // they stay open until the end
+	}
+	for fd := range 3 {
+		_ = unix.Dup3(int(null.Fd()), fd, 0)
+	}
 }

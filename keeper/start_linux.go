@@ -12,12 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-)
 
-// The keeper's ends of the two pipes, as exec hands them over.
-const (
-	ordersFD  = 3
-	reportsFD = 4
+	"github.com/eldest-io/eldest/internal/subprocess"
 )
 
 // ready is what the keeper reports once it watches.
@@ -28,30 +24,18 @@ var errEnded = errors.New("it ended by itself")
 // start starts the keeper's process, whose first order is what is given to dial. begun gets nil when
 // it watches this one, or why it does not.
 func start(with []byte) (k *Keeper, begun chan error, err error) {
-	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	fd, err := subprocess.Open(os.Getpid())
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: pidfd_open: %w", errors.ErrUnsupported, err)
+		return nil, nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 	}
 	_ = unix.Close(fd)
-	theirOrders, orders, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { _ = theirOrders.Close() }()
-	reports, theirReports, err := os.Pipe()
-	if err != nil {
-		_ = orders.Close()
-		return nil, nil, err
-	}
-	defer func() { _ = theirReports.Close() }()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = os.Args
 	cmd.Env = append(os.Environ(), variable+"="+strconv.Itoa(os.Getpid()))
 	cmd.Stderr = os.Stderr
-	cmd.ExtraFiles = []*os.File{theirOrders, theirReports}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal's signals
-	if err := cmd.Start(); err != nil {
-		_, _ = orders.Close(), reports.Close()
+	orders, reports, err := subprocess.Start(cmd, cmd.Start)
+	if err != nil {
 		return nil, nil, err
 	}
 	k = &Keeper{process: cmd.Process, orders: orders, over: make(chan struct{})}

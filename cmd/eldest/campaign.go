@@ -5,45 +5,34 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
-	"time"
-
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 
 	"github.com/spf13/cobra"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/face"
-	"github.com/eldest-io/eldest/election"
-	"github.com/eldest-io/eldest/hooks"
-	"github.com/eldest-io/eldest/keeper"
-	"github.com/eldest-io/eldest/keys"
-	"github.com/eldest-io/eldest/lease"
-	"github.com/eldest-io/eldest/transfer"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 )
 
 func newCampaignCmd() *cobra.Command {
-	var f *standFlags
+	var f *candidateFlags
 	cmd := &cobra.Command{
 		Use:   "campaign ELECTION [VALUE]",
-		Short: "Stand in an election and lead until a signal ends it",
-		Long: `Stands in an election, waits, leads, and goes on leading until SIGINT or SIGTERM
-ends it: then it resigns or, before the win, leaves the queue. A second signal ends
-the process at once; its key then stays until the lease has run out. VALUE is what
-others see of the candidate; the default is host name and process ID.
+		Short: "Be a candidate, and lead until a signal ends it",
+		Long: `Is a candidate in an election: it waits, leads, and goes on leading until SIGINT or
+SIGTERM ends it. Then it resigns or, before the win, leaves the queue. A second signal ends
+the process at once; its key then stays until the lease expires. VALUE is what others see
+of the candidate; the default is host name and process ID.
 
-While etcd is away at the start it waits. It prints one line per event: registered,
-waiting, leader, jeopardy (a renewal failed), recovered, stepped-back, retired, lost,
-resigned; with --heartbeat also suspended, resumed, and evicted (the predecessor). With --json each is an object with event, time, election, key, token, lease,
-and where they apply predecessor, queue, cause, led (stepped-back, lost, resigned) and
-remaining_ms (jeopardy). "resigned" says that leading or waiting has ended here; the end
-of the process, that etcd has confirmed the removal of the key, or a line on stderr says
-it has not. "stepped-back" is followed by a new "registered". So is "retired" (it led,
-and was asked to give that up), after "resigned": it stands again, behind all others.
-` + heartbeatHelp + transferHelp + httpHelp + `
+While etcd cannot be reached at the start it waits. It prints one line per event:
+registered, waiting, leader, jeopardy (a renewal failed), recovered, stepped-back, retired,
+lost, resigned; with --heartbeat also suspended, resumed, and evicted (the predecessor).
+With --json each is an object with event, time, election, key, token, lease, and where
+they apply predecessor, queue, cause, led (stepped-back, lost, resigned) and remaining_ms
+(jeopardy). "resigned" says that leading or waiting has ended here; the end of the process,
+that etcd has confirmed the removal of the key, or a line on stderr says it has not.
+"stepped-back" is followed by a new "registered". So is "retired" (it led, and was asked to
+give that up), after "resigned": it is a candidate again, behind all others.
+` + candidateHelp + `
 Exit codes: 0 after a signal; 1 failed; 2 bad usage; 3 leadership, the place in
 the queue or the session was lost.
 ` + connect.Help,
@@ -55,25 +44,14 @@ the queue or the session was lost.
 			if len(args) == 2 {
 				value = args[1]
 			}
-			if err := f.check(args[0]); err != nil {
+			if err := f.check(args[0], value, "VALUE"); err != nil {
 				return err
 			}
-			if len(value) > election.MaxValue {
-				return cli.Usagef("VALUE has %d bytes, at most %d are allowed", len(value), election.MaxValue)
-			}
-			if err := f.conn.Resolve(cmd); err != nil {
-				return err
-			}
-			shown, err := f.serve(cmd, args[0], cli.ToStderr(cmd))
-			if err != nil {
-				return err
-			}
-			defer shown.Close()
-			return (&campaign{standFlags: f, cmd: cmd, face: shown, name: args[0], value: value}).run()
+			return f.participate(cmd, args[0], func(ctx context.Context, p participant) error { return p.campaign(ctx, cmd, value) })
 		},
 	}
-	f = addStandFlags(cmd, "candidate")
-	f.addKeeperFlag(cmd)
+	f = addCandidateFlags(cmd, "candidate")
+	f.addKeeper(cmd)
 	return cmd
 }
 
@@ -86,97 +64,37 @@ func defaultValue() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// campaign is one run of the command.
-type campaign struct {
-	*standFlags // resolved; the session knows which TTL was granted
-
-	cmd   *cobra.Command
-	face  *face.Face // nil without --http
-	name  string     // of the election
-	value string     // what others see
-	// events is where the lines go, errors where all else does; set by run.
-	events *campaignEvents
-	errors *cli.Notices
-}
-
-// run campaigns and leads. Whatever ends it, the key is removed and the last event
-// is written before it returns, or stderr says why not.
-func (c *campaign) run() error {
-	ctx, cancel := context.WithCancelCause(c.cmd.Context())
-	defer cancel(nil)
-	// A reader that went away is no reason to die with the key in the queue.
-	pipe := make(chan os.Signal, 1)
-	signal.Notify(pipe, syscall.SIGPIPE)
-	defer signal.Stop(pipe)
-	c.errors = cli.NewNotices(c.cmd)
-	defer c.errors.Close(cli.LastLines)
-	c.events = newCampaignEvents(c.cmd.OutOrStdout(), cli.WantsJSON(c.cmd), c.name, c.errors.Say, func(err error) {
-		cancel(fmt.Errorf("writing the events: %w", err))
+// campaign campaigns and leads, and leaves in the end: then the key is removed and the last event is
+// written, or stderr says why not. It returns nil when ctx ended a tenure, else why the campaign or the
+// tenure ended.
+func (p participant) campaign(ctx context.Context, cmd *cobra.Command, value string) error {
+	events := &eventLog{asJSON: cli.WantsJSON(cmd), election: p.name, wait: p.wait}
+	events.Lines = cli.WriteLines(cmd.OutOrStdout(), func(missed int) { p.wait.Say(cli.DroppedLines(missed)) }, func(err error) {
+		p.fail(fmt.Errorf("writing the events: %w", err))
 	})
-	defer c.events.Close(cli.LastLines)
-
-	client, err := c.dial(ctx, c.cmd, c.name, c.errors.Say)
+	defer events.Close(cli.LastLines)
+	cfg := p.session()
+	cfg.Keeper = p.keeper
+	c, err := p.open(ctx, p.client, value, cfg, events, p.status)
 	if err != nil {
-		return c.result(ctx, err)
+		return err
 	}
-	defer func() { _ = client.Close() }()
-
-	kept, stopKeeper, err := c.startKeeper(ctx, c.errors.Say)
-	if err != nil {
-		return c.result(ctx, err)
-	}
-	defer stopKeeper()
-	tell := teller(c.events.tell)
-	told := hooks.Tee(c.face.Hooks(), hooks.Set{
-		Session: tell.sessionHooks(c.conn.Why, c.errors.Sayf), Candidate: tell.candidateHooks(ctx, c.errors.Sayf),
-	})
-	session, err := c.open(ctx, client, kept, told.Session)
-	if err != nil {
-		return c.result(ctx, err)
-	}
-	c.events.stand(keys.Candidate(c.name, int64(session.ID())), int64(session.ID()))
-
-	candidate, err := election.New(election.Config{
-		Election: c.name, Session: session, KV: client, Watcher: client,
-		Value: []byte(c.value), Hooks: told.Candidate,
-	})
-	if err == nil {
-		c.face.Candidate(session, candidate, c.value)
-		err = c.face.Observe(client)
-	}
-	stop := func() {}
-	if err == nil && !c.noTransfer {
-		stop = takePart(transfer.Config{Candidate: candidate, Session: session, KV: client, Watcher: client}, c.errors.Sayf)
-	}
-	if err == nil {
-		err = c.lead(ctx, candidate)
-	}
-	unconfirmed := leave(c.cmd.Context(), c.conn.CommandTimeout, candidate, session, err)
-	c.events.awaitEnd(cli.LastLines)
+	err = c.lead(ctx, events)
+	unconfirmed := c.close(ctx, p.conn.CommandTimeout, err)
+	events.awaitEnd(cli.LastLines)
 	if unconfirmed != nil {
-		c.errors.Say(unconfirmed.Error())
+		events.notice("%v", unconfirmed)
 	}
-	stop()
-	// A session can end before there is a candidate in the queue to tell of it.
-	if lost(err) {
-		c.events.lostBeforeStanding(err)
+	if lost(err) { // a session can end before there is a candidate in the queue to say so
+		events.tell(event{Event: "lost", Cause: connect.Because(err), Led: new(false)})
 	}
-	return c.result(ctx, err)
+	return err
 }
 
-// open starts the session. It gets the client itself and not a part of it, so that it can
-// have it connect anew, and knows whether it was closed.
-func (c *campaign) open(ctx context.Context, client *clientv3.Client, kept *keeper.Keeper, told lease.Hooks) (*lease.Session, error) {
-	cfg := c.session()
-	cfg.Lease, cfg.Keeper, cfg.Hooks = client, kept, told
-	return lease.Open(ctx, cfg)
-}
-
-// lead campaigns and holds what it has won; whenever it has retired it does so again, and
-// whenever it is suspended it has the win proven anew. It returns nil when ctx ended a tenure, else
-// why the campaign or the tenure ended.
-func (c *campaign) lead(ctx context.Context, candidate *election.Candidate) error {
-	leadership, err := candidate.Campaign(ctx)
+// lead campaigns and holds what it has won. Whenever it has retired it does so again, and
+// whenever it is suspended it has the win proven anew.
+func (c *candidacy) lead(ctx context.Context, events *eventLog) error {
+	leadership, err := c.candidate.Campaign(ctx)
 	for {
 		if err != nil {
 			return err
@@ -185,65 +103,23 @@ func (c *campaign) lead(ctx context.Context, candidate *election.Candidate) erro
 		case <-leadership.Done():
 		case <-ctx.Done():
 		}
-		// Asked rather than taken from the select, which draws when both are over: a
+		// Asked and not taken from the select, which is random when both are over: a
 		// tenure that was lost is lost, whatever was signalled meanwhile.
 		err = leadership.Err()
 		suspended := errors.Is(err, eldest.ErrSuspended)
 		if ctx.Err() != nil || !suspended && !errors.Is(err, eldest.ErrRetired) {
 			return err
 		}
-		if suspended && !candidate.Status().Retired {
-			leadership, err = candidate.Await(ctx)
+		if suspended && !c.candidate.Status().Retired {
+			leadership, err = c.candidate.Await(ctx)
 			continue
 		}
-		// Before "resigned", and without waiting for who reads it: nobody leads until the
+		// Before "resigned", and without waiting for the reader: nobody leads until the
 		// key is gone.
-		c.events.tell(time.Now(), campaignEvent{Event: "retired", Token: leadership.Token(), Cause: connect.Because(err)})
-		// There is nothing to wait for here. A key that is not removed is met, and
+		events.tell(event{Event: "retired", Cause: connect.Because(err)})
+		// There is nothing to wait for here. A key that is not removed is found, and
 		// removed, by the registration that follows.
 		_ = leadership.Resign(ctx)
-		leadership, err = candidate.Campaign(ctx)
+		leadership, err = c.candidate.Campaign(ctx)
 	}
-}
-
-// leave removes the key and revokes the lease, within the limit. The error is what is to be
-// told: what is not confirmed in time is, by then, for etcd to remove when the lease runs out.
-func leave(ctx context.Context, limit time.Duration, candidate *election.Candidate, session *lease.Session, why error) error {
-	gone := errors.Is(why, eldest.ErrSessionLost)
-	if gone {
-		// The key goes with the lease, and most often etcd cannot be reached:
-		// nobody gains by waiting for it.
-		limit = min(limit, time.Second)
-	}
-	// The command's context has ended, most often; leaving has one of its own.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	defer cancel()
-	ttl := session.TTL()
-	var err error
-	if candidate != nil {
-		err = candidate.Close(ctx)
-	}
-	if err = errors.Join(err, session.Close(ctx)); err == nil || gone {
-		return nil
-	}
-	return fmt.Errorf("etcd did not confirm that the key is gone; it will be, at the latest %v after the last renewal", ttl)
-}
-
-// result maps the end of the campaign to the command's. What was lost comes first:
-// whoever runs the command must learn of it even if they were about to end it.
-func (c *campaign) result(ctx context.Context, err error) error {
-	switch {
-	case lost(err):
-		return cli.Exit(cli.ExitLost, errors.New(connect.Because(err)))
-	case c.cmd.Context().Err() != nil:
-		return nil //nolint:nilerr // by a signal, as it should
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	}
-	return c.conn.Explain(ctx, err)
-}
-
-// lost reports whether a campaign or tenure ended from outside.
-func lost(err error) bool {
-	return errors.Is(err, eldest.ErrDeposed) || errors.Is(err, eldest.ErrSessionLost)
 }

@@ -7,21 +7,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
-
 	"github.com/stretchr/testify/require"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/identity"
 )
 
 // All commands that print names, keys or values which others have chosen, on a real etcd.
 func TestNamesAndValuesDoNothingToATerminal(t *testing.T) {
 	t.Parallel()
-	etcd := borrowed(t)
-	name := clitest.Hostile
+	etcd, name, hostile := borrowed(t), clitest.Hostile, clitest.Hostile
+	text := strings.ToValidUTF8(hostile, "\ufffd")
 	node, err := identity.Protobuf{}.Encode(identity.Identity{
-		NodeID: strings.ToValidUTF8(clitest.Hostile, "?"), Address: "\x1b[31mh:1", Instance: "\u202ei", TTL: time.Second,
+		NodeID: strings.ToValidUTF8(hostile, "?"), Address: "\x1b[31mh:1", Instance: "\u202ei", TTL: time.Second,
 	})
 	require.NoError(t, err)
 	observed := map[string]*clitest.Process{}
@@ -29,26 +28,24 @@ func TestNamesAndValuesDoNothingToATerminal(t *testing.T) {
 		observed[format] = etcd.start("observe", name, format)
 		clitest.RequireTame(t, "observe "+format, observed[format].Line())
 	}
-	// A foreign key, of which observers and candidates are told.
-	_, err = etcd.client.Put(t.Context(), name+"/"+clitest.Hostile, clitest.Hostile)
+	tame := func(p *clitest.Process, events ...string) {
+		for _, event := range events {
+			line := p.Line()
+			require.Contains(t, line, event)
+			clitest.RequireTame(t, strings.Join(p.Args[1:2], " "), line)
+		}
+	}
+	// A foreign key, which observers and candidates report.
+	_, err = etcd.client.Put(t.Context(), name+"/"+hostile, hostile)
 	require.NoError(t, err)
-
-	first := etcd.start("campaign", name, clitest.Hostile, "--ttl", "60s")
-	for _, event := range []string{"registered", "leader"} {
-		line := first.Line()
-		require.Contains(t, line, event)
-		clitest.RequireTame(t, "campaign", line)
-	}
+	first := etcd.start("campaign", name, hostile, "--ttl", "60s")
+	tame(first, "registered", "leader")
 	second := etcd.start("campaign", name, "\u202e\x9b", "--json", "--ttl", "60s", "--http", "0")
-	for _, event := range []string{"registered", "waiting"} {
-		line := second.Line()
-		require.Contains(t, line, event)
-		clitest.RequireTame(t, "campaign --json", line)
-	}
+	tame(second, "registered", "waiting")
 	at := served(second)
-	require.Eventually(t, func() bool { // its observer has heard of the leader
-		_, o := role(t, at)
-		return o["leader"] == strings.ToValidUTF8(clitest.Hostile, "\ufffd")
+	require.Eventually(t, func() bool { // its observer has learned of the leader
+		_, body := get(t, at+"/leader")
+		return parse[object](t, body)["leader"] == text
 	}, patience, 10*time.Millisecond, "/leader does not name the leader")
 	for _, path := range []string{"/", "/healthz", "/leader"} {
 		_, body := get(t, at+path)
@@ -57,45 +54,39 @@ func TestNamesAndValuesDoNothingToATerminal(t *testing.T) {
 	// One whose value is that of a node of a service, with a name to match.
 	lease, err := etcd.client.Grant(t.Context(), 60)
 	require.NoError(t, err)
-	_, err = etcd.client.Put(t.Context(), name+"/"+strconv.FormatInt(int64(lease.ID), 16), string(node))
+	key := name + "/" + strconv.FormatInt(int64(lease.ID), 16)
+	_, err = etcd.client.Put(t.Context(), key, string(node))
 	require.NoError(t, err)
 
 	for _, line := range [][]string{
 		{"leader", name}, {"list", name}, {"leader", name + "?"}, {"resign", name + "?", "--yes"},
-		{"resign", name, clitest.Hostile, "--yes"}, {"resign", name, name + "/" + strconv.FormatInt(int64(lease.ID), 16), "--yes"},
-		{"leader", name + "/"}, {"leader", name, "--endpoints", clitest.Hostile}, {"leader", name, "--endpoints", "127.0.0.1:1", "--user", clitest.Hostile + ":x", "--dial-timeout", "100ms"},
-		{"leader", name, "--cacert", clitest.Hostile}, {"leader", name, "--" + clitest.Hostile}, {"leader", name, "--namespace", clitest.Hostile},
-		{"leader", name, "--dial-timeout", clitest.Hostile}, {clitest.Hostile}, {"leader", name, clitest.Hostile}, {"campaign", name, "--ttl", clitest.Hostile},
-		{"bench", clitest.Hostile}, {"bench", "handover", "--contender", clitest.Hostile}, {"bench", "report", "/no/such/" + clitest.Hostile},
-		{"demo", clitest.Hostile}, {"chaos", clitest.Hostile, clitest.Hostile}, {"service", clitest.Hostile}, {"etcd", clitest.Hostile}, {"etcd", "--members", clitest.Hostile},
+		{"resign", name, hostile, "--yes"}, {"resign", name, key, "--yes"},
+		{"leader", name + "/"}, {"leader", name, "--endpoints", hostile}, {"leader", name, "--endpoints", "127.0.0.1:1", "--user", hostile + ":x", "--dial-timeout", "100ms"},
+		{"leader", name, "--cacert", hostile}, {"leader", name, "--" + hostile}, {"leader", name, "--namespace", hostile},
+		{"leader", name, "--dial-timeout", hostile}, {hostile}, {"leader", name, hostile}, {"campaign", name, "--ttl", hostile},
+		{"bench", hostile}, {"bench", "handover", "--contender", hostile}, {"bench", "report", "/no/such/" + hostile},
+		{"demo", hostile}, {"chaos", hostile, hostile}, {"service", hostile}, {"etcd", hostile}, {"etcd", "--members", hostile},
 	} {
 		for _, more := range [][]string{nil, {"--json"}} {
 			_, stdout, stderr := etcd.line(append(line[:len(line):len(line)], more...)...)
-			clitest.RequireTame(t, strings.Join(line[:1], " ")+" stdout", stdout)
-			clitest.RequireTame(t, strings.Join(line[:1], " ")+" stderr", stderr)
+			clitest.RequireTame(t, line[0]+" stdout", stdout)
+			clitest.RequireTame(t, line[0]+" stderr", stderr)
 			require.NotEmpty(t, stdout+stderr, "%q", line)
 		}
 	}
 	// What is escaped means the same to a program.
 	_, stdout, _ := etcd.line("leader", name, "--json")
 	leader := parse[object](t, stdout)
-	require.Equal(t, strings.ToValidUTF8(clitest.Hostile, "\ufffd"), leader["value"])
-	require.Equal(t, strings.ToValidUTF8(clitest.Hostile, "\ufffd"), leader["election"])
+	require.Equal(t, []any{text, text}, []any{leader["value"], leader["election"]})
 
-	// The leader is removed by its lease: the queue, the question and the result are shown.
+	// The leader is removed: the queue, the question and the result are shown.
 	code, stdout, stderr := etcd.line("resign", name, "--yes")
 	require.Equal(t, cli.ExitOK, code, stderr)
 	clitest.RequireTame(t, "resign", stdout+stderr)
-	for _, p := range []*clitest.Process{first, second} {
-		line := p.Line() // lost, or leader
-		clitest.RequireTame(t, "campaign", line)
-	}
-	for format, p := range observed {
-		for range 2 { // the first leader, and the next
-			line := p.Line()
-			require.Contains(t, line, "leader", format)
-			clitest.RequireTame(t, "observe "+format, line)
-		}
+	tame(first, "lost")
+	tame(second, "leader")
+	for _, p := range observed {
+		tame(p, "leader", "leader")
 	}
 	for _, p := range []*clitest.Process{first, second, observed["--json"], observed["--json=false"]} {
 		p.Process.Signal(os.Interrupt) //nolint:errcheck // the first has ended by itself

@@ -3,15 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
-
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 
 	"github.com/spf13/cobra"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/observe"
 )
@@ -23,19 +21,16 @@ func newObserveCmd() *cobra.Command {
 		Short: "Watch who leads until a signal ends it",
 		Long: `Prints one line for the present leader of an election and one for each change:
 
-  leader   somebody else leads, or it is known again who does
+  leader   another candidate leads, or it is known again who does
   value    the leader has a new value
   nobody   the queue is empty
   unknown  etcd cannot be asked
 
-Changes that follow one another faster than they can be told are skipped; the
-newest is always told. With --json each is an object with event, time, election,
-and where they apply key, lease, token, revision, value, value_base64 (where the
-value is not UTF-8) and reason. While etcd is away it waits.
-
+Changes that follow one another faster than the lines are read are skipped; the newest one
+never is. With --json each is an object with event, time, election, and where they apply
+key, lease, token, revision, mod_revision, value, value_base64 (where the value is not
+UTF-8) and reason. While etcd cannot be reached it waits.
 ` + valueHelp + `
-` + nodeHelp + `
-
 Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 ` + connect.Help,
 		Example: `  eldest observe nightly-jobs
@@ -62,36 +57,36 @@ Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 // runObserve prints events until the command's context ends, stdout breaks, or
 // etcd refuses for good.
 func runObserve(cmd *cobra.Command, conn *connect.Flags, name string) error {
-	ctx := cmd.Context()
-	client, err := conn.DialPatiently(ctx, &connect.Notice{To: cmd, Conn: conn, Say: cli.ToStderr(cmd)})
+	ctx, say := cmd.Context(), cli.ToStderr(cmd)
+	client, err := conn.DialPatiently(ctx, &connect.Notice{Conn: conn, Say: say})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }()
 	observer, err := observe.New(observe.Config{
 		Election: name, KV: client, Watcher: client,
-		Foreign: func(key string) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: the key %s is no candidate's and is ignored\n", cmd.CommandPath(), cli.Printable(key))
-		},
+		Foreign: func(key string) { say(fmt.Sprintf("the key %s is no candidate's and is ignored", cli.Printable(key))) },
 	})
 	if err != nil {
 		return err
 	}
 	defer observer.Close()
 
-	// Each state that is read is the newest one: whoever reads our lines slowly
+	// Each state that is read is the newest one: a slow reader of our lines
 	// skips states and is never behind.
-	events := observeEvents{name: name, trouble: func() string { return conn.Diagnose(ctx, client) }}
+	events := observeEvents{name: name, why: conn.Why}
 	for states := observer.Subscribe(); ; {
 		state, err := states.Next(ctx)
 		if err != nil {
 			return err
 		}
+		at := time.Now()
 		event, told := events.next(state)
 		if !told {
 			continue
 		}
-		line := event.text()
+		event.Time = at.Format(time.RFC3339Nano)
+		line := event.text(at)
 		if cli.WantsJSON(cmd) {
 			line = jsonLine(event)
 		}
@@ -103,81 +98,53 @@ func runObserve(cmd *cobra.Command, conn *connect.Flags, name string) error {
 
 // observeEvent is one line of "eldest observe --json".
 type observeEvent struct {
-	Event    string `json:"event"`
-	Time     string `json:"time"`
-	Election string `json:"election"`
-	Revision int64  `json:"revision,omitempty"`
-	*ledJSON
-	Reason string `json:"reason,omitempty"`
-
-	at time.Time
+	Event          string `json:"event"`
+	Time           string `json:"time"`
+	Election       string `json:"election"`
+	Revision       int64  `json:"revision,omitempty"`
+	*candidateJSON        // of an event with a leader
+	Reason         string `json:"reason,omitempty"`
 }
 
-// ledJSON are the fields of an event with a leader: all of them, even if empty.
-type ledJSON struct {
-	Key   string       `json:"key"`
-	Lease string       `json:"lease"`
-	Token eldest.Token `json:"token"`
-	valueJSON
+// text renders the event for people.
+func (e observeEvent) text(at time.Time) string {
+	if e.candidateJSON == nil {
+		return eventLine(at, e.Event, "because", e.Reason)
+	}
+	return eventLine(at, e.Event, "token", e.Token, "key", cli.Printable(e.Key), "value", shownValue([]byte(e.Value)))
 }
 
 // observeEvents turns states into events.
 type observeEvents struct {
-	name    string
-	trouble func() string // what is wrong with the connection, or ""
-	last    eldest.State
-	any     bool
+	name string
+	why  func(error) string // has words for why etcd cannot be asked
+	last eldest.State
+	any  bool
 }
 
 // next returns the event by which state differs from the last one, if it does.
 func (o *observeEvents) next(state eldest.State) (event observeEvent, told bool) {
-	// After "unknown" the leader is told again even if it is the same: the reader
-	// must learn that the silence is over.
 	last, first := o.last, !o.any
 	o.last, o.any = state, true
-
-	event = observeEvent{Event: state.Kind.String(), Election: o.name, Revision: state.Revision, at: time.Now()}
-	event.Time = event.at.Format(time.RFC3339Nano)
+	event = observeEvent{Event: state.Kind.String(), Election: o.name, Revision: state.Revision}
 	switch state.Kind {
 	case eldest.Led:
-		l := state.Leader
-		event.ledJSON = &ledJSON{Key: l.Key, Lease: hexLease(l.Lease), Token: l.Token, valueJSON: valueForJSON(l.Value)}
-		event.Event = "leader"
-		if last.Kind == eldest.Led && last.Leader.Token == l.Token {
+		leader := candidateForJSON(state.Leader)
+		event.Event, event.candidateJSON = "leader", &leader
+		// After "unknown" the leader is told again even if it is the same: the reader
+		// must learn that it is known.
+		if last.Kind == eldest.Led && last.Leader.Token == leader.Token {
 			event.Event = "value"
-			return event, last.Leader.ModRevision != l.ModRevision
+			return event, last.Leader.ModRevision != state.Leader.ModRevision
 		}
+		return event, true
 	case eldest.Unknown:
-		// Once per silence: its reasons follow one another every second.
-		if told = first || last.Kind != eldest.Unknown; told {
-			event.Reason = o.reason(state.Reason)
+		// Once: the reasons follow one another every second.
+		if told = first || last.Kind != eldest.Unknown; told && state.Reason != nil {
+			event.Reason = o.why(state.Reason)
 		}
 		return event, told
+	default:
+		return event, first || last.Kind != state.Kind
 	}
-	return event, first || state.Kind == eldest.Led || last.Kind != state.Kind
-}
-
-func (o *observeEvents) reason(err error) string {
-	if err == nil {
-		return ""
-	}
-	text := connect.Because(err)
-	if trouble := o.trouble(); trouble != "" && !strings.Contains(text, trouble) {
-		text += ": " + trouble
-	}
-	return text
-}
-
-// text renders the event for people.
-func (event observeEvent) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %-7s", event.at.Format("15:04:05.000"), event.Event)
-	if l := event.ledJSON; l != nil {
-		fmt.Fprintf(&b, "  token %d  key %s  value %s", l.Token, cli.Printable(l.Key), shownValue([]byte(l.Value)))
-	}
-	if event.Reason != "" {
-		fmt.Fprintf(&b, "  because %s", event.Reason)
-	}
-	b.WriteByte('\n')
-	return b.String()
 }

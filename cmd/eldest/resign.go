@@ -4,41 +4,33 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/observe"
 	"github.com/eldest-io/eldest/txn"
 )
 
-// resignFlags are the flags of "eldest resign".
-type resignFlags struct {
-	conn *connect.Flags
-	yes  bool
-}
-
 func newResignCmd() *cobra.Command {
-	var f resignFlags
+	var conn *connect.Flags
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "resign ELECTION [KEY]",
 		Short: "Remove the leader, or another candidate, from the queue",
 		Long: `Removes the leader's key from an election, or that of the candidate named by KEY:
-a key as "eldest list" shows it, or only the lease in hex. The candidate is told at
+a key as "eldest list" shows it, or only the lease in hex. The candidate learns of it at
 once, and if it led, the next one leads.
 
-It shows what it will do and asks; --yes skips the question. The key is removed in
-the life that was shown and in no other: a candidate that left meanwhile and came
-back is left alone.
-
+It shows what it will do and asks; --yes skips the question. Only the key that was shown is
+removed: a candidate that left meanwhile and came back stays.
 ` + valueHelp + `
-
 With --json the result is an object with election, key, lease, token, led, removed,
 and next (the key that leads now) where the leader was removed.
 
@@ -54,54 +46,60 @@ candidate is not in the queue.
 			if len(args) == 2 {
 				key = args[1]
 			}
-			return runResign(cmd, f, args[0], key)
+			return runResign(cmd, conn, yes, args[0], key)
 		},
 	}
-	f.conn = connect.AddFlags(cmd)
-	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	conn = connect.AddFlags(cmd)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 
-func runResign(cmd *cobra.Command, f resignFlags, name, key string) error {
+func runResign(cmd *cobra.Command, conn *connect.Flags, yes bool, name, key string) error {
 	if err := keys.Check(name); err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
 	// Before anything is sent, so that a script fails at once and not by chance.
-	if !f.yes && !cli.OnTerminal(cmd.InOrStdin()) {
+	if !yes && !cli.OnTerminal(cmd.InOrStdin()) {
 		return cli.Usagef("stdin is no terminal, so nobody can be asked; say --yes to remove the key without a question")
 	}
 	var plan removal
-	// The question is no request: it may take as long as it takes.
-	if err := once(cmd, f.conn, name, func(ctx context.Context, client *clientv3.Client) (err error) {
-		plan, err = planRemoval(ctx, client, name, key, f.conn.Namespace)
+	// The question is no request, and has no limit.
+	if err := once(cmd, conn, name, func(ctx context.Context, client *clientv3.Client) (err error) {
+		plan, err = planRemoval(ctx, client, name, key, conn.Namespace)
 		return err
 	}); err != nil {
 		return err
 	}
-	// On stderr like the question, so that stdout holds the result alone.
+	// On stderr like the question, so that stdout has the result alone.
 	fmt.Fprint(cmd.ErrOrStderr(), plan.describe())
-	if !f.yes {
+	if !yes {
 		if err := cli.Confirm(cmd); err != nil {
 			return err
 		}
 	}
-	return once(cmd, f.conn, name, func(ctx context.Context, client *clientv3.Client) error {
-		if err := plan.remove(ctx, client, f.conn); err != nil {
+	return once(cmd, conn, name, func(ctx context.Context, client *clientv3.Client) error {
+		switch err := plan.carryOut(ctx, client); {
+		case err != nil && connect.Silent(err):
+			return cli.Exit(cli.ExitFailed, fmt.Errorf("%w. The key may have been removed all the same; eldest list shows it", conn.Advise(err)))
+		case err != nil:
 			return err
 		}
-		return plan.report(cmd.OutOrStdout(), cli.WantsJSON(cmd))
+		return show(cmd, plan, func(w io.Writer) { _, _ = fmt.Fprintf(w, "removed %s\n", cli.Printable(plan.Key)) })
 	})
 }
 
-// removal is what "eldest resign" will do, as of the moment it was planned.
+// removal is what "eldest resign" will do, as of the moment it was planned, and what it has done.
 type removal struct {
-	name string // of the election
-	// target is the candidate in the one life that may be removed.
-	// Invariant: target.Token > 0.
-	target eldest.Candidate
-	led    bool
-	ahead  int    // how many stand before the target
-	next   string // the key behind the target; "" if there is none
+	Election string       `json:"election"`
+	Key      string       `json:"key"`
+	Lease    string       `json:"lease"`
+	Token    eldest.Token `json:"token"` // of the registration that may be removed
+	Led      bool         `json:"led"`
+	Removed  bool         `json:"removed"`
+	Next     string       `json:"next,omitempty"` // the key behind that of the leader; "" if there is none
+
+	value []byte
+	ahead int // how many are before it in the queue
 }
 
 // planRemoval finds the candidate that is meant: the leader, or the one with the
@@ -114,17 +112,19 @@ func planRemoval(ctx context.Context, kv clientv3.KV, name, key, namespace strin
 	if len(queue) == 0 {
 		return removal{}, cli.Exit(cli.ExitNobody, fmt.Errorf("nobody leads %s: the queue is empty, there is nothing to remove", cli.Printable(name)))
 	}
-	for i, e := range queue {
-		if key != "" && !names(key, e.Candidate, namespace) {
-			continue
-		}
-		plan := removal{name: name, target: e.Candidate, led: i == 0, ahead: i}
-		if i+1 < len(queue) {
-			plan.next = queue[i+1].Key
-		}
-		return plan, nil
+	i := slices.IndexFunc(queue, func(e observe.Entry) bool { return key == "" || names(key, e.Candidate, namespace) })
+	if i < 0 {
+		return removal{}, cli.Exit(cli.ExitNobody, fmt.Errorf("%s is not in the queue of %s; eldest list shows who is", cli.Printable(key), cli.Printable(name)))
 	}
-	return removal{}, cli.Exit(cli.ExitNobody, fmt.Errorf("%s is not in the queue of %s; eldest list shows who is", cli.Printable(key), cli.Printable(name)))
+	found := queue[i].Candidate
+	plan := removal{
+		Election: name, Key: found.Key, Lease: hexLease(found.Lease), Token: found.Token, Led: i == 0, Removed: true,
+		value: found.Value, ahead: i,
+	}
+	if plan.Led && len(queue) > 1 {
+		plan.Next = queue[1].Key
+	}
+	return plan, nil
 }
 
 // names reports whether the user's word for a candidate means c: its key, with or
@@ -135,76 +135,35 @@ func names(word string, c eldest.Candidate, namespace string) bool {
 
 // describe says what carryOut will do.
 func (r removal) describe() string {
-	var b strings.Builder
-	who := fmt.Sprintf("candidate number %d", r.ahead+1)
-	if r.led {
-		who = "the leader"
-	}
-	fmt.Fprintf(&b, "This removes %s of %s:\n  key %s\n  token %d\n  value %s\n", who, cli.Printable(r.name),
-		cli.Printable(r.target.Key), r.target.Token, shownValue(r.target.Value))
+	who, after := "the leader", "After that nobody leads: the queue is empty."
 	switch {
-	case r.led && r.next != "":
-		fmt.Fprintf(&b, "After that %s leads.\n", cli.Printable(r.next))
-	case r.led:
-		b.WriteString("After that nobody leads: the queue is empty.\n")
-	default:
-		b.WriteString("The leader stays.\n")
+	case !r.Led:
+		who, after = fmt.Sprintf("candidate number %d", r.ahead+1), "The leader stays."
+	case r.Next != "":
+		after = fmt.Sprintf("After that %s leads.", cli.Printable(r.Next))
 	}
-	return b.String()
+	return fmt.Sprintf("This removes %s of %s:\n  key %s\n  token %d\n  value %s\n%s\n", who, cli.Printable(r.Election),
+		cli.Printable(r.Key), r.Token, shownValue(r.value), after)
 }
 
-// remove is carryOut with a failure that says whether it is certain.
-func (r removal) remove(ctx context.Context, kv clientv3.KV, conn *connect.Flags) error {
-	err := r.carryOut(ctx, kv)
-	if err != nil && connect.Silent(err) {
-		return cli.Exit(cli.ExitFailed, fmt.Errorf("%w. The key may have been removed all the same; eldest list shows it", conn.Advise(err)))
-	}
-	return err
-}
-
-// carryOut deletes the key in one transaction, if it is still in the life that was
-// shown. txn.Leave does the same for a candidate that leaves, to whom it is all the
-// same whether it was gone already; here the user is told.
+// carryOut deletes the key in one transaction, if it is still of the registration that was
+// shown. txn.Leave does the same for a candidate that leaves, to which it does not matter whether the
+// key was gone already; here the user is told.
 func (r removal) carryOut(ctx context.Context, kv clientv3.KV) error {
-	guard := txn.Guard{Election: r.name, Key: r.target.Key, Token: r.target.Token}
+	guard := txn.Guard{Election: r.Election, Key: r.Key, Token: r.Token}
 	resp, err := kv.Txn(ctx).
 		If(guard.Compare()).
 		Then(clientv3.OpDelete(guard.Key)).
 		Else(clientv3.OpGet(guard.Key, clientv3.WithKeysOnly())).
 		Commit()
-	switch {
-	case err != nil:
+	if err != nil || resp.Succeeded {
 		return err
-	case resp.Succeeded:
-		return nil
 	}
-	// The guard refused: gone, or there again in another life.
+	// The guard refused: gone, or there again by another registration.
 	found := resp.Responses[0].GetResponseRange().Kvs
 	if len(found) == 0 {
 		return cli.Exit(cli.ExitNobody, fmt.Errorf("%s had left by itself when it was to be removed", cli.Printable(guard.Key)))
 	}
 	return fmt.Errorf("%s was replaced meanwhile: it now has token %d, not %d; nothing was removed",
 		cli.Printable(guard.Key), found[0].CreateRevision, guard.Token)
-}
-
-// report tells that it was done.
-func (r removal) report(w io.Writer, asJSON bool) error {
-	text := fmt.Sprintf("removed %s\n", cli.Printable(r.target.Key))
-	if asJSON {
-		next := r.next
-		if !r.led {
-			next = ""
-		}
-		text = jsonLine(struct {
-			Election string       `json:"election"`
-			Key      string       `json:"key"`
-			Lease    string       `json:"lease"`
-			Token    eldest.Token `json:"token"`
-			Led      bool         `json:"led"`
-			Removed  bool         `json:"removed"`
-			Next     string       `json:"next,omitempty"`
-		}{r.name, r.target.Key, hexLease(r.target.Lease), r.target.Token, r.led, true, next})
-	}
-	_, err := io.WriteString(w, text)
-	return err
 }

@@ -5,37 +5,35 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
-
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// fault is a stage on which one run leads, with a program and its children, another one
+// fault is a test environment in which one run leads, with a program and its children, another one
 // waits, and something happens to the first.
 type fault struct {
 	t    *testing.T
 	name string // of the election
 	*etcd
 	// host is how the first reaches etcd.
-	host   *etcdtest.Host
-	diary  diary
-	first  *running
-	second *running
-	key    string
-	// keeper and program are the first's.
-	keeper, program *os.Process
-	began           time.Time
+	host          *etcdtest.Host
+	first, second *clitest.Process
+	key           string
+	// These are the first's.
+	eldest, keeper, program *os.Process
+	began                   time.Time
 }
 
 // kill sends a signal to a process of the first.
@@ -48,8 +46,6 @@ func (f *fault) kill(p *os.Process, sig syscall.Signal) {
 	require.NoError(f.t, p.Signal(sig))
 }
 
-func (f *fault) eldest() *os.Process { return f.first.Cmd.Process }
-
 // cut drops everything between the first and etcd, and sees to it that something was.
 func (f *fault) cut(d etcdtest.Direction) {
 	f.t.Helper()
@@ -58,12 +54,180 @@ func (f *fault) cut(d etcdtest.Direction) {
 	require.Eventually(f.t, func() bool { return f.host.Stats().Dropped != before.Dropped }, patience, time.Millisecond, "INVALID: nothing was dropped")
 }
 
+// warned holds that the program was, or was not, sent SIGTERM before it was killed.
+func (f *fault) warned(want bool) {
+	f.t.Helper()
+	require.Equal(f.t, want, f.told("A", syscall.SIGTERM), "SIGTERM before SIGKILL")
+}
+
+const longer = 6500 * time.Millisecond // than the TTL of these tests
+
+// faults are what happens to the first run. Its program ignores SIGTERM and has two children, unless it
+// obeys. Where nothing else is said the TTL is 6 s and the first one ends with cli.ExitLost.
+var faults = map[string]struct {
+	ttl       string
+	heartbeat string // of both; "" is none
+	flags     string
+	obeys     bool
+	do        func(*fault)
+	code      int                                 // of the first; -1 is killed
+	then      func(f *fault, last, win time.Time) // what else is promised
+}{
+	"eldest killed": {
+		ttl: "60s", code: -1,
+		do: func(f *fault) { f.kill(f.eldest, syscall.SIGKILL) },
+		then: func(f *fault, last, win time.Time) {
+			// The last renewal was a quarter of the TTL before, at most: the deadline was further away.
+			require.Less(f.t, last.Sub(f.began), 3*time.Second, "it lived on until the deadline")
+			require.Less(f.t, win.Sub(f.began), 30*time.Second, "its keeper left the lease to expire")
+		},
+	},
+	// etcd cannot be told that it is dead, and its lease expires.
+	"eldest cut off, then killed": {
+		code: -1,
+		do: func(f *fault) {
+			f.cut(etcdtest.BothWays)
+			f.kill(f.eldest, syscall.SIGKILL)
+		},
+	},
+	"eldest stopped": {
+		do: func(f *fault) { f.kill(f.eldest, syscall.SIGSTOP) },
+		then: func(f *fault, last, _ time.Time) {
+			f.warned(true)
+			require.Greater(f.t, last.Sub(f.began), 500*time.Millisecond, "it was not left alone until the deadline was near")
+		},
+	},
+	// With heartbeats the lease would outlive the test.
+	"eldest stopped, with heartbeats": {
+		ttl: "1h", heartbeat: "4s",
+		do:   func(f *fault) { f.kill(f.eldest, syscall.SIGSTOP) },
+		then: func(f *fault, _, _ time.Time) { f.warned(true) },
+	},
+	"cut off, with heartbeats": {
+		ttl: "1h", heartbeat: "4s",
+		do:   func(f *fault) { f.cut(etcdtest.BothWays) },
+		then: func(f *fault, _, _ time.Time) { require.Contains(f.t, f.first.Told("exited")["cause"], "SIGKILL") },
+	},
+	"keeper stopped, then cut off, with heartbeats": {
+		ttl: "1h", heartbeat: "4s",
+		do: func(f *fault) {
+			f.kill(f.keeper, syscall.SIGSTOP)
+			f.livesFor("A-away", 4500*time.Millisecond)
+			f.cut(etcdtest.BothWays)
+		},
+	},
+	"eldest stopped, without a grace": {
+		flags: "--grace 0s",
+		do:    func(f *fault) { f.kill(f.eldest, syscall.SIGSTOP) },
+		then:  func(f *fault, _, _ time.Time) { f.warned(false) },
+	},
+	"keeper killed": {
+		ttl: "60s", code: cli.ExitFailed,
+		do: func(f *fault) { f.kill(f.keeper, syscall.SIGKILL) },
+		then: func(f *fault, _, _ time.Time) {
+			why := fmt.Sprintf("the keeper of the program is gone: process %d, killed by SIGKILL", f.keeper.Pid)
+			for _, event := range []string{"exited", "resigned", "failed"} {
+				require.Contains(f.t, f.first.Told(event)["cause"], why, event)
+			}
+		},
+	},
+	"keeper stopped, then cut off": {
+		do: func(f *fault) {
+			f.kill(f.keeper, syscall.SIGSTOP)
+			// Renewals go on, and so does the program, past the deadline that the keeper knows.
+			f.livesFor("A-away", longer)
+			f.cut(etcdtest.BothWays)
+		},
+	},
+	"keeper stopped, then eldest killed": {
+		code: -1,
+		do: func(f *fault) {
+			f.kill(f.keeper, syscall.SIGSTOP)
+			f.kill(f.eldest, syscall.SIGKILL)
+		},
+	},
+	// Eldest alone notices the program's end, and its children are out of the keeper's reach.
+	"keeper stopped, then program killed": {
+		ttl: "60s", code: cli.ExitFailed,
+		do: func(f *fault) {
+			f.kill(f.keeper, syscall.SIGSTOP)
+			f.kill(f.program, syscall.SIGKILL)
+		},
+		then: func(f *fault, _, _ time.Time) {
+			require.EqualValues(f.t, 137, f.first.Told("exited")["exit_code"])
+			require.Contains(f.t, f.first.Told("resigned")["cause"], "it did not listen, and was killed")
+		},
+	},
+	// The lease is lost while etcd can be reached: it could be given back at once,
+	// and one child of the program is out of reach until the keeper is dealt with.
+	"keeper stopped, and nobody to ask for health": {
+		flags: "--health true --health-every 1s",
+		do:    func(f *fault) { f.kill(f.keeper, syscall.SIGSTOP) },
+	},
+	"program killed": {
+		ttl: "60s", code: cli.ExitFailed,
+		do: func(f *fault) { f.kill(f.program, syscall.SIGKILL) },
+	},
+	"program stopped, then cut off": {
+		do: func(f *fault) {
+			f.kill(f.program, syscall.SIGSTOP)
+			f.cut(etcdtest.BothWays)
+		},
+		then: func(f *fault, _, _ time.Time) { f.warned(true) }, // it is woken for that
+	},
+	"cut off": {
+		do:   func(f *fault) { f.cut(etcdtest.BothWays) },
+		then: func(f *fault, _, _ time.Time) { f.warned(true) },
+	},
+	"cut off, a program that obeys": {
+		flags: "--grace 2500ms", obeys: true,
+		do: func(f *fault) { f.cut(etcdtest.BothWays) },
+		then: func(f *fault, _, _ time.Time) {
+			f.warned(true)
+			require.Contains(f.t, f.first.Errors(), `"exit_code":0`, "it was not given the time to end by itself")
+		},
+	},
+	"replies cut off": {do: func(f *fault) { f.cut(etcdtest.Outbound) }},
+	// Another leads in the moment of the deletion: what is promised is that the
+	// program is dead as soon as the news is here, and not only by the deadline.
+	"key deleted": {ttl: "60s", do: func(f *fault) { f.delete(f.key) }},
+	"etcd stopped": {
+		do: func(f *fault) {
+			require.NoError(f.t, f.Member(0).Stop())
+			f.first.Told("lost")
+			f.dead("A")
+			require.NoError(f.t, f.Member(0).Cont())
+		},
+	},
+	"etcd killed": {
+		do: func(f *fault) {
+			require.NoError(f.t, f.Member(0).Kill())
+			f.first.Told("lost")
+			f.dead("A")
+			require.NoError(f.t, f.Member(0).Restart(bounded(f.t)))
+		},
+	},
+	// The program keeps the lease, and the key, while it has its grace, which is as long as half of the
+	// TTL: without renewals it would be cut short.
+	"eldest told to end": {
+		ttl: "10s", flags: "--grace 5s", code: orderly,
+		do: func(f *fault) { f.kill(f.eldest, syscall.SIGTERM) },
+		then: func(f *fault, last, _ time.Time) {
+			f.warned(true)
+			require.Greater(f.t, last.Sub(f.began), 4*time.Second, "it did not have its grace")
+		},
+	},
+}
+
+// orderly is the exit code of one that was told to end, in the table: 0 is cli.ExitLost there.
+const orderly = -2
+
 // TestRunIsDeadBeforeAnotherLeads is the promise of "eldest run", fault by fault: no sign
 // of life of the program or of its children after another one has won, or begun to work.
 // Exit codes and what else is promised are asked after that.
 //
 // Fails when the keeper is not told of the deadline, when it does not kill at the deadline
-// or at the end of its pipe, when a lost lease is given back before the program is dead.
+// or at the end of its pipe, when a lost lease is revoked before the program is dead.
 func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 	if !alone(t) {
 		return
@@ -71,215 +235,86 @@ func TestRunIsDeadBeforeAnotherLeads(t *testing.T) {
 	// This process adopts orphans, as the first process of a container does. Elsewhere the
 	// kernel wakes a keeper that is stopped when its owner dies; here nobody does but ours.
 	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
-	faults := map[string]struct {
-		how  []string // of the program
-		ttl  string
-		more []string // flags
-		// heartbeat is of both; "" is none.
-		heartbeat string
-		do        func(*fault)
-		code      int // of the first; -1 is killed
-		// then is asked at the end.
-		then func(f *fault, last, win time.Time)
-	}{
-		"eldest killed": {
-			how: []string{stubborn, parent}, ttl: "60s", code: -1,
-			do: func(f *fault) { f.kill(f.eldest(), syscall.SIGKILL) },
-			then: func(f *fault, last, win time.Time) {
-				// The last renewal was a quarter of the TTL before, at most: the deadline was further away.
-				require.Less(f.t, last.Sub(f.began), 3*time.Second, "it lived on until the deadline")
-				require.Less(f.t, win.Sub(f.began), 30*time.Second, "its keeper left the lease to expire")
-			},
-		},
-		// etcd cannot be told that it is dead, and its lease expires.
-		"eldest cut off, then killed": {
-			how: []string{stubborn, parent}, code: -1,
-			do: func(f *fault) {
-				f.cut(etcdtest.BothWays)
-				f.kill(f.eldest(), syscall.SIGKILL)
-			},
-		},
-		"eldest stopped": {
-			how: []string{stubborn, parent}, code: cli.ExitLost,
-			do: func(f *fault) { f.kill(f.eldest(), syscall.SIGSTOP) },
-			then: func(f *fault, last, _ time.Time) {
-				require.True(f.t, f.diary.told("A", syscall.SIGTERM), "no SIGTERM before the SIGKILL")
-				require.Greater(f.t, last.Sub(f.began), 500*time.Millisecond, "it was not left alone until the deadline was near")
-			},
-		},
-		// Its lease would outlive the test.
-		"eldest stopped, with heartbeats": {
-			how: []string{stubborn, parent}, ttl: "1h", heartbeat: "4s", code: cli.ExitLost,
-			do: func(f *fault) { f.kill(f.eldest(), syscall.SIGSTOP) },
-			then: func(f *fault, _, _ time.Time) {
-				require.True(f.t, f.diary.told("A", syscall.SIGTERM), "no SIGTERM before the SIGKILL")
-			},
-		},
-		"cut off, with heartbeats": {
-			how: []string{stubborn, parent}, ttl: "1h", heartbeat: "4s", code: cli.ExitLost,
-			do: func(f *fault) { f.cut(etcdtest.BothWays) },
-			then: func(f *fault, _, _ time.Time) {
-				require.Contains(f.t, f.first.event("exited")["cause"], "SIGKILL")
-			},
-		},
-		"keeper stopped, then cut off, with heartbeats": {
-			how: []string{stubborn, parent}, ttl: "1h", heartbeat: "4s", code: cli.ExitLost,
-			do: func(f *fault) {
-				f.kill(f.keeper, syscall.SIGSTOP)
-				f.diary.livesFor("A-away", 4500*time.Millisecond)
-				f.cut(etcdtest.BothWays)
-			},
-		},
-		"eldest stopped, without a grace": {
-			how: []string{stubborn, parent}, code: cli.ExitLost, more: []string{"--grace", "0s"},
-			do: func(f *fault) { f.kill(f.eldest(), syscall.SIGSTOP) },
-			then: func(f *fault, _, _ time.Time) {
-				require.False(f.t, f.diary.told("A", syscall.SIGTERM))
-			},
-		},
-		"keeper killed": {
-			how: []string{stubborn, parent}, ttl: "60s", code: cli.ExitFailed,
-			do: func(f *fault) { f.kill(f.keeper, syscall.SIGKILL) },
-			then: func(f *fault, _, _ time.Time) {
-				why := fmt.Sprintf("the keeper of the program is gone: process %d, killed by SIGKILL", f.keeper.Pid)
-				for _, event := range []string{"exited", "resigned", "failed"} {
-					require.Contains(f.t, f.first.event(event)["cause"], why, event)
-				}
-			},
-		},
-		"keeper stopped, then cut off": {
-			how: []string{stubborn, parent}, code: cli.ExitLost,
-			do: func(f *fault) {
-				f.kill(f.keeper, syscall.SIGSTOP)
-				// Renewals go on, and so does the program, past the deadline that the keeper knows.
-				f.diary.livesFor("A-away", 6500*time.Millisecond)
-				f.cut(etcdtest.BothWays)
-			},
-		},
-		"keeper stopped, then eldest killed": {
-			how: []string{stubborn, parent}, code: -1,
-			do: func(f *fault) {
-				f.kill(f.keeper, syscall.SIGSTOP)
-				f.kill(f.eldest(), syscall.SIGKILL)
-			},
-		},
-		"keeper stopped, and nobody to ask for health": {
-			// The lease is lost while etcd can be reached: it could be given back at once,
-			// and one child of the program is out of reach until the keeper is dealt with.
-			how: []string{stubborn, parent}, code: cli.ExitLost, more: []string{"--health", "true", "--health-every", "1s"},
-			do: func(f *fault) { f.kill(f.keeper, syscall.SIGSTOP) },
-		},
-		"program killed": {
-			how: []string{stubborn, parent}, ttl: "60s", code: cli.ExitFailed,
-			do: func(f *fault) { f.kill(f.program, syscall.SIGKILL) },
-		},
-		"program stopped, then cut off": {
-			how: []string{stubborn, parent}, code: cli.ExitLost,
-			do: func(f *fault) {
-				f.kill(f.program, syscall.SIGSTOP)
-				f.cut(etcdtest.BothWays)
-			},
-			then: func(f *fault, _, _ time.Time) {
-				require.True(f.t, f.diary.told("A", syscall.SIGTERM), "a program that stands still is woken for SIGTERM")
-			},
-		},
-		"cut off": {
-			how: []string{stubborn, parent}, code: cli.ExitLost,
-			do:   func(f *fault) { f.cut(etcdtest.BothWays) },
-			then: func(f *fault, _, _ time.Time) { require.True(f.t, f.diary.told("A", syscall.SIGTERM)) },
-		},
-		"cut off, a program that obeys": {
-			more: []string{"--grace", "2500ms"}, code: cli.ExitLost,
-			do: func(f *fault) { f.cut(etcdtest.BothWays) },
-			then: func(f *fault, _, _ time.Time) {
-				require.True(f.t, f.diary.told("A", syscall.SIGTERM))
-				require.Contains(f.t, f.first.Errors(), `"exit_code":0`, "it was not given the time to end by itself")
-			},
-		},
-		"replies cut off": {
-			how: []string{stubborn}, code: cli.ExitLost,
-			do: func(f *fault) { f.cut(etcdtest.Outbound) },
-		},
-		"key deleted": {
-			how: []string{stubborn, parent}, ttl: "60s", code: cli.ExitLost,
-			do: func(f *fault) {
-				f.delete(f.key)
-			},
-		},
-		"etcd stopped": {
-			how: []string{stubborn, parent}, code: cli.ExitLost,
-			do: func(f *fault) {
-				require.NoError(f.t, f.Member(0).Stop())
-				f.first.event("lost")
-				f.diary.nobodyOf(f.t, "A")
-				require.NoError(f.t, f.Member(0).Cont())
-			},
-		},
-		"etcd killed": {
-			how: []string{stubborn, parent}, code: cli.ExitLost,
-			do: func(f *fault) {
-				require.NoError(f.t, f.Member(0).Kill())
-				f.first.event("lost")
-				f.diary.nobodyOf(f.t, "A")
-				require.NoError(f.t, f.Member(0).Restart(bounded(f.t)))
-			},
-		},
-	}
 	for name, c := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			etcd := borrowed
-			if strings.HasPrefix(name, "etcd ") {
-				etcd = own
-			}
-			f := &fault{t: t, name: "svc " + name, etcd: etcd(t), diary: newDiary(t)}
+			etcd := borrowed(t)
+			etcd.spoiled = strings.HasPrefix(name, "etcd ")
+			f := &fault{t: t, name: "svc " + name, etcd: etcd}
 			f.host = f.Host(t)
-			ttl := c.ttl
+			here := t.TempDir()
+			f.etcd = f.changed(func(cmd *exec.Cmd) { cmd.Dir = here })
+			for _, variable := range []string{"TMPDIR", "HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"} {
+				f.etcd = f.with(variable + "=" + here)
+			}
+			ttl, code, how := c.ttl, c.code, []string{stubborn, parent}
 			if ttl == "" {
 				ttl = "6s"
 			}
-			flags := []string{f.name, "--grace", "1s", "--ttl", ttl, "--endpoints"}
-			if c.heartbeat != "" {
-				flags = slices.Insert(flags, 1, "--heartbeat", c.heartbeat)
+			switch code {
+			case 0:
+				code = cli.ExitLost
+			case orderly:
+				code = cli.ExitOK
 			}
-			first := append(append(slices.Clone(flags), strings.Join(f.host.Endpoints(), ",")), c.more...)
-			f.first = f.run(append(append(first, "--"), f.diary.program("A", c.how...)...)...)
-			f.key = f.first.event("leader")["key"].(string)
-			f.program = handle(t, f.first.pid())
-			f.keeper = handle(t, clitest.Parent(t, f.program.Pid))
-			require.Equal(t, f.eldest().Pid, clitest.Parent(t, f.keeper.Pid), "INVALID: no keeper")
-			// The second one outlasts etcd's absence, by its TTL or standing again.
-			f.second = f.run(append(append(flags, f.endpoint, "--restart", "on-failure", "--ttl", "20s", "--"), f.diary.program("B")...)...)
-			f.second.event("waiting")
-			f.diary.lives("A")
-			if len(c.how) > 1 {
-				f.diary.lives("A-near")
-				f.diary.lives("A-away")
+			if c.obeys {
+				how = nil
+			}
+			flags := []string{f.name, "--grace", "1s", "--http", "0", "--ttl", ttl}
+			if c.heartbeat != "" {
+				flags = append(flags, "--heartbeat", c.heartbeat)
+			}
+			first := slices.Concat(flags, []string{"--endpoints", strings.Join(f.host.Endpoints(), ","), "--on-win", "true"}, strings.Fields(c.flags))
+			f.first = f.run(slices.Concat(first, []string{"--", "witness", "A"}, how)...)
+			f.key = f.first.Told("leader")["key"].(string)
+			f.eldest = f.first.Process
+			f.program, f.keeper = program(f.first)
+			require.Equal(t, f.eldest.Pid, clitest.Parent(t, f.keeper.Pid), "INVALID: no keeper")
+			// The second one outlasts etcd's absence, by its TTL or as a candidate again.
+			f.second = f.run(append(flags, "--restart", "on-failure", "--ttl", "20s", "--", "witness", "B")...)
+			f.second.Told("waiting")
+			f.lives("A")
+			if !c.obeys {
+				f.lives("A-near", "A-away")
 			}
 
 			f.began = time.Now()
 			c.do(f)
-			win := timeOf(t, f.second.event("leader"))
-			f.diary.lives("B")
+			win := timeOf(t, f.second.Told("leader"))
 			var last time.Time
 			if name == "key deleted" {
-				// Another leads in the moment of the deletion: what is promised is that the
-				// program is dead as soon as the news is here, and not only by the deadline.
-				f.first.event("exited")
+				f.lives("B")
+				f.first.Told("exited")
 			} else {
-				last = f.diary.inTurn("A", "B", win)
+				last = f.inTurn("A", "B", win)
 			}
-			_ = f.eldest().Signal(syscall.SIGCONT)
-			f.first.Exits(c.code)
-			f.diary.nobodyOf(t, "A")
+			_ = f.eldest.Signal(syscall.SIGCONT)
+			f.first.Exits(code)
+			f.dead("A")
 			if c.then != nil {
 				c.then(f, last, win)
 			}
-
-			f.second.Signal(syscall.SIGTERM)
-			f.second.Exits(cli.ExitOK)
-			f.diary.nobody(f.name)
-			require.Empty(t, f.standing(), "a key is left")
+			resigned(f.second)
+			require.Empty(t, f.candidates(), "a key is left")
+			noProcess(t, mark(t))
+			left, err := os.ReadDir(here)
+			require.NoError(t, err)
+			require.Empty(t, left, "something is left on disk: where it was started, at home, or where temporary files go")
 		})
 	}
+}
+
+// The table of faults of docs/run.md has a row for each one that is tried, and no other.
+func TestRunDocumentHasTheFaults(t *testing.T) {
+	page, err := os.ReadFile("../../docs/run.md")
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(page), "`TestRunIsDeadBeforeAnotherLeads/…` |")
+	var rows, tried []string
+	for _, m := range regexp.MustCompile("\\| `([a-z, ]+)` \\|\n").FindAllStringSubmatch(table, -1) {
+		rows = append(rows, m[1])
+	}
+	for name := range faults {
+		tried = append(tried, name)
+	}
+	require.ElementsMatch(t, tried, rows)
 }

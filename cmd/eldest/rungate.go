@@ -1,79 +1,38 @@
-//go:build unix
-
 package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
-	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/gate"
 )
 
-// gate holds back, while a program may run, what would let another candidate lead.
+// hold holds back, while a program may run, what would let another candidate lead.
 //
-// A session that is lost gives its lease back at once, and a candidate that is deposed
+// A session that is lost revokes its lease at once, and a candidate that is deposed
 // removes what is left of its key: right for a leader that has stopped by then. A program
-// is another process, and its end takes a moment. Until then the lease runs on, as if
-// nobody had said anything.
-type gate struct {
-	mu sync.Mutex
-	// open is closed while nothing is held back.
-	open chan struct{}
-	shut bool
-}
-
-func newGate() *gate {
-	g := &gate{open: make(chan struct{})}
-	close(g.open)
-	return g
-}
-
-func (g *gate) set(shut bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case shut && !g.shut:
-		g.open = make(chan struct{})
-	case !shut && g.shut:
-		close(g.open)
-	}
-	g.shut = shut
-}
-
-// pass blocks while the gate is shut; ctx ends when the request is given up.
-func (g *gate) pass(ctx context.Context) error {
-	g.mu.Lock()
-	open := g.open
-	g.mu.Unlock()
-	select {
-	case <-open:
-		return nil
-	case <-ctx.Done():
-		return errors.Join(connect.ErrHeld, ctx.Err())
-	}
-}
+// is another process, and its end takes a moment. Until then the lease is left to run on.
+type hold struct{ gate.Gate }
 
 // intercept holds back, of the requests of a client, the revocation of leases, and every
-// transaction but those that write mailboxes alone: all that a candidate sends during its tenure
-// is the removal of its key, and no mailbox lets anybody lead. mailboxes is what the keys of the
-// election's begin with.
-func (g *gate) intercept(mailboxes string) grpc.UnaryClientInterceptor {
+// transaction but those that write request keys alone: all that a candidate sends during its tenure
+// is the removal of its key, and no request key lets a candidate lead. requests is what the request
+// keys of the election begin with.
+func (g *hold) intercept(requests string) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		held := false
 		switch r := req.(type) {
 		case *pb.LeaseRevokeRequest:
 			held = true
 		case *pb.TxnRequest:
-			held = !writesMailboxes(r, mailboxes)
+			held = !writesRequests(r, requests)
 		}
 		if held {
-			if err := g.pass(ctx); err != nil {
+			if err := g.Pass(ctx); err != nil {
 				return err
 			}
 		}
@@ -81,13 +40,13 @@ func (g *gate) intercept(mailboxes string) grpc.UnaryClientInterceptor {
 	}
 }
 
-// writesMailboxes reports whether a transaction writes mailboxes, and nothing else.
-func writesMailboxes(r *pb.TxnRequest, mailboxes string) (writes bool) {
+// writesRequests reports whether a transaction writes request keys, and nothing else.
+func writesRequests(r *pb.TxnRequest, requests string) (writes bool) {
 	for _, op := range slices.Concat(r.Success, r.Failure) {
 		put, del := op.GetRequestPut(), op.GetRequestDeleteRange()
 		switch {
 		case op.GetRequestRange() != nil:
-		case strings.HasPrefix(string(put.GetKey()), mailboxes), len(del.GetRangeEnd()) == 0 && strings.HasPrefix(string(del.GetKey()), mailboxes):
+		case strings.HasPrefix(string(put.GetKey()), requests), len(del.GetRangeEnd()) == 0 && strings.HasPrefix(string(del.GetKey()), requests):
 			writes = true
 		default:
 			return false

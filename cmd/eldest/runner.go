@@ -1,125 +1,57 @@
-//go:build unix
-
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
-
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 
 	"github.com/spf13/cobra"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/face"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/httpstatus"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
+	"github.com/eldest-io/eldest/keeper"
 	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
 )
 
-// runner is one run of "eldest run": rounds of standing, leading with a program, and
-// standing again.
+// runner is one "eldest run": rounds, in each of which it is a candidate with one session.
 type runner struct {
+	runOptions // checked
+
 	cmd     *cobra.Command
-	conn    *connect.Flags // resolved
-	o       runOptions     // checked
-	events  *runEvents
-	gate    *gate
+	events  *eventLog
+	hold    hold
 	signals *runSignals
 	client  *clientv3.Client
-	face    *face.Face // nil without --http
-	noted   bool       // it was said that there is no control group
+	status  *httpstatus.Status
+	noted   bool // that there is no control group
 }
 
-func newRunner(cmd *cobra.Command, o runOptions) *runner {
-	return &runner{cmd: cmd, conn: o.conn, o: o, gate: newGate()}
-}
-
-// How long it waits before it stands again: as long as programs end sooner than
-// steadyAfter, twice as long each time.
-const (
-	firstPause  = time.Second
-	longest     = 30 * time.Second
-	steadyAfter = 10 * time.Second
-)
-
-// run stands and leads until a signal or --restart ends it. Whatever does, nothing of the
-// program runs when it returns, and the key is gone or stderr says why not.
-func (r *runner) run() (err error) {
-	ctx, signals, stop := listenSignals(r.cmd.Context())
-	defer stop()
-	r.signals = signals
-	r.events = newRunEvents(r.cmd.ErrOrStderr(), cli.WantsJSON(r.cmd), r.cmd.CommandPath(), r.o.name, r.conn.Why)
-	defer r.events.Close(cli.LastLines)
-	defer func() { err = r.events.failed(err) }()
-	shown, err := r.o.serve(r.cmd, r.o.name, r.events.note)
-	if err != nil {
-		return err
-	}
-	defer shown.Close()
-	r.face = shown
-	for _, lack := range job.Promises() {
-		r.notice("not guaranteed on this system: %s", lack)
-	}
-
-	mailboxes, _ := keys.MailboxRange(r.o.name)
-	client, err := r.o.dial(ctx, r.cmd, r.o.name, r.events.note, grpc.WithChainUnaryInterceptor(r.gate.intercept(r.conn.Namespace+mailboxes)))
-	if err != nil {
-		return r.result(ctx, outcome{err: err})
-	}
-	defer func() { _ = client.Close() }()
-	r.client = client
-	if err := r.face.Observe(client); err != nil {
-		return r.result(ctx, outcome{err: err})
-	}
-
-	for pause := firstPause; ; {
-		begun := time.Now()
-		out := r.round(ctx)
-		if ctx.Err() != nil || !r.again(out) {
-			return r.result(ctx, out)
-		}
-		if time.Since(begun) >= steadyAfter {
-			pause = firstPause
-		}
-		if !r.rest(ctx, out, pause) {
-			return r.result(ctx, outcome{})
-		}
-		pause = min(2*pause, longest)
-	}
-}
-
-// rest waits before the next round, and reports whether there is to be one. The pause is
-// spread, for those who failed together.
-func (r *runner) rest(ctx context.Context, out outcome, pause time.Duration) bool {
-	pause = time.Duration(float64(pause) * (0.9 + 0.2*rand.Float64()))
-	r.events.stand("", 0)
-	r.events.restarting(out.why(), pause)
-	r.face.Rest(out.why(), pause)
-	select {
-	case <-time.After(pause):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// outcome is how a round ended.
+// outcome is how a round, or a tenure, ended.
 type outcome struct {
 	// ran says that the program ran and ended by itself or after a signal to us;
-	// status is how.
-	ran    bool
-	status job.Status
+	// exit is how.
+	ran  bool
+	exit job.Status
 	// refused says that the program could not be started.
 	refused bool
 	// err is why the round failed: leadership lost, a hook that failed, etcd. nil
-	// where the program's status says all.
+	// where the program's exit says all.
 	err error
 	// final says that another round would fail the same way.
 	final bool
@@ -128,34 +60,89 @@ type outcome struct {
 	retired error
 }
 
-func (out outcome) succeeded() bool { return out.err == nil && (!out.ran || out.status.OK()) }
-
 // why says in words how the round ended.
 func (out outcome) why() string {
-	if out.err != nil {
+	switch {
+	case out.err != nil:
 		return connect.Because(out.err)
-	}
-	if out.retired != nil {
+	case out.retired != nil:
 		return connect.Because(out.retired)
 	}
-	return "the program ended: " + out.status.String()
+	return "the program ended: " + out.exit.String()
 }
 
-// again reports whether --restart asks for another round.
-func (r *runner) again(out outcome) bool {
-	switch {
-	case out.final:
-		return false
-	case out.retired != nil:
-		return r.o.restart != restartNever // there is still work to do, for whoever leads
-	case out.succeeded():
-		return r.o.restart == restartAlways
+// How long it waits before the next round: as long as programs end sooner than
+// steadyAfter, twice as long each time.
+const (
+	firstPause  = time.Second
+	longest     = 30 * time.Second
+	steadyAfter = 10 * time.Second
+)
+
+// run campaigns and leads until a signal or --restart ends it. Whatever does, nothing of the
+// program runs when it returns, and the key is gone or stderr says why not.
+func (r *runner) run() (err error) {
+	ctx, signals, stop := listenSignals(r.cmd.Context())
+	defer stop()
+	r.signals = signals
+	r.openEvents(r.cmd.ErrOrStderr(), cli.WantsJSON(r.cmd), r.cmd.CommandPath())
+	defer r.events.Close(cli.LastLines)
+	defer func() { err = r.failed(err) }()
+	if r.status, err = r.serve(r.cmd, r.name, r.events.wait.Say); err != nil {
+		return err
 	}
-	return r.o.restart != restartNever
+	defer r.status.Close()
+	for _, lack := range job.Promises() {
+		r.events.notice("not guaranteed on this system: %s", lack)
+	}
+	requests, _ := keys.MailboxRange(r.name)
+	r.client, err = r.conn.DialPatiently(ctx, r.events.wait, grpc.WithChainUnaryInterceptor(r.hold.intercept(r.conn.Namespace+requests)))
+	if err == nil {
+		defer func() { _ = r.client.Close() }()
+		err = r.status.Observe(r.client)
+	}
+	if err != nil {
+		return r.result(ctx, outcome{err: err})
+	}
+	for pause := firstPause; ; pause = min(2*pause, longest) {
+		begun := time.Now()
+		out := r.round(ctx)
+		if ctx.Err() != nil || !r.again(out) {
+			return r.result(ctx, out)
+		}
+		if time.Since(begun) >= steadyAfter {
+			pause = firstPause
+		}
+		if !r.rest(ctx, out.why(), pause) {
+			return r.result(ctx, outcome{})
+		}
+	}
 }
 
-// result maps the last round to the command's end. What was lost comes first: whoever runs
-// the command must learn of it even if they were about to end it.
+// rest waits before the next round, and reports whether there is to be one. The pause is
+// spread, for those who failed together.
+func (r *runner) rest(ctx context.Context, why string, pause time.Duration) bool {
+	pause = time.Duration(float64(pause) * (0.9 + 0.2*rand.Float64()))
+	r.events.begin("", 0)
+	r.events.own(event{Event: "restarting", Cause: why, InMS: new(pause.Milliseconds())})
+	r.status.Rest(why, pause)
+	select {
+	case <-time.After(pause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// again reports whether --restart asks for another round. After a handover it does, whatever the
+// program's exit: there is still work to do for the leader.
+func (r *runner) again(out outcome) bool {
+	succeeded := out.retired == nil && out.err == nil && (!out.ran || out.exit.OK())
+	return !out.final && (r.restart == restartAlways || r.restart == restartOnFailure && !succeeded)
+}
+
+// result maps the last round to the command's end. What was lost comes first: the caller must learn of
+// it even if the command was about to end.
 func (r *runner) result(ctx context.Context, out outcome) error {
 	stopped := ctx.Err() != nil
 	switch {
@@ -163,53 +150,348 @@ func (r *runner) result(ctx context.Context, out outcome) error {
 		return cli.Exit(cli.ExitLost, errors.New(connect.Because(out.err)))
 	case errors.Is(out.err, job.ErrLeft):
 		return out.err
-	case out.ran && r.o.exitCode:
-		if out.status.OK() {
-			return nil
-		}
-		return cli.Exit(out.status.Exit(), nil)
-	case out.refused && r.o.exitCode:
+	case out.ran && r.exitCode && out.exit.OK():
+		return nil
+	case out.ran && r.exitCode:
+		return cli.Exit(out.exit.Exit(), nil)
+	case out.refused && r.exitCode:
 		return cli.Exit(127, out.err)
-	case out.refused, out.final && out.err != nil && !stopped:
+	case out.err != nil && (out.refused || !stopped):
 		return r.conn.Explain(r.cmd.Context(), out.err)
-	case stopped:
-		return nil //nolint:nilerr // by a signal, as it should
-	case out.err != nil:
-		return r.conn.Explain(r.cmd.Context(), out.err)
-	case out.retired != nil:
+	case stopped, out.retired != nil, out.exit.OK():
 		return nil //nolint:nilerr // as it should
-	case !out.status.OK():
-		return fmt.Errorf("the program ended: %s", out.status)
 	}
-	return nil
+	return fmt.Errorf("the program ended: %s", out.exit)
 }
 
-// startKeeper starts a keeper with our standard streams for the program. A program reads
-// no terminal: its group is not the one that the terminal listens to, and it would be
-// stopped for trying.
-func (r *runner) startKeeper() (*job.Job, error) {
-	stdin, _ := r.cmd.InOrStdin().(*os.File)
+// openEvents begins to write the events, and all else that eldest says: stdout is the program's. The
+// program goes on for its users, even if nobody reads this.
+func (r *runner) openEvents(out io.Writer, asJSON bool, path string) {
+	e := &eventLog{asJSON: asJSON, election: r.name}
+	notice := func(text string) string {
+		if asJSON {
+			return jsonLine(event{Event: "notice", Time: time.Now().Format(time.RFC3339Nano), Election: r.name, Text: text})
+		}
+		return cli.NoticeLine(path, text)
+	}
+	e.wait = &connect.Notice{Conn: r.conn, Say: func(text string) { e.Write(notice(text)) }}
+	e.Lines = cli.WriteLines(out, func(missed int) { _, _ = io.WriteString(out, notice(cli.DroppedLines(missed))) }, func(error) {})
+	r.events = e
+}
+
+// failed is what the command ends with. With --json the last line says so, and no words for people
+// follow it.
+func (r *runner) failed(err error) error {
+	code, reason := cli.ExitCode(err, true)
+	if !r.events.asJSON || reason == nil {
+		return err
+	}
+	r.events.own(event{Event: "failed", Cause: plain.Lines(reason.Error()), ExitCode: &code})
+	return cli.Exit(code, nil)
+}
+
+// round is one session: a candidacy, and a tenure with the program, or several if heartbeats are missed.
+type round struct {
+	*runner
+	*candidacy
+	pulse *lease.Pulse // nil without --health
+	// idle says that there is no program that could be asked for its health.
+	idle atomic.Bool
+	// tenure is the present one, if there is one.
+	tenure atomic.Pointer[tenure]
+	// token is that of the tenure; 0 without one. cause is why it ended.
+	token eldest.Token
+	cause string
+	// left is what of the program could not be killed. It may act as if it led: the key is
+	// not removed, and the lease not revoked, and both end with the TTL.
+	left error
+}
+
+// missedChecks is how many --health-every may pass without a success.
+const missedChecks = 3
+
+// round is a candidate once and, if it wins, runs the program. When it returns nothing runs, and
+// the key has been removed as far as etcd can be reached.
+func (r *runner) round(ctx context.Context) outcome {
+	o := &round{runner: r}
+	if r.health != "" {
+		o.pulse = lease.NewPulse(missedChecks * r.healthEvery)
+		defer o.beatWhileIdle()()
+	}
+	renewed := func() {
+		if t := o.tenure.Load(); t != nil {
+			t.renewed()
+		}
+	}
+	cfg := r.session()
+	cfg.Pulse = o.pulse
+	cfg.Hooks = lease.Hooks{Renewed: func(lease.RenewedEvent) { renewed() }, Beat: func(lease.BeatEvent) { renewed() }}
+	c, err := r.open(ctx, r.client, r.value, cfg, r.events, r.status)
+	if err != nil {
+		return outcome{err: err, final: true}
+	}
+	o.candidacy = c
+	out := outcome{final: true}
+	if out.err = r.checkGrace(c.TTL(), "the TTL that etcd granted"); out.err == nil {
+		out = o.campaign(ctx)
+	}
+	if o.token == 0 && ctx.Err() != nil {
+		r.events.because(context.Cause(ctx).Error())
+	}
+	limit := r.conn.CommandTimeout
+	if o.left != nil {
+		limit = min(limit, time.Second) // nothing that removes the key is sent
+	}
+	unconfirmed := c.close(r.cmd.Context(), limit, out.err)
+	r.events.awaitEnd(cli.LastLines)
+	if unconfirmed != nil {
+		r.events.notice("%v", unconfirmed)
+	}
+	o.lossHook(out)
+	return out
+}
+
+// setIdle says whether there is a program that could be asked.
+func (o *round) setIdle(idle bool) {
+	o.idle.Store(idle)
+	if o.pulse != nil {
+		o.pulse.Beat()
+	}
+}
+
+// beatWhileIdle keeps the pulse alive while there is no program that could be asked.
+func (o *round) beatWhileIdle() (stop func()) {
+	o.setIdle(true)
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for ticker := time.NewTicker(o.healthEvery); ; {
+			if o.idle.Load() {
+				o.pulse.Beat()
+			}
+			select {
+			case <-ticker.C:
+			case <-quit:
+				ticker.Stop()
+				return
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+	}
+}
+
+// campaign campaigns and leads. When it returns, nothing runs.
+func (o *round) campaign(ctx context.Context) outcome {
+	// Before the win, so that the program need not wait for the keeper's start.
+	keeper, err := o.startKeeper()
+	if err != nil {
+		return outcome{err: err} // there may be room for it in the next round
+	}
+	defer func() { keeper.Close() }()
+	// There is one keeper at a time: what a keeper leaves is told from others by being our child.
+	another := func() (err error) {
+		keeper.Close()
+		next, err := o.startKeeper()
+		if err == nil {
+			keeper = next
+		}
+		return err
+	}
+	leadership, err := o.candidate.Campaign(ctx)
+	for {
+		if err != nil {
+			return outcome{err: err, final: ctx.Err() == nil && !lost(err)}
+		}
+		o.token = leadership.Token()
+		if keeper.End().Lost != nil { // while we waited
+			if err := another(); err != nil {
+				return outcome{err: err}
+			}
+		}
+		o.hold.Set(true)
+		out := newTenure(o, leadership, keeper).run(ctx)
+		keeper.Close()
+		if o.left = keeper.End().Left; o.left != nil {
+			if out.final = true; !errors.Is(out.err, job.ErrLeft) {
+				o.events.notice("%v", o.left)
+			}
+			return out
+		}
+		o.hold.Set(false)
+		if !o.leadsOn(ctx, out) {
+			return out
+		}
+		o.lossHook(out)
+		o.token = 0
+		if err := another(); err != nil {
+			return outcome{err: err}
+		}
+		o.setIdle(true)
+		if leadership.Err() != nil { // else heartbeats were late, and not too late
+			leadership, err = o.candidate.Await(ctx)
+		}
+	}
+}
+
+// leadsOn reports whether the round goes on after a tenure, with the same key: only heartbeats were
+// missing, and --restart has the program started anew.
+func (o *round) leadsOn(ctx context.Context, out outcome) bool {
+	return errors.Is(out.err, eldest.ErrSuspended) && !errors.Is(out.err, eldest.ErrUnresponsive) &&
+		o.restart != restartNever && ctx.Err() == nil && o.Err() == nil && !o.candidate.Status().Retired
+}
+
+// The names of the hooks.
+const (
+	onWin  = "on-win"
+	onLoss = "on-loss"
+	health = "health"
+)
+
+// startKeeper starts a keeper with our standard streams for the program. It revokes the lease when
+// this process has died and nothing of the program runs any more.
+func (o *round) startKeeper() (*job.Job, error) {
+	check := job.Shell(o.health, o.healthEvery)
+	check.Mute = true
+	spec := job.Spec{
+		Program: job.Command{Path: o.path, Args: o.program},
+		Hooks:   map[string]job.Command{onWin: job.Shell(o.onWin, o.hookTimeout), health: check},
+	}
+	var err error
+	if spec.Farewell, err = json.Marshal(estate{Conn: o.conn, Lease: o.ID(), TTL: o.TTL()}); err != nil {
+		return nil, err
+	}
+	return o.startJob(spec)
+}
+
+// startJob starts a keeper as spec says, with more in the environment. A program reads no terminal: its
+// group is not the one that the terminal listens to, and it would be stopped for trying.
+func (o *round) startJob(spec job.Spec, env ...string) (*job.Job, error) {
+	spec.Env = append(tenureEnv(o.name, o.candidate.Key()), env...)
+	stdin, _ := o.cmd.InOrStdin().(*os.File)
 	if stdin != nil && cli.OnTerminal(stdin) {
 		stdin = nil
 	}
-	stdout, _ := r.cmd.OutOrStdout().(*os.File)
-	stderr, _ := r.cmd.ErrOrStderr().(*os.File)
-	keeper, err := job.Start([]string{"eldest", keeperCommand, "--", r.o.name}, stdin, stdout, stderr)
+	stdout, _ := o.cmd.OutOrStdout().(*os.File)
+	stderr, _ := o.cmd.ErrOrStderr().(*os.File)
+	j, err := job.Start([]string{"eldest", keeperCommand, "--", o.name}, spec, stdin, stdout, stderr)
 	if err == nil {
-		r.noteUngrouped(keeper)
+		o.noteUngrouped(j)
 	}
-	return keeper, err
+	return j, err
 }
 
 // noteUngrouped says, once, that the program has no control group, and why.
-func (r *runner) noteUngrouped(keeper *job.Job) {
-	if why := keeper.Ungrouped(); why != nil && !r.noted {
+func (r *runner) noteUngrouped(j *job.Job) {
+	if why := j.Ungrouped(); why != nil && !r.noted {
 		r.noted = true
-		r.notice("not guaranteed here: that a program which goes on forking dies completely. There is no control group for it: %v", why)
+		r.events.notice("not guaranteed here: that a program which goes on forking dies completely. There is no control group for it: %v", why)
 	}
 }
 
-// notice writes what is no event of a candidate.
-func (r *runner) notice(format string, args ...any) {
-	r.events.note(fmt.Sprintf(format, args...))
+// lossHook runs --on-loss after a tenure, unless something of the program is left. The key is
+// gone by now, and so is everything of the program; the hook has a keeper of its own.
+func (o *round) lossHook(out outcome) {
+	if o.onLoss == "" || o.token == 0 || o.left != nil {
+		return
+	}
+	env := []string{envToken(o.token), envCause + "=" + o.cause}
+	if out.ran {
+		env = append(env, fmt.Sprintf("%s=%d", envExitCode, out.exit.Exit()))
+	}
+	keeper, err := o.startJob(job.Spec{Hooks: map[string]job.Command{onLoss: job.Shell(o.onLoss, o.hookTimeout)}}, env...)
+	if err != nil {
+		o.hookEnded(onLoss, job.HookResult{Err: err})
+		return
+	}
+	defer keeper.Close()
+	result := keeper.Run(onLoss)
+	select {
+	case end := <-result:
+		o.hookEnded(onLoss, end)
+	case <-o.signals.again:
+		keeper.Close()
+		o.hookEnded(onLoss, <-result)
+	}
+}
+
+// hookEnded tells how a hook ended.
+func (r *runner) hookEnded(name string, end job.HookResult) {
+	e := event{Event: "hook", Hook: name}
+	if end.Err == nil {
+		e.ExitCode = new(end.Status.Exit())
+	}
+	if failure := end.Failure(); failure != nil {
+		e.Cause = failure.Error()
+	}
+	r.events.tell(e)
+}
+
+// What a program that "eldest run" runs finds in its environment, beside connect.EnvKey and
+// connect.EnvToken.
+const (
+	envElection = "ELDEST_ELECTION"
+	envDeadline = "ELDEST_DEADLINE"
+	envCause    = "ELDEST_CAUSE"
+	envExitCode = "ELDEST_EXIT_CODE"
+	envPID      = "ELDEST_PID"
+)
+
+// tenureEnv is the environment of processes that belong to a candidate: ours, without what
+// an "eldest run" around us has set, and the candidate's.
+func tenureEnv(election, key string) []string {
+	tlsKey := os.Getenv(connect.VariableOf("ELDEST_", "key"))
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains([]string{envElection, connect.EnvKey, connect.EnvToken, envDeadline, envCause, envExitCode, envPID, connect.EnvTLSKey}, name)
+	})
+	if tlsKey != "" {
+		env = append(env, connect.EnvTLSKey+"="+tlsKey)
+	}
+	return append(env, envElection+"="+election, connect.EnvKey+"="+key)
+}
+
+func envToken(token eldest.Token) string {
+	return connect.EnvToken + "=" + strconv.FormatInt(int64(token), 10)
+}
+
+// untilWhen says until when leadership is certain. The clock is read before the time
+// that is left, so that the sum is never too late, however long this process is stopped in between.
+func untilWhen(left func() time.Duration) string {
+	now := time.Now()
+	return envDeadline + "=" + now.Add(left()).Format(time.RFC3339Nano)
+}
+
+// keeperCommand is how "eldest run" starts itself again.
+const keeperCommand = "run-keeper"
+
+// newKeeperCmd is the process that watches over the program of "eldest run".
+func newKeeperCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:    keeperCommand + " ELECTION",
+		Short:  "Watch over a program; started by eldest run and by nobody else",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE:   func(*cobra.Command, []string) error { return job.Keep(bequest) },
+	}
+}
+
+// estate is what "eldest run" leaves.
+type estate struct {
+	Conn  *connect.Flags   `json:"conn"`
+	Lease clientv3.LeaseID `json:"lease"`
+	TTL   time.Duration    `json:"ttl"` // so long it is tried to revoke the lease
+}
+
+// bequest is what the keeper of "eldest run" does for it once it is dead, and so is the program:
+// nobody acts under the lease any more, so it is revoked.
+func bequest(with []byte) (farewell func() error) {
+	var left estate
+	if err := json.Unmarshal(with, &left); err != nil {
+		return func() error { return err } // the lease expires
+	}
+	revoker := keeper.NewRevoker(func(ctx context.Context) (*clientv3.Client, error) { return left.Conn.Dial(ctx) })
+	return func() error { return revoker.Farewell(left.TTL, left.Lease) }
 }

@@ -1,12 +1,11 @@
-//go:build unix
-
 package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -23,11 +22,11 @@ type runSignals struct {
 	again   chan struct{}
 	// program says that one runs.
 	program atomic.Bool
-	// ends has the signals that end the command, others the rest: what comes in a flood
-	// must not crowd these out.
-	ends, others chan os.Signal
-	done         chan struct{}
-	ended        time.Time // when the first signal came that ends the command
+
+	end   context.CancelCauseFunc
+	mu    sync.Mutex
+	first syscall.Signal // the first one that ends the command
+	ended time.Time      // when it came; zero while it has not
 }
 
 // signalError is the cause of a context that a signal has ended.
@@ -37,24 +36,21 @@ func (e signalError) Error() string { return "ended by " + unix.SignalName(e.sig
 
 // signalOf is the signal that ended ctx; SIGTERM where it was none.
 func signalOf(ctx context.Context) syscall.Signal {
-	if s, ok := context.Cause(ctx).(signalError); ok { //nolint:errorlint // set here, never wrapped
+	if s, ok := errors.AsType[signalError](context.Cause(ctx)); ok {
 		return s.signal
 	}
 	return syscall.SIGTERM
 }
 
-// repeated is how soon after the first one the same signal means nothing more: who signals
-// a process and its group, as timeout(1) does, sends it twice.
+// repeated is how soon after the first one the same signal means nothing more: timeout(1), for one,
+// signals a process and its group, and so sends it twice.
 const repeated = 300 * time.Millisecond
 
 // listenSignals starts to sort. The returned context ends with the first signal that ends
 // the command, its cause is a signalError; ctx's end counts as SIGTERM. stop must be called.
 func listenSignals(ctx context.Context) (ending context.Context, s *runSignals, stop func()) {
-	s = &runSignals{
-		forward: make(chan syscall.Signal, 16), again: make(chan struct{}, 1),
-		ends: make(chan os.Signal, 16), others: make(chan os.Signal, 16), done: make(chan struct{}),
-	}
 	ending, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	s = &runSignals{forward: make(chan syscall.Signal, 16), again: make(chan struct{}, 1), end: end}
 	others := []os.Signal{
 		syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, unix.SIGWINCH,
 		// A reader that went away is no reason to die and take the program along.
@@ -63,10 +59,8 @@ func listenSignals(ctx context.Context) (ending context.Context, s *runSignals, 
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		others = append(others, syscall.SIGHUP)
 	}
-	signal.Notify(s.ends, syscall.SIGINT, syscall.SIGTERM)
-	signal.Notify(s.others, others...)
-	// main ends the command's context with the same signals; who was first is of no
-	// interest, but which signal it was is.
+	// main ends the command's context with the same signals; which of the two is first does not
+	// matter, but which signal it was does.
 	detach := context.AfterFunc(ctx, func() {
 		select {
 		case <-time.After(200 * time.Millisecond):
@@ -74,54 +68,48 @@ func listenSignals(ctx context.Context) (ending context.Context, s *runSignals, 
 		case <-ending.Done():
 		}
 	})
-	go func() {
-		defer close(s.done)
-		for ends, others := s.ends, s.others; ends != nil || others != nil; {
-			var sig os.Signal
-			var more bool
-			select {
-			case sig, more = <-ends:
-				if !more {
-					ends = nil
-				}
-			case sig, more = <-others:
-				if !more {
-					others = nil
-				}
+	// A flood of the others must not crowd out those that end the command.
+	var sorting sync.WaitGroup
+	var unlisten []func()
+	for _, kind := range [][]os.Signal{{syscall.SIGINT, syscall.SIGTERM}, others} {
+		sent := make(chan os.Signal, 16)
+		signal.Notify(sent, kind...)
+		unlisten = append(unlisten, func() { signal.Stop(sent); close(sent) })
+		sorting.Go(func() {
+			for sig := range sent {
+				s.sort(sig.(syscall.Signal)) // on a Unix they all are
 			}
-			if more {
-				s.sort(ending, sig.(syscall.Signal), end) // on a Unix they all are
-			}
-		}
-	}()
+		})
+	}
 	return ending, s, func() {
 		detach()
-		signal.Stop(s.ends)
-		signal.Stop(s.others)
-		close(s.ends)
-		close(s.others)
-		<-s.done
-		end(fmt.Errorf("the command is over"))
+		for _, stop := range unlisten {
+			stop()
+		}
+		sorting.Wait()
+		end(errors.New("the command is over"))
 	}
 }
 
-func (s *runSignals) sort(ending context.Context, sig syscall.Signal, end context.CancelCauseFunc) {
+func (s *runSignals) sort(sig syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	running := s.program.Load()
 	switch {
 	case sig == syscall.SIGPIPE:
 	case sig == syscall.SIGINT, sig == syscall.SIGTERM,
 		!running && (sig == syscall.SIGHUP || sig == syscall.SIGQUIT):
-		if ending.Err() == nil {
-			s.ended = time.Now()
-			end(signalError{sig})
+		if s.ended.IsZero() {
+			s.first, s.ended = sig, time.Now()
+			s.end(signalError{sig})
 			return
 		}
-		if time.Since(s.ended) < repeated && sig == signalOf(ending) {
+		if time.Since(s.ended) < repeated && sig == s.first {
 			return
 		}
 		select {
 		case s.again <- struct{}{}:
-		default: // the third one: nobody has to wait for etcd, either
+		default: // the third one does not wait for etcd, either
 			signal.Reset(syscall.SIGINT, syscall.SIGTERM)
 			_ = unix.Kill(os.Getpid(), sig)
 		}

@@ -13,14 +13,11 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
-
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cgrouptest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 )
 
 // asTree in the environment makes the test binary a program that starts chains of processes,
@@ -122,13 +119,14 @@ type forest struct {
 }
 
 func newForest(t *testing.T, chains int) forest {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root has processes run as another user")
 	}
 	file, err := os.Create(t.TempDir() + "/chains")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = file.Close() })
-	return forest{t, strings.Join(cgrouptest.Confine(t, mostOfForest), ","), file, strconv.Itoa(chains)}
+	return forest{t, strings.Join(clitest.Confine(t, mostOfForest), ","), file, strconv.Itoa(chains)}
 }
 
 func (f forest) program() []string {
@@ -154,31 +152,32 @@ func (f forest) dead() bool {
 	return syscall.Flock(int(f.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
+// end has the program end.
+func (f forest) end() { require.NoError(f.t, os.WriteFile(f.file.Name()+".end", nil, 0o600)) }
+
 // What cannot be killed is left alone after a while. It may act as if it led: nothing is
 // removed that lets another lead, and nothing says that all is over.
 //
 // Fails when eldest looks for it without end, or releases the key.
 func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
 	t.Parallel()
-	etcd := borrowed(t)
-	etcd = etcd.with(withoutKill + "=1").changed(cgrouptest.In(t, cgrouptest.NewBarren(t)))
+	etcd := borrowed(t).with(withoutKill + "=1").changed(clitest.In(t, clitest.BarrenCgroup(t)))
 	f := newForest(t, 1) // one is enough: none can be killed
 	after := filepath.Join(t.TempDir(), "after")
-	r := etcd.run(append([]string{"svc", "--ttl", "10m", "--command-timeout", "1s", "--restart", "always", "--on-loss", logTo(after, "ran"), "--"}, f.program()...)...)
-	require.Contains(t, r.event("notice")["text"], "not guaranteed here: that a program which goes on forking dies")
-	r.event("started")
+	r := etcd.run(append([]string{"svc", "--ttl", "10m", "--command-timeout", "1s", "--restart", "always", "--on-loss", "touch " + after, "--"}, f.program()...)...)
+	require.Contains(t, r.Told("notice")["text"], "not guaranteed here: that a program which goes on forking dies")
+	r.Told("started")
 	f.grows()
-	require.NoError(t, os.WriteFile(f.file.Name()+".end", nil, 0o600))
+	f.end()
 	const left = "not all processes of the program could be killed: "
-	require.Contains(t, r.event("resigned")["cause"], left)
-	require.Contains(t, r.event("failed")["cause"], left)
+	require.Contains(t, r.Told("resigned")["cause"], left)
+	require.Contains(t, r.Told("failed")["cause"], left)
 	r.Exits(cli.ExitFailed)
 	require.False(t, f.dead(), "INVALID: it was killed")
-	require.Len(t, etcd.standing(), 1, "the key is gone, and the tree lives")
+	require.Len(t, etcd.candidates(), 1, "the key is gone, and the tree lives")
 	require.Contains(t, r.Errors(), "etcd did not confirm that the key is gone")
 	require.NoFileExists(t, after)
 	require.Equal(t, 1, strings.Count(r.Errors(), "not guaranteed here"))
-	newDiary(t).nobody("svc")
 }
 
 // A program that forks without end dies with its leader, and nothing of it is left behind. Its
@@ -187,84 +186,46 @@ func TestRunGivesUpOnWhatItCannotKill(t *testing.T) {
 // Fails when the program has no control group, or when the one who kills leaves that out.
 func TestRunRegression55ForkingTree(t *testing.T) {
 	t.Parallel()
-	etcd := borrowed(t)
 	for name, c := range map[string]struct {
-		end  func(r *running, f forest, keeper *os.Process)
+		end  func(r *clitest.Process, f forest, keeper *os.Process)
 		code int
 	}{
-		"eldest killed": {func(r *running, _ forest, _ *os.Process) { r.Signal(syscall.SIGKILL) }, -1},
-		"eldest stopped": {func(r *running, f forest, _ *os.Process) {
-			clitest.Halt(r.T, r.Cmd.Process)
+		"eldest killed": {func(r *clitest.Process, _ forest, _ *os.Process) { r.Signal(syscall.SIGKILL) }, -1},
+		"eldest stopped": {func(r *clitest.Process, f forest, _ *os.Process) {
+			clitest.Halt(r.T, r.Process)
 			require.Eventually(r.T, f.dead, patience, time.Millisecond, "it lives on after the deadline")
 			r.Signal(syscall.SIGCONT)
 		}, cli.ExitLost},
-		"keeper killed": {func(_ *running, f forest, keeper *os.Process) { require.NoError(f.t, keeper.Kill()) }, cli.ExitFailed},
-		"keeper stopped": {func(r *running, f forest, keeper *os.Process) {
+		"keeper killed": {func(_ *clitest.Process, f forest, keeper *os.Process) { require.NoError(f.t, keeper.Kill()) }, cli.ExitFailed},
+		"keeper stopped": {func(r *clitest.Process, f forest, keeper *os.Process) {
 			clitest.Halt(r.T, keeper)
 			r.Signal(syscall.SIGTERM)
-			r.event("exited")
+			r.Told("exited")
 		}, cli.ExitOK},
-		"program ends": {func(_ *running, f forest, _ *os.Process) {
-			require.NoError(f.t, os.WriteFile(f.file.Name()+".end", nil, 0o600))
-		}, cli.ExitOK},
+		"program ends": {func(_ *clitest.Process, f forest, _ *os.Process) { f.end() }, cli.ExitOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			groups := cgrouptest.New(t)
-			etcd := etcd.of(t).with(withoutKill + "=1").changed(cgrouptest.In(t, groups))
+			groups := clitest.Cgroup(t)
+			etcd := borrowed(t).with(withoutKill + "=1").changed(clitest.In(t, groups))
 			f := newForest(t, 32)
-			election := "forest " + name
-			r := etcd.run(append([]string{election, "--ttl", "10s", "--"}, f.program()...)...)
-			keeper := handle(t, clitest.Parent(t, r.pid()))
+			r := etcd.run(append([]string{"svc", "--ttl", "10s", "--"}, f.program()...)...)
+			_, keeper := program(r)
 			f.grows()
 			require.Len(t, glob(groups+"/eldest-run-*"), 1, "INVALID: no control group")
 			c.end(r, f, keeper)
-			if c.code == cli.ExitOK || c.code == cli.ExitFailed {
-				r.event("resigned")
+			released := c.code == cli.ExitOK || c.code == cli.ExitFailed
+			if released {
+				r.Told("resigned")
 				require.True(t, f.dead(), "the tree lives, and the key may go")
 			}
 			require.Eventually(t, f.dead, patience, time.Millisecond, "it lives on")
 			r.Exits(c.code)
-			newDiary(t).nobody(election)
+			noProcess(t, mark(t), keeperCommand)
 			require.Empty(t, glob(groups+"/eldest-run-*"), "a control group is left")
-			if c.code == cli.ExitOK || c.code == cli.ExitFailed {
-				for _, key := range etcd.keys() {
-					require.NotContains(t, key, election, "the key is left")
-				}
+			if released {
+				require.Empty(t, etcd.candidates(), "the key is left")
 			}
 		})
 	}
-}
-
-// Eldest and its keeper are killed together, and the program with them: the control group
-// that they leave is removed by the next one that starts there.
-//
-// Fails when nobody looks for it.
-func TestRunRemovesTheControlGroupThatIsLeft(t *testing.T) {
-	t.Parallel()
-	etcd := borrowed(t)
-	dir := cgrouptest.New(t)
-	groups := dir + "/eldest-run-*"
-	etcd = etcd.changed(cgrouptest.In(t, dir))
-	diary := newDiary(t)
-	r := etcd.run(append([]string{"svc", "--ttl", "2s", "--"}, diary.program("A")...)...)
-	keeper := handle(t, clitest.Parent(t, r.pid()))
-	diary.lives("A")
-	clitest.Halt(t, r.Cmd.Process) // it would remove the group of a keeper that is gone
-	require.NoError(t, keeper.Kill())
-	diary.nobodyOf(t, "A")
-	r.Signal(syscall.SIGKILL)
-	r.Exits(-1)
-	left := glob(groups)
-	require.Len(t, left, 1, "INVALID: no control group is left")
-
-	next := etcd.run(append([]string{"svc", "--ttl", "2s", "--"}, diary.program("B")...)...)
-	next.pid()
-	diary.lives("B")
-	require.NoDirExists(t, left[0], "the control group is left")
-	require.Len(t, glob(groups), 1, "INVALID: the next one has none")
-	next.Signal(syscall.SIGTERM)
-	next.Exits(cli.ExitOK)
-	require.Empty(t, glob(groups))
-	diary.nobody("svc")
 }

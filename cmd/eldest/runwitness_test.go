@@ -3,13 +3,13 @@
 package main
 
 import (
-	"bytes"
+	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,25 +18,22 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-// asWitness in the environment makes the test binary a program to be run: it writes a
-// sign of life every millisecond, or every five, with its name and the time, to the file that is
-// named there. Programs of successive leaders share the file, so its order is that of the signs.
-const asWitness = "ELDEST_TEST_AS_WITNESS"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+)
 
 // How a witness behaves, as arguments behind its name.
 const (
 	stubborn = "stubborn" // it does not end at SIGTERM
 	parent   = "parent"   // it has a child in its group, and one that has left the group
-	orphaned = "orphaned" // this one is a child
 
 	near = "-near" // ends the name of the child in the group
+	away = "-away" // ends that of the other one
 )
 
 func init() {
-	if path := os.Getenv(asWitness); path != "" {
-		witness(path, os.Args[1], os.Args[2:])
+	if filepath.Base(os.Args[0]) == "witness" {
+		witness(os.Getenv(signsIn), os.Args[1], os.Args[2:])
 	}
 }
 
@@ -45,7 +42,6 @@ func witness(path, name string, how []string) {
 	if err != nil {
 		os.Exit(99)
 	}
-	say := func(what string) { fmt.Fprintf(file, "%s %d %s\n", name, time.Now().UnixNano(), what) }
 	// Dozens of them are at it: each costs as little as it can, and so uses no timer of Go's. What
 	// is killed in one step with its parent is less often asked.
 	every := time.Millisecond
@@ -53,19 +49,13 @@ func witness(path, name string, how []string) {
 		every = 5 * time.Millisecond
 	}
 	fd, line, pause := int(file.Fd()), []byte(name+" "), syscall.NsecToTimespec(every.Nanoseconds())
-	lives := func() {
-		_, _ = syscall.Write(fd, append(strconv.AppendInt(line, time.Now().UnixNano(), 10), " lives\n"...))
-		_ = syscall.Nanosleep(&pause, nil)
-	}
 	told := make(chan os.Signal, 10)
 	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1)
 	if slices.Contains(how, parent) {
-		for _, child := range []struct {
-			name string
-			away bool
-		}{{name + near, false}, {name + "-away", true}} {
-			cmd := exec.Command(os.Args[0], child.name, stubborn, orphaned)
-			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: child.away}
+		for _, child := range []string{near, away} {
+			cmd := exec.Command("/proc/self/exe")
+			cmd.Args = []string{"witness", name + child, stubborn}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: child == away}
 			if cmd.Start() != nil {
 				os.Exit(98)
 			}
@@ -73,18 +63,21 @@ func witness(path, name string, how []string) {
 	}
 	// Of a test that failed nothing is left, either: its directory goes.
 	for i := 1; ; i++ {
-		if lives(); i%500 == 0 {
+		_, _ = syscall.Write(fd, append(strconv.AppendInt(line, time.Now().UnixNano(), 10), " lives\n"...))
+		_ = syscall.Nanosleep(&pause, nil)
+		if i%500 == 0 {
 			if _, err := os.Stat(path); err != nil {
 				os.Exit(97)
 			}
 		}
 		select {
 		case sig := <-told:
-			say(sig.String())
-			if sig == syscall.SIGTERM && !slices.Contains(how, stubborn) {
+			fmt.Fprintf(file, "%s %d %s\n", name, time.Now().UnixNano(), sig)
+			switch {
+			case slices.Contains(how, stubborn):
+			case sig == syscall.SIGTERM:
 				os.Exit(0)
-			}
-			if sig == syscall.SIGINT && !slices.Contains(how, stubborn) {
+			case sig == syscall.SIGINT:
 				os.Exit(5)
 			}
 		default:
@@ -92,161 +85,63 @@ func witness(path, name string, how []string) {
 	}
 }
 
-// sign is one sign of life.
-type sign struct {
-	name string // of the program, without that of its child
-	who  string
-	at   time.Time
-	what string
-}
-
-// diary is the file of the signs of life.
-type diary struct {
-	t    *testing.T
-	path string
-	read *struct { // so far
-		to  int64
-		all []sign
-	}
-}
-
-func newDiary(t *testing.T) diary {
-	return diary{t, filepath.Join(t.TempDir(), "signs"), new(struct {
-		to  int64
-		all []sign
-	})}
-}
-
-// program is the command line of a witness.
-func (d diary) program(name string, how ...string) []string {
-	return append([]string{"env", asWitness + "=" + d.path, os.Args[0], name}, how...)
-}
-
-func (d diary) signs() []sign {
+// dead waits until no process of the witness of that name is left, its children included.
+func (d *diary) dead(name string) {
 	d.t.Helper()
-	file, err := os.Open(d.path)
-	if os.IsNotExist(err) {
-		return nil
-	}
-	require.NoError(d.t, err)
-	defer func() { _ = file.Close() }()
-	_, err = file.Seek(d.read.to, io.SeekStart)
-	require.NoError(d.t, err)
-	data, err := io.ReadAll(file)
-	require.NoError(d.t, err)
-	for line := range strings.Lines(string(data)) {
-		if !strings.HasSuffix(line, "\n") {
-			break // it is being written
-		}
-		d.read.to += int64(len(line))
-		fields := strings.Fields(line)
-		at, err := strconv.ParseInt(fields[1], 10, 64)
-		require.NoError(d.t, err)
-		name, _, _ := strings.Cut(fields[0], "-")
-		d.read.all = append(d.read.all, sign{name, fields[0], time.Unix(0, at), fields[2]})
-	}
-	return d.read.all
+	noProcess(d.t, signsIn+"="+d.path, name)
 }
 
-// worked is how many signs of life are those of somebody who works.
-const worked = 10
-
-// lives waits until a process works: for signs of life that are later than now.
-func (d diary) lives(who string) {
-	d.t.Helper()
-	since := time.Now()
-	require.Eventually(d.t, func() bool {
-		seen := 0
-		for _, s := range d.signs() {
-			if s.who == who && s.at.After(since) {
-				seen++
-			}
-		}
-		return seen >= worked
-	}, patience, 5*time.Millisecond, "no signs of life of %s", who)
-}
-
-// livesFor waits for a sign of life that is later than the given time from now: longer than
-// a lease lives that is not renewed, say.
-func (d diary) livesFor(who string, long time.Duration) {
-	d.t.Helper()
-	until := time.Now().Add(long)
-	time.Sleep(long) // the diary grows, and to read it all the time would keep the machine busy
-	require.Eventually(d.t, func() bool {
-		return slices.ContainsFunc(d.signs(), func(s sign) bool { return s.who == who && s.at.After(until) })
-	}, patience, 20*time.Millisecond, "%s did not live for %v", who, long)
-}
-
-// heard waits until a process has told of a signal.
-func (d diary) heard(who string, sig syscall.Signal) {
-	d.t.Helper()
-	require.Eventually(d.t, func() bool { return d.told(who, sig) }, patience, 5*time.Millisecond, "%s did not hear %v", who, sig)
-}
-
-func (d diary) told(who string, sig syscall.Signal) bool {
-	word := strings.Fields(sig.String())[0]
-	return slices.ContainsFunc(d.signs(), func(s sign) bool { return s.who == who && s.what == word })
-}
-
-// inTurn fails unless every sign of the one, and of its children, lies before the win of
-// the other and before its first sign. Of the one lives has been awaited. It returns the last
-// sign of the one.
-func (d diary) inTurn(one, other string, win time.Time) time.Time {
-	d.t.Helper()
-	var last time.Time
-	var lines, early int
-	otherBegan := false
-	for _, s := range d.signs() {
-		switch {
-		case s.name == other:
-			otherBegan = true
-		case s.name != one:
-		default:
-			lines++
-			if s.at.After(last) {
-				last = s.at
-			}
-			require.False(d.t, otherBegan, "%s lives at %v, after %s", s.who, s.at, other)
-			if s.at.After(win) {
-				early++
-			}
-		}
-	}
-	require.GreaterOrEqual(d.t, lines, worked, "INVALID: %s never worked", one)
-	require.True(d.t, otherBegan, "INVALID: %s never worked", other)
-	require.Zero(d.t, early, "signs of %s after the win of %s at %v; the last at %v", one, other, win, last)
-	return last
-}
-
-// nobody waits until no process of the test is left: no witness, and no keeper of the election.
-func (d diary) nobody(election string) {
-	d.t.Helper()
-	none(d.t, func(environ, _ []byte) bool { return bytes.Contains(environ, []byte(asWitness+"="+d.path)) })
-	keepersEnd(d.t, election)
-}
-
-// nobodyOf waits until no process of the witness of that name is left, its children
-// included.
-func (d diary) nobodyOf(t *testing.T, name string) {
-	t.Helper()
-	none(t, func(environ, cmdline []byte) bool {
-		words := strings.Split(string(cmdline), "\x00")
-		return bytes.Contains(environ, []byte(asWitness+"="+d.path)) && len(words) > 1 && strings.HasPrefix(words[1], name)
-	})
-}
-
-func timeOf(t *testing.T, o object) time.Time {
+func timeOf(t testing.TB, o object) time.Time {
 	when, err := time.Parse(time.RFC3339Nano, o["time"].(string))
 	require.NoError(t, err)
 	return when
 }
 
-// handle is a process of which the number is known. It stays that process's when it has
-// ended and the number is given to another, which no signal must reach.
-func handle(t testing.TB, pid int) *os.Process {
+// witness runs "eldest run" with a witness. The first of the flags is the election.
+func (e *etcd) witness(flags, name string, how ...string) *clitest.Process {
+	e.t.Helper()
+	return e.run(slices.Concat(strings.Fields(flags), []string{"--", "witness", name}, how)...)
+}
+
+// program waits for the program of a run, and returns it and its keeper.
+func program(r *clitest.Process) (program, keeper *os.Process) {
+	r.T.Helper()
+	program = handle(r.T, int(r.Told("started")["pid"].(float64)))
+	return program, handle(r.T, clitest.Parent(r.T, program.Pid))
+}
+
+// resigned ends a run by SIGTERM.
+func resigned(r *clitest.Process) {
+	r.T.Helper()
+	r.Signal(syscall.SIGTERM)
+	r.Exits(0)
+}
+
+// asAlone in the environment names the test for which this process was started.
+const asAlone = "ELDEST_TEST_ALONE"
+
+// alone has a test run in a process of its own, which is this binary once more, and reports
+// whether this is that process: there it goes on, elsewhere it returns at once. It is for tests
+// that adopt orphans, or kill what they have adopted: beside other tests those were theirs. The
+// process runs beside the other tests. It ends with this one.
+func alone(t *testing.T) (here bool) {
 	t.Helper()
-	p, err := os.FindProcess(pid)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = p.Release() })
-	return p
+	if os.Getenv(asAlone) == t.Name() {
+		return true
+	}
+	t.Parallel()
+	run := "^" + t.Name() + "$"
+	if _, part, some := strings.Cut(flag.Lookup("test.run").Value.String(), "/"); some {
+		run += "/" + part
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.v", "-test.run="+run)
+	cmd.Args[0] = os.Args[0] // a test, and not the command
+	cmd.Env = append(os.Environ(), asAlone+"="+t.Name())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // whose end would be the death of the process, too
+	defer runtime.UnlockOSThread()
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "\n--- PASS: "+t.Name()+" ", "it did not run")
+	return false
 }

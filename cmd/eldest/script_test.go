@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -17,7 +19,11 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 )
 
 // TestScript runs the scripts of testdata/script, each on an etcd of its own. Beside the commands
@@ -26,176 +32,231 @@ import (
 //	usage REASON ARG...     "eldest ARG..." must be refused as bad usage, for the reason
 //	exits CODE ARG...       run "eldest ARG...", which must end with the exit code
 //	start NAME ARG...       start "eldest ARG..."; its process ID is $NAME_pid
-//	event NAME EVENT        read the next line of stdout, which must be the event; its fields
-//	                        become $NAME_key and so on, in upper case $NAME_KEY
+//	event NAME EVENT...     read the next line of stdout, which must be the event; its fields
+//	                        become $NAME_key and so on, in upper case $NAME_KEY. Of several
+//	                        events, read until all have come, in any order
 //	told NAME EVENT         read stderr up to the event, whose fields become variables as well
 //	becomes NAME ROLE       read the events of a node up to the status with the role
 //	line NAME [TEXT]        read the next line of stdout, or the lines up to one with the text
 //	says NAME TEXT          wait until stderr has the text
-//	signal NAME SIGNAL      send TERM, INT, KILL, STOP or CONT
+//	signal NAME SIGNAL      send TERM, INT, HUP, QUIT, KILL, STOP or CONT; after STOP it has stopped
 //	ended NAME CODE         wait for the end, with nothing more on stdout
 //	ends NAME CODE          wait for the end, whatever is left on stdout
 //	stand NAME ELECTION VALUE FLAG...   start a campaign and read up to "leader" or "waiting"
 //	get NAME CODE PATH      ask what --http serves; the body becomes stdout, $NAME_http is where
 //	shows NAME PATH TEXT... ask until the body has all of the texts
-//	silent NAME             nobody listens any more where --http served
+//	silent NAME             nothing listens any more where --http served
+//	keeper NAME             wait until an "eldest run" has a keeper; its process ID is $NAME_keeper
+//	halt PID                stop a process
+//	lives WHO...            wait until witnesses live (see runwitness_test.go), from now on
+//	received WHO SIGNAL     wait until a witness has received the signal
+//	spared WHO SIGNAL       a witness has not received the signal
+//	sequel A B TIME         B, which won at the time, lives, and A lives no more since before that
+//	dead WHO                wait until nothing of a witness is left
+//	hangup NAME             nobody can read its stdout any more
 //	stall NAME              nobody reads its stdout any more, and it is full; on Linux
 //	readon NAME             somebody reads again, behind what fills it; on Linux
 //	partakes ELECTION N [ALL]   wait until N candidates, of ALL, take part in transfers
-//	capture VARIABLE PATTERN    what the first group of the pattern matches in stdout
+//	capture VARIABLE,... PATTERN    what the groups of the pattern match in stdout
 //	objects stdout|stderr   each line is a JSON object
-//	left ELECTION           wait until no keeper of "eldest run" is left
-//	keys N                  etcd has N keys, beside those through which candidates are asked
+//	keys N                  etcd has N keys of candidates
 //	leases N                etcd has N leases
 //	nothing                 etcd has no keys and no leases
 //	etcd WHAT ARG...        do something to etcd, see administration
 //
 // What the commands read is matched by stdout and stderr. $HOST is the name of the machine, $ESC
-// an escape character, $B a text that is not UTF-8.
+// an escape character, $B a text that is not UTF-8. In the end no process is left.
 func TestScript(t *testing.T) {
 	t.Parallel()
+	heedHangups(t)
 	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
-			s := &script{borrowed(env.T().(testing.TB)), make(map[string]*running)}
+			s := &script{borrowed(env.T().(testing.TB)), make(map[string]*clitest.Process)}
 			env.Vars = append(append(env.Vars, s.env...), "B=B\xfe", "ESC=\x1b", "HOST="+host)
 			env.Values[key{}] = s
 			return nil
 		},
-		Cmds: merged(systemCommands, map[string]func(*testscript.TestScript, bool, []string){
-			"usage": func(ts *testscript.TestScript, _ bool, args []string) {
-				requireUsage(of(ts).t, args[0], args[1:]...)
-			},
-			"exits": func(ts *testscript.TestScript, _ bool, args []string) {
-				code, err := 0, ts.Exec("eldest", args[1:]...)
-				if exit := new(exec.ExitError); errors.As(err, &exit) {
-					code = exit.ExitCode()
-				} else {
-					ts.Check(err)
-				}
-				if strconv.Itoa(code) != args[0] {
-					ts.Fatalf("exit code %d", code)
-				}
-			},
-			"start": func(ts *testscript.TestScript, _ bool, args []string) { of(ts).begin(ts, args[0], args[1:]...) },
-			"event": func(ts *testscript.TestScript, _ bool, args []string) { of(ts).event(ts, args[0], args[1]) },
-			"told": func(ts *testscript.TestScript, _ bool, args []string) {
-				note(ts, args[0], of(ts).processes[args[0]].event(args[1]))
-			},
-			"becomes": func(ts *testscript.TestScript, _ bool, args []string) {
-				for of(ts).event(ts, args[0], "status")["role"] != args[1] { // those in between may be skipped, or be told
-				}
-			},
-			"stand": func(ts *testscript.TestScript, _ bool, args []string) {
-				s, name := of(ts), args[0]
-				s.begin(ts, name, append([]string{"campaign", args[1], args[2], "--json", "--ttl", "30s"}, args[3:]...)...)
-				if first := s.event(ts, name, "registered"); first["queue"] == 1.0 {
-					s.event(ts, name, "leader")
-				} else {
-					s.event(ts, name, "waiting")
-				}
-			},
-			"line": func(ts *testscript.TestScript, _ bool, args []string) {
-				for more := true; more; {
-					line := of(ts).processes[args[0]].Line()
-					more = len(args) > 1 && line != "" && !strings.Contains(line, args[1])
-					fmt.Fprint(ts.Stdout(), line)
-				}
-			},
-			"says": func(ts *testscript.TestScript, _ bool, args []string) { of(ts).processes[args[0]].Says(args[1]) },
-			"signal": func(ts *testscript.TestScript, _ bool, args []string) {
-				of(ts).processes[args[0]].Signal(signals[args[1]])
-			},
-			"ended": func(ts *testscript.TestScript, _ bool, args []string) {
-				p := of(ts).processes[args[0]]
-				p.Exits(number(ts, args[1]))
-				fmt.Fprint(ts.Stderr(), p.Errors())
-			},
-			"ends": func(ts *testscript.TestScript, _ bool, args []string) {
-				p := of(ts).processes[args[0]]
-				p.Ends(number(ts, args[1]))
-				fmt.Fprint(ts.Stderr(), p.Errors())
-			},
-			"get": func(ts *testscript.TestScript, _ bool, args []string) {
-				s := of(ts)
-				at := served(s.processes[args[0]].Process)
-				ts.Setenv(args[0]+"_http", at)
-				code, body := get(s.t, at+args[2])
-				if code != number(ts, args[1]) {
-					ts.Fatalf("%d: %s", code, body)
-				}
-				fmt.Fprint(ts.Stdout(), body)
-			},
-			"shows": func(ts *testscript.TestScript, _ bool, args []string) {
-				p := of(ts).processes[args[0]]
-				p.Eventually(func() bool {
-					_, body := get(p.T, served(p.Process)+args[1])
-					return !slices.ContainsFunc(args[2:], func(text string) bool { return !strings.Contains(body, text) })
-				}, 5*time.Millisecond, "%s does not show %q", args[1], args[2:])
-			},
-			"silent": func(ts *testscript.TestScript, _ bool, args []string) {
-				if _, err := net.Dial("tcp", strings.TrimPrefix(served(of(ts).processes[args[0]].Process), "http://")); err == nil {
-					ts.Fatalf("somebody listens")
-				}
-			},
-			"partakes": func(ts *testscript.TestScript, _ bool, args []string) {
-				rows := of(ts).partakes(args[0], number(ts, args[1]))
-				for end := time.Now().Add(patience); len(args) > 2 && len(rows) != number(ts, args[2]); {
-					if time.Now().After(end) {
-						ts.Fatalf("%d candidates", len(rows))
-					}
-					rows = of(ts).partakes(args[0], number(ts, args[1]))
-				}
-			},
-			"capture": func(ts *testscript.TestScript, _ bool, args []string) {
-				found := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
-				if found == nil {
-					ts.Fatalf("no match")
-				}
-				ts.Setenv(args[0], found[1])
-			},
-			"objects": func(ts *testscript.TestScript, _ bool, args []string) {
-				for line := range strings.Lines(ts.ReadFile(args[0])) {
-					ts.Check(json.Unmarshal([]byte(line), new(object)))
-				}
-			},
-			"keys": func(ts *testscript.TestScript, _ bool, args []string) {
-				if keys := of(ts).standing(); len(keys) != number(ts, args[0]) {
-					ts.Fatalf("keys: %q", keys)
-				}
-			},
-			"leases": func(ts *testscript.TestScript, _ bool, args []string) {
-				if n := of(ts).leases(); n != number(ts, args[0]) {
-					ts.Fatalf("%d leases", n)
-				}
-			},
-			"nothing": func(ts *testscript.TestScript, _ bool, _ []string) {
-				if keys, n := of(ts).keys(), of(ts).leases(); len(keys) > 0 || n > 0 {
-					ts.Fatalf("keys: %q, %d leases", keys, n)
-				}
-			},
-			"left": func(ts *testscript.TestScript, _ bool, args []string) { keepersEnd(of(ts).t, args[0]) },
-			"etcd": func(ts *testscript.TestScript, _ bool, args []string) {
-				ts.Check(administration[args[0]](of(ts).etcd, args[1:]))
-			},
-		}),
+		Cmds: commands(),
 	})
 }
 
-// systemCommands are those that need Linux.
-var systemCommands = map[string]func(*testscript.TestScript, bool, []string){}
+// script is what the commands of a script share.
+type script struct {
+	*etcd
+	processes map[string]*clitest.Process
+}
 
-func merged[K comparable, V any](more, all map[K]V) map[K]V {
-	maps.Copy(all, more)
+// key is where testscript has it.
+type key struct{}
+
+// commands are all of a script.
+func commands() map[string]func(*testscript.TestScript, bool, []string) {
+	all := make(map[string]func(*testscript.TestScript, bool, []string))
+	for name, command := range scriptCommands {
+		all[name] = func(ts *testscript.TestScript, negated bool, args []string) {
+			positive(ts, negated)
+			command(ts, ts.Value(key{}).(*script), args)
+		}
+	}
+	for name, command := range processCommands {
+		all[name] = func(ts *testscript.TestScript, negated bool, args []string) {
+			positive(ts, negated)
+			command(ts, ts.Value(key{}).(*script).processes[args[0]], args[1:])
+		}
+	}
 	return all
 }
 
-var signals = map[string]os.Signal{
-	"TERM": syscall.SIGTERM, "INT": os.Interrupt, "KILL": os.Kill, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+// positive fails where a command has "!" before it: none of them has a meaning for that.
+func positive(ts *testscript.TestScript, negated bool) {
+	if negated {
+		ts.Fatalf("this command cannot be negated")
+	}
+}
+
+// scriptCommands are those that concern etcd, or start something.
+var scriptCommands = map[string]func(*testscript.TestScript, *script, []string){
+	"usage": func(_ *testscript.TestScript, s *script, args []string) { requireUsage(s.t, args[0], args[1:]...) },
+	"exits": func(ts *testscript.TestScript, _ *script, args []string) {
+		code, err := 0, ts.Exec("eldest", args[1:]...)
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			code = exit.ExitCode()
+		} else {
+			ts.Check(err)
+		}
+		if code != number(ts, args[0]) {
+			ts.Fatalf("exit code %d", code)
+		}
+	},
+	"start": func(ts *testscript.TestScript, s *script, args []string) { s.begin(ts, args[0], args[1:]...) },
+	"stand": func(ts *testscript.TestScript, s *script, args []string) {
+		p := s.begin(ts, args[0], append([]string{"campaign", args[1], args[2], "--json", "--ttl", "30s"}, args[3:]...)...)
+		if first := p.Event("registered"); first["queue"] == 1.0 {
+			note(ts, args[0], p.Event("leader"))
+		} else {
+			note(ts, args[0], first, p.Event("waiting"))
+		}
+	},
+	"event": func(ts *testscript.TestScript, s *script, args []string) {
+		p, missing := s.processes[args[0]], args[1:]
+		if len(missing) == 1 {
+			note(ts, args[0], p.Event(missing[0]))
+			return
+		}
+		for missing = slices.Clone(missing); len(missing) > 0; {
+			line := p.Line()
+			require.NotEmpty(p.T, line, "no %v", missing)
+			o := parse[object](p.T, line)
+			missing = slices.DeleteFunc(missing, func(name string) bool { return o["event"] == name })
+			note(ts, args[0], o)
+		}
+	},
+	"told": func(ts *testscript.TestScript, s *script, args []string) {
+		note(ts, args[0], s.processes[args[0]].Told(args[1]))
+	},
+	"becomes": func(ts *testscript.TestScript, s *script, args []string) {
+		o := s.processes[args[0]].Event("status")
+		for o["role"] != args[1] { // those in between may be skipped, or be told
+			o = s.processes[args[0]].Event("status")
+		}
+		note(ts, args[0], o)
+	},
+	"get": func(ts *testscript.TestScript, s *script, args []string) {
+		at := served(s.processes[args[0]])
+		ts.Setenv(args[0]+"_http", at)
+		code, body := get(s.t, at+args[2])
+		if code != number(ts, args[1]) {
+			ts.Fatalf("%d: %s", code, body)
+		}
+		fmt.Fprint(ts.Stdout(), body)
+	},
+	"partakes": func(ts *testscript.TestScript, s *script, args []string) {
+		rows := s.partakes(args[0], number(ts, args[1]))
+		for end := time.Now().Add(patience); len(args) > 2 && len(rows) != number(ts, args[2]); {
+			if time.Now().After(end) {
+				ts.Fatalf("%d candidates", len(rows))
+			}
+			rows = s.partakes(args[0], number(ts, args[1]))
+		}
+	},
+	"capture": func(ts *testscript.TestScript, _ *script, args []string) {
+		found := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+		for i, variable := range strings.Split(args[0], ",") {
+			if i+1 >= len(found) {
+				ts.Fatalf("no match")
+			}
+			ts.Setenv(variable, found[i+1])
+		}
+	},
+	"objects": func(ts *testscript.TestScript, _ *script, args []string) {
+		for line := range strings.Lines(ts.ReadFile(args[0])) {
+			ts.Check(json.Unmarshal([]byte(line), new(object)))
+		}
+	},
+	"keys": func(ts *testscript.TestScript, s *script, args []string) {
+		require.Len(s.t, s.candidates(), number(ts, args[0]))
+	},
+	"leases": func(ts *testscript.TestScript, s *script, args []string) {
+		require.Equal(s.t, number(ts, args[0]), s.leases())
+	},
+	"nothing": func(_ *testscript.TestScript, s *script, _ []string) {
+		require.Empty(s.t, s.keys())
+		require.Zero(s.t, s.leases())
+	},
+	"etcd": func(ts *testscript.TestScript, s *script, args []string) {
+		ts.Check(administration[args[0]](s.etcd, args[1:]))
+	},
+}
+
+// processCommands are those that concern a process.
+var processCommands = map[string]func(*testscript.TestScript, *clitest.Process, []string){
+	"line": func(ts *testscript.TestScript, p *clitest.Process, args []string) {
+		for more := true; more; {
+			line := p.Line()
+			more = len(args) > 0 && line != "" && !strings.Contains(line, args[0])
+			fmt.Fprint(ts.Stdout(), line)
+		}
+	},
+	"says": func(_ *testscript.TestScript, p *clitest.Process, args []string) { p.Says(args[0]) },
+	"signal": func(_ *testscript.TestScript, p *clitest.Process, args []string) {
+		if args[0] == "STOP" {
+			clitest.Halt(p.T, p.Process)
+			return
+		}
+		p.Signal(signals[args[0]])
+	},
+	"ended": func(ts *testscript.TestScript, p *clitest.Process, args []string) {
+		p.Exits(number(ts, args[0]))
+		fmt.Fprint(ts.Stderr(), p.Errors())
+	},
+	"ends": func(ts *testscript.TestScript, p *clitest.Process, args []string) {
+		p.Ends(number(ts, args[0]))
+		fmt.Fprint(ts.Stderr(), p.Errors())
+	},
+	"shows": func(_ *testscript.TestScript, p *clitest.Process, args []string) {
+		p.Eventually(func() bool {
+			_, body := get(p.T, served(p)+args[0])
+			return !slices.ContainsFunc(args[1:], func(text string) bool { return !strings.Contains(body, text) })
+		}, "%s does not show %q", args[0], args[1:])
+	},
+	"silent": func(ts *testscript.TestScript, p *clitest.Process, _ []string) {
+		if _, err := net.Dial("tcp", strings.TrimPrefix(served(p), "http://")); err == nil {
+			ts.Fatalf("it listens")
+		}
+	},
+	"hangup": func(_ *testscript.TestScript, p *clitest.Process, _ []string) {
+		// The reader of this process holds the pipe open; a deadline takes it off.
+		require.NoError(p.T, p.Out.SetReadDeadline(time.Now()))
+		require.Empty(p.T, p.Rest())
+		require.NoError(p.T, p.Out.Close())
+	},
+}
+
+var signals = map[string]syscall.Signal{
+	"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "KILL": syscall.SIGKILL, "CONT": syscall.SIGCONT,
 }
 
 // administration is what scripts do to their etcd.
@@ -218,6 +279,15 @@ var administration = map[string]func(e *etcd, args []string) error{
 	"start": func(e *etcd, _ []string) error { return e.Member(0).Restart(e.bounded()) },
 	"stop":  func(e *etcd, _ []string) error { e.spoiled = true; return e.Member(0).Stop() },
 	"cont":  func(e *etcd, _ []string) error { return e.Member(0).Cont() },
+	// corrupt on|off: it answers, and refuses everything
+	"corrupt": func(e *etcd, args []string) error {
+		e.spoiled = true
+		action := map[string]pb.AlarmRequest_AlarmAction{"on": pb.AlarmRequest_ACTIVATE, "off": pb.AlarmRequest_DEACTIVATE}[args[0]]
+		_, err := pb.NewMaintenanceClient(e.client.ActiveConnection()).Alarm(e.bounded(), &pb.AlarmRequest{
+			Action: action, MemberID: e.Member(0).ID(), Alarm: pb.AlarmType_CORRUPT,
+		})
+		return err
+	},
 	// role NAME PREFIX
 	"role": func(e *etcd, args []string) error {
 		_, err := e.client.RoleAdd(e.bounded(), args[0])
@@ -247,17 +317,6 @@ func leaseID(hex string) clientv3.LeaseID {
 	return clientv3.LeaseID(id)
 }
 
-// script is what the commands of a script share.
-type script struct {
-	*etcd
-	processes map[string]*running
-}
-
-// key is where testscript has it.
-type key struct{}
-
-func of(ts *testscript.TestScript) *script { return ts.Value(key{}).(*script) }
-
 func number(ts *testscript.TestScript, text string) int {
 	n, err := strconv.Atoi(text)
 	ts.Check(err)
@@ -265,25 +324,28 @@ func number(ts *testscript.TestScript, text string) int {
 }
 
 // begin starts a command with the script's environment.
-func (s *script) begin(ts *testscript.TestScript, name string, args ...string) {
-	e := s.with()
-	for _, variable := range []string{"ENDPOINTS", "NAMESPACE", "USER", "PASSWORD", "DIAL_TIMEOUT", "COMMAND_TIMEOUT"} {
-		e.env = append(e.env, "ELDEST_"+variable+"="+ts.Getenv("ELDEST_"+variable))
+func (s *script) begin(ts *testscript.TestScript, name string, args ...string) *clitest.Process {
+	e := s.changed(func(cmd *exec.Cmd) { cmd.Dir = ts.Getenv("WORK") })
+	e.env = slices.Clip(e.env)
+	for _, variable := range []string{"ELDEST_ENDPOINTS", "ELDEST_NAMESPACE", "ELDEST_USER", "ELDEST_PASSWORD", "ELDEST_DIAL_TIMEOUT", "ELDEST_COMMAND_TIMEOUT", "ELDEST_TOKEN", "ELDEST_CAUSE", "TMPDIR", "MINE", signsIn} {
+		e.env = append(e.env, variable+"="+ts.Getenv(variable))
 	}
-	s.processes[name] = &running{Process: e.start(args...)}
-	ts.Setenv(name+"_pid", strconv.Itoa(s.processes[name].Cmd.Process.Pid))
+	p := e.start(args...)
+	s.processes[name] = p
+	ts.Setenv(name+"_pid", strconv.Itoa(p.Process.Pid))
+	return p
 }
 
-// event reads an event of a process.
-func (s *script) event(ts *testscript.TestScript, name, event string) object {
-	o := s.processes[name].Event(event)
-	note(ts, name, o)
-	return o
-}
-
-// note makes variables of an event, and shows it.
-func note(ts *testscript.TestScript, name string, o object) {
-	for field, value := range o {
+// note makes variables of events, and shows them.
+func note(ts *testscript.TestScript, name string, events ...object) {
+	fields := make(object)
+	for _, o := range events {
+		maps.Copy(fields, o)
+		line, err := json.Marshal(o)
+		ts.Check(err)
+		fmt.Fprintf(ts.Stdout(), "%s\n", line)
+	}
+	for field, value := range fields {
 		text := fmt.Sprint(value)
 		if number, ok := value.(float64); ok {
 			text = strconv.FormatFloat(number, 'f', -1, 64)
@@ -291,7 +353,28 @@ func note(ts *testscript.TestScript, name string, o object) {
 		ts.Setenv(name+"_"+field, text)
 		ts.Setenv(name+"_"+strings.ToUpper(field), strings.ToUpper(text))
 	}
-	line, err := json.Marshal(o)
-	ts.Check(err)
-	fmt.Fprintf(ts.Stdout(), "%s\n", line)
+}
+
+// served returns where a process says it serves.
+func served(p *clitest.Process) string {
+	p.T.Helper()
+	var found []string
+	where := regexp.MustCompile(`serving (http://127\.0\.0\.1:\d+)/metrics`)
+	p.Eventually(func() bool {
+		found = where.FindStringSubmatch(p.Errors())
+		return found != nil
+	}, "%q never said where it serves", p.Args[1:])
+	return found[1]
+}
+
+// get asks over HTTP, and returns the code and the body.
+func get(t testing.TB, url string) (int, string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	resp, err := client.Get(url)
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(body)
 }

@@ -6,24 +6,18 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
-
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/face"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/curator"
 	"github.com/eldest-io/eldest/curator/kv"
 	"github.com/eldest-io/eldest/curator/kv/kvpb"
-	candidacy "github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/elector"
 	"github.com/eldest-io/eldest/hooks"
 	"github.com/eldest-io/eldest/lease"
@@ -32,7 +26,7 @@ import (
 
 // nodeFlags are the flags of "eldest service node".
 type nodeFlags struct {
-	*standFlags
+	*candidateFlags
 	// listen is where requests are taken, advertise what the others dial; "" is the
 	// same.
 	listen, advertise string
@@ -44,52 +38,40 @@ func newServiceNodeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node ELECTION NODE",
 		Short: "Run one node of the key-value service until a signal ends it",
-		Long: `Runs one node of a key-value service (eldest.kv.v1.KV) that is kept in etcd. It stands
-in ELECTION under the name NODE, which no other living process may have. Whichever
-node is asked, the leader answers: the others pass requests on to it. SIGINT or SIGTERM
-ends it: it gives up leadership, if it leads, and finishes what it has begun.
+		Long: `Runs one node of a key-value service (eldest.kv.v1.KV) that is kept in etcd. It is a
+candidate in ELECTION under the name NODE, which no other living process may have. The
+leader answers all requests: the other nodes forward theirs to it. SIGINT or SIGTERM ends
+it: it gives up leadership, if it leads, and finishes what it has begun.
 
 A node that crashed leaves its key in the queue until its lease expires. With --take-over
 the next process that is started as NODE removes that key at once. Use it where a
 supervisor starts a node only when it has ended: a process that still runs as NODE loses
 leadership to it.
 
-While etcd is away at the start it waits. It prints one line when it listens, and one
-for each change of what it is: leading, following, neither. With --json each is an
+While etcd cannot be reached at the start it waits. It prints one line when it listens, and
+one for each change of its role: leading, following, neither. With --json each is an
 object with event ("listening", "status"), time, election, node, and where they apply
 address, role, key, token, leader, leader_address and reason.
 
 The service is there to be tried out: it listens without TLS.
-` + heartbeatHelp + transferHelp + httpHelp + `
+` + candidateHelp + `
 Exit codes: 0 after a signal; 1 failed; 2 bad usage.
 ` + connect.Help,
 		Example: `  eldest etcd --members 3
   eldest service node shop n1 --listen 127.0.0.1:7001 --endpoints 127.0.0.1:2379`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(args[0]); err != nil {
+			if err := f.check(args[0], "", ""); err != nil {
 				return err
 			}
 			if err := f.checkListen(); err != nil {
 				return err
 			}
-			if err := f.conn.Resolve(cmd); err != nil {
-				return err
-			}
-			shown, err := f.serve(cmd, args[0], cli.ToStderr(cmd))
-			if err != nil {
-				return err
-			}
-			defer shown.Close()
-			err = f.run(cmd, args[0], args[1], shown)
-			if cmd.Context().Err() != nil && !errors.Is(err, eldest.ErrStuck) {
-				return nil // by a signal, as it should
-			}
-			return f.conn.Explain(cmd.Context(), err)
+			return f.participate(cmd, args[0], func(ctx context.Context, p participant) error { return f.run(ctx, cmd, p, args[1]) })
 		},
 	}
-	f.standFlags = addStandFlags(cmd, "node")
-	f.addKeeperFlag(cmd)
+	f.candidateFlags = addCandidateFlags(cmd, "node")
+	f.addKeeper(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT where to take requests, also from the other nodes; port 0 is a free one")
 	fl.StringVar(&f.advertise, "advertise", "", "the address that the other nodes dial (default: that of --listen, which must name a host then)")
@@ -107,62 +89,48 @@ func (f *nodeFlags) checkListen() error {
 	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
 		return cli.Usagef("--listen %q: %q is no port; want HOST:PORT, as in 127.0.0.1:7001", f.listen, port)
 	}
-	if ip := net.ParseIP(host); f.advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return f.undialable()
+	return f.checkHost(host == "", net.ParseIP(host))
+}
+
+func (f *nodeFlags) checkHost(none bool, ip net.IP) error {
+	if f.advertise == "" && (none || ip != nil && ip.IsUnspecified()) {
+		return cli.Usagef("--listen %s: it must name a host that the other nodes can dial; or use --advertise to tell them another address", f.listen)
 	}
 	return nil
 }
 
-func (f *nodeFlags) undialable() error {
-	return cli.Usagef("--listen %s: it must name a host that the other nodes can dial; or use --advertise to tell them another address", f.listen)
-}
-
-// run serves until the command's context ends or something fails for good.
-func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.Face) error {
-	ctx, cancel := context.WithCancelCause(cmd.Context())
-	defer cancel(nil)
-	// A reader that went away is no reason to die with the key in the queue.
-	pipe := make(chan os.Signal, 1)
-	signal.Notify(pipe, syscall.SIGPIPE)
-	defer signal.Stop(pipe)
-
-	notices := cli.NewNotices(cmd)
-	defer notices.Close(cli.LastLines)
-	client, err := f.dial(ctx, cmd, election, notices.Say)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
+// run serves until ctx ends or something fails for good.
+func (f *nodeFlags) run(ctx context.Context, cmd *cobra.Command, p participant, node string) (err error) {
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", f.listen, err)
 	}
-	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() && f.advertise == "" {
-		_ = listener.Close() // a name that stands for every address; nobody knows of it yet
-		return f.undialable()
+	served := false
+	defer func() {
+		if !served {
+			err = errors.Join(err, listener.Close())
+		}
+	}()
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok { // the host may be a name for every address
+		if err := f.checkHost(false, tcp.IP); err != nil {
+			return err
+		}
 	}
-	kept, stopKeeper, err := f.startKeeper(ctx, notices.Say)
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	defer stopKeeper()
-	events := nodeEvents{out: cmd.OutOrStdout(), asJSON: cli.WantsJSON(cmd), election: election, node: node}
-	feeds := shown.Hooks()
+	feeds := hooks.Tee(p.status.Hooks(), p.wait.Hooks(), hooks.Set{Session: lease.Hooks{Beat: mute(p.wait)}})
 	session := f.session()
-	session.Keeper = kept
-	session.Hooks = hooks.Tee(feeds.Session, lease.Hooks{Beat: mute(notices.Sayf, f.conn.Why)})
+	session.Keeper, session.Hooks = p.keeper, feeds.Session
 	c, err := curator.New(curator.Config{
 		Elector: elector.Config{
-			Election: election, NodeID: node, Address: f.advertise,
-			Source:    elector.Always(elector.Client(client)),
+			Election: p.name, NodeID: node, Address: f.advertise,
+			Source:    elector.Always(elector.Client(p.client)),
 			Session:   session,
-			Candidate: candidacy.Config{Hooks: feeds.Candidate},
+			Candidate: election.Config{Hooks: feeds.Candidate},
 			Observer:  observe.Config{Hooks: feeds.Observer},
 			Transfer:  !f.noTransfer,
 			TakeOver:  f.takeOver,
 		},
 		Listener: listener,
-		Hooks:    shown.Calls(),
+		Hooks:    p.status.Calls(),
 		Services: func(ctx context.Context, l *elector.Leadership, r grpc.ServiceRegistrar) error {
 			server, err := kv.New(ctx, l)
 			if err != nil {
@@ -173,12 +141,10 @@ func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.F
 		},
 	})
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
-	shown.Node(c, c.RoleHandler(elector.Leading))
-	if err := shown.Observe(client); err != nil {
-		return errors.Join(err, listener.Close())
-	}
+	p.status.Node(c, c.RoleHandler(elector.Leading))
+	events := nodeEvents{out: cmd.OutOrStdout(), asJSON: cli.WantsJSON(cmd), election: p.name, node: node}
 	telling, hush := context.WithCancel(context.Background())
 	told := make(chan struct{})
 	// Nothing waits for a reader that does not read.
@@ -189,17 +155,15 @@ func (f *nodeFlags) run(cmd *cobra.Command, election, node string, shown *face.F
 			err = events.tell(telling, c.Watch())
 		}
 		if err != nil {
-			cancel(err)
+			p.fail(err)
 		}
 	}()
+	served = true
 	err = c.Run(ctx)
 	hush()
 	select {
 	case <-told:
 	case <-time.After(cli.LastLines):
-	}
-	if cause := context.Cause(ctx); cause != nil && cmd.Context().Err() == nil {
-		err = cause // nobody reads what is told
 	}
 	return err
 }
@@ -227,7 +191,7 @@ type nodeEvents struct {
 }
 
 // tell writes the status, and each new one, until ctx ends. Statuses that follow one
-// another faster than they can be told are skipped.
+// another faster than they can be written are skipped.
 func (e nodeEvents) tell(ctx context.Context, watch *elector.Watch) error {
 	for {
 		s, err := watch.Next(ctx)
@@ -251,7 +215,8 @@ func (e nodeEvents) tell(ctx context.Context, watch *elector.Watch) error {
 // write writes one line in one piece. at is the time of the fact, not of the line.
 func (e nodeEvents) write(at time.Time, event nodeEvent) error {
 	event.Time, event.Election, event.Node = at.Format(time.RFC3339Nano), e.election, e.node
-	line := event.text(at)
+	line := eventLine(at, event.Event, "", event.Role, "at", cli.Printable(event.Address), "", cli.Printable(event.Leader),
+		"at", cli.Printable(event.LeaderAddress), "because", event.Reason, "token", event.Token)
 	if e.asJSON {
 		line = jsonLine(event)
 	}
@@ -259,26 +224,4 @@ func (e nodeEvents) write(at time.Time, event nodeEvent) error {
 		return fmt.Errorf("writing the events: %w", err)
 	}
 	return nil
-}
-
-// text renders the event for people: the local time, and what changes first.
-func (event nodeEvent) text(at time.Time) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %-9s", at.Format("15:04:05.000"), event.Event)
-	for _, part := range []struct{ name, value string }{
-		{"", event.Role},
-		{"at", event.Address},
-		{"", event.Leader},
-		{"at", event.LeaderAddress},
-		{"because", event.Reason},
-	} {
-		if part.value != "" {
-			fmt.Fprintf(&b, "  %s", strings.TrimSpace(part.name+" "+cli.Printable(part.value)))
-		}
-	}
-	if event.Token != 0 {
-		fmt.Fprintf(&b, "  token %d", event.Token)
-	}
-	b.WriteByte('\n')
-	return b.String()
 }

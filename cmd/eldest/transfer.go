@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
-
 	"github.com/spf13/cobra"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 
 	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/transfer"
@@ -39,22 +38,22 @@ func newTransferCmd() *cobra.Command {
 		Use:   "transfer ELECTION --to KEY",
 		Short: "Hand leadership to a candidate that is named",
 		Long: `Hands leadership to the candidate named by --to: a key as "eldest list" shows it, or
-only the lease in hex. Nobody is moved from outside: each one is asked, and acts by
+only the lease in hex. Nothing is removed from outside: each candidate is asked, and acts by
 itself, so that no two lead and every fencing token is larger than the ones before.
 
-If the target is the first in line, the leader retires and nobody else moves. Else those
-between the two step back in the queue first, one after another, each with a new and
-larger token; and, with --order keep, everybody behind the target as well, so that the
-order among all others stays what it was. With --order pass-by those behind stay where
-they are, in front of those who step back. The leader is asked last: until then it leads,
-and a transfer that stops half way has moved some of the waiting and nothing else.
+If the target is the first in line, the leader retires and all others stay where they are.
+Else those between the two step back in the queue first, one after another, each with a new
+and larger token; and, with --order keep, all those behind the target as well, so that the
+order among all others stays what it was. With --order pass-by those behind stay where they
+are, in front of those who step back. The leader is asked last: until then it leads, and a
+transfer that stops half way has moved some of the waiting and nothing else.
 
-Whoever has to move must take part ("eldest list" says who does): candidates of eldest
+All that have to move must take part ("eldest list" says who does): candidates of eldest
 campaign, run and service node, unless they were started with --no-transfer, and programs
 that serve transfers. Programs that use etcd's own election package do not. If one of
 those is in the way the transfer is refused before anybody has moved; and so it is if the
 target is a node with a priority and one with a higher priority waits as well: it would
-give way instead of leading.
+yield instead of leading.
 
 --dry-run says what would be done, and does nothing. With --json the result is an object
 with election, target, order, dry_run, done, leader and back (who is to retire, and who
@@ -62,12 +61,12 @@ is to step back, each with key and token), overtaken, foreign, and, as far as it
 moved (key, token, and new_token), retired, now_leads; if it was not done error, and
 reason and who where it was refused.
 
-Not guaranteed: that the target leads for long, or at all if it leaves while it is being
-made room for (the next in line leads then, and the exit code is 1).
+Not guaranteed: that the target leads for long, or at all if it leaves while the others
+step back for it (the next in line leads then, and the exit code is 1).
 
-Exit codes: 0 done, or the target leads already; 1 failed, or it is not known what came
-of it; 2 bad usage; 4 nobody leads, or the target is not in the queue; 6 refused: the
-leader leads on, though some may have stepped back.
+Exit codes: 0 done, or the target leads already; 1 failed, or the outcome is not known;
+2 bad usage; 4 nobody leads, or the target is not in the queue; 6 refused: the leader
+leads on, though some may have stepped back.
 ` + connect.Help,
 		Example: `  eldest transfer nightly-jobs --to nightly-jobs/694d9a3f2c1b4e07 --dry-run
   eldest transfer nightly-jobs --to 694d9a3f2c1b4e07 --order pass-by`,
@@ -112,69 +111,62 @@ func (f *transferFlags) run(cmd *cobra.Command, name string) error {
 	if err := f.conn.Resolve(cmd); err != nil {
 		return err
 	}
-	report := handover{Election: name, Order: options.Order.String(), DryRun: f.dryRun}
-	client, err := f.plan(cmd.Context(), &report, options)
-	if client != nil {
-		defer func() { _ = client.Close() }()
-	}
-	if err == nil && !f.dryRun {
-		err = f.carryOut(cmd.Context(), client, &report, options)
-	}
-	var refusal *transfer.Refusal
-	if errors.As(err, &refusal) && refusal.Reason == transfer.AlreadyLeads {
-		err, report.AlreadyLed = nil, true
+	report := handover{Election: name, Target: f.to, Order: options.Order.String(), DryRun: f.dryRun, Back: []member{}}
+	planned, err := f.carryOut(cmd.Context(), &report, options)
+	if refusal, ok := errors.AsType[*transfer.Refusal](err); ok && refusal.Reason == transfer.AlreadyLeads {
+		err, report.AlreadyLed, report.Done = nil, true, true
 	}
 	report.ended(err)
-	if report.planned || report.AlreadyLed || cli.WantsJSON(cmd) {
-		if err := report.print(cmd.OutOrStdout(), cli.WantsJSON(cmd)); err != nil {
+	if planned || report.AlreadyLed || cli.WantsJSON(cmd) {
+		if err := show(cmd, report, report.text); err != nil {
 			return err
 		}
 	}
 	return f.explain(cmd.Context(), name, err)
 }
 
-// plan finds the target and makes the plan, within --command-timeout. The client is the
-// caller's to close, if there is one.
-func (f *transferFlags) plan(ctx context.Context, report *handover, options transfer.Options) (*clientv3.Client, error) {
+// carryOut makes the plan, within --command-timeout, and hands leadership over unless that is only to
+// be shown. planned says that there was a plan.
+func (f *transferFlags) carryOut(ctx context.Context, report *handover, options transfer.Options) (planned bool, err error) {
 	once, cancel := context.WithTimeout(ctx, f.conn.CommandTimeout)
 	defer cancel()
 	client, err := f.conn.Dial(once)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
+	defer func() { _ = client.Close() }()
 	queue, err := transfer.Survey(once, client, report.Election)
 	if err != nil {
-		return client, err
+		return false, err
 	}
-	report.Target = f.to
 	for _, m := range queue.Members {
 		if names(f.to, m.Candidate, f.conn.Namespace) {
 			report.Target = m.Key
 		}
 	}
 	plan, err := queue.Plan(report.Target, options)
-	report.takePlan(plan, err == nil)
-	return client, err
-}
-
-// carryOut hands leadership over. It is bounded: by what each step may take.
-func (f *transferFlags) carryOut(ctx context.Context, client *clientv3.Client, report *handover, options transfer.Options) error {
-	limit := f.drain
-	for range len(report.Back) + 2 {
-		limit += f.patience + f.conn.CommandTimeout
+	report.takePlan(plan)
+	if err != nil || f.dryRun {
+		return err == nil, err
 	}
+	// Bounded by what each step may take.
+	limit := f.drain + time.Duration(len(report.Back)+2)*(f.patience+f.conn.CommandTimeout)
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	result, err := transfer.To(bounded, transfer.Client(client), report.Election, report.Target, options)
-	report.takeResult(result, err)
-	return err
+	report.takePlan(result.Plan) // the plan that was carried out is a newer one
+	for _, m := range result.Moved {
+		report.Moved = append(report.Moved, member{Key: m.Candidate.Key, Token: m.Candidate.Token, NewToken: m.Token})
+	}
+	report.Retired, report.NowLeads, report.Done = result.Retired, memberOf(result.Leader), err == nil
+	return result.Plan.Target.Token != 0, err
 }
 
-// explain turns what came of a transfer into the command's end, with what to do about it.
+// explain turns the outcome of a transfer into the command's end, with what to do about it.
 func (f *transferFlags) explain(ctx context.Context, name string, err error) error {
-	var refusal *transfer.Refusal
+	refusal, refused := errors.AsType[*transfer.Refusal](err)
 	switch {
-	case errors.As(err, &refusal):
+	case refused:
 		code := cli.ExitRefused
 		switch {
 		case refusal.Unknown:
@@ -188,7 +180,7 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 		}
 		return cli.Exit(code, errors.New(text))
 	case errors.Is(err, transfer.ErrOvertaken):
-		return cli.Exit(cli.ExitFailed, fmt.Errorf("%s: the target left the queue meanwhile, or gave way to a better one", connect.Because(err)))
+		return cli.Exit(cli.ExitFailed, fmt.Errorf("%s: the target left the queue meanwhile, or yielded to a better one", connect.Because(err)))
 	case errors.Is(err, eldest.ErrOutcomeUnknown):
 		return cli.Exit(cli.ExitFailed, fmt.Errorf("%s; eldest list %s shows who leads", connect.Because(err), cli.Printable(name)))
 	case connect.Code(err) == codes.PermissionDenied:
@@ -199,8 +191,8 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 	return f.conn.Explain(ctx, err)
 }
 
-// nodeGivesWay is what a node of a service does when it is its turn (elector.Config.Priority):
-// one that tells no priority, or is no node, never gives way.
+// nodeGivesWay is what a node of a service does when it is about to lead (elector.Config.Priority):
+// one that tells no priority, or is no node, never yields.
 func nodeGivesWay(own eldest.Candidate, others []eldest.Candidate) bool {
 	priority := func(value []byte) int {
 		node, _ := nodeOf(value)
@@ -212,34 +204,134 @@ func nodeGivesWay(own eldest.Candidate, others []eldest.Candidate) bool {
 // adviceFor says what can be done about a refusal.
 func adviceFor(r *transfer.Refusal, name string) string {
 	list := "eldest list " + cli.Printable(name)
-	switch r.Reason {
-	case transfer.UnknownTarget:
-		return list + " shows who stands"
-	case transfer.LeaderDeaf:
-		return "eldest resign " + cli.Printable(name) + " removes its key, and the next in line leads"
-	case transfer.Between:
-		return "The first in line can be made the leader whoever they are; eldest resign can remove them from the queue"
-	case transfer.Behind:
-		return "With --order pass-by they may pass those who step back"
-	case transfer.Outranked:
-		return "Who has the highest priority (" + list + ") can be made the leader"
-	case transfer.Busy, transfer.Changed:
-		return "Look at it (" + list + ") and try again"
-	case transfer.Silent:
-		if r.Unknown {
-			return list + " shows what came of it"
-		}
-		return "Its process may be stopped or cut off; or it needs more --patience"
-	default:
-		return ""
+	if r.Reason == transfer.Silent && r.Unknown {
+		return list + " shows the outcome"
+	}
+	return map[transfer.Reason]string{
+		transfer.UnknownTarget: list + " shows the candidates",
+		transfer.LeaderDeaf:    "eldest resign " + cli.Printable(name) + " removes its key, and the next in line leads",
+		transfer.Between:       "The first in line can be made the leader whoever they are; eldest resign can remove them from the queue",
+		transfer.Behind:        "With --order pass-by they may pass those who step back",
+		transfer.Outranked:     "The one with the highest priority (" + list + ") can be made the leader",
+		transfer.Busy:          "Look at it (" + list + ") and try again",
+		transfer.Changed:       "Look at it (" + list + ") and try again",
+		transfer.Silent:        "Its process may be stopped or partitioned; or it needs more --patience",
+	}[r.Reason]
+}
+
+// member is a candidate in the report of a transfer.
+type member struct {
+	Key   string       `json:"key"`
+	Token eldest.Token `json:"token"`
+	// NewToken is that of the place which it stepped back to.
+	NewToken eldest.Token `json:"new_token,omitempty"`
+	value    []byte
+}
+
+// handover is what "eldest transfer" reports. It is the object of --json.
+type handover struct {
+	Election string `json:"election"`
+	Target   string `json:"target"`
+	Order    string `json:"order"`
+	DryRun   bool   `json:"dry_run"`
+	// Done says that the target was seen to lead, or leads already (AlreadyLed).
+	Done       bool `json:"done"`
+	AlreadyLed bool `json:"already_led,omitempty"`
+	// Leader is who is to retire, Back who are to step back, in order. Overtaken are those
+	// behind whom they fall.
+	Leader    *member  `json:"leader,omitempty"`
+	Back      []member `json:"back"`
+	Overtaken []member `json:"overtaken,omitempty"`
+	Foreign   []string `json:"foreign,omitempty"`
+	// Moved are those who have stepped back.
+	Moved    []member `json:"moved,omitempty"`
+	Retired  bool     `json:"retired"`
+	NowLeads *member  `json:"now_leads,omitempty"`
+	// Error is why it was not done, Reason the word for a refusal, and Who the candidates that it is
+	// about.
+	Error  string   `json:"error,omitempty"`
+	Reason string   `json:"reason,omitempty"`
+	Who    []member `json:"who,omitempty"`
+
+	target *member
+}
+
+// memberOf returns nil for none.
+func memberOf(c eldest.Candidate) *member {
+	if c.Token == 0 {
+		return nil
+	}
+	return &membersOf([]eldest.Candidate{c})[0]
+}
+
+func membersOf(candidates []eldest.Candidate) []member {
+	all := make([]member, len(candidates)) // never null
+	for i, c := range candidates {
+		all[i] = member{Key: c.Key, Token: c.Token, value: c.Value}
+	}
+	return all
+}
+
+// takePlan notes what is to be done.
+func (h *handover) takePlan(p transfer.Plan) {
+	h.Leader, h.target = memberOf(p.Leader), memberOf(p.Target)
+	h.Back, h.Overtaken, h.Foreign = membersOf(p.Back), membersOf(p.Overtaken), p.Foreign
+}
+
+// ended notes why it was not done; nil is nothing.
+func (h *handover) ended(err error) {
+	if err == nil {
+		return
+	}
+	h.Error = connect.Because(err)
+	if refusal, ok := errors.AsType[*transfer.Refusal](err); ok {
+		h.Reason, h.Who = string(refusal.Reason), membersOf(refusal.Who)
 	}
 }
 
-// keysOf lists keys for people.
-func keysOf(candidates []member) string {
-	shown := make([]string, len(candidates))
-	for i, c := range candidates {
-		shown[i] = cli.Printable(c.Key)
+// text writes it for people.
+func (h *handover) text(w io.Writer) {
+	switch {
+	case h.AlreadyLed:
+		_, _ = fmt.Fprintf(w, "%s leads already\n", cli.Printable(h.Target))
+	case h.DryRun:
+		_, _ = fmt.Fprintf(w, "This would hand %s to %s:\n", cli.Printable(h.Election), cli.Printable(h.Target))
+		h.table(w)
+	default:
+		for _, m := range h.Moved {
+			_, _ = fmt.Fprintf(w, "%s stepped back: its token was %d and is %d\n", cli.Printable(m.Key), m.Token, m.NewToken)
+		}
+		if h.Retired {
+			_, _ = fmt.Fprintf(w, "%s retired with token %d\n", cli.Printable(h.Leader.Key), h.Leader.Token)
+		}
+		if h.NowLeads != nil {
+			_, _ = fmt.Fprintf(w, "%s leads with token %d\n", cli.Printable(h.NowLeads.Key), h.NowLeads.Token)
+		}
 	}
-	return strings.Join(shown, ", ")
+}
+
+// table lists who is to do what, in order.
+func (h *handover) table(w io.Writer) {
+	row := func(what string, m member) string {
+		return fmt.Sprintf("%s\t%s\t%d\t%s", what, cli.Printable(m.Key), m.Token, shownValue(m.value))
+	}
+	rows := []string{"WHAT\tKEY\tTOKEN\tVALUE"}
+	for _, m := range h.Back {
+		rows = append(rows, row("steps back", m))
+	}
+	table(w, append(rows, row("retires", *h.Leader), row("leads", *h.target))...)
+	listed := func(what string, keys []string) {
+		for i, key := range keys {
+			keys[i] = cli.Printable(key)
+		}
+		if len(keys) > 0 {
+			_, _ = fmt.Fprintf(w, "%s: %s\n", what, strings.Join(keys, ", "))
+		}
+	}
+	var overtaken []string
+	for _, m := range h.Overtaken {
+		overtaken = append(overtaken, m.Key)
+	}
+	listed("In front of those who step back there would then be", overtaken)
+	listed("Keys that are no candidates', and may hold up programs of etcd's own package", h.Foreign)
 }

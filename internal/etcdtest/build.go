@@ -21,7 +21,7 @@ import (
 // sources of memberSources decide whether it must be built anew.
 const memberPackage = "./internal/etcdmember"
 
-var memberSources = []string{"go.mod", "go.sum", "internal/etcdmember", "internal/memberproc", "internal/devcluster"}
+var memberSources = []string{"go.mod", "go.sum", "internal/etcdmember", "internal/memberproc", "internal/devcluster", "internal/gate"}
 
 // binaries that no test has used for this long are removed.
 const binaryLife = 24 * time.Hour

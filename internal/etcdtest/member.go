@@ -1,7 +1,9 @@
 package etcdtest
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -108,7 +110,11 @@ func (m *Member) start() error {
 	if m.proc != nil {
 		return fmt.Errorf("%w: start %s, which runs", ErrState, m.Name)
 	}
-	p, err := startProcess(m.cluster.cfg.Command, m.arguments(), m.log, m.died)
+	config, err := m.configure()
+	if err != nil {
+		return err
+	}
+	p, err := startProcess(m.cluster.cfg.Command, []string{config}, m.log, m.died)
 	if err != nil {
 		return err
 	}
@@ -166,43 +172,47 @@ func (m *Member) running() *process {
 	return m.proc
 }
 
-// arguments are the flags of the member's process. Members of one-member clusters
-// need no fabric, but a cluster that is set up in one way only is simpler. The caller
-// holds m.mu.
-func (m *Member) arguments() []string {
+// configure writes the configuration of the member's process, and returns its file. Members of
+// one-member clusters need no fabric, but a cluster that is set up in one way only is simpler. The
+// caller holds m.mu.
+func (m *Member) configure() (path string, err error) {
 	c := m.cluster
-	args := []string{
-		"--name", m.Name,
-		"--data-dir", m.dataDir(),
-		"--client-url", m.Endpoint,
-		"--peer-url", "http://" + m.host,
-		"--peer-listen", "http://" + m.real,
-		"--token", m.token,
-		"--heartbeat", strconv.FormatInt(c.cfg.Heartbeat.Milliseconds(), 10),
-		"--election", strconv.FormatInt(c.cfg.Election.Milliseconds(), 10),
-		"--quota", strconv.FormatInt(c.cfg.Quota, 10),
-		"--max-txn-ops", strconv.Itoa(c.cfg.MaxTxnOps),
+	type route struct {
+		Name string `json:"name"`
+		Host string `json:"host"`
+		Real string `json:"real"`
 	}
-	if !c.cfg.Fsync {
-		args = append(args, "--unsafe-no-fsync")
-	}
-	if m.life > 0 {
-		args = append(args, "--existing")
-	}
-	if c.cfg.Replaceable {
-		args = append(args, "--replaceable")
-	}
-	if c.cfg.Debug {
-		args = append(args, "--debug")
-	}
+	var routes []route
 	var initial []string
 	for _, peer := range c.members {
 		initial = append(initial, peer.Name+"=http://"+peer.host)
 		if !c.cfg.Direct {
-			args = append(args, "--route", peer.Name+","+peer.host+","+peer.real)
+			routes = append(routes, route{peer.Name, peer.host, peer.real})
 		}
 	}
-	return append(args, "--initial-cluster", strings.Join(initial, ","))
+	state, level := "new", "info"
+	if m.life > 0 {
+		state = "existing"
+	}
+	if c.cfg.Debug {
+		level = "debug"
+	}
+	data, err := json.Marshal(map[string]any{
+		"name": m.Name, "data-dir": m.dataDir(), "routes": routes,
+		"listen-client-urls": m.Endpoint, "advertise-client-urls": m.Endpoint,
+		"listen-peer-urls": "http://" + m.real, "initial-advertise-peer-urls": "http://" + m.host,
+		"initial-cluster": strings.Join(initial, ","), "initial-cluster-token": m.token, "initial-cluster-state": state,
+		"heartbeat-interval": c.cfg.Heartbeat.Milliseconds(), "election-timeout": c.cfg.Election.Milliseconds(),
+		"quota-backend-bytes": c.cfg.Quota, "max-txn-ops": cmp.Or(c.cfg.MaxTxnOps, 128),
+		"unsafe-no-fsync": !c.cfg.Fsync, "strict-reconfig-check": !c.cfg.Replaceable,
+		"bcrypt-cost": 4, // the least: every stream of a client asks for a token
+		"log-level":   level, "enable-grpc-gateway": false,
+	})
+	if err != nil {
+		return "", err
+	}
+	path = m.dataDir() + ".json"
+	return path, os.WriteFile(path, data, 0o600)
 }
 
 // dataDir is of this life only: a member that replaces another knows nothing.

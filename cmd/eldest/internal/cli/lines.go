@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Lines writes lines on a goroutine of its own. Whoever has one does not wait for it: a
+// Lines writes lines on a goroutine of its own. Callers do not wait for it: a
 // reader that does not read must not keep a leader from resigning, a keeper from learning of
 // a deadline, or a process from ending. All methods are safe for concurrent use.
 type Lines struct {
 	waiting chan string
-	written chan struct{} // closed when all is written, after close
+	written chan struct{} // closed when all is written, after Close
 
 	mu     sync.Mutex
 	missed int // lines for which there was no room, since that was last told
@@ -24,9 +24,8 @@ type Lines struct {
 // PendingLines is how many lines wait for a reader before more are dropped.
 const PendingLines = 1000
 
-// WriteLines starts to write to out: each line in one piece and at once, for one that waits
-// for the next is of no use to whoever reacts to it. dropped is told how many lines were
-// dropped, failed of each that could not be written; both on the goroutine that writes.
+// WriteLines starts to write to out: each line in one piece and at once. dropped is told how many
+// lines were dropped, failed of each that could not be written; both on the goroutine that writes.
 func WriteLines(out io.Writer, dropped func(n int), failed func(error)) *Lines {
 	l := &Lines{waiting: make(chan string, PendingLines), written: make(chan struct{})}
 	go func() {
@@ -35,7 +34,11 @@ func WriteLines(out io.Writer, dropped func(n int), failed func(error)) *Lines {
 			if _, err := io.WriteString(out, line); err != nil {
 				failed(err)
 			}
-			if n := l.unread(); n > 0 {
+			l.mu.Lock()
+			n := l.missed
+			l.missed = 0
+			l.mu.Unlock()
+			if n > 0 {
 				dropped(n)
 			}
 		}
@@ -43,7 +46,7 @@ func WriteLines(out io.Writer, dropped func(n int), failed func(error)) *Lines {
 	return l
 }
 
-// Write hands a line over; after close it is not written.
+// Write hands a line over; after Close it is not written.
 func (l *Lines) Write(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,14 +60,8 @@ func (l *Lines) Write(line string) {
 	}
 }
 
-// unread returns how many lines were dropped since it was last asked.
-func (l *Lines) unread() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := l.missed
-	l.missed = 0
-	return n
-}
+// LastLines is how long a command that ends waits for the reader of its lines.
+const LastLines = time.Second
 
 // Close waits until all is written, for at most the limit.
 func (l *Lines) Close(limit time.Duration) {
@@ -79,9 +76,6 @@ func (l *Lines) Close(limit time.Duration) {
 	case <-time.After(limit):
 	}
 }
-
-// LastLines is how long a command that ends waits for the reader of its lines.
-const LastLines = time.Second
 
 // Notices is the stderr of a command that others wait for.
 type Notices struct {
@@ -98,21 +92,18 @@ func NewNotices(cmd *cobra.Command) *Notices {
 	return n
 }
 
-// NoticeLine is what a command says beside its output; path is how it is called.
-func NoticeLine(path, text string) string { return path + ": " + text + "\n" }
-
 // Say writes a line.
 func (n *Notices) Say(text string) { n.Write(NoticeLine(n.path, text)) }
 
-// Sayf formats a line and writes it.
-func (n *Notices) Sayf(format string, args ...any) { n.Say(fmt.Sprintf(format, args...)) }
+// NoticeLine is what a command says beside its output; path is how it is called.
+func NoticeLine(path, text string) string { return path + ": " + text + "\n" }
 
 // DroppedLines says that n lines were dropped.
 func DroppedLines(n int) string {
 	return fmt.Sprintf("%d lines were dropped, because nobody read them", n)
 }
 
-// ToStderr is how most commands say it.
+// ToStderr is how commands say it that nobody waits for.
 func ToStderr(cmd *cobra.Command) func(string) {
 	return func(line string) { fmt.Fprint(cmd.ErrOrStderr(), NoticeLine(cmd.CommandPath(), line)) }
 }

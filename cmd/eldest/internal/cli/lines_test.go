@@ -75,7 +75,7 @@ func TestNoticesSayWhatWasDropped(t *testing.T) {
 		cmd.SetErr(out)
 		n := NewNotices(cmd)
 		for i := range PendingLines + 2 {
-			n.Sayf("line %d", i)
+			n.Say(fmt.Sprintf("line %d", i))
 			synctest.Wait()
 		}
 		close(out.released)

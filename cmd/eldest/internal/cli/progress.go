@@ -41,14 +41,11 @@ func NewProgress[T any](out io.Writer, wanted bool, line func(last T, passed tim
 		out: out, terminal: Drawable(out), line: line, began: time.Now(),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	switch {
-	case p.terminal != nil:
-		go p.show(redraw)
-	case wanted:
-		go p.show(remind)
-	default:
+	if p.terminal == nil && !wanted {
 		close(p.done)
+		return p
 	}
+	go p.show()
 	return p
 }
 
@@ -75,9 +72,9 @@ func (p *Progress[T]) Close() {
 	<-p.done
 }
 
-func (p *Progress[T]) show(every time.Duration) {
+func (p *Progress[T]) show() {
 	defer close(p.done)
-	ticker := time.NewTicker(every)
+	ticker := time.NewTicker(map[bool]time.Duration{true: redraw, false: remind}[p.terminal != nil])
 	defer ticker.Stop()
 	for {
 		select {
@@ -92,19 +89,15 @@ func (p *Progress[T]) show(every time.Duration) {
 		line := p.line(p.last, time.Since(p.began))
 		p.mu.Unlock()
 		if p.terminal != nil {
-			fmt.Fprint(p.out, "\r"+Cut(line, p.width()-1)+"\x1b[K")
+			width, _, err := term.GetSize(int(p.terminal.Fd()))
+			if err != nil || width <= 0 {
+				width = 80
+			}
+			fmt.Fprint(p.out, "\r"+Cut(line, width-1)+"\x1b[K")
 		} else {
 			fmt.Fprintln(p.out, line)
 		}
 	}
-}
-
-// width is how many columns the terminal has.
-func (p *Progress[T]) width() int {
-	if width, _, err := term.GetSize(int(p.terminal.Fd())); err == nil && width > 0 {
-		return width
-	}
-	return 80
 }
 
 // Cut keeps a line on one line.

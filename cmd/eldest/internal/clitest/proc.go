@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -53,4 +54,11 @@ func RequireGone(t testing.TB, pids []int) {
 	for _, pid := range pids {
 		require.Eventually(t, func() bool { _, _, runs := Stat(pid); return !runs }, 2*Patience, 10*time.Millisecond, "process %d is still there", pid)
 	}
+}
+
+// Halt stops a process and waits until it has stopped.
+func Halt(t testing.TB, p *os.Process) {
+	t.Helper()
+	require.NoError(t, p.Signal(syscall.SIGSTOP))
+	require.Eventually(t, func() bool { state, _, _ := Stat(p.Pid); return state == 'T' }, Patience, time.Millisecond, "%d has not stopped", p.Pid)
 }

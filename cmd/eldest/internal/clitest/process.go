@@ -1,21 +1,18 @@
 package clitest
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"maps"
+	"io"
+	"iter"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -28,11 +25,11 @@ type Object = map[string]any
 // Process is a command that runs.
 type Process struct {
 	*exec.Cmd
-	T     testing.TB
-	Out   *os.File      // the read end of stdout, unless the command has another one
-	Lines chan string   // of stdout; closed at its end
-	Done  chan struct{} // closed when the process has ended
-	errs  Sheet
+	T         testing.TB
+	Out       *os.File      // the read end of stdout, unless the command has another one
+	Done      chan struct{} // closed when the process has ended
+	out, errs Sheet
+	reading   chan struct{} // closed at the end of stdout
 }
 
 // Start starts a command. Its process is killed when the test ends.
@@ -50,22 +47,20 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 		cmd.Stdout = stdout
 	}
 	require.NoError(t, cmd.Start())
-	running.put(p, true)
-	var stop func()
 	if stdout != nil {
 		_ = stdout.Close()
-		stop = p.Read()
+		p.Read()
 	}
 	go func() {
 		defer close(p.Done)
 		_ = cmd.Wait()
-		running.put(p, false)
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		<-p.Done
-		if stop != nil {
-			stop()
+		if p.Out != nil {
+			<-p.reading
+			_ = p.Out.Close()
 		}
 		if t.Failed() {
 			t.Logf("stderr of %q:\n%s", cmd.Args, p.Errors())
@@ -74,61 +69,65 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// Read reads stdout into Lines, from where it was left. stop waits for the end of stdout.
-func (p *Process) Read() (stop func()) {
-	lines, done := make(chan string, 10_000), make(chan struct{})
-	p.Lines = lines
+// Read reads stdout, from where it was left. It ends with an error of Out: at its end, or its
+// deadline.
+func (p *Process) Read() {
+	reading := make(chan struct{})
+	p.reading = reading
 	go func() {
-		defer close(done)
-		defer close(lines)
-		for r := bufio.NewReader(p.Out); ; {
-			line, err := r.ReadString('\n')
-			if line != "" {
-				lines <- line
-			}
-			if err != nil {
-				return
-			}
-		}
+		defer close(reading)
+		_, _ = io.Copy(&p.out, p.Out)
 	}()
-	return func() {
-		go func() {
-			for range lines { // nobody reads them any more
-			}
-		}()
-		<-done
-		_ = p.Out.Close()
-	}
 }
 
 // Errors is what the process has written to stderr.
 func (p *Process) Errors() string { return p.errs.String() }
 
-// Line returns the next line of stdout; "" at its end.
-func (p *Process) Line() string {
-	p.T.Helper()
-	line, ok := Awaited(p.Lines)
-	if !ok {
-		p.dump()
-		p.T.Fatalf("no line of %q within %v", p.Args, Patience)
+// next returns a line of stdout that is there, or "" at its end; ok is false while there is neither.
+func (p *Process) next() (line string, ok bool) {
+	select {
+	case <-p.reading:
+		line, _ = p.out.next(true)
+		return line, true
+	default:
+		return p.out.next(false)
 	}
+}
+
+// Line returns the next line of stdout; "" at its end.
+func (p *Process) Line() (line string) {
+	p.T.Helper()
+	p.Eventually(func() (ok bool) { line, ok = p.next(); return ok }, "no line of %q", p.Args)
 	return line
+}
+
+// Lines are those of stdout, as they come, up to its end.
+func (p *Process) Lines() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for {
+			line, ok := p.next()
+			if !ok {
+				time.Sleep(time.Millisecond)
+			} else if line == "" || !yield(line) {
+				return
+			}
+		}
+	}
 }
 
 // Rest returns what is left of stdout, at its end.
 func (p *Process) Rest() (lines []string) {
-	for line := range p.Lines {
+	for line := range p.Lines() {
 		lines = append(lines, strings.TrimSuffix(line, "\n"))
 	}
 	return lines
 }
 
-// Event returns the next line, which must be the named event. A machine that is overloaded
+// Event returns the next line of stdout, which must be the named event. A machine that is overloaded
 // may add a renewal or heartbeats that failed, and what succeeded after them.
-func (p *Process) Event(name string) Object {
+func (p *Process) Event(name string) (o Object) {
 	p.T.Helper()
 	line := p.Line()
-	var o Object
 	require.NoError(p.T, json.Unmarshal([]byte(line), &o), "line %q", line)
 	if got := o["event"]; got != name && (got == "jeopardy" || got == "recovered" || got == "suspended" || got == "resumed") {
 		return p.Event(name)
@@ -140,28 +139,61 @@ func (p *Process) Event(name string) Object {
 	return o
 }
 
+// Told waits for the next event of that name on stderr, and passes over all else.
+func (p *Process) Told(name string) (o Object) {
+	p.T.Helper()
+	p.Eventually(func() bool {
+		for line, ok := p.errs.next(false); ok; line, ok = p.errs.next(false) {
+			if o = nil; json.Unmarshal([]byte(line), &o) == nil && o["event"] == name {
+				return true
+			}
+		}
+		return false
+	}, "no event %s of %q", name, p.Args[1:])
+	return o
+}
+
+// Rewind has Told begin anew.
+func (p *Process) Rewind() { p.errs.rewind() }
+
 // Says waits until stderr contains the text.
 func (p *Process) Says(text string) {
 	p.T.Helper()
-	p.Eventually(func() bool { return strings.Contains(p.Errors(), text) }, 5*time.Millisecond, text)
+	p.Eventually(func() bool { return strings.Contains(p.Errors(), text) }, "%q does not say %s", p.Args[1:], text)
 }
 
-// Eventually is require's, and shows where the processes of the test hang.
-func (p *Process) Eventually(condition func() bool, tick time.Duration, what ...any) {
+// Eventually waits until a condition holds, for Patience. That is counted in steps: when the whole
+// machine is stopped for a while, as virtual ones are, and the time is over for everybody at once when
+// it goes on, that is one of them. A process that hangs ends with the stacks of its goroutines on
+// stderr. SIGABRT, because "eldest run" handles SIGQUIT.
+func (p *Process) Eventually(holds func() bool, what string, args ...any) {
 	p.T.Helper()
-	if !assert.Eventually(p.T, condition, Patience, tick, what...) {
-		p.dump()
-		p.T.FailNow()
+	const step = 2 * time.Millisecond
+	for range Patience / step {
+		if holds() {
+			return
+		}
+		time.Sleep(step)
 	}
+	_ = p.Process.Signal(syscall.SIGABRT)
+	select {
+	case <-p.Done:
+	case <-time.After(5 * time.Second):
+	}
+	p.T.Fatalf(what, args...)
 }
 
 // Over waits for the end.
 func (p *Process) Over() {
 	p.T.Helper()
-	if _, ok := Awaited(p.Done); !ok {
-		p.dump()
-		p.T.Fatalf("%q does not end", p.Args)
-	}
+	p.Eventually(func() bool {
+		select {
+		case <-p.Done:
+			return true
+		default:
+			return false
+		}
+	}, "%q does not end", p.Args)
 }
 
 // Exits waits for the end, after which stdout must hold nothing more.
@@ -169,7 +201,7 @@ func (p *Process) Exits(code int) {
 	p.T.Helper()
 	p.Over()
 	require.Equal(p.T, code, p.ProcessState.ExitCode(), p.Errors())
-	if p.Lines != nil {
+	if p.Out != nil {
 		require.Empty(p.T, p.Rest(), "more lines of %q", p.Args)
 	}
 }
@@ -188,27 +220,7 @@ func (p *Process) Signal(sig os.Signal) {
 	require.NoError(p.T, p.Process.Signal(sig))
 }
 
-// dump has a process that hangs, and all others of its test, end with the stacks of their
-// goroutines on stderr: the one may wait for another. SIGABRT, because "eldest run" handles
-// SIGQUIT.
-func (p *Process) dump() {
-	all := running.of(p.T)
-	for _, other := range all {
-		_ = other.Process.Signal(syscall.SIGABRT)
-	}
-	enough := time.After(5 * time.Second)
-	for _, other := range all {
-		select {
-		case <-other.Done:
-		case <-enough:
-			return
-		}
-	}
-}
-
-// Awaited receives from a channel, or gives up after Patience. That is counted in steps: when
-// the whole machine stands still for a while, as virtual ones do, and the time is over for
-// everybody at once when it goes on, that is one of them.
+// Awaited receives from a channel, or gives up after Patience, which is counted as in Eventually.
 func Awaited[T any](c <-chan T) (v T, ok bool) {
 	const step = 50 * time.Millisecond
 	for range Patience / step {
@@ -221,39 +233,11 @@ func Awaited[T any](c <-chan T) (v T, ok bool) {
 	return v, false
 }
 
-// running has the processes that were started and have not ended.
-var running = processes{set: make(map[*Process]bool)}
-
-type processes struct {
-	mu  sync.Mutex
-	set map[*Process]bool
-}
-
-func (s *processes) put(p *Process, runs bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.set[p] = runs; !runs {
-		delete(s.set, p)
-	}
-}
-
-// of returns those that a test and its subtests have started.
-func (s *processes) of(t testing.TB) []*Process {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.DeleteFunc(slices.Collect(maps.Keys(s.set)), func(p *Process) bool { return Top(p.T) != Top(t) })
-}
-
-// Top is the name of a test of which t is a part.
-func Top(t testing.TB) string {
-	name, _, _ := strings.Cut(t.Name(), "/")
-	return name
-}
-
 // Sheet is what is written, for tests that look at it meanwhile.
 type Sheet struct {
-	mu  sync.Mutex
-	out bytes.Buffer
+	mu   sync.Mutex
+	out  bytes.Buffer
+	read int
 }
 
 func (s *Sheet) Write(data []byte) (int, error) {
@@ -268,6 +252,29 @@ func (s *Sheet) String() string {
 	return s.out.String()
 }
 
+// next returns the next line that is not empty, if all of it, or the last part, is there.
+func (s *Sheet) next(last bool) (line string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := s.out.Bytes()[s.read:]
+	for len(rest) > 0 && rest[0] == '\n' { // as tests fill pipes with
+		s.read++
+		rest = rest[1:]
+	}
+	end := bytes.IndexByte(rest, '\n') + 1
+	if end == 0 && last {
+		end = len(rest)
+	}
+	s.read += end
+	return string(rest[:end]), end > 0
+}
+
+func (s *Sheet) rewind() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read = 0
+}
+
 // EndWithParent has this process end soon after its parent has, however that ends.
 func EndWithParent() {
 	parent := os.Getppid()
@@ -277,15 +284,4 @@ func EndWithParent() {
 		}
 		os.Exit(125)
 	}()
-}
-
-// Build builds the command "eldest" from this repository and returns its path. root is the
-// directory of the command, dir where the result is put.
-func Build(root, dir string, flags ...string) (path string, err error) {
-	path = dir + "/eldest"
-	out, err := exec.Command("go", append(append([]string{"build", "-o", path}, flags...), root)...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("building eldest: %w: %s", err, out)
-	}
-	return path, nil
 }

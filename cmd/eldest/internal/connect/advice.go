@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -98,17 +96,6 @@ func (f *Flags) Why(err error) string {
 		return cli.Printable(trouble)
 	}
 	return Because(err)
-}
-
-// Diagnose says what is wrong with the connection, "" if nothing is known. It
-// blocks for a moment: without a connection, that is how long a request waits for
-// one before gRPC says why there is none.
-func (f *Flags) Diagnose(ctx context.Context, client *clientv3.Client) string {
-	moment, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-	defer cancel()
-	_, _ = client.Get(moment, "x", clientv3.WithCountOnly())
-	trouble, _ := f.trouble.Load().(string)
-	return cli.Printable(trouble)
 }
 
 // Because renders an error without the library's outer words about the operation:

@@ -1,6 +1,7 @@
 package devcluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,12 +65,8 @@ type Cluster struct {
 // ends. On an error nothing is left running; ctx means nothing afterwards. The
 // caller must Close the cluster.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
-	if cfg.Heartbeat == 0 {
-		cfg.Heartbeat = DefaultHeartbeat
-	}
-	if cfg.Election == 0 {
-		cfg.Election = max(DefaultElection, 5*cfg.Heartbeat)
-	}
+	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, DefaultHeartbeat)
+	cfg.Election = cmp.Or(cfg.Election, max(DefaultElection, 5*cfg.Heartbeat))
 	if cfg.Election < 5*cfg.Heartbeat {
 		return nil, fmt.Errorf("%w: the election timeout %v is less than five heartbeats of %v", ErrInvalid, cfg.Election, cfg.Heartbeat)
 	}
@@ -93,7 +90,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 		}
 		c.members = append(c.members, m)
 		c.infos = append(c.infos, Info{
-			Name: cfg.Name, ID: fmt.Sprintf("%x", m.ID()), ClientURL: cfg.ClientURL, PeerURL: cfg.PeerURL, DataDir: cfg.Dir,
+			Name: cfg.Name, ID: m.ID(), ClientURL: cfg.ListenClientUrls[0].String(), PeerURL: cfg.ListenPeerUrls[0].String(), DataDir: cfg.Dir,
 		})
 	}
 	for i, m := range c.members {

@@ -1,14 +1,22 @@
 package devcluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // layout is what must stay the same between two lives of a cluster: etcd keeps
@@ -55,10 +63,7 @@ func openLayout(dir string, cfg Config) (layout, error) {
 }
 
 func newLayout(dir, path string, cfg Config) (layout, error) {
-	n := cfg.Members
-	if n == 0 {
-		n = 1
-	}
+	n := cmp.Or(cfg.Members, 1)
 	if n != 1 && n != 3 && n != 5 {
 		return layout{}, fmt.Errorf("%w: %d members; it can be 1, 3 or 5", ErrInvalid, cfg.Members)
 	}
@@ -89,26 +94,67 @@ func newLayout(dir, path string, cfg Config) (layout, error) {
 	return lay, os.WriteFile(path, append(data, '\n'), 0o600)
 }
 
-// configs turns the layout into the configs of its members.
-func (l layout) configs(dir string, cfg Config, temporary bool) []MemberConfig {
+// configs turns the layout into etcd's configs of its members. What Eldest has no use for is
+// switched off, so that a member starts fast and does nothing unasked.
+func (l layout) configs(dir string, cfg Config, temporary bool) []*embed.Config {
 	var initial []string
-	cfgs := make([]MemberConfig, len(l.Members))
+	configs := make([]*embed.Config, len(l.Members))
 	for i, m := range l.Members {
-		cfgs[i] = MemberConfig{
-			Name:      m.Name,
-			Dir:       filepath.Join(dir, m.Name),
-			ClientURL: fmt.Sprintf("http://127.0.0.1:%d", m.ClientPort),
-			PeerURL:   fmt.Sprintf("http://127.0.0.1:%d", m.PeerPort),
-			Token:     l.Token,
-			Heartbeat: cfg.Heartbeat,
-			Election:  cfg.Election,
-			NoFsync:   temporary,
-			Log:       cfg.Log,
+		client, peer := local(m.ClientPort), local(m.PeerPort)
+		initial = append(initial, m.Name+"="+peer[0].String())
+		ec := embed.NewConfig()
+		ec.Name, ec.Dir, ec.InitialClusterToken = m.Name, filepath.Join(dir, m.Name), l.Token
+		ec.ListenClientUrls, ec.AdvertiseClientUrls = client, client
+		ec.ListenPeerUrls, ec.AdvertisePeerUrls = peer, peer
+		ec.TickMs, ec.ElectionMs = uint(max(1, cfg.Heartbeat.Milliseconds())), uint(max(1, cfg.Election.Milliseconds()))
+		ec.UnsafeNoFsync = temporary
+		ec.EnableGRPCGateway = false
+		ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(cfg.Log).Named(m.Name))
+		configs[i] = ec
+	}
+	for _, ec := range configs {
+		ec.InitialCluster = strings.Join(initial, ",")
+	}
+	return configs
+}
+
+func local(port int) []url.URL {
+	return []url.URL{{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", port)}}
+}
+
+// logger writes etcd's log, or nothing. It is not etcd's own logger set-up because that names files
+// and standard streams only.
+func logger(to io.Writer) *zap.Logger {
+	if to == nil {
+		return zap.NewNop()
+	}
+	enc := zap.NewProductionEncoderConfig()
+	enc.EncodeTime = zapcore.ISO8601TimeEncoder
+	return zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(enc), zapcore.Lock(zapcore.AddSync(to)), zapcore.InfoLevel))
+}
+
+// The ports that freePorts chooses from are below the range from which
+// operating systems take the ports of outgoing connections (Linux: 32768 and up),
+// so that no connection can take a member's port while the member is down.
+const (
+	firstPort = 20000
+	lastPort  = 29999
+)
+
+// freePorts returns n ports that are free on 127.0.0.1 now. Nothing keeps them
+// free until they are used.
+func freePorts(n int) (ports []int, err error) {
+	for range 100 + 10*n {
+		if len(ports) == n {
+			return ports, nil
 		}
-		initial = append(initial, m.Name+"="+cfgs[i].PeerURL)
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		defer func() { _ = l.Close() }() // at the end, so that one port is not found twice
+		ports = append(ports, port)
 	}
-	for i := range cfgs {
-		cfgs[i].Initial = strings.Join(initial, ",")
-	}
-	return cfgs
+	return nil, errors.New("no free ports on 127.0.0.1")
 }

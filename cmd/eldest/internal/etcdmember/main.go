@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	if err := memberproc.Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
+	if err := memberproc.Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "etcdmember:", err)
 		os.Exit(1)
 	}

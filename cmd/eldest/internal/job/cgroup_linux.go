@@ -21,6 +21,9 @@ type cgroup struct {
 	dir, kill, events int // file descriptors
 }
 
+// prefix is what the names of control groups begin with; the rest is a number.
+const prefix = "eldest-run-"
+
 // newCgroup makes a control group below that of this process, and removes those that are left
 // there.
 func newCgroup() (c *cgroup, err error) {
@@ -52,11 +55,13 @@ func makeCgroup(parent string) (*cgroup, error) {
 
 func openCgroup(path string) (*cgroup, error) {
 	c := &cgroup{path: path, dir: -1, kill: -1, events: -1}
+	// The lock marks the group as one in use for as long as the descriptor is open: it goes with the
+	// processes that have it, however they end. The files come after that: if the group was removed
+	// just before, they are not there any more.
 	err := c.open(&c.dir, "", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err == nil {
-		err = hold(c.dir)
+		err = os.NewSyscallError("flock", unix.Flock(c.dir, unix.LOCK_SH|unix.LOCK_NB))
 	}
-	// The files come after that: if it was removed just before, they are not there any more.
 	if err == nil {
 		err = c.open(&c.kill, "cgroup.kill", unix.O_WRONLY)
 	}
@@ -70,14 +75,39 @@ func openCgroup(path string) (*cgroup, error) {
 	return c, nil
 }
 
-func (c *cgroup) open(fd *int, file string, how int) error {
+func (c *cgroup) open(fd *int, file string, how int) (err error) {
 	name := filepath.Join(c.path, file)
-	opened, err := unix.Open(name, how|unix.O_CLOEXEC, 0)
-	if err != nil {
+	if *fd, err = unix.Open(name, how|unix.O_CLOEXEC, 0); err != nil {
 		return &os.PathError{Op: "open", Path: name, Err: err}
 	}
-	*fd = opened
 	return nil
+}
+
+// removeLeftovers removes the control groups of owners and keepers that were killed together:
+// those below parent that nobody has locked, and in which no process is.
+func removeLeftovers(parent string) {
+	entries, _ := os.ReadDir(parent)
+	for _, entry := range entries {
+		number, ours := strings.CutPrefix(entry.Name(), prefix)
+		if ours && entry.IsDir() && number != "" && strings.Trim(number, "0123456789") == "" {
+			removeLeftover(filepath.Join(parent, entry.Name()))
+		}
+	}
+}
+
+func removeLeftover(path string) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer func() { _ = dir.Close() }()
+	if unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return // it is in use: its program may not have been started yet
+	}
+	events, _ := os.ReadFile(filepath.Join(path, "cgroup.events"))
+	if bytes.Contains(events, []byte("populated 0")) {
+		rmdir(path)
+	}
 }
 
 // OwnCgroup returns the directory of the control group that this process is in.

@@ -7,11 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// For tests of both ways to find children.
 var (
-	AskAll   = askAll
-	Children = children
-
+	AskAll     = askAll
+	Children   = children
 	FindCgroup = findCgroup
 )
 
@@ -24,13 +22,4 @@ func (j *Job) Unread(t *testing.T) int {
 	require.NoError(t, raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }))
 	require.NoError(t, err)
 	return n
-}
-
-// Writing reports whether an order is being written.
-func (j *Job) Writing() bool {
-	if j.writing.TryLock() {
-		j.writing.Unlock()
-		return false
-	}
-	return true
 }

@@ -6,45 +6,64 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
 )
 
-// own is an owner with a program, which it starts and then closes, or waits to be killed.
-func own(file, then string) {
-	j, err := job.Start([]string{"job.test", "keep"}, nil, os.Stdout, os.Stderr)
-	if err == nil {
-		err = j.SetFarewell([]byte(file))
-	}
-	if err == nil {
-		j.SetDeadline(far())
-		err = <-j.Launch(shell("echo $$ >" + file + ".new; mv " + file + ".new " + file + ".pid; sleep 60 & sleep 60"))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	if then == "close" {
-		for _, err := os.Stat(file + ".pid"); err != nil; _, err = os.Stat(file + ".pid") {
-			time.Sleep(time.Millisecond) // else a farewell would fail
+// farewell writes to a file whether the process whose ID is in another one has ended.
+func farewell(with []byte) func() error {
+	return func() error {
+		var pid int
+		said := "dead"
+		text, err := os.ReadFile(string(with) + ".pid")
+		if err != nil {
+			return err
 		}
-		j.Close()
-		os.Exit(0)
+		if _, err := fmt.Sscan(string(text), &pid); err != nil {
+			return err
+		}
+		if _, _, runs := clitest.Stat(pid); runs {
+			said = "alive"
+		}
+		return os.WriteFile(string(with), []byte(said), 0o600)
 	}
-	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// own is an owner with a program, which it starts and then closes, or waits to be killed.
+func own(file, then string) error {
+	j, err := start(func(s *job.Spec) { s.Farewell = []byte(file) })
+	if err != nil {
+		return err
+	}
+	j.SetDeadline(far())
+	if err := <-j.Launch("RUN=echo $$ >" + file + ".new; mv " + file + ".new " + file + ".pid; sleep 60 & sleep 60"); err != nil {
+		return err
+	}
+	if then == "wait" {
+		_, err = io.Copy(io.Discard, os.Stdin)
+		return err
+	}
+	for _, err := os.Stat(file + ".pid"); err != nil; _, err = os.Stat(file + ".pid") {
+		time.Sleep(time.Millisecond) // else a farewell would fail
+	}
+	j.Close()
+	return nil
 }
 
 // TestFarewell: what is to be done for an owner is done when that has died, and after the program
 // has; and not for one that has ended its keeper.
 func TestFarewell(t *testing.T) {
-	start := func(t *testing.T, then string) (file string, owner *exec.Cmd) {
+	owner := func(t *testing.T, then string) (file string, owner *exec.Cmd) {
 		file = filepath.Join(t.TempDir(), "farewell")
 		owner = exec.Command(os.Args[0])
 		owner.Args = []string{"job.test", "own", file, then}
+		owner.Stderr = os.Stderr
 		in, err := owner.StdinPipe()
 		require.NoError(t, err)
 		require.NoError(t, owner.Start())
@@ -53,7 +72,7 @@ func TestFarewell(t *testing.T) {
 	}
 	t.Run("killed", func(t *testing.T) {
 		t.Parallel()
-		file, owner := start(t, "wait")
+		file, owner := owner(t, "wait")
 		require.Eventually(t, func() bool { _, err := os.Stat(file + ".pid"); return err == nil }, patience, time.Millisecond)
 		require.NoError(t, owner.Process.Kill())
 		require.Eventually(t, func() bool {
@@ -62,9 +81,20 @@ func TestFarewell(t *testing.T) {
 			return string(said) == "dead"
 		}, patience, time.Millisecond)
 	})
+	// The kernel kills the program when the keeper is killed while the owner is stopped.
+	t.Run("both stand still", func(t *testing.T) {
+		t.Parallel()
+		file, owner := owner(t, "wait")
+		require.Eventually(t, func() bool { _, err := os.Stat(file + ".pid"); return err == nil }, patience, time.Millisecond)
+		program := pidsIn(t, file+".pid", 1)[0]
+		keeper := clitest.Parent(t, program)
+		halt(t, owner.Process.Pid)
+		require.NoError(t, syscall.Kill(keeper, syscall.SIGKILL))
+		clitest.RequireGone(t, []int{program})
+	})
 	t.Run("closed", func(t *testing.T) {
 		t.Parallel()
-		file, owner := start(t, "close")
+		file, owner := owner(t, "close")
 		require.NoError(t, owner.Wait())
 		require.Never(t, func() bool { _, err := os.Stat(file); return err == nil }, 300*time.Millisecond, 10*time.Millisecond, "the owner lived")
 	})

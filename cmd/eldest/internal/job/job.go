@@ -1,35 +1,34 @@
-//go:build unix
-
 package job
 
 import (
+	"bufio"
+	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/eldest-io/eldest/internal/pipe"
+	"github.com/eldest-io/eldest/internal/subprocess"
 )
 
 // Job is the owner's side of one keeper, which runs at most one program. Made by Start,
-// ended by Close. All methods are safe for concurrent use. One process has one job at a
-// time: what is left by a keeper that dies is found as this process's children.
+// ended by Close. All methods are safe for concurrent use. A process has one job at a
+// time: what a dead keeper leaves is found as this process's children.
 type Job struct {
 	keeper *exec.Cmd
 	starts chan func()
 	orders *os.File
 	// before are the children that this process had already, and that are not ours.
 	before []int
-
-	writing sync.Mutex // held while an order is written
-	backlog backlog
-	// launching waits for its end; Close waits for it.
-	launching sync.WaitGroup
+	// watching waits for the program's end; Close waits for it.
+	watching sync.WaitGroup
 
 	mu sync.Mutex
 	// cgroup is nil where there is none, and once it is removed; ungrouped is why the
@@ -39,24 +38,20 @@ type Job struct {
 	// group is the program's process group while its ID cannot be another's; else 0.
 	group int
 	pid   int // of the program, once it was started
-	hooks map[int]chan HookResult
-	next  int
-	// status is how the program ended; valid once over is closed.
-	status Status
-	// lost is how the keeper ended before it was to; nil while it has not. left is what
-	// could not be killed.
-	lost, left error
+	// launched and hooked are for the answers to Launch and Run; nil while there is no question.
+	launched chan error
+	hooked   chan HookResult
+	end      End // valid once over is closed
 	// buried says that the keeper's process ID may be another's, dismissed that it was
 	// killed from here.
 	closing, buried, dismissed bool
 
-	started chan error    // of the program
-	warned  chan struct{} // closed when the deadline is near
-	over    chan struct{} // closed when nothing runs any more and nothing will, but what is left
-	gone    chan struct{} // closed when the keeper is gone and what was below it was dealt with
+	warned chan struct{} // closed when the deadline is near
+	over   chan struct{} // closed when nothing runs any more and nothing will, but what is left
+	gone   chan struct{} // closed when the keeper is gone and nothing is left of it
 }
 
-// ErrKeeper says that the keeper is gone, or does not listen.
+// ErrKeeper is returned where the keeper is gone, or does not obey.
 var ErrKeeper = errors.New("the keeper of the program is gone")
 
 // ErrLate is Launch's when the deadline that the keeper knew of was too near, or over.
@@ -65,9 +60,8 @@ var ErrLate = errors.New("the lease is about to run out")
 
 // Start starts a keeper: this executable with the given arguments, which must lead to
 // Keep. Its standard streams are those of the processes that it will start; nil is
-// /dev/null. It returns
-// without waiting for the keeper.
-func Start(args []string, stdin, stdout, stderr *os.File) (*Job, error) {
+// /dev/null. It returns without waiting for the keeper.
+func Start(args []string, spec Spec, stdin, stdout, stderr *os.File) (*Job, error) {
 	path, err := self()
 	if err != nil {
 		return nil, err
@@ -78,15 +72,6 @@ func Start(args []string, stdin, stdout, stderr *os.File) (*Job, error) {
 	before, sure := children()
 	if !sure {
 		return nil, errors.New("the list of this process's children cannot be read")
-	}
-	theirOrders, orders, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	reports, theirReports, err := os.Pipe()
-	if err != nil {
-		_, _ = theirOrders.Close(), orders.Close()
-		return nil, err
 	}
 	keeper := exec.Command(path)
 	keeper.Args = args
@@ -99,64 +84,93 @@ func Start(args []string, stdin, stdout, stderr *os.File) (*Job, error) {
 	if stderr != nil {
 		keeper.Stderr = stderr
 	}
-	keeper.ExtraFiles = []*os.File{theirOrders, theirReports}
 	keeper.SysProcAttr = woken()
 	j := &Job{
-		keeper: keeper, starts: starter(), orders: orders, before: before, hooks: make(map[int]chan HookResult),
-		started: make(chan error, 1), warned: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
+		keeper: keeper, starts: starter(), before: before,
+		warned: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
 	}
-	j.cgroup, j.ungrouped = newCgroup()
-	result := make(chan error)
-	j.starts <- func() { result <- keeper.Start() }
-	err = <-result
-	_, _ = theirOrders.Close(), theirReports.Close()
+	if j.cgroup, j.ungrouped = newCgroup(); j.cgroup != nil {
+		spec.Cgroup = j.cgroup.path
+	}
+	reports, err := j.start(spec)
 	if err != nil {
 		close(j.starts)
 		j.cgroup.remove()
-		_, _ = orders.Close(), reports.Close()
 		return nil, fmt.Errorf("start the keeper: %w", err)
-	}
-	if j.cgroup != nil {
-		j.tell(order{Cgroup: []byte(j.cgroup.path)})
 	}
 	go j.listen(reports)
 	return j, nil
 }
 
-// SetDeadline tells the keeper of a new deadline. It does not block: while another order
-// is being written the deadline waits for that, and a newer one takes its place. A keeper
-// that does not listen keeps the old one.
-func (j *Job) SetDeadline(d Deadline) { j.tell(order{Deadline: &d}) }
-
-// SetFarewell has the keeper do something when this process has died and nothing of the program runs
-// any more: what with says to the function that was given to Keep. It blocks for 5 s at most, while
-// the keeper reads nothing.
-func (j *Job) SetFarewell(with []byte) error { return j.order(order{Farewell: with}) }
-
-// Launch has the keeper start the program. The channel gets nil when it runs, or why it
-// does not, once Over is closed at the latest: a keeper that stands still starts nothing and
-// says nothing. A deadline must have been set, and be ahead; else it is ErrLate.
-func (j *Job) Launch(c Command) <-chan error {
-	result := make(chan error, 1)
-	j.launching.Go(func() {
-		if err := j.order(startOf(0, c)); err != nil {
-			result <- err
-			return
-		}
-		select {
-		case err := <-j.started:
-			result <- err
-			return
-		case <-j.over:
-		}
-		select {
-		case err := <-j.started: // and it is over already
-			result <- err
-		default:
-			result <- ErrKeeper
-		}
+// start starts the keeper's process.
+func (j *Job) start(spec Spec) (reports *os.File, err error) {
+	file, err := scratch()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	if err := gob.NewEncoder(file).Encode(spec); err != nil {
+		return nil, err
+	}
+	if _, err := file.Seek(0, 0); err != nil {
+		return nil, err
+	}
+	j.keeper.ExtraFiles = []*os.File{file}
+	j.orders, reports, err = subprocess.Start(j.keeper, func() error {
+		result := make(chan error)
+		j.starts <- func() { result <- j.keeper.Start() }
+		return <-result
 	})
-	return result
+	return reports, err
+}
+
+// SetDeadline tells the keeper of a new deadline. It does not block: a keeper that has not
+// read for so long that its pipe is full keeps the old one.
+func (j *Job) SetDeadline(d Deadline) { _ = j.tell(order{Deadline: &d}) }
+
+// Launch has the keeper start the program, with more in its environment. The channel gets nil when
+// it runs, or why it does not, before Over is closed: a keeper that is stopped starts nothing and
+// says nothing. A deadline must have been set, and be ahead; else it is ErrLate. Once at a time.
+func (j *Job) Launch(env ...string) <-chan error {
+	return ask(j, &j.launched, startOrder{Env: env}, ErrKeeper)
+}
+
+// Run runs a hook, with more in its environment. The channel gets one result; if the job ends
+// first, that says so. Once at a time.
+func (j *Job) Run(hook string, env ...string) <-chan HookResult {
+	return ask(j, &j.hooked, startOrder{Hook: hook, Env: env}, HookResult{Err: ErrKeeper})
+}
+
+// ask has the keeper start something. The answer is gone if the keeper is. One whose pipe is full is
+// useless, and is killed.
+func ask[T any](j *Job, question *chan T, s startOrder, gone T) <-chan T {
+	asked := make(chan T, 1)
+	j.mu.Lock()
+	*question = asked
+	j.mu.Unlock()
+	err := j.tell(order{Start: &s})
+	if errors.Is(err, unix.EAGAIN) {
+		j.killKeeper()
+	}
+	select {
+	case <-j.gone: // it could not be answered
+		answer(j, question, gone)
+	default:
+		if err != nil {
+			answer(j, question, gone)
+		}
+	}
+	return asked
+}
+
+// answer answers a question that was asked, if there is one.
+func answer[T any](j *Job, question *chan T, with T) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if *question != nil {
+		*question <- with
+		*question = nil
+	}
 }
 
 // Pid is the program's process ID; 0 before it was started.
@@ -164,27 +178,6 @@ func (j *Job) Pid() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.pid
-}
-
-// Run runs a hook beside the program. The channel gets one result; if the job ends first,
-// that says so.
-func (j *Job) Run(c Command) <-chan HookResult {
-	result := make(chan HookResult, 1)
-	j.mu.Lock()
-	j.next++
-	id := j.next
-	j.hooks[id] = result
-	j.mu.Unlock()
-	if err := j.order(startOf(id, c)); err != nil {
-		j.hooked(id, HookResult{Err: err})
-		return result
-	}
-	select {
-	case <-j.gone: // the listener may have looked for hooks before there was this one
-		j.hooked(id, HookResult{Err: ErrKeeper})
-	default:
-	}
-	return result
 }
 
 // Signal sends a signal to the program's process group, if it runs.
@@ -196,15 +189,12 @@ func (j *Job) Signal(sig syscall.Signal) {
 	}
 }
 
-// Stop sends a signal to the program's process group, awake or not, and has the keeper
+// Stop sends a signal to the program's process group, stopped or not, and has the keeper
 // kill it after the grace, or at the deadline if that is sooner. It does not block.
 func (j *Job) Stop(sig syscall.Signal, grace time.Duration) {
-	j.tell(order{StopBy: Now() + grace})
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.group != 0 {
-		Signal(j.group, sig)
-	}
+	_ = j.tell(order{StopBy: Now() + grace})
+	j.Signal(sig)
+	j.Signal(unix.SIGCONT) // one that is stopped could not receive it
 }
 
 // Warned returns a channel that is closed when the keeper has sent SIGTERM because the
@@ -212,51 +202,41 @@ func (j *Job) Stop(sig syscall.Signal, grace time.Duration) {
 func (j *Job) Warned() <-chan struct{} { return j.warned }
 
 // Ungrouped returns nil, or why the program is not, or will not be, in a control group of
-// its own: then a tree of processes that goes on forking may be faster than those who look
-// for it. On systems other than Linux it is nil: see Promises.
+// its own: then processes that go on forking may be faster than the search for them. On systems
+// other than Linux it is nil: see Promises.
 func (j *Job) Ungrouped() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.ungrouped
 }
 
-// Settle blocks while what a keeper that has died left is dealt with, so that Lost says
-// whether it has.
-func (j *Job) Settle() {
+// Over returns a channel that is closed when the program has ended and nothing of it runs
+// any more, or nothing but what Left says.
+func (j *Job) Over() <-chan struct{} { return j.over }
+
+// End is how it ended.
+type End struct {
+	// Status is how the program ended.
+	Status Status
+	// Lost is nil, or how the keeper came to be gone without having been told to go: an error that
+	// wraps ErrKeeper.
+	Lost error
+	// Left is nil, or an error that wraps ErrLeft and says which processes could not be killed.
+	Left error
+}
+
+// End says how it ended. It means something once Over is closed; it blocks while what a dead keeper
+// left is dealt with.
+func (j *Job) End() End {
 	j.mu.Lock()
 	buried := j.buried
 	j.mu.Unlock()
 	if buried {
 		<-j.over
 	}
-}
-
-// Over returns a channel that is closed when the program has ended and nothing of it runs
-// any more, or nothing but what Left says.
-func (j *Job) Over() <-chan struct{} { return j.over }
-
-// Status is how the program ended. It means something once Over is closed. Whether that was
-// because the keeper was gone says Lost.
-func (j *Job) Status() Status {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.status
-}
-
-// Lost returns nil, or how the keeper came to be gone without having been told to go: an
-// error that wraps ErrKeeper.
-func (j *Job) Lost() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.lost
-}
-
-// Left returns nil, or an error that wraps ErrLeft and says which processes could not be
-// killed. It means something once Over is closed.
-func (j *Job) Left() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.left
+	return j.end
 }
 
 // Kill kills all that runs and returns when nothing does, or nothing but what Left says. The
@@ -268,7 +248,7 @@ func (j *Job) Kill(patience time.Duration) {
 	defer timer.Stop()
 	j.killGroup()
 	j.killBelow()
-	j.tell(order{Kill: true})
+	_ = j.tell(order{Kill: true})
 	select {
 	case <-j.over:
 		return
@@ -286,13 +266,13 @@ func (j *Job) Close() {
 	j.closing = true
 	j.mu.Unlock()
 	if !again {
-		j.tell(order{Dismissed: true})
+		_ = j.tell(order{Dismissed: true})
 		_ = j.orders.Close()
 		timer := time.AfterFunc(time.Second, j.killKeeper)
 		defer timer.Stop()
 	}
 	<-j.gone
-	j.launching.Wait()
+	j.watching.Wait()
 }
 
 // killGroup kills the program's process group, and everything in its control group.
@@ -306,7 +286,7 @@ func (j *Job) killGroup() {
 }
 
 // killBelow kills what can be seen below the keeper. One look is not proof, for processes
-// beget processes; it is for a keeper that stands still, whose end takes a moment.
+// start processes; it is for a keeper that is stopped, whose end takes a moment.
 func (j *Job) killBelow() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -318,48 +298,185 @@ func (j *Job) killBelow() {
 	}
 }
 
-// order sends a line that the keeper cannot do without: the start of a process, or the last
-// one. It waits for a keeper that does not read, for 5 s: one that does not take what it
-// must is useless, and killed.
-func (j *Job) order(o order) error {
-	data := line(o)
-	j.writing.Lock()
-	defer j.catchUp()
-	defer j.writing.Unlock()
-	_ = j.orders.SetWriteDeadline(time.Now().Add(5 * time.Second))
-	_, err := j.orders.Write(data)
-	_ = j.orders.SetWriteDeadline(time.Time{})
-	if err == nil {
-		return nil
-	}
-	if !errors.Is(err, unix.EPIPE) { // nobody reads who has ended
-		j.killKeeper()
-	}
-	return fmt.Errorf("%w: %w", ErrKeeper, err)
-}
-
-// tell sends a short line, of which none waits for anything: not for a keeper that does not
-// read, who misses it, and not for an order that is being written, which may wait for that
-// keeper. Whoever writes that order writes this one next.
-func (j *Job) tell(o order) {
-	j.backlog.add(o)
-	j.catchUp()
-}
-
-// catchUp writes what there is to tell, unless somebody writes.
-func (j *Job) catchUp() {
-	for j.backlog.some() && j.writing.TryLock() {
-		for _, o := range j.backlog.take() {
-			_ = pipe.Offer(j.orders, line(o))
-		}
-		j.writing.Unlock()
-	}
-}
-
 // killKeeper kills a keeper that does not do its work.
 func (j *Job) killKeeper() {
 	j.mu.Lock()
 	j.dismissed = j.dismissed || !j.buried
 	j.mu.Unlock()
 	_ = j.keeper.Process.Kill()
+}
+
+// tell sends an order. It does not wait for a keeper that does not read.
+func (j *Job) tell(o order) error { return subprocess.Offer(j.orders, line(o)) }
+
+// listen handles the keeper's reports until there can be none any more.
+func (j *Job) listen(reports *os.File) {
+	scanner := bufio.NewScanner(reports)
+	for scanner.Scan() {
+		var r report
+		if json.Unmarshal(scanner.Bytes(), &r) != nil {
+			break
+		}
+		j.handle(r)
+	}
+	_ = reports.Close()
+	j.bury()
+}
+
+func (j *Job) handle(r report) {
+	switch {
+	case r.Started != 0:
+		j.mu.Lock()
+		j.group, j.pid = r.Started, r.Started
+		j.mu.Unlock()
+		j.attend(r.Started)
+		answer(j, &j.launched, nil)
+	case r.Late:
+		answer(j, &j.launched, ErrLate)
+	case r.Refused != "":
+		answer(j, &j.launched, errors.New(r.Refused))
+	case r.Ungrouped != "":
+		j.mu.Lock()
+		j.ungrouped = errors.New(r.Ungrouped)
+		j.mu.Unlock()
+	case r.Warned:
+		close(j.warned)
+	case r.Hook != nil:
+		result := HookResult{Status: r.Hook.Status, TimedOut: r.Hook.TimedOut}
+		if r.Hook.Error != "" {
+			result.Err = errors.New(r.Hook.Error)
+		}
+		answer(j, &j.hooked, result)
+	case r.Cleared:
+		j.mu.Lock()
+		j.group = 0
+		j.mu.Unlock()
+		if j.tell(order{Reap: true}) != nil {
+			j.killKeeper()
+		}
+	case r.Reaped != nil:
+		j.mu.Lock()
+		j.end.Status = *r.Reaped
+		j.mu.Unlock()
+		close(j.over)
+	}
+}
+
+// attention is how long a keeper may take to notice that the program has ended.
+const attention = 5 * time.Second
+
+// attend has a keeper killed that does not notice the program's end: a keeper that is stopped would
+// otherwise keep the owner waiting for a program that has ended.
+func (j *Job) attend(program int) {
+	fd, err := subprocess.Open(program)
+	if err != nil {
+		return // not available here
+	}
+	j.watching.Go(func() {
+		defer func() { _ = unix.Close(fd) }()
+		for !subprocess.Dead(fd, time.Second) {
+			select {
+			case <-j.over: // it could not be killed
+				return
+			default:
+			}
+		}
+		select {
+		case <-j.over:
+		case <-time.After(attention):
+			j.killKeeper()
+		}
+	})
+}
+
+// howKeeperEnded says it of one that was waited for. The caller holds mu.
+func (j *Job) howKeeperEnded() error {
+	how := "for an unknown reason"
+	if j.dismissed {
+		how = "it did not listen, and was killed"
+	} else if state := j.keeper.ProcessState; state != nil { // nil: waited for by somebody else
+		how = statusOf(unix.WaitStatus(state.Sys().(syscall.WaitStatus))).String()
+	}
+	return fmt.Errorf("%w: process %d, %s", ErrKeeper, j.keeper.Process.Pid, how)
+}
+
+// bury deals with what a keeper that is gone has left: nothing, if it ended as it should.
+// The program has died with it where there is a death signal; its children have become
+// ours.
+func (j *Job) bury() {
+	j.killGroup()
+	_ = j.keeper.Process.Kill()
+	j.mu.Lock()
+	j.buried = true
+	j.mu.Unlock()
+	_ = j.keeper.Wait() // it has handed its children over when this returns
+	j.killGroup()
+	j.mu.Lock()
+	j.group = 0 // what is left of it is found as a child
+	j.mu.Unlock()
+	status := Status{Unknown: true}
+	left := killUntilGone(j.cgroup, func() (pids []int, sure bool) {
+		pids, sure = children()
+		pids = slices.DeleteFunc(pids, func(pid int) bool { return slices.Contains(j.before, pid) })
+		for _, pid := range pids {
+			if w, ok := waitedFor(pid); !ok {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			} else if pid == j.Pid() {
+				status = statusOf(w)
+			}
+		}
+		return pids, sure // also those that have ended: what they have left is ours only now
+	})
+	answer(j, &j.hooked, HookResult{Err: ErrKeeper})
+	answer(j, &j.launched, ErrKeeper)
+	j.mu.Lock()
+	j.cgroup.remove()
+	j.cgroup, j.end.Left = nil, left
+	select {
+	case <-j.over:
+	default:
+		j.end.Status = status
+		if !j.closing {
+			j.end.Lost = j.howKeeperEnded()
+		}
+		close(j.over)
+	}
+	j.mu.Unlock()
+	close(j.starts)
+	close(j.gone)
+}
+
+// giveUp is after how long processes that were sent SIGKILL, and are there still, are left
+// alone: they may not be killed, or cannot be, or start new ones faster than these are found.
+const giveUp = 10 * time.Second
+
+// ErrLeft says that processes are left that could not be killed.
+var ErrLeft = errors.New("not all processes of the program could be killed")
+
+// killUntilGone kills what is in a control group, and has kill do so with what it finds, until there
+// is nothing in either, or for giveUp; then the error wraps ErrLeft. kill returns what it has found,
+// and whether that is sure to be all.
+func killUntilGone(c *cgroup, kill func() (pids []int, sure bool)) error {
+	begun := time.Now()
+	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		c.killAll()
+		populated := c.populated()
+		pids, sure := kill()
+		if !populated && sure && len(pids) == 0 {
+			return nil
+		}
+		if time.Since(begun) >= giveUp {
+			return whatIsLeft(append(pids, c.processes()...))
+		}
+		time.Sleep(pause)
+	}
+}
+
+func whatIsLeft(pids []int) error {
+	if len(pids) == 0 {
+		return fmt.Errorf("%w: which ones are left cannot be read", ErrLeft)
+	}
+	slices.Sort(pids)
+	pids = slices.Compact(pids)
+	return fmt.Errorf("%w: %d are left after %v of SIGKILL, the first is process %d", ErrLeft, len(pids), giveUp, pids[0])
 }

@@ -1,9 +1,7 @@
-//go:build unix
-
 package job
 
 import (
-	"bytes"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,37 +14,31 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/eldest-io/eldest/internal/pidfd"
+	"github.com/eldest-io/eldest/internal/subprocess"
 )
 
-// The keeper's ends of the two pipes, as exec hands them over.
-const (
-	ordersFD  = 3
-	reportsFD = 4
-)
+// specFD is where the keeper finds its Spec.
+const specFD = subprocess.ReportsFD + 1
 
 // keeper is the state of the keeper's process. One goroutine owns it: nothing in it waits
 // for anything but poll, so that nothing can come between a deadline and the kill.
 type keeper struct {
-	alarm   alarm
-	partial []byte // of an order
-	starts  chan func()
-	wake    int     // readable when a child may have ended
-	cgroup  *cgroup // nil where there is none
+	spec   Spec
+	orders subprocess.Orders
+	alarm  alarm
+	starts chan func()
+	wake   *os.File // readable when a child may have ended
+	cgroup *cgroup  // nil where there is none
 
-	owner    int // its pidfd; -1 where there is none
-	prepare  func(with []byte) (farewell func() error)
-	farewell func() error // nil: nothing
 	// dismissed says that the owner lives on.
 	dismissed bool
-
-	deadline Deadline
+	deadline  Deadline
 	// stopBy is when the program is killed whatever the deadline says; 0 is never.
 	stopBy time.Duration
 	// program is nil before its start. Invariant: waited for after the owner's Reap, or
-	// when there is no owner any more.
+	// at the end, and until then its ID and that of its group are its own.
 	program *child
-	hooks   map[int]*hook // by process ID
+	hook    *hook // nil while none runs
 	// cleared says that nothing runs and nothing will; stuck is not nil if something was
 	// left after all.
 	cleared bool
@@ -55,49 +47,37 @@ type keeper struct {
 
 // hook is a process beside the program.
 type hook struct {
-	id       int
+	pid      int
 	until    time.Duration // 0 is without a limit
 	timedOut bool
 }
 
-// Keep is the keeper's whole life: it takes orders until the owner is gone, and ends with
+// Keep is the keeper's whole life: it obeys orders until the owner is gone, and ends with
 // nothing left below it, or with an error that says what could not be killed. Only a process
 // that Start started may call it, first thing.
 //
-// prepare is called with what Job.SetFarewell was given, each time. What it returned last is
-// called if the owner has died without Close, is dead, and nothing of the program runs any more; never
-// else. Keep returns its error.
+// prepare is called with Spec.Farewell, if there is one. What it returns is called if the owner has
+// died without Close, is dead, and nothing of the program runs any more; never else. Keep returns
+// its error.
 func Keep(prepare func(with []byte) (farewell func() error)) error {
-	unix.CloseOnExec(ordersFD)
-	unix.CloseOnExec(reportsFD)
-	for _, fd := range []int{ordersFD, reportsFD} {
-		var stat unix.Stat_t
-		if err := unix.Fstat(fd, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFIFO {
-			return errors.New("this command is the part of \"eldest run\" that watches over the program; it is started by it and by nobody else")
-		}
-	}
-	// A report that nobody reads must not hold up a kill.
-	if err := unix.SetNonblock(reportsFD, true); err != nil {
-		return err
+	if err := subprocess.Inherit(); err != nil {
+		return errors.New("this command is the part of \"eldest run\" that watches over the program; it is started by it and by nobody else")
 	}
 	settle()
-	// Who stops a whole group of processes, as service managers do, means the program's
-	// end in good order, which is the owner's business; what is caught is not ignored
-	// by the processes that are started.
+	// Signals to a whole process group, as service managers send them, ask for the program's orderly
+	// end, which is the owner's business; what is caught is not ignored by the processes that are
+	// started.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
 		unix.SIGPIPE, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
-	alarm, err := newAlarm()
-	if err != nil {
+	k := &keeper{starts: starter()}
+	if err := k.prepare(); err != nil {
 		return err
 	}
-	wake, err := wakeups()
-	if err != nil {
-		return err
-	}
-	k := &keeper{alarm: alarm, wake: wake, starts: starter(), hooks: make(map[int]*hook), prepare: prepare}
-	if k.owner, err = pidfd.Parent(os.Getppid()); err != nil {
-		k.owner = -1 // not to be had here: nobody is bidden farewell
+	farewell := func() error { return nil }
+	owner, err := subprocess.Parent(os.Getppid())
+	if err == nil && k.spec.Farewell != nil {
+		farewell = prepare(k.spec.Farewell)
 	}
 	for k.step() {
 	}
@@ -105,10 +85,40 @@ func Keep(prepare func(with []byte) (farewell func() error)) error {
 		k.stuck = k.clear()
 	}
 	k.cgroup.remove()
-	if k.stuck != nil || k.farewell == nil || k.dismissed || k.owner < 0 || !pidfd.Dead(k.owner, pidfd.Dying) {
+	if k.stuck != nil || k.dismissed || err != nil || !subprocess.Dead(owner, subprocess.Dying) {
 		return k.stuck
 	}
-	return k.farewell()
+	return farewell()
+}
+
+// prepare reads the Spec and opens what the keeper needs later.
+func (k *keeper) prepare() error {
+	file := os.NewFile(specFD, "spec")
+	err := gob.NewDecoder(file).Decode(&k.spec)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if k.spec.Cgroup != "" {
+		if k.cgroup, err = openCgroup(k.spec.Cgroup); err != nil {
+			k.report(report{Ungrouped: err.Error()})
+		}
+	}
+	if k.alarm, err = newAlarm(); err != nil {
+		return err
+	}
+	wake, ends, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	k.wake = wake
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, unix.SIGCHLD)
+	go func() {
+		for range ended {
+			_, _ = ends.Write([]byte{0})
+		}
+	}()
+	return nil
 }
 
 // starter returns where processes are started: on one system thread that lives as long as
@@ -125,174 +135,118 @@ func starter() chan func() {
 	return starts
 }
 
-// wakeups returns a descriptor that is readable after the end of a child.
-func wakeups() (int, error) {
-	var pipe [2]int
-	if err := unix.Pipe(pipe[:]); err != nil {
-		return 0, err
-	}
-	for _, fd := range pipe {
-		unix.CloseOnExec(fd)
-		if err := unix.SetNonblock(fd, true); err != nil {
-			return 0, err
-		}
-	}
-	ended := make(chan os.Signal, 1)
-	signal.Notify(ended, unix.SIGCHLD)
-	go func() {
-		for range ended {
-			_, _ = unix.Write(pipe[1], []byte{0}) // a full pipe wakes as well
-		}
-	}()
-	return pipe[0], nil
-}
-
-// step waits for something to do and does it. It returns false when the owner is gone, or
+// step does what is due, and waits for something to do. It returns false when the owner is gone, or
 // has to deal with what this process could not kill.
 func (k *keeper) step() bool {
-	limit := k.alarm.set(k.next())
-	fds := []unix.PollFd{{Fd: ordersFD, Events: unix.POLLIN}, {Fd: int32(k.wake), Events: unix.POLLIN}, {Fd: int32(k.alarm.fd), Events: unix.POLLIN}}
+	wake := int(k.wake.Fd())
+	limit := k.alarm.set(k.due(Now()))
+	if k.stuck != nil {
+		return false
+	}
+	fds := []unix.PollFd{{Fd: subprocess.OrdersFD, Events: unix.POLLIN}, {Fd: int32(wake), Events: unix.POLLIN}, {Fd: int32(k.alarm.fd), Events: unix.POLLIN}}
 	if _, err := unix.Poll(fds, limit); err != nil && !errors.Is(err, unix.EINTR) {
 		return false
 	}
 	if fds[1].Revents != 0 {
 		var drained [64]byte
-		_, _ = unix.Read(k.wake, drained[:])
+		_, _ = unix.Read(wake, drained[:])
 	}
-	// Orders first: a keeper that was stopped for a while finds newer deadlines there,
+	// Orders before what is due: a keeper that was stopped for a while finds newer deadlines there,
 	// and need not kill what is in good order.
 	if fds[0].Revents != 0 && !k.read() {
 		return false
 	}
 	k.collect()
-	k.check(Now())
 	return k.stuck == nil
 }
 
-// next is the reading at which something is due; 0 is never.
-func (k *keeper) next() time.Duration {
-	var at time.Duration
-	sooner := func(t time.Duration) {
-		if t > 0 && (at == 0 || t < at) {
-			at = t
+// due does what is due at the reading now, and returns when something is next; 0 is never.
+func (k *keeper) due(now time.Duration) (next time.Duration) {
+	sooner := func(at time.Duration) {
+		if at > 0 && (next == 0 || at < next) {
+			next = at
 		}
 	}
-	if !k.cleared && k.deadline.Kill > 0 {
-		sooner(k.deadline.Kill)
-		if k.warnable() {
-			sooner(k.deadline.Term)
-		}
-	}
-	if k.program != nil && !k.cleared {
-		sooner(k.stopBy)
-	}
-	for _, h := range k.hooks {
-		if !h.timedOut {
+	if h := k.hook; h != nil && h.until > 0 && !h.timedOut {
+		if h.timedOut = now >= h.until; h.timedOut {
+			_ = unix.Kill(-h.pid, unix.SIGKILL)
+		} else {
 			sooner(h.until)
 		}
 	}
-	return at
-}
-
-// warnable reports whether the program would be sent SIGTERM as the deadline nears.
-func (k *keeper) warnable() bool {
-	return k.program != nil && k.stopBy == 0 && k.deadline.Term < k.deadline.Kill
-}
-
-// check does what is due at the reading now.
-func (k *keeper) check(now time.Duration) {
-	for pid, h := range k.hooks {
-		if h.until > 0 && now >= h.until && !h.timedOut {
-			h.timedOut = true
-			_ = unix.Kill(-pid, unix.SIGKILL)
-		}
-	}
 	if k.cleared {
-		return
+		return next
 	}
-	due := k.deadline.Kill > 0 && now >= k.deadline.Kill
+	over := k.deadline.Kill > 0 && now >= k.deadline.Kill
 	if k.program != nil {
-		due = due || k.stopBy > 0 && now >= k.stopBy || k.program.ended()
+		over = over || k.stopBy > 0 && now >= k.stopBy || k.program.ended()
 	}
-	if due {
+	if over {
 		k.finish()
-		return
+		return next
 	}
-	if k.deadline.Kill > 0 && now >= k.deadline.Term && k.warnable() {
-		// From here on there is no way back: a program that was told to end does so,
-		// or is killed, even if the lease is renewed after all.
-		k.stopBy = k.deadline.Kill
-		Signal(k.program.pid, unix.SIGTERM)
-		k.report(report{Warned: true})
+	if k.program != nil && k.stopBy == 0 && k.deadline.Term < k.deadline.Kill {
+		if now < k.deadline.Term {
+			sooner(k.deadline.Term)
+		} else {
+			// From here on there is no way back: a program that was told to end does so,
+			// or is killed, even if the lease is renewed after all.
+			k.stopBy = k.deadline.Kill
+			_ = unix.Kill(-k.program.pid, unix.SIGTERM)
+			_ = unix.Kill(-k.program.pid, unix.SIGCONT) // one that is stopped could not receive it
+			k.report(report{Warned: true})
+		}
 	}
+	sooner(k.deadline.Kill)
+	if k.program != nil {
+		sooner(k.stopBy)
+	}
+	return next
 }
 
-// read takes what orders there are. It returns false at the end of the pipe.
+// read obeys the orders that are there. It returns false when there can be no more of them.
 func (k *keeper) read() bool {
-	buffer := make([]byte, 64<<10)
-	n, err := unix.Read(ordersFD, buffer)
-	if err != nil {
-		return errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN)
-	}
-	if n == 0 {
-		return false
-	}
-	k.partial = append(k.partial, buffer[:n]...)
-	var orders []order
-	for {
-		one, rest, found := bytes.Cut(k.partial, []byte{'\n'})
-		if !found {
-			break
-		}
-		k.partial = rest
-		var o order
-		if json.Unmarshal(one, &o) != nil {
+	lines, more, err := k.orders.Read()
+	orders := make([]order, len(lines))
+	for i, line := range lines {
+		if json.Unmarshal(line, &orders[i]) != nil {
 			return false // a broken pipe of orders is as good as none
 		}
-		orders = append(orders, o)
 	}
-	// A keeper that was stopped finds what it was to start and then was not: by now
-	// somebody else may lead.
+	// A keeper that was stopped may find the order to start something and that to kill: by now
+	// another candidate may lead.
 	over := slices.ContainsFunc(orders, func(o order) bool { return o.Kill })
 	for _, o := range orders {
 		if over && o.Start != nil {
-			k.refuse(o.Start)
+			k.refuse(o.Start, errOver)
 			continue
 		}
 		k.obey(o)
 	}
-	return true
+	return more && err == nil
 }
 
-// refuse says that a process is not started any more: whoever waits for it must hear of it.
-func (k *keeper) refuse(s *startOrder) {
-	const why = "the keeper's work is done"
-	if s.ID == 0 {
-		k.report(report{Refused: why})
+var errOver = errors.New("the keeper's work is done")
+
+// refuse says that a process is not started: the owner waits for an answer.
+func (k *keeper) refuse(s *startOrder, why error) {
+	if s.Hook == "" {
+		k.report(report{Refused: why.Error()})
 		return
 	}
-	k.report(report{Hook: &hookReport{ID: s.ID, Error: why}})
+	k.report(report{Hook: &hookReport{Error: why.Error()}})
 }
 
 func (k *keeper) obey(o order) {
 	switch {
-	case o.Cgroup != nil:
-		var err error
-		if k.cgroup, err = openCgroup(string(o.Cgroup)); err != nil {
-			k.report(report{Ungrouped: err.Error()})
-		}
 	case o.Deadline != nil:
 		k.deadline = *o.Deadline
-	case o.Start != nil && o.Start.ID == 0:
-		k.startProgram(o.Start)
 	case o.Start != nil:
-		k.startHook(o.Start)
+		k.start(o.Start)
 	case o.StopBy > 0:
 		k.stopBy = o.StopBy
 	case o.Kill && !k.cleared:
 		k.finish()
-	case o.Farewell != nil:
-		k.farewell = k.prepare(o.Farewell)
 	case o.Dismissed:
 		k.dismissed = true
 	case o.Reap:
@@ -304,98 +258,92 @@ func (k *keeper) obey(o order) {
 	}
 }
 
-func (k *keeper) startProgram(s *startOrder) {
-	now := Now()
+func (k *keeper) start(s *startOrder) {
+	program, now := s.Hook == "", Now()
 	switch {
-	case k.cleared || k.program != nil:
-		k.refuse(s)
+	case program && (k.cleared || k.program != nil), !program && k.cleared && k.program != nil:
+		k.refuse(s, errOver)
 		return
-	case k.deadline.Kill == 0 || now >= k.deadline.Term:
+	case program && (k.deadline.Kill == 0 || now >= k.deadline.Term):
 		k.report(report{Late: true})
 		return
 	}
-	pid, err := k.start(s)
-	if err != nil {
-		k.report(report{Refused: fmt.Sprintf("start %s: %v", s.Path, err)})
-		return
+	c := k.spec.Program
+	if !program {
+		c = k.spec.Hooks[s.Hook]
 	}
-	k.program = &child{pid: pid}
-	k.report(report{Started: pid})
+	pid, err := k.fork(c, program, s.Env)
+	switch {
+	case err != nil:
+		k.refuse(s, fmt.Errorf("start %s: %w", c.Path, err))
+	case program:
+		k.program = &child{pid: pid}
+		k.report(report{Started: pid})
+	default:
+		k.hook = &hook{pid: pid}
+		if c.Limit > 0 {
+			k.hook.until = now + c.Limit
+		}
+	}
 }
 
-func (k *keeper) startHook(s *startOrder) {
-	if k.cleared && k.program != nil {
-		k.refuse(s)
-		return
-	}
-	pid, err := k.start(s)
-	if err != nil {
-		k.report(report{Hook: &hookReport{ID: s.ID, Error: fmt.Sprintf("start %s: %v", s.Path, err)}})
-		return
-	}
-	h := &hook{id: s.ID}
-	if s.Limit > 0 {
-		h.until = Now() + s.Limit
-	}
-	k.hooks[pid] = h
-}
-
-// start starts a process as the head of a process group of its own, in the control group if
+// fork starts a process as the head of a process group of its own, in the control group if
 // that is possible. The program alone has the keeper's stdin, which is its owner's: a hook
-// must not eat what is meant for it.
-func (k *keeper) start(s *startOrder) (pid int, err error) {
+// must not read what is meant for it.
+func (k *keeper) fork(c Command, program bool, env []string) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = null.Close() }()
 	files := []uintptr{0, 1, 2}
-	if s.ID != 0 {
+	if !program {
 		files[0] = null.Fd()
 	}
-	if s.Mute {
+	if c.Mute {
 		files[1] = null.Fd()
 	}
-	fork := func(attr *syscall.SysProcAttr) {
+	attr := &syscall.ProcAttr{Env: slices.Concat(k.spec.Env, env), Files: files, Sys: mortal()}
+	fork := func() {
 		done := make(chan struct{})
 		k.starts <- func() {
 			defer close(done)
-			pid, err = syscall.ForkExec(string(s.Path), asText(s.Args), &syscall.ProcAttr{Env: asText(s.Env), Files: files, Sys: attr})
+			pid, err = syscall.ForkExec(c.Path, c.Args, attr)
 		}
 		<-done
 	}
-	attr := mortal()
-	k.cgroup.join(attr)
-	fork(attr)
+	k.cgroup.join(attr.Sys)
+	fork()
 	if err == nil || k.cgroup == nil {
 		return pid, err
 	}
 	// The error may be of the program as well as of the control group.
 	why := err
-	if fork(mortal()); err == nil {
+	attr.Sys = mortal()
+	if fork(); err == nil {
 		k.report(report{Ungrouped: why.Error()})
 	}
 	return pid, err
 }
 
-// collect waits for whoever has ended below, other than the program.
+// collect waits for all processes below that have ended, other than the program.
 func (k *keeper) collect() {
-	for pid, h := range k.hooks {
-		if w, ok := waitedFor(pid); ok {
-			delete(k.hooks, pid)
-			k.report(report{Hook: &hookReport{ID: h.id, Status: statusOf(w), TimedOut: h.timedOut}})
+	if h := k.hook; h != nil {
+		if w, ok := waitedFor(h.pid); ok {
+			k.hook = nil
+			k.report(report{Hook: &hookReport{Status: statusOf(w), TimedOut: h.timedOut}})
 		}
 	}
 	below, _ := children() // what is not seen now is seen later
 	for _, pid := range below {
-		if !k.knows(pid) {
+		if !k.isProgram(pid) && (k.hook == nil || k.hook.pid != pid) {
 			_, _ = waitedFor(pid)
 		}
 	}
 }
 
-func (k *keeper) knows(pid int) bool {
-	return k.hooks[pid] != nil || k.program != nil && !k.program.gone && k.program.pid == pid
+func (k *keeper) isProgram(pid int) bool {
+	return k.program != nil && !k.program.gone && k.program.pid == pid
 }
 
 // finish kills all that is below, and tells the owner when nothing runs any more.
@@ -412,76 +360,31 @@ func (k *keeper) clear() error {
 	if k.program != nil {
 		k.program.killGroup()
 	}
-	for pid := range k.hooks {
-		_ = unix.Kill(-pid, unix.SIGKILL)
+	if k.hook != nil {
+		_ = unix.Kill(-k.hook.pid, unix.SIGKILL)
 	}
-	for pause := (pauses{}); ; {
-		k.cgroup.killAll()
+	return killUntilGone(k.cgroup, func() (pids []int, sure bool) {
 		k.collect()
-		// Who has ended, before who is there: what the program leaves is ours only with its
-		// end, and a list that was read before that does not have it.
-		left := len(k.hooks) > 0 || k.program != nil && !k.program.ended() || k.cgroup.populated()
-		below, sure := children()
-		left = left || !sure
-		for _, pid := range below {
-			if k.program == nil || k.program.gone || pid != k.program.pid {
-				left = true
-				_ = unix.Kill(pid, unix.SIGKILL)
-			}
+		// The program before the list: what it leaves becomes ours with its end, and a list that was
+		// read before that does not have it.
+		ended := k.program == nil || k.program.ended() && k.program.alone()
+		pids, sure = children()
+		pids = slices.DeleteFunc(pids, k.isProgram)
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		if !left && (k.program == nil || k.program.alone()) {
-			return nil
+		if !ended {
+			pids = append(pids, k.program.pid)
 		}
-		if !pause.rest() {
-			return whatIsLeft(append(below, k.cgroup.processes()...))
-		}
-	}
+		return pids, sure && k.hook == nil
+	})
 }
 
 // report tells the owner. One that does not read is stopped or gone, and will find out.
-func (k *keeper) report(r report) { _, _ = unix.Write(reportsFD, line(r)) }
+func (k *keeper) report(r report) { _, _ = unix.Write(subprocess.ReportsFD, line(r)) }
 
 // waitedFor waits for a child that has ended.
 func waitedFor(pid int) (w unix.WaitStatus, ok bool) {
 	got, err := unix.Wait4(pid, &w, unix.WNOHANG, nil)
 	return w, err == nil && got == pid
-}
-
-// giveUp is after how long processes that were sent SIGKILL, and are there still, are left
-// alone: they may not be killed, or cannot be, or start new ones faster than these are found.
-const giveUp = 10 * time.Second
-
-// ErrLeft says that processes are left that could not be killed.
-var ErrLeft = errors.New("not all processes of the program could be killed")
-
-func whatIsLeft(pids []int) error {
-	slices.Sort(pids)
-	pids = slices.Compact(pids)
-	if len(pids) == 0 {
-		return fmt.Errorf("%w: which ones are left cannot be read", ErrLeft)
-	}
-	return fmt.Errorf("%w: %d are left after %v of SIGKILL, the first is process %d", ErrLeft, len(pids), giveUp, pids[0])
-}
-
-// pauses are those between two looks at what the kernel is killing.
-type pauses struct {
-	begun time.Time
-	last  time.Duration
-}
-
-// rest pauses, and returns false when it is time to give up.
-func (p *pauses) rest() bool {
-	if p.last == 0 {
-		p.begun = time.Now()
-	}
-	p.last = min(max(100*time.Microsecond, 2*p.last), 20*time.Millisecond)
-	time.Sleep(p.last)
-	return time.Since(p.begun) < giveUp
-}
-
-// Signal sends a signal to all processes of a group. One that stands still is woken: it
-// could not hear it.
-func Signal(group int, sig syscall.Signal) {
-	_ = unix.Kill(-group, sig)
-	_ = unix.Kill(-group, unix.SIGCONT)
 }

@@ -1,45 +1,73 @@
-//go:build unix
-
 package job
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// order is one line from the owner to its keeper. Lines are handled in order.
+// Spec is what a keeper is told when it is started: what it may run, and what it does at the end. It
+// is written to a file that the keeper inherits, so that orders are short and never wait for room in
+// a pipe.
+type Spec struct {
+	Program Command
+	// Hooks are run beside the program, or before it, one at a time. They are named.
+	Hooks map[string]Command
+	// Env is the environment of all of these. What is known later comes with Launch and Run.
+	Env []string
+	// Farewell is for Keep's caller, if the owner has died; nil is nothing to do.
+	Farewell []byte
+	// Cgroup is the path of the control group in which processes are started. Start sets it.
+	Cgroup string
+}
+
+// Command is a process to run.
+type Command struct {
+	// Path is the executable, Args[0] the name by which it is called.
+	Path string
+	Args []string
+	// Limit is how long a hook may take; 0 is no limit. Mute discards what it writes to stdout.
+	Limit time.Duration
+	Mute  bool
+}
+
+// Shell is a command line for /bin/sh.
+func Shell(text string, limit time.Duration) Command {
+	return Command{Path: "/bin/sh", Args: []string{"sh", "-c", text}, Limit: limit}
+}
+
+// Deadline is when a program must have ended, as readings of Now.
+type Deadline struct {
+	// Term is when it is sent SIGTERM, Kill when SIGKILL; Term is not after Kill, and
+	// where both are the same there is no SIGTERM.
+	Term time.Duration `json:"term"`
+	Kill time.Duration `json:"kill"`
+}
+
+// order is one line from the owner to its keeper. Orders are obeyed one after another.
 type order struct {
-	// Cgroup is the path of the control group in which processes are started.
-	Cgroup []byte `json:"cgroup,omitempty"`
 	// Deadline replaces the one before, unless that has begun to take effect.
 	Deadline *Deadline `json:"deadline,omitempty"`
-	// Start starts a process.
+	// Start starts the program ("") or a hook.
 	Start *startOrder `json:"start,omitempty"`
 	// StopBy is a reading of Now: the program has been told to end and is killed then,
 	// whatever deadlines may follow.
 	StopBy time.Duration `json:"stop_by,omitempty"`
 	// Kill kills everything, now.
 	Kill bool `json:"kill,omitempty"`
-	// Farewell is for Keep's caller, on behalf of an owner that has died.
-	Farewell []byte `json:"farewell,omitempty"`
 	// Dismissed says that the owner lives on.
 	Dismissed bool `json:"dismissed,omitempty"`
-	// Reap says that the program's group will not be signalled any more.
+	// Reap says that the owner will not signal the program's group any more.
 	Reap bool `json:"reap,omitempty"`
 }
 
-// startOrder is a process to start.
 type startOrder struct {
-	// ID is the hook's, 0 for the program.
-	ID int `json:"id"`
-	// Path is the executable, Args[0] what it is called. Bytes, because none of them
-	// need be text, and a string in JSON is.
-	Path  []byte        `json:"path"`
-	Args  [][]byte      `json:"args"`
-	Env   [][]byte      `json:"env"`
-	Limit time.Duration `json:"limit,omitempty"` // of a hook; 0 is none
-	// Mute sends its stdout nowhere.
-	Mute bool `json:"mute,omitempty"`
+	Hook string   `json:"hook,omitempty"`
+	Env  []string `json:"env,omitempty"` // more of it; short, and text
 }
 
 // report is one line from the keeper to its owner.
@@ -54,17 +82,15 @@ type report struct {
 	Ungrouped string `json:"ungrouped,omitempty"`
 	// Warned says that the deadline is near and the program has been sent SIGTERM.
 	Warned bool `json:"warned,omitempty"`
-	// Hook tells of a hook's end.
+	// Hook is how a hook ended, or why it did not start.
 	Hook *hookReport `json:"hook,omitempty"`
 	// Cleared says that nothing runs any more; the program was not waited for yet.
 	Cleared bool `json:"cleared,omitempty"`
-	// Reaped says how the program ended.
+	// Reaped is how the program ended.
 	Reaped *Status `json:"reaped,omitempty"`
 }
 
-// hookReport is how a hook ended, or why it did not start.
 type hookReport struct {
-	ID       int    `json:"id"`
 	Status   Status `json:"status"`
 	TimedOut bool   `json:"timed_out,omitempty"`
 	Error    string `json:"error,omitempty"`
@@ -79,25 +105,66 @@ func line(message any) []byte {
 	return append(data, '\n')
 }
 
-// startOf makes an order of a command.
-func startOf(id int, c Command) order {
-	return order{Start: &startOrder{
-		ID: id, Path: []byte(c.Path), Args: asBytes(c.Args), Env: asBytes(c.Env), Limit: c.Limit, Mute: c.Mute,
-	}}
+// Status is how a process ended. The zero value is a success.
+type Status struct {
+	// Code is the exit code; 0 after a signal.
+	Code int `json:"code"`
+	// Signal is what killed it; 0 is none.
+	Signal syscall.Signal `json:"signal,omitempty"`
+	// Unknown says that it cannot be known: the keeper died.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
-func asBytes(texts []string) [][]byte {
-	all := make([][]byte, len(texts))
-	for i, text := range texts {
-		all[i] = []byte(text)
+// OK reports whether the process says that it succeeded.
+func (s Status) OK() bool { return s == Status{} }
+
+// Exit is the exit code as a shell reports it: 128 and the signal after a signal; 255
+// where it is unknown.
+func (s Status) Exit() int {
+	switch {
+	case s.Unknown:
+		return 255
+	case s.Signal != 0:
+		return 128 + int(s.Signal)
 	}
-	return all
+	return s.Code
 }
 
-func asText(all [][]byte) []string {
-	texts := make([]string, len(all))
-	for i, one := range all {
-		texts[i] = string(one)
+// String says it in words.
+func (s Status) String() string {
+	switch {
+	case s.Unknown:
+		return "it is not known how it ended"
+	case s.Signal != 0:
+		return "killed by " + unix.SignalName(s.Signal)
 	}
-	return texts
+	return fmt.Sprintf("exit code %d", s.Code)
+}
+
+func statusOf(w unix.WaitStatus) Status {
+	if w.Signaled() {
+		return Status{Signal: w.Signal()}
+	}
+	return Status{Code: w.ExitStatus()}
+}
+
+// HookResult is how a hook ended.
+type HookResult struct {
+	Status   Status
+	TimedOut bool
+	// Err is why it did not run to its end, or at all.
+	Err error
+}
+
+// Failure is nil for a success, else what went wrong.
+func (r HookResult) Failure() error {
+	switch {
+	case r.Err != nil:
+		return r.Err
+	case r.TimedOut:
+		return errors.New("it took too long and was killed")
+	case !r.Status.OK():
+		return errors.New(r.Status.String())
+	}
+	return nil
 }

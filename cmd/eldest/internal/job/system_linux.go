@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,8 +16,38 @@ import (
 // Promises lists what this system does not promise, in words; empty here.
 func Promises() []string { return nil }
 
+// Now reads the clock of all deadlines: the same one in all processes of the machine.
+func Now() time.Duration { return read(unix.CLOCK_BOOTTIME) }
+
+// alarm is a descriptor that is readable once Now has reached a reading. It wakes the
+// keeper after a suspend as well, unlike a limit on the time that poll waits.
+type alarm struct{ fd int }
+
+func newAlarm() (alarm, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	return alarm{fd}, err
+}
+
+// set sets the reading; 0 is never. It returns how long poll may wait.
+func (a alarm) set(at time.Duration) (limit int) {
+	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(at))}
+	if unix.TimerfdSettime(a.fd, unix.TFD_TIMER_ABSTIME, &spec, nil) != nil {
+		return untilThen(at) // cannot happen for a clock that could be created
+	}
+	return -1
+}
+
+// scratch returns a file without a name.
+func scratch() (*os.File, error) {
+	fd, err := unix.MemfdCreate("eldest", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	return os.NewFile(uintptr(fd), "memory"), nil
+}
+
 // settle makes the calling process adopt the orphans among its descendants, and gives it
-// a name of its own: whoever kills all processes named eldest, and the keeper with them,
+// a name of its own: a user who kills all processes named eldest, and the keeper with them,
 // leaves the program's children to nobody.
 func settle() {
 	_ = adopt()
@@ -27,9 +58,9 @@ func settle() {
 func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // mortal are the attributes of a process that dies with its parent, at the head of a session
-// and a group of its own. Of a session: in that of a terminal, but not in the group that it
-// listens to, it would be stopped, and lead for ever, as soon as it read from the terminal
-// or set it up.
+// and a group of its own. Of a session: a process in the session of a terminal, but not in the
+// group that the terminal listens to, would be stopped, and lead for ever, as soon as it read from
+// the terminal or set it up.
 func mortal() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
 }
@@ -43,26 +74,8 @@ func woken() *syscall.SysProcAttr {
 // self is the executable of this process, even if its file was replaced.
 func self() (string, error) { return "/proc/self/exe", nil }
 
-// endOf returns a function that blocks until a process has ended, which need not be a child.
-// The process ID must be its own still.
-func endOf(pid int) (wait func(), err error) {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return nil, err
-	}
-	return func() {
-		defer func() { _ = unix.Close(fd) }()
-		for {
-			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
-			if n > 0 || err != nil && err != unix.EINTR {
-				return
-			}
-		}
-	}, nil
-}
-
 // children lists the children of this process, those that have ended included. If it is
-// not sure that these are all, whoever wants nobody left has to look again: a table of
+// not sure that these are all, a caller who wants none to be left has to look again: a table of
 // files that is full is no proof.
 func children() (pids []int, sure bool) { return childrenOf(os.Getpid()) }
 
@@ -137,7 +150,7 @@ func askAll(parent int) (pids []int, sure bool) {
 // child is the program: waited for in two steps.
 type child struct {
 	pid  int
-	gone bool // it was waited for, and its ID is anybody's
+	gone bool // it was waited for, and its ID may be another's
 }
 
 // ended reports whether it has ended. Its ID, and that of its group, stay its own.

@@ -1,10 +1,11 @@
-//go:build unix && !linux
+//go:build !linux
 
 package job
 
 import (
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,46 +20,50 @@ func Promises() []string {
 	}
 }
 
+// Now reads the clock of all deadlines: the same one in all processes of the machine.
+func Now() time.Duration { return read(unix.CLOCK_MONOTONIC) }
+
+// alarm is nothing here: poll waits as long as it must, by the clock that it has.
+type alarm struct{ fd int }
+
+func newAlarm() (alarm, error) { return alarm{-1}, nil }
+
+// set returns how long poll may wait.
+func (a alarm) set(at time.Duration) (limit int) { return untilThen(at) }
+
+// scratch returns a file without a name.
+func scratch() (*os.File, error) {
+	file, err := os.CreateTemp("", "eldest-run-")
+	if err != nil {
+		return nil, err
+	}
+	return file, os.Remove(file.Name())
+}
+
 // cgroup is what Linux has to kill all of a program in one step.
 type cgroup struct{ path string }
 
-func newCgroup() (*cgroup, error) { return nil, nil }
-
-func openCgroup(string) (*cgroup, error) { return nil, nil }
-
+func newCgroup() (*cgroup, error)         { return nil, nil }
+func openCgroup(string) (*cgroup, error)  { return nil, nil }
 func (*cgroup) join(*syscall.SysProcAttr) {}
-
-func (*cgroup) killAll() {}
-
-func (*cgroup) populated() bool { return false }
-
-func (*cgroup) processes() []int { return nil }
-
-func (*cgroup) remove() {}
-
-func settle() {}
-
-func adopt() error { return nil }
+func (*cgroup) killAll()                  {}
+func (*cgroup) populated() bool           { return false }
+func (*cgroup) processes() []int          { return nil }
+func (*cgroup) remove()                   {}
+func settle()                             {}
+func adopt() error                        { return nil }
+func self() (string, error)               { return os.Executable() }
+func children() (pids []int, sure bool)   { return nil, true } // only those that it has started are known
+func below(int) []int                     { return nil }
+func woken() *syscall.SysProcAttr         { return &syscall.SysProcAttr{Setpgid: true} }
 
 // mortal are the attributes of a process in a session and a group of its own. There is no
 // death signal.
 func mortal() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-func woken() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
-
-func self() (string, error) { return os.Executable() }
-
-// endOf is not to be had here.
-func endOf(int) (wait func(), err error) { return nil, syscall.ENOSYS }
-
-// children is not to be had here: only the own children are known.
-func children() (pids []int, sure bool) { return nil, true }
-
-func below(int) []int { return nil }
-
 // child is the program. To learn of its end is to wait for it, here: between that and the
-// owner's knowing of it, the ID of its group is free. Systems hand out IDs in a row, so it
-// takes the start of tens of thousands of processes in that moment for it to be another's.
+// moment at which the owner knows of it, the ID of its group is free. Systems hand out IDs in a row,
+// so it takes the start of tens of thousands of processes in that moment for it to be another's.
 type child struct {
 	pid    int
 	gone   bool // it was waited for
@@ -83,7 +88,8 @@ func (c *child) killGroup() {
 func (c *child) alone() bool { return c.done || unix.Kill(-c.pid, unix.SIGKILL) != nil }
 
 func (c *child) wait() Status {
-	for pause := (pauses{}); !c.ended(); pause.rest() {
+	for !c.ended() {
+		time.Sleep(time.Millisecond)
 	}
 	c.done = true
 	return c.status

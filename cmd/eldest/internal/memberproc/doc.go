@@ -4,7 +4,8 @@
 //
 // # Life
 //
-// The member is configured by flags. When it serves requests it prints one JSON
+// The member's argument is a file with etcd's own configuration, as JSON, and with the peers that it
+// reaches through the fabric ("routes", see Route). When it serves requests it prints one JSON
 // line, {"ready":true,"id":"8e9e05c52164694d",...}, on stdout. It lives as long as
 // its stdin: the end of stdin ends the process at once, without any farewell, so
 // that a parent that dies takes its members with it. (A member that is stopped by

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/gate"
 )
 
 // Link is one direction between two members, by name.
@@ -28,10 +30,11 @@ type Held struct {
 // Route tells the fabric about one peer.
 type Route struct {
 	// Name is the peer's member name.
-	Name string
+	Name string `json:"name"`
 	// Host is the ip:port by which members know the peer, Real where it
 	// listens.
-	Host, Real string
+	Host string `json:"host"`
+	Real string `json:"real"`
 }
 
 // fabric is the forward proxy through which one member reaches its peers. It
@@ -49,14 +52,12 @@ type fabric struct {
 	starting atomic.Bool
 
 	mu    sync.Mutex
-	gates map[Link]*gate
+	links map[Link]*link
 }
 
-// gate is one link: open, or holding whatever wants to pass.
-type gate struct {
-	mu   sync.Mutex
-	open chan struct{} // closed while open
-	cut  bool
+// link is a gate, and counts what it has held.
+type link struct {
+	gate.Gate
 	held atomic.Int64
 }
 
@@ -65,7 +66,7 @@ func newFabric(self string, routes []Route) (*fabric, string, error) {
 	f := &fabric{
 		self:   self,
 		routes: make(map[string]Route),
-		gates:  make(map[Link]*gate),
+		links:  make(map[Link]*link),
 		base:   &http.Transport{},
 	}
 	for _, r := range routes {
@@ -117,11 +118,11 @@ func (f *fabric) set(cut []Link) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, l := range cut {
-		f.gateLocked(l).set(true)
+		f.linkLocked(l).Set(true)
 	}
-	for l, g := range f.gates {
+	for l, g := range f.links {
 		if !slices.Contains(cut, l) {
-			g.set(false)
+			g.Set(false)
 		}
 	}
 }
@@ -131,7 +132,7 @@ func (f *fabric) counts() []Held {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []Held
-	for l, g := range f.gates {
+	for l, g := range f.links {
 		if n := g.held.Load(); n > 0 {
 			all = append(all, Held{Link: l, Count: n})
 		}
@@ -139,54 +140,25 @@ func (f *fabric) counts() []Held {
 	return all
 }
 
-func (f *fabric) gate(from, to string) *gate {
+func (f *fabric) link(from, to string) *link {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.gateLocked(Link{From: from, To: to})
+	return f.linkLocked(Link{From: from, To: to})
 }
 
-func (f *fabric) gateLocked(l Link) *gate {
-	g, ok := f.gates[l]
-	if !ok {
-		g = &gate{open: make(chan struct{})}
-		close(g.open)
-		f.gates[l] = g
+func (f *fabric) linkLocked(l Link) *link {
+	if f.links[l] == nil {
+		f.links[l] = &link{}
 	}
-	return g
-}
-
-func (g *gate) set(cut bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case cut && !g.cut:
-		g.open = make(chan struct{})
-	case !cut && g.cut:
-		close(g.open)
-	}
-	g.cut = cut
+	return f.links[l]
 }
 
 // pass blocks while the link is cut; ctx ends when the sender gives up.
-func (g *gate) pass(ctx context.Context) error {
-	counted := false
-	for {
-		g.mu.Lock()
-		open, cut := g.open, g.cut
-		g.mu.Unlock()
-		if !cut {
-			return nil
-		}
-		if !counted {
-			counted = true
-			g.held.Add(1)
-		}
-		select {
-		case <-open:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+func (l *link) pass(ctx context.Context) error {
+	if l.Shut() != nil {
+		l.held.Add(1)
 	}
+	return l.Pass(ctx)
 }
 
 // gatedTransport passes the request through the gate to the peer, piece by
@@ -198,7 +170,7 @@ type gatedTransport struct {
 
 func (t *gatedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	peer := t.fabric.routes[req.Host].Name
-	out, in := t.fabric.gate(t.fabric.self, peer), t.fabric.gate(peer, t.fabric.self)
+	out, in := t.fabric.link(t.fabric.self, peer), t.fabric.link(peer, t.fabric.self)
 	ctx := req.Context()
 	if err := out.pass(ctx); err != nil {
 		return nil, err
@@ -221,7 +193,7 @@ func (t *gatedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 // gatedBody lets what was read wait at the gate before it is handed on.
 type gatedBody struct {
 	io.ReadCloser
-	gate *gate
+	gate *link
 	ctx  context.Context
 }
 

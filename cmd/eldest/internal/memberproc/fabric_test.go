@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -119,14 +121,16 @@ func TestFabricAnswersByItself(t *testing.T) {
 	}
 }
 
-func TestFlags(t *testing.T) {
-	ok := []string{"--name", "m1", "--data-dir", "d", "--client-url", "http://127.0.0.1:1", "--peer-url", "http://192.0.2.1:2380"}
-	cfg, routes, err := parse(append(ok, "--heartbeat", "10", "--route", "m2,a:1,b:2"), io.Discard)
+func TestConfigure(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "m1.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"name": "m1", "heartbeat-interval": 10, "routes": [{"name": "m2", "host": "a:1", "real": "b:2"}]}`), 0o600))
+	cfg, routes, err := configure([]string{file})
 	require.NoError(t, err)
-	require.Equal(t, 10*time.Millisecond, cfg.Heartbeat)
+	require.Equal(t, "m1", cfg.Name)
+	require.EqualValues(t, 10, cfg.TickMs)
 	require.Equal(t, []Route{{Name: "m2", Host: "a:1", Real: "b:2"}}, routes)
-	for _, bad := range [][]string{ok[:6], append(ok, "surplus"), append(ok, "--route", "m2"), append(ok, "--no-such")} {
-		_, _, err := parse(bad, io.Discard)
+	for _, bad := range [][]string{nil, {file, "surplus"}, {file + "x"}} {
+		_, _, err := configure(bad)
 		require.Error(t, err)
 	}
 }

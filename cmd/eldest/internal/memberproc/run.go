@@ -4,30 +4,30 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"flag"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
-	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
 
 	"github.com/eldest-io/eldest/cmd/eldest/internal/devcluster"
 )
 
-// Ready is the line that a member prints once it serves requests.
-type Ready struct {
+// ready is the line that a member prints once it serves requests.
+type ready struct {
 	Ready bool   `json:"ready"`
 	Name  string `json:"name"`
 	ID    string `json:"id"`
 }
 
-// Run runs one member with the given flags until in ends, the member fails or ctx
+// Run runs one member with the given arguments until in ends, the member fails or ctx
 // ends. It changes the process's environment (HTTP_PROXY) and is meant to be all
 // that the process does. Exit is called at the end of in, in the middle of
 // whatever goes on.
-func Run(ctx context.Context, args []string, in io.Reader, out, logs io.Writer) error {
-	cfg, routes, err := parse(args, logs)
+func Run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	cfg, routes, err := configure(args)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func Run(ctx context.Context, args []string, in io.Reader, out, logs io.Writer) 
 		if err := useProxy(proxy); err != nil {
 			return err
 		}
-		fab.starting.Store(!cfg.Existing)
+		fab.starting.Store(cfg.ClusterState == embed.ClusterStateFlagNew)
 	}
 
 	lines := &lineWriter{enc: json.NewEncoder(out)}
@@ -62,7 +62,7 @@ func Run(ctx context.Context, args []string, in io.Reader, out, logs io.Writer) 
 	if err := m.Ready(ctx); err != nil {
 		return err
 	}
-	if err := lines.write(Ready{Ready: true, Name: cfg.Name, ID: fmt.Sprintf("%x", m.ID())}); err != nil {
+	if err := lines.write(ready{Ready: true, Name: cfg.Name, ID: m.ID()}); err != nil {
 		return err
 	}
 	select {
@@ -71,6 +71,22 @@ func Run(ctx context.Context, args []string, in io.Reader, out, logs io.Writer) 
 	case <-m.Done():
 		return fmt.Errorf("member %s stopped by itself", cfg.Name)
 	}
+}
+
+// configure reads the file that the argument names.
+func configure(args []string) (cfg *embed.Config, routes []Route, err error) {
+	if len(args) != 1 {
+		return nil, nil, errors.New("a member needs one argument, a file with its configuration; see internal/memberproc")
+	}
+	more := struct{ Routes *[]Route }{&routes}
+	data, err := os.ReadFile(args[0])
+	if err == nil {
+		err = json.Unmarshal(data, &more)
+	}
+	if err == nil {
+		cfg, err = embed.ConfigFromFile(args[0])
+	}
+	return cfg, routes, err
 }
 
 // command is one line from the parent, reply the answer.
@@ -127,46 +143,4 @@ func (w *lineWriter) write(v any) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.enc.Encode(v)
-}
-
-func parse(args []string, logs io.Writer) (devcluster.MemberConfig, []Route, error) {
-	cfg := devcluster.MemberConfig{Log: logs}
-	var heartbeat, election, tokenTTL int
-	var routes []Route
-	fs := flag.NewFlagSet("member", flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // the caller prints the error
-	fs.StringVar(&cfg.Name, "name", "", "name of the member")
-	fs.StringVar(&cfg.Dir, "data-dir", "", "data directory")
-	fs.StringVar(&cfg.ClientURL, "client-url", "", "URL for clients")
-	fs.StringVar(&cfg.PeerURL, "peer-url", "", "URL by which the members know this one")
-	fs.StringVar(&cfg.PeerListen, "peer-listen", "", "URL at which it listens for them (default: --peer-url)")
-	fs.StringVar(&cfg.Initial, "initial-cluster", "", "name=peer-url,...")
-	fs.StringVar(&cfg.Token, "token", "", "token of the cluster")
-	fs.BoolVar(&cfg.Existing, "existing", false, "join a running cluster")
-	fs.BoolVar(&cfg.Replaceable, "replaceable", false, "let the cluster change its members at any time")
-	fs.IntVar(&heartbeat, "heartbeat", 0, "heartbeat interval in ms")
-	fs.IntVar(&election, "election", 0, "election timeout in ms")
-	fs.BoolVar(&cfg.NoFsync, "unsafe-no-fsync", false, "do not wait for the disk")
-	fs.Int64Var(&cfg.Quota, "quota", 0, "bytes at which writes are refused")
-	fs.UintVar(&cfg.MaxTxnOps, "max-txn-ops", 0, "operations in a transaction")
-	fs.IntVar(&tokenTTL, "token-ttl", 0, "life of an authentication token in s")
-	fs.BoolVar(&cfg.Debug, "debug", false, "log at debug level")
-	fs.Func("route", "name,host:port,real-host:port of a peer behind the fabric; repeat for each peer", func(s string) error {
-		p := strings.Split(s, ",")
-		if len(p) != 3 {
-			return fmt.Errorf("want name,host:port,real-host:port")
-		}
-		routes = append(routes, Route{Name: p[0], Host: p[1], Real: p[2]})
-		return nil
-	})
-	if err := fs.Parse(args); err != nil {
-		return cfg, nil, err
-	}
-	cfg.Heartbeat = time.Duration(heartbeat) * time.Millisecond
-	cfg.TokenTTL = time.Duration(tokenTTL) * time.Second
-	cfg.Election = time.Duration(election) * time.Millisecond
-	if cfg.Name == "" || cfg.Dir == "" || cfg.ClientURL == "" || cfg.PeerURL == "" || fs.NArg() > 0 {
-		return cfg, nil, fmt.Errorf("a member needs --name, --data-dir, --client-url and --peer-url, and no arguments")
-	}
-	return cfg, routes, nil
 }

@@ -77,7 +77,7 @@ func (p *performance) leavesNothing(least int, end func(), code int) (took time.
 // until reads JSON lines up to an event and action.
 func (p *performance) until(event, action string) {
 	p.T.Helper()
-	for line := range p.Lines {
+	for line := range p.Lines() {
 		var f struct{ Event, Action string }
 		require.NoError(p.T, json.Unmarshal([]byte(line), &f))
 		if f.Event == event && f.Action == action {

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/httpstatus"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/hooks"
+	"github.com/eldest-io/eldest/keeper"
+	"github.com/eldest-io/eldest/keys"
+	"github.com/eldest-io/eldest/lease"
+	"github.com/eldest-io/eldest/transfer"
+)
+
+// candidateFlags are the flags of the commands that are candidates: campaign, run, service node.
+type candidateFlags struct {
+	conn       *connect.Flags
+	http       string // where to serve package httpstatus
+	ttl        time.Duration
+	heartbeat  time.Duration // 0: none
+	noTransfer bool
+	keeper     bool // not for "eldest run", which has a keeper of its own
+}
+
+// addCandidateFlags gives a command the flags; who is what its lease keeps in the queue.
+func addCandidateFlags(cmd *cobra.Command, who string) *candidateFlags {
+	f := &candidateFlags{conn: connect.AddFlags(cmd)}
+	fl := cmd.Flags()
+	fl.StringVar(&f.http, "http", "", "PORT or HOST:PORT where to serve /metrics, /healthz and /leader; port 0 is a free one (default: nowhere)")
+	fl.DurationVar(&f.ttl, "ttl", lease.DefaultTTL,
+		"time to live of the lease: how long etcd waits before a crashed "+who+" is out; rounded up to seconds")
+	fl.DurationVar(&f.heartbeat, "heartbeat", 0,
+		"time after which a "+who+" that leads and sends no heartbeat is replaced, instead of --ttl; at least 500ms, 0s is without (see above for the costs)")
+	fl.BoolVar(&f.noTransfer, "no-transfer", false, "take no part in transfers: nobody can ask this candidate to step back or to retire")
+	return f
+}
+
+func (f *candidateFlags) addKeeper(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.keeper, "keeper", false,
+		"start a second process that revokes the lease as soon as this one has died (Linux 5.3)")
+}
+
+// Help for --heartbeat, transfers and --http.
+const candidateHelp = `
+With --heartbeat D the leader writes a key below /eldest/beat/ four times in D, and the
+candidate behind it, if it has --heartbeat too, evicts it after D without one: its machine
+may have died. A leader whose heartbeats etcd does not confirm in time (D less 150ms or a
+tenth of D) is suspended, and leads again with the same token when etcd says that its key
+is still there. It costs 4/D revisions a second for each leader: let etcd compact by
+itself (etcd's --auto-compaction-retention), or its database grows. Without the permission
+to write there the candidate goes on without heartbeats, and stderr says so.
+
+It takes part in transfers (eldest transfer), which may ask it to step back in the queue or
+to give up leadership; --no-transfer has it take no part. It is asked through a key below
+/eldest/ask/ELECTION/: a candidate whose user has no access there takes no part, and stderr
+says so.
+
+With --http it serves /metrics for Prometheus, /healthz (200, or 503 once it has had no
+living session for twice the TTL, and ten seconds at least) and /leader (200 while it
+leads, else 503), without TLS. stderr says where; a port alone is on 127.0.0.1.
+`
+
+// check refuses what cannot be a candidate in any election. value is called name in the error.
+func (f *candidateFlags) check(name, value, called string) error {
+	switch err := keys.Check(name); {
+	case err != nil:
+		return cli.Exit(cli.ExitUsage, err)
+	case f.ttl <= 0 || f.ttl > lease.MaxTTL:
+		return cli.Usagef("--ttl %v: want more than 0s and at most %v", f.ttl, lease.MaxTTL)
+	case f.session().Check() != nil:
+		return cli.Usagef("--heartbeat %v: want at least %v and less than --ttl, %v; 0s is without", f.heartbeat, lease.MinHeartbeat, f.ttl)
+	case len(value) > election.MaxValue:
+		return cli.Usagef("%s has %d bytes, at most %d are allowed", called, len(value), election.MaxValue)
+	}
+	return nil
+}
+
+// session is what the flags say of sessions.
+func (f *candidateFlags) session() lease.Config {
+	return lease.Config{TTL: f.ttl, Heartbeat: lease.Heartbeat{Timeout: f.heartbeat}}
+}
+
+// participant is a command that takes part in an election until a signal ends it.
+type participant struct {
+	*candidateFlags
+	name   string // of the election
+	client *clientv3.Client
+	keeper *keeper.Keeper // nil without --keeper
+	status *httpstatus.Status
+	wait   *connect.Notice
+	// fail ends the command, for the reason.
+	fail context.CancelCauseFunc
+}
+
+// participate has take take part until its ctx ends or something fails for good, and says what came of
+// it: what was lost comes first, for the caller must learn of it even if a signal came.
+func (f *candidateFlags) participate(cmd *cobra.Command, name string, take func(ctx context.Context, p participant) error) error {
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	signal.Ignore(syscall.SIGPIPE) // a reader that went away is no reason to die with the key in the queue
+	status, err := f.serve(cmd, name, cli.ToStderr(cmd))
+	if err != nil {
+		return err
+	}
+	defer status.Close()
+	notices := cli.NewNotices(cmd)
+	defer notices.Close(cli.LastLines)
+	p := participant{candidateFlags: f, name: name, status: status, wait: &connect.Notice{Conn: f.conn, Say: notices.Say}, fail: cancel}
+	err = p.connected(ctx, take)
+	switch {
+	case lost(err):
+		return cli.Exit(cli.ExitLost, errors.New(connect.Because(err)))
+	case cmd.Context().Err() != nil && !errors.Is(err, eldest.ErrStuck):
+		return nil // by a signal, as it should
+	case ctx.Err() != nil && cmd.Context().Err() == nil:
+		return context.Cause(ctx)
+	}
+	return f.conn.Explain(ctx, err)
+}
+
+// connected has take take part with a client and, with --keeper, a keeper.
+func (p participant) connected(ctx context.Context, take func(context.Context, participant) error) (err error) {
+	if p.client, err = p.conn.DialPatiently(ctx, p.wait); err != nil {
+		return err
+	}
+	defer func() { _ = p.client.Close() }()
+	if err := p.status.Observe(p.client); err != nil {
+		return err
+	}
+	if !p.candidateFlags.keeper {
+		return take(ctx, p)
+	}
+	with, err := json.Marshal(p.conn)
+	if err == nil {
+		p.keeper, err = keeper.Start(ctx, with)
+	}
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return cli.Usagef("--keeper is not supported here: %w", err)
+	case err != nil:
+		return fmt.Errorf("--keeper: %w", err)
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		<-p.keeper.Done()
+		if err := p.keeper.Err(); err != nil {
+			p.wait.Say(fmt.Sprintf("%v; if this process dies, its lease expires as without --keeper", err))
+		}
+	}()
+	defer func() {
+		late, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = p.keeper.Close(late)
+		<-over
+	}()
+	return take(ctx, p)
+}
+
+// serve resolves the connection flags and begins to serve what --http asks for, before anything is
+// sent to etcd. It says where. The caller closes the status.
+func (f *candidateFlags) serve(cmd *cobra.Command, name string, say func(string)) (*httpstatus.Status, error) {
+	if err := f.conn.Resolve(cmd); err != nil {
+		return nil, err
+	}
+	status := httpstatus.New(name, httpstatus.Grace(f.ttl))
+	if cmd.Flags().Changed("http") {
+		listener, err := httpstatus.Listen(f.http)
+		if err != nil {
+			return nil, cli.Usagef("--http %q: %w", f.http, err)
+		}
+		status.Serve(listener)
+		say(fmt.Sprintf("serving http://%s/metrics, /healthz and /leader", listener.Addr()))
+	}
+	return status, nil
+}
+
+// candidacy is a session with a candidate.
+type candidacy struct {
+	*lease.Session
+	candidate *election.Candidate
+	stop      func() // ends the part in transfers
+}
+
+// open opens a session as cfg says and makes its candidate, which shown shows and transfers can ask.
+// The caller closes the candidacy.
+func (f *candidateFlags) open(ctx context.Context, client *clientv3.Client, value string, cfg lease.Config, events *eventLog, shown *httpstatus.Status) (*candidacy, error) {
+	told := hooks.Tee(events.hooks(ctx), shown.Hooks())
+	// The client itself, and not a part of it: a session may have it connect anew.
+	cfg.Lease, cfg.Hooks = client, hooks.Tee(cfg.Hooks, told.Session)
+	session, err := lease.Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &candidacy{Session: session, stop: func() {}}
+	events.begin(keys.Candidate(events.election, int64(session.ID())), int64(session.ID()))
+	c.candidate, err = election.New(election.Config{
+		Election: events.election, Session: session, KV: client, Watcher: client, Value: []byte(value), Hooks: told.Candidate,
+	})
+	if err != nil {
+		return nil, errors.Join(err, c.close(ctx, f.conn.CommandTimeout, err))
+	}
+	shown.Candidate(session, c.candidate, value)
+	if !f.noTransfer {
+		c.stop = takePart(transfer.Config{Candidate: c.candidate, Session: session, KV: client, Watcher: client}, events)
+	}
+	return c, nil
+}
+
+// close removes the key and revokes the lease, within the limit. The error is for people: what is not
+// confirmed in time is removed by etcd when the lease expires.
+func (c *candidacy) close(ctx context.Context, limit time.Duration, why error) error {
+	defer c.stop()
+	gone := errors.Is(why, eldest.ErrSessionLost)
+	if gone {
+		// The key goes with the lease, and most often etcd cannot be reached:
+		// nobody gains by waiting for it.
+		limit = min(limit, time.Second)
+	}
+	// The command's context has ended, most often; leaving has one of its own.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	ttl := c.TTL()
+	var err error
+	if c.candidate != nil {
+		err = c.candidate.Close(ctx)
+	}
+	if err = errors.Join(err, c.Close(ctx)); err == nil || gone {
+		return nil
+	}
+	return fmt.Errorf("etcd did not confirm that the key is gone; it will be, at the latest %v after the last renewal", ttl)
+}
+
+// takePart lets a candidate be asked until its session ends or stop is called, which
+// waits. Close the session first: stop deletes the request key of a session that lives, and
+// waits for etcd.
+func takePart(cfg transfer.Config, events *eventLog) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := transfer.Serve(ctx, cfg)
+		if ctx.Err() == nil && cfg.Session.Err() == nil && !errors.Is(err, eldest.ErrClosed) {
+			events.notice("takes no part in transfers: %s", connect.Because(err))
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// lost reports whether a campaign or tenure ended from outside.
+func lost(err error) bool {
+	return errors.Is(err, eldest.ErrDeposed) || errors.Is(err, eldest.ErrSessionLost)
+}

@@ -1,0 +1,346 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/httpstatus"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// runLine runs a command line to its end.
+func runLine(t testing.TB, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return clitest.Line(t, newRootCmd(), args...)
+}
+
+func requireUsage(t testing.TB, reason string, args ...string) {
+	t.Helper()
+	code, stdout, stderr := runLine(t, args...)
+	require.Equal(t, cli.ExitUsage, code, stderr)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, reason)
+	require.Contains(t, stderr, "--help")
+	require.NotContains(t, stderr, "secret")
+}
+
+// Words that are too long for a script; all other bad usage is in usage.txtar.
+func TestLongWords(t *testing.T) {
+	long := strings.Repeat("x", 1<<20+1)
+	requireUsage(t, "VALUE has 1048577 bytes", "campaign", "svc", long)
+	requireUsage(t, "--value has 1048577 bytes", "run", "svc", "--value", long, "--", "true")
+	requireUsage(t, "", "service", "node", "shop", long)
+}
+
+// helpSays is what the help of some commands must say.
+var helpSays = map[string][]string{
+	"campaign": {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS"},
+	"leader":   {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
+	"list":     {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
+	"observe":  {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
+	"resign":   {"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "node NODE at ADDRESS, instance INSTANCE"},
+	"transfer": {"Not guaranteed"},
+	"run": {
+		"--endpoints", "ELDEST_ENDPOINTS", "ETCDCTL_ENDPOINTS", "ELDEST_ELECTION", "ELDEST_KEY", "ELDEST_TOKEN", "ELDEST_DEADLINE",
+		"ELDEST_CAUSE", "ELDEST_EXIT_CODE", "ELDEST_PID", "ELDEST_TLS_KEY", "--grace", "--restart", "--exit-code", "--on-win", "--on-loss",
+		"--hook-timeout", "--health", "--health-every", "Not guaranteed",
+	},
+}
+
+// Each command is in a group, and its help says how it is used, with an example, what it prints with
+// --json, and how it ends.
+func TestHelp(t *testing.T) {
+	groups := map[string]string{}
+	for _, cmd := range newRootCmd().Commands() {
+		if cmd.Hidden || cmd.Name() == "help" {
+			continue
+		}
+		groups[cmd.GroupID] += cmd.Name() + " "
+		for _, path := range append([]string{cmd.Name()}, map[string][]string{"service": {"service node"}}[cmd.Name()]...) {
+			code, stdout, stderr := runLine(t, append(strings.Fields(path), "--help")...)
+			require.Equal(t, cli.ExitOK, code)
+			require.Empty(t, stderr)
+			for _, part := range []string{"Usage:\n", "Exit codes: 0 ", "2 bad usage", "Examples:\n  eldest ", "--json"} {
+				require.Contains(t, stdout, part, path)
+			}
+			require.NotRegexp(t, `(?m) $`, stdout, path)
+			require.NotContains(t, stdout, "run-keeper", "it is not for users")
+			words := strings.Join(strings.Fields(stdout), " ") // a line may end anywhere
+			for _, part := range helpSays[path] {
+				require.Contains(t, words, part, path)
+			}
+		}
+	}
+	require.Equal(t, map[string]string{
+		"use": "campaign leader observe run ", "operate": "etcd list resign transfer ", "learn": "demo service trace ", "test": "bench chaos ",
+	}, groups)
+}
+
+func TestExitCodes(t *testing.T) {
+	failure := errors.New("it failed")
+	for name, c := range map[string]struct {
+		err    error
+		code   int
+		stderr string
+	}{
+		"done":             {nil, cli.ExitOK, ""},
+		"failed":           {failure, cli.ExitFailed, "eldest fake: it failed\n"},
+		"coded":            {cli.Exit(cli.ExitLost, failure), cli.ExitLost, "eldest fake: it failed\n"},
+		"coded and silent": {cli.Exit(cli.ExitNobody, nil), cli.ExitNobody, ""},
+		"wrapped":          {fmt.Errorf("because %w", cli.Exit(cli.ExitLost, failure)), cli.ExitLost, "eldest fake: because it failed\n"},
+		"usage":            {cli.Usagef("%d is too many", 7), cli.ExitUsage, "eldest fake: 7 is too many\nRun 'eldest fake --help' for usage.\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := cli.NewRoot()
+			root.AddCommand(&cobra.Command{Use: "fake", RunE: func(*cobra.Command, []string) error { return c.err }})
+			code, _, stderr := clitest.Line(t, root, "fake")
+			require.Equal(t, c.code, code)
+			require.Equal(t, c.stderr, stderr)
+		})
+	}
+}
+
+// Between the question and the answer the queue moves on.
+func TestResignRemovesOnlyWhatWasShown(t *testing.T) {
+	t.Parallel()
+	etcd := borrowed(t)
+	ctx := bounded(t)
+	put := func() {
+		_, err := etcd.client.Put(ctx, "svc/1f", "")
+		require.NoError(t, err)
+	}
+	put()
+	plan, err := planRemoval(ctx, etcd.client, "svc", "", "")
+	require.NoError(t, err)
+
+	etcd.delete("svc/1f")
+	code, err := cli.ExitCode(plan.carryOut(ctx, etcd.client), true)
+	require.Equal(t, cli.ExitNobody, code)
+	require.ErrorContains(t, err, "had left")
+	put()
+	code, err = cli.ExitCode(plan.carryOut(ctx, etcd.client), true)
+	require.Equal(t, cli.ExitFailed, code)
+	require.ErrorContains(t, err, "was replaced meanwhile")
+	require.Equal(t, []string{"svc/1f"}, etcd.keys())
+}
+
+// The removal was sent and its reply did not come: the user is not told that nothing was done.
+func TestResignAdmitsThatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	etcd := borrowed(t)
+	_, err := etcd.client.Put(bounded(t), "svc/1f", "")
+	require.NoError(t, err)
+	host := etcd.Host(t)
+	host.SwallowNextReply(etcdtest.Containing("svc/1f"))
+	_, _, stderr := etcd.line("resign", "svc", "--yes", "--endpoints", host.Endpoints()[0])
+	require.Contains(t, stderr, "may have been removed")
+	require.Empty(t, etcd.keys())
+}
+
+func TestConfirm(t *testing.T) {
+	for answer, want := range map[string]error{
+		"y\n": nil, "YES \n": nil, "n\n": cli.ErrDeclined, "\n": cli.ErrDeclined, "": cli.ErrDeclined, "yesterday\n": cli.ErrDeclined,
+	} {
+		cmd := &cobra.Command{}
+		cmd.SetContext(t.Context())
+		cmd.SetIn(strings.NewReader(answer))
+		var asked strings.Builder
+		cmd.SetErr(&asked)
+		require.Equal(t, want, cli.Confirm(cmd), "%q", answer)
+		require.Equal(t, "Go on? [y/N] ", asked.String())
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain":                         "plain",
+		"with space, Grüße, 世界":         "with space, Grüße, 世界",
+		"":                              "",
+		" padded":                       `" padded"`,
+		`"quoted"`:                      `"\"quoted\""`,
+		"\x1b[2J":                       `"\x1b[2J"`,
+		"tab\tline\n":                   `"tab\tline\n"`,
+		"\xff":                          `"\xff"`,
+		"left\u202eright":               `"left\u202eright"`,
+		"zero\u200bwidth":               `"zero\u200bwidth"`,
+		strings.Repeat("é", 1000):       strings.Repeat("é", cli.MaxShown/2) + "...",
+		"x" + strings.Repeat("é", 1000): "x" + strings.Repeat("é", cli.MaxShown/2-1) + "...",
+	} {
+		require.Equal(t, want, cli.Printable(text))
+	}
+}
+
+func TestObserveEvents(t *testing.T) {
+	led := func(token eldest.Token, mod int64) eldest.State {
+		return eldest.State{Kind: eldest.Led, Leader: eldest.Leader{Token: token, ModRevision: mod}, Revision: mod}
+	}
+	nobody, unknown := eldest.State{Kind: eldest.Nobody}, eldest.State{}
+	events := observeEvents{}
+	for i, step := range []struct {
+		state eldest.State
+		want  string
+	}{
+		{unknown, "unknown"}, {unknown, ""}, {nobody, "nobody"}, {led(1, 1), "leader"}, {led(1, 2), "value"},
+		{led(1, 2), ""}, {led(3, 3), "leader"}, {unknown, "unknown"}, {led(3, 3), "leader"}, {nobody, "nobody"}, {nobody, ""},
+	} {
+		event, told := events.next(step.state)
+		require.Equal(t, step.want != "", told, "step %d", i)
+		if told {
+			require.Equal(t, step.want, event.Event, "step %d", i)
+		}
+	}
+}
+
+// A place in the queue that is asked for and not given is reported by all that wait for it, though the
+// lease is there and its renewals go on.
+//
+// Fails when only the grant of the lease is reported.
+func TestRegistrationThatIsNotAnsweredIsReported(t *testing.T) {
+	t.Parallel()
+	etcd := borrowed(t)
+	host := etcd.Host(t)
+	for election, line := range map[string]string{
+		"first": "campaign first", "second": "run second -- sleep 1000", "third": "service node third n1",
+	} {
+		host.SwallowNextReply(etcdtest.Containing("/eldest/newest/" + election))
+		before, after, _ := strings.Cut(line, " -- ")
+		args := append(strings.Fields(before), "--ttl", "30s", "--endpoints", host.Endpoints()[0])
+		if after != "" {
+			args = append(append(args, "--"), strings.Fields(after)...)
+		}
+		p := etcd.start(args...)
+		p.Says("waiting for etcd at " + host.Endpoints()[0])
+		p.Says("etcd answers")
+		p.Signal(syscall.SIGTERM)
+		p.Ends(cli.ExitOK)
+	}
+	require.Zero(t, etcd.leases())
+}
+
+// The library has a client whose connections are gone connect at once, and can only if it has the
+// client itself: otherwise gRPC's pauses outlast most leases.
+//
+// Fails when the session gets a part of the client, or a wrapper.
+func TestCampaignReconnects(t *testing.T) {
+	t.Parallel()
+	etcd := borrowed(t)
+	etcd.spoiled = true
+	require.NoError(t, etcd.Member(0).Kill())
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{etcd.endpoint}, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{BaseDelay: time.Hour, Multiplier: 1, MaxDelay: time.Hour}, MinConnectTimeout: time.Second,
+		})},
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, client.Close()) }()
+	var said clitest.Sheet
+	f := &candidateFlags{conn: &connect.Flags{Endpoints: []string{etcd.endpoint}}, noTransfer: true}
+	wait := &connect.Notice{Conn: f.conn, Say: func(line string) { _, _ = io.WriteString(&said, line) }}
+	events := &eventLog{election: "svc", wait: wait, Lines: cli.WriteLines(io.Discard, func(int) {}, func(error) {})}
+	defer events.Close(patience)
+
+	opened := make(chan *candidacy, 1)
+	go func() {
+		c, err := f.open(bounded(t), client, "", lease.Config{TTL: 30 * time.Second}, events, httpstatus.New("svc", time.Minute))
+		assert.NoError(t, err)
+		opened <- c
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(said.String(), "waiting for etcd at "+etcd.endpoint) }, patience, time.Millisecond)
+	require.NoError(t, etcd.Member(0).Restart(bounded(t)))
+	c := <-opened
+	require.NotNil(t, c)
+	require.NoError(t, c.close(bounded(t), patience, nil))
+	require.Contains(t, said.String(), "etcd answers")
+}
+
+// startTLS serves an etcd behind TLS, to clients with a certificate of a only.
+func startTLS(t *testing.T, a *etcdtest.Authority, etcd *etcd) (endpoint string) {
+	cfg := a.Server(a.Issue("127.0.0.1"), tls.RequireAndVerifyClientCert)
+	cfg.NextProtos = []string{"h2"}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", cfg)
+	require.NoError(t, err)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer func() { _ = in.Close() }()
+				out, err := net.Dial("tcp", strings.TrimPrefix(etcd.endpoint, "http://"))
+				if err != nil {
+					return
+				}
+				serving.Go(func() {
+					defer func() { _ = out.Close() }()
+					_, _ = io.Copy(out, in)
+				})
+				_, _ = io.Copy(in, out)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		serving.Wait()
+	})
+	return "https://" + l.Addr().String()
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	etcd := borrowed(t)
+	a, strangers := etcdtest.NewAuthority(t), etcdtest.NewAuthority(t)
+	cert, key := a.Files(a.Issue("client"))
+	_, another := a.Files(a.Issue("client"))
+	endpoint := startTLS(t, a, etcd)
+	etcd.campaign("leader", "svc", "me")
+	for name, c := range map[string]struct {
+		code   int
+		stderr string
+		args   []string
+	}{
+		"right":         {cli.ExitOK, "", []string{"--cacert", a.File, "--cert", cert, "--key", key}},
+		"unverified":    {cli.ExitOK, "", []string{"--insecure-skip-tls-verify", "--cert", cert, "--key", key}},
+		"unknown":       {cli.ExitFailed, "certificate", []string{"--cacert", strangers.File, "--cert", cert, "--key", key}},
+		"unidentified":  {cli.ExitFailed, "no answer", []string{"--cacert", a.File}},
+		"without a CA":  {cli.ExitFailed, "certificate", nil},
+		"not a keypair": {cli.ExitUsage, "--cert", []string{"--cert", cert, "--key", another}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			etcd := etcd.of(t)
+			limit := patience.String() // for an answer; what is refused has to be so within it, and goes on to its end
+			if c.code != cli.ExitOK {
+				limit = "5s"
+			}
+			args := append([]string{"leader", "svc", "--endpoints", endpoint, "--command-timeout", limit, "--dial-timeout", limit}, c.args...)
+			code, stdout, stderr := etcd.line(args...)
+			require.Equal(t, c.code, code, stderr)
+			require.Contains(t, stderr, c.stderr)
+			require.Equal(t, c.code == cli.ExitOK, strings.Contains(stdout, "me"), stdout)
+		})
+	}
+}

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+	"github.com/eldest-io/eldest/internal/etcdtest"
+)
+
+// etcd is an etcd of a test, and how its commands are started: with its address in their
+// environment.
+type etcd struct {
+	*etcdtest.Cluster
+	*diary
+	t        testing.TB
+	client   *clientv3.Client
+	endpoint string
+	env      []string
+	attr     func(*exec.Cmd) // changes commands before they start
+	spoiled  bool            // no other test can use it
+}
+
+// idle has the etcds that no test uses. A test has one for itself, so that it sees no keys and
+// no leases but its own, and the next one gets it empty.
+var idle struct {
+	sync.Mutex
+	clusters []*etcdtest.Cluster
+}
+
+// borrowed is an etcd for a test that neither stops nor kills it, or sets spoiled, and changes
+// nothing of it but keys and leases. In the end no process of the test is left.
+func borrowed(t testing.TB) *etcd {
+	t.Helper()
+	idle.Lock()
+	var c *etcdtest.Cluster
+	if n := len(idle.clusters); n > 0 {
+		c, idle.clusters = idle.clusters[n-1], idle.clusters[:n-1]
+	}
+	idle.Unlock()
+	if c == nil {
+		var err error
+		c, err = etcdtest.New(bounded(t), etcdtest.Config{})
+		require.NoError(t, err)
+	}
+	e := &etcd{Cluster: c, diary: &diary{t: t, path: t.TempDir() + "/signs"}, t: t, endpoint: c.Endpoints()[0]}
+	e.env = []string{
+		"ELDEST_ENDPOINTS=" + e.endpoint,
+		"ELDEST_COMMAND_TIMEOUT=" + patience.String(), // a busy machine needs its time
+		mark(t), signsIn + "=" + e.path,
+	}
+	t.Cleanup(func() { // the processes of the test have ended by now, or been killed
+		if !t.Failed() {
+			noProcess(t, mark(t))
+		}
+		if t.Failed() || e.spoiled || empty(c) != nil {
+			_ = c.Close()
+			return
+		}
+		idle.Lock()
+		defer idle.Unlock()
+		idle.clusters = append(idle.clusters, c)
+	})
+	e.client = c.Client(t)
+	return e
+}
+
+// empty removes all keys and leases from an etcd.
+func empty(c *etcdtest.Cluster) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	client, err := c.Dial()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	if _, err := client.Delete(ctx, "", clientv3.WithPrefix()); err != nil {
+		return err
+	}
+	leases, err := client.Leases(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range leases.Leases {
+		_, _ = client.Revoke(ctx, l.ID) // it may expire meanwhile
+	}
+	return nil
+}
+
+// ofTests in the environment of a process says which test has started it: that and other tests
+// run at the same time on the same machine.
+const ofTests = "ELDEST_TEST_OF"
+
+func mark(t testing.TB) string { return ofTests + "=" + strconv.Itoa(os.Getpid()) + "/" + t.Name() }
+
+// of is the etcd for a subtest.
+func (e *etcd) of(t testing.TB) *etcd {
+	part := *e
+	part.t = t
+	return &part
+}
+
+// with is the etcd for commands that have more in their environment.
+func (e *etcd) with(env ...string) *etcd {
+	more := *e
+	more.env = slices.Concat(e.env, env)
+	return &more
+}
+
+// changed is the etcd for commands that are started in another way.
+func (e *etcd) changed(attr func(*exec.Cmd)) *etcd {
+	other := *e
+	other.attr = attr
+	return &other
+}
+
+// command is a command line of eldest: this binary, started again.
+func (e *etcd) command(args ...string) *exec.Cmd {
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: append([]string{"eldest"}, args...), Env: append(os.Environ(), e.env...)}
+	if e.attr != nil {
+		e.attr(cmd)
+	}
+	return cmd
+}
+
+// start runs a command line; the process is killed when the test ends.
+func (e *etcd) start(args ...string) *clitest.Process {
+	e.t.Helper()
+	return clitest.Start(e.t, e.command(args...))
+}
+
+// line runs a command line of one that connects to etcd, in this process, to its end.
+func (e *etcd) line(args ...string) (code int, stdout, stderr string) {
+	e.t.Helper()
+	given := strings.Join(args, " ")
+	for flag, value := range map[string]string{"--endpoints": e.endpoint, "--command-timeout": patience.String()} {
+		if !strings.Contains(given, flag) {
+			args = append(args, flag, value)
+		}
+	}
+	return runLine(e.t, args...)
+}
+
+// does is line of a command that succeeds.
+func (e *etcd) does(args ...string) {
+	e.t.Helper()
+	code, _, stderr := e.line(args...)
+	require.Equal(e.t, cli.ExitOK, code, stderr)
+}
+
+// campaign starts a candidate and returns it with its second event. Its lease is one that a busy
+// machine does not lose.
+func (e *etcd) campaign(event, election string, more ...string) (*clitest.Process, object) {
+	e.t.Helper()
+	p := e.start(append([]string{"campaign", election, "--json", "--ttl", "30s"}, more...)...)
+	p.Event("registered")
+	return p, p.Event(event)
+}
+
+// run runs "eldest run" as the arguments say. Where they do not say otherwise its lease is one that a
+// busy machine does not lose.
+func (e *etcd) run(args ...string) *clitest.Process {
+	e.t.Helper()
+	return e.start(append([]string{"run", "--json", "--ttl", "30s", "--grace", "500ms"}, args...)...)
+}
+
+// partakes waits until so many candidates of the election can be asked, and returns all.
+func (e *etcd) partakes(election string, n int) (rows []object) {
+	e.t.Helper()
+	require.Eventually(e.t, func() bool {
+		code, stdout, _ := e.line("list", election, "--json")
+		if code != cli.ExitOK {
+			return false
+		}
+		rows = parse[[]object](e.t, stdout)
+		asks := 0
+		for _, row := range rows {
+			if row["asks"] == true {
+				asks++
+			}
+		}
+		return asks == n
+	}, patience, 20*time.Millisecond)
+	return rows
+}
+
+// keys returns all keys of etcd.
+func (e *etcd) keys() []string {
+	e.t.Helper()
+	resp, err := e.client.Get(e.bounded(), "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	require.NoError(e.t, err)
+	keys := []string{}
+	for _, kv := range resp.Kvs {
+		keys = append(keys, string(kv.Key))
+	}
+	return keys
+}
+
+// candidates is keys without those that the protocol has beside the candidates'.
+func (e *etcd) candidates() []string {
+	e.t.Helper()
+	return slices.DeleteFunc(e.keys(), func(key string) bool { return strings.Contains(key, "/eldest/") })
+}
+
+func (e *etcd) leases() int {
+	e.t.Helper()
+	resp, err := e.client.Leases(e.bounded())
+	require.NoError(e.t, err)
+	return len(resp.Leases)
+}
+
+func (e *etcd) delete(key string) {
+	e.t.Helper()
+	resp, err := e.client.Delete(e.bounded(), key)
+	require.NoError(e.t, err)
+	require.EqualValues(e.t, 1, resp.Deleted, key)
+}
+
+func (e *etcd) bounded() context.Context { return bounded(e.t) }
+
+func bounded(t testing.TB) context.Context { return etcdtest.ContextFor(t, patience) }
+
+func parse[T any](t testing.TB, text string) (v T) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(text), &v), text)
+	return v
+}
+
+// noProcess waits until there is no process with the variable in its environment and, if that is
+// asked for, a first argument that begins so.
+func noProcess(t testing.TB, variable string, argument ...string) {
+	t.Helper()
+	var left []string
+	require.Eventually(t, func() bool {
+		left = nil
+		for _, dir := range glob("/proc/[0-9]*") {
+			environ, _ := os.ReadFile(dir + "/environ")
+			cmdline, _ := os.ReadFile(dir + "/cmdline")
+			words := strings.Split(string(cmdline), "\x00")
+			if bytes.Contains(environ, []byte(variable+"\x00")) && (len(argument) == 0 || len(words) > 1 && strings.HasPrefix(words[1], argument[0])) {
+				left = append(left, filepath.Base(dir)+" "+strings.Join(words, " "))
+			}
+		}
+		return len(left) == 0
+	}, patience, 10*time.Millisecond, "left: %v", left)
+}
+
+func glob(pattern string) []string {
+	found, _ := filepath.Glob(pattern)
+	return found
+}
+
+// heedHangups has the processes of a test receive SIGHUP also where the tests themselves run
+// under nohup: what is ignored is inherited, what is caught is not.
+func heedHangups(t *testing.T) {
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(caught) })
+}
+
+// handle is a process of which the number is known. It stays that process's when it has
+// ended and the number is given to another, which no signal must reach.
+func handle(t testing.TB, pid int) *os.Process {
+	t.Helper()
+	p, err := os.FindProcess(pid)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = p.Release() })
+	return p
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/hooks"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// event is one line of "eldest campaign --json" or "eldest run --json".
+type event struct {
+	Event    string `json:"event"`
+	Time     string `json:"time"`
+	Election string `json:"election"`
+	*place          // nil in what concerns no candidate
+
+	Predecessor string `json:"predecessor,omitempty"`
+	Queue       int64  `json:"queue,omitempty"`
+	Cause       string `json:"cause,omitempty"`
+	Led         *bool  `json:"led,omitempty"`
+	RemainingMS *int64 `json:"remaining_ms,omitempty"`
+	PID         int    `json:"pid,omitempty"`
+	ExitCode    *int   `json:"exit_code,omitempty"`
+	Hook        string `json:"hook,omitempty"`
+	InMS        *int64 `json:"in_ms,omitempty"`
+	Text        string `json:"text,omitempty"`
+}
+
+// place is where a candidate is queued: all of it is in each line about a candidate. The token is 0
+// before the registration.
+type place struct {
+	Key   string       `json:"key"`
+	Token eldest.Token `json:"token"`
+	Lease string       `json:"lease"`
+}
+
+// eventLog writes the events of one candidate after another. Callers do not wait for the reader of
+// the lines.
+//
+// The hooks of a candidate and of its session are called on goroutines of their own. A line of the
+// session that comes after the candidate's end is dropped, so that "lost" or "resigned" is the last
+// one of both.
+type eventLog struct {
+	*cli.Lines
+	asJSON   bool
+	election string
+	wait     *connect.Notice // says why nothing happens, and all else that is no event
+
+	mu    sync.Mutex
+	place *place // of the candidate; nil while there is none
+	given string // why the candidacy is given up, if "resigned" is to say so
+	// queued says that the candidate has registered, and retired that its next end is not its last.
+	queued, retired bool
+	over            bool          // the last line is written
+	ended           chan struct{} // closed then
+}
+
+// begin says which candidate the following events are about; "" is none.
+func (l *eventLog) begin(key string, lease int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.place, l.given = nil, ""
+	l.queued, l.retired, l.over, l.ended = false, false, false, make(chan struct{})
+	if key != "" {
+		l.place = &place{Key: key, Lease: hexLease(lease)}
+	}
+}
+
+// because says why the candidacy is about to be given up.
+func (l *eventLog) because(why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.given = why
+}
+
+// tell writes an event about the candidate that is a fact now.
+func (l *eventLog) tell(e event) { l.tellAt(time.Now(), 0, e) }
+
+// tellAt writes an event about the candidate. at is the time of the fact and not of the line: on a
+// busy machine a hook is called late, and a reader who compares the lines of two candidates would
+// see two leaders where there was one. A token of 0 is that of the event before.
+func (l *eventLog) tellAt(at time.Time, token eldest.Token, e event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch e.Event {
+	case "registered":
+		if l.over { // it had retired, and lost the key before it could say so
+			l.over, l.ended = false, make(chan struct{})
+		}
+		l.queued = true
+	case "retired":
+		l.retired = true
+	case "jeopardy", "recovered":
+		if l.over {
+			return
+		}
+	case "lost", "resigned":
+		switch {
+		case l.over:
+			return
+		case l.retired:
+			l.retired, l.queued = false, false
+		default:
+			l.over = true
+			defer close(l.ended)
+		}
+		if e.Event == "resigned" {
+			e.Cause = l.given
+		}
+	}
+	if e.place = l.place; token != 0 {
+		e.place = &place{l.place.Key, token, l.place.Lease}
+		l.place = e.place
+	}
+	l.write(at, e, "token", e.Token, "key", cli.Printable(e.Key), "behind", cli.Printable(e.Predecessor), "queue", e.Queue,
+		"certain for", millis(e.RemainingMS), "because", e.Cause, "pid", e.PID, "exit code", e.ExitCode, "", e.Hook)
+}
+
+// own writes an event about no candidate.
+func (l *eventLog) own(e event) {
+	l.write(time.Now(), e, "in", millis(e.InMS), "because", e.Cause)
+}
+
+// write writes an event: as JSON, or for people with what is labelled.
+func (l *eventLog) write(at time.Time, e event, labelled ...any) {
+	e.Time, e.Election = at.Format(time.RFC3339Nano), l.election
+	if l.asJSON {
+		l.Write(jsonLine(e))
+	} else {
+		l.Write(eventLine(at, e.Event, labelled...))
+	}
+}
+
+// awaitEnd waits until the last line about a candidate that was queued is written, for at most the
+// limit.
+func (l *eventLog) awaitEnd(limit time.Duration) {
+	l.mu.Lock()
+	queued, ended := l.queued, l.ended
+	l.mu.Unlock()
+	if !queued {
+		return
+	}
+	select {
+	case <-ended:
+	case <-time.After(limit):
+	}
+}
+
+// notice writes a line that is no event. It does not block.
+func (l *eventLog) notice(format string, args ...any) { l.wait.Say(fmt.Sprintf(format, args...)) }
+
+// hooks report what the session and the candidate know. The end of the session is not reported: it
+// ends the candidate, which knows whether it led. ctx is the command's: an end that follows its end
+// was asked for.
+func (l *eventLog) hooks(ctx context.Context) hooks.Set {
+	return hooks.Tee(l.wait.Hooks(), hooks.Set{Session: l.sessionHooks(), Candidate: l.candidateHooks(ctx)})
+}
+
+func (l *eventLog) sessionHooks() lease.Hooks {
+	return lease.Hooks{
+		Jeopardy: func(j lease.JeopardyEvent) {
+			cause := l.wait.Conn.Why(j.Err)
+			if connect.Silent(j.Err) {
+				cause = "etcd does not answer: " + cause
+			}
+			l.tell(event{Event: "jeopardy", Cause: cause, RemainingMS: new(j.Remaining.Milliseconds())})
+		},
+		Recovered: func(lease.RenewedEvent) { l.tell(event{Event: "recovered"}) },
+		Beat:      mute(l.wait),
+	}
+}
+
+// mute says when heartbeats are given up.
+func mute(to *connect.Notice) func(lease.BeatEvent) {
+	return func(b lease.BeatEvent) {
+		if b.Mute {
+			to.Say(fmt.Sprintf("goes on without heartbeats: %s; the user needs a role that may read and write the range from /eldest/beat/ to /eldest/beat0", to.Conn.Why(b.Err)))
+		}
+	}
+}
+
+func (l *eventLog) candidateHooks(ctx context.Context) election.Hooks {
+	return election.Hooks{
+		Registered: func(r election.RegisteredEvent) {
+			l.tellAt(r.At, r.Token, event{Event: "registered", Predecessor: r.Predecessor, Queue: r.Queue})
+		},
+		Waiting: func(w election.WaitingEvent) {
+			l.tellAt(w.At, w.Token, event{Event: "waiting", Predecessor: w.Predecessor.Key})
+		},
+		Won: func(w election.WonEvent) {
+			name := "leader"
+			if w.Resumed {
+				name = "resumed"
+			}
+			l.tellAt(w.At, w.Token, event{Event: name})
+		},
+		Suspended: func(s election.SuspendedEvent) {
+			l.tellAt(s.At, s.Token, event{Event: "suspended", Cause: connect.Because(s.Cause)})
+		},
+		Evicted: func(e election.EvictedEvent) {
+			l.tellAt(e.At, 0, event{Event: "evicted", Predecessor: e.Evicted.Key})
+		},
+		Ended: func(end election.EndedEvent) {
+			e := event{Event: "resigned", Led: &end.Led}
+			if errors.Is(end.Cause, eldest.ErrSteppedBack) {
+				e.Event = "stepped-back"
+			} else if lost(end.Cause) || ctx.Err() == nil && !byOwnWill(end.Cause) {
+				e.Event, e.Cause = "lost", connect.Because(end.Cause)
+			}
+			l.tellAt(end.At, end.Token, e)
+		},
+		Foreign: func(f election.ForeignEvent) {
+			l.notice("the key %s is no candidate's and is ignored; candidates of other programs may wait behind it", cli.Printable(f.Key))
+		},
+	}
+}
+
+// byOwnWill reports whether a candidate was told to leave.
+func byOwnWill(cause error) bool {
+	return errors.Is(cause, eldest.ErrResigned) || errors.Is(cause, eldest.ErrWithdrawn) || errors.Is(cause, eldest.ErrClosed)
+}
+
+func millis(ms *int64) string {
+	if ms == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d ms", *ms)
+}
+
+// eventLine is an event for people: the local time, its name, and values with their labels. Values
+// that are zero are left out.
+func eventLine(at time.Time, name string, labelled ...any) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %-10s", at.Format("15:04:05.000"), name)
+	for i := 0; i < len(labelled); i += 2 {
+		if value := reflect.ValueOf(labelled[i+1]); !value.IsZero() {
+			b.WriteString("  " + strings.TrimLeft(fmt.Sprint(labelled[i], " ", reflect.Indirect(value)), " "))
+		}
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// jsonLine renders one object on a line of its own, with keys and values as they
+// are and not escaped for HTML. What a terminal would obey is escaped, as JSON
+// allows: it means the same to a program, and people look at it, too.
+func jsonLine(v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err) // plain structs of strings and numbers
+	}
+	return plain.JSON(b.String())
+}

@@ -1,0 +1,2 @@
+// Package gate holds back what is about to be sent.
+package gate

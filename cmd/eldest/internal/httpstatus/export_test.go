@@ -1,0 +1,17 @@
+package httpstatus
+
+import (
+	"net"
+	"net/http"
+)
+
+// For tests of what is bounded.
+const (
+	Limit  = limit
+	Moment = moment
+)
+
+// Track is the ConnState of a server without connections.
+func Track() func(net.Conn, http.ConnState) {
+	return (&connections{open: make(map[net.Conn]usage)}).track
+}

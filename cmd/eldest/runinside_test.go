@@ -1,0 +1,259 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/clitest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/httpstatus"
+	"github.com/eldest-io/eldest/keys"
+)
+
+// While a program may run nothing is sent that lets another one lead; what is given up
+// meanwhile is never sent.
+func TestRunGate(t *testing.T) {
+	g, requests := new(hold), make(chan string, 10)
+	ours, _ := keys.MailboxRange("svc")
+	client := borrowed(t).Client(t, func(cfg *clientv3.Config) {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(g.intercept(ours),
+			func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				requests <- path.Base(method)
+				return invoke(ctx, method, req, reply, cc, opts...)
+			}))
+	})
+	commit := func(ops ...clientv3.Op) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := client.Txn(ctx).Then(ops...).Else(clientv3.OpGet("svc/1")).Commit()
+			return err
+		}
+	}
+	put, remove := clientv3.OpPut(keys.Mailbox("svc", 1), ""), clientv3.OpDelete("svc/1")
+	for what, send := range map[string]func(context.Context) error{
+		"LeaseRevoke": func(ctx context.Context) error {
+			_, err := client.Revoke(ctx, 1)
+			if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+				return nil
+			}
+			return err
+		},
+		"Txn":           commit(),
+		"Txn to remove": commit(put, remove),
+		"Txn in a Txn":  commit(put, clientv3.OpTxn(nil, []clientv3.Op{remove}, nil)),
+	} {
+		what, _, _ := strings.Cut(what, " ")
+		require.NoError(t, send(t.Context()))
+		require.Equal(t, what, <-requests)
+
+		g.Set(true)
+		g.Set(true)
+		short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		require.ErrorIs(t, send(short), context.DeadlineExceeded)
+		cancel()
+		require.Empty(t, requests)
+
+		sent := make(chan error)
+		go func() { sent <- send(t.Context()) }()
+		g.Set(false)
+		require.NoError(t, <-sent)
+		require.Equal(t, what, <-requests)
+	}
+
+	// A request key lets nobody lead.
+	g.Set(true)
+	for _, ops := range [][]clientv3.Op{{put, clientv3.OpGet("svc/1")}, {clientv3.OpDelete(keys.Mailbox("svc", 1))}} {
+		require.NoError(t, commit(ops...)(t.Context()))
+		require.Equal(t, "Txn", <-requests)
+	}
+}
+
+// inside makes a runner of a command line, in this process. It adopts orphans and kills them: the
+// test is alone.
+func inside(ctx context.Context, t *testing.T, e *etcd, args ...string) *runner {
+	t.Helper()
+	t.Setenv(signsIn, e.path)
+	cmd, o := runCommand()
+	cmd.SetContext(ctx)
+	cmd.SetErr(io.Discard)
+	require.NoError(t, cmd.ParseFlags(append([]string{"svc", "--endpoints", e.endpoint, "--command-timeout", patience.String()}, args...)))
+	require.NoError(t, o.take(cmd, cmd.Flags().Args()))
+	require.NoError(t, o.check(cmd))
+	return &runner{cmd: cmd, runOptions: *o}
+}
+
+// The gate is shut from the win until nothing of the program runs, and at no other time.
+func TestRunShutsTheGateWhileTheProgramMayRun(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	etcd := borrowed(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := inside(ctx, t, etcd, "--ttl", "30s", "--", "witness", "A")
+	shut := func() bool { return r.hold.Shut() != nil }
+	require.False(t, shut())
+	result := make(chan error)
+	go func() { result <- r.run() }()
+	etcd.lives("A")
+	require.True(t, shut(), "the program runs, and the lease could be given back")
+	cancel()
+	require.NoError(t, <-result)
+	require.False(t, shut())
+}
+
+// refusing is a lease that is not renewed while it is told so, as in an outage.
+type refusing struct {
+	clientv3.Lease
+	on atomic.Bool
+}
+
+func (l *refusing) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	if l.on.Load() {
+		return nil, context.DeadlineExceeded
+	}
+	return l.Lease.KeepAliveOnce(ctx, id)
+}
+
+// outage has a round wait behind a leader, lets its renewals fail, and then has it win. What it does
+// then is started once the lease is renewed.
+func outage(t *testing.T, e *etcd, args ...string) (out *clitest.Sheet, renewals *refusing, result chan outcome) {
+	t.Helper()
+	first, _ := e.campaign("leader", "svc")
+	r := inside(t.Context(), t, e, append([]string{"--ttl", "12s", "--grace", "6s"}, args...)...)
+	out, renewals = &clitest.Sheet{}, &refusing{Lease: e.client.Lease}
+	r.openEvents(out, true, "eldest run")
+	t.Cleanup(func() { r.events.Close(patience) })
+	ctx, signals, stop := listenSignals(t.Context())
+	t.Cleanup(stop)
+	// The client is the test's as well: what it must not do is done by another one.
+	r.client = clientv3.NewCtxClient(e.client.Ctx())
+	r.client.KV, r.client.Watcher, r.client.Cluster, r.client.Lease = e.client.KV, e.client.Watcher, e.client.Cluster, renewals
+	r.signals, r.status = signals, httpstatus.New("svc", time.Minute)
+	result = make(chan outcome, 1)
+	go func() { result <- r.round(ctx) }()
+	told(t, out, "waiting")
+	renewals.on.Store(true)
+	told(t, out, "jeopardy")
+	first.Signal(syscall.SIGTERM)
+	told(t, out, "leader")
+	told(t, out, "delayed")
+	return out, renewals, result
+}
+
+// told waits for an event and returns it.
+func told(t *testing.T, out *clitest.Sheet, event string) (found object) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for line := range strings.Lines(out.String()) {
+			if o := parse[object](t, line); o["event"] == event {
+				found = o
+				return true
+			}
+		}
+		return false
+	}, 2*patience, 2*time.Millisecond, "no event %s in %s", event, out)
+	return found
+}
+
+// A tenure that is won with what an outage has left of the lease starts nothing that would
+// have to end at once: it renews first.
+//
+// Fails when the program is started whatever time is left.
+func TestRunRenewsFirstAfterAnOutage(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	etcd, won := borrowed(t), t.TempDir()+"/won"
+	out, renewals, result := outage(t, etcd, "--on-win", "touch "+won, "--hook-timeout", "1m", "--health", "true", "--", "witness", "A", stubborn)
+	require.NotContains(t, out.String(), `"started"`)
+	require.NoFileExists(t, won, "--on-win was not to run, either")
+	renewals.on.Store(false)
+	pid := int(told(t, out, "started")["pid"].(float64))
+	text := out.String()
+	require.Less(t, strings.Index(text, `"delayed"`), strings.Index(text, `"hook"`))
+	require.FileExists(t, won)
+	etcd.lives("A")
+	require.NoError(t, handle(t, pid).Kill())
+	end, ok := clitest.Awaited(result)
+	require.True(t, ok, "the round does not end")
+	require.NoError(t, end.err)
+	require.False(t, etcd.told("A", syscall.SIGTERM))
+	require.Empty(t, etcd.keys())
+}
+
+// One that waits for a renewal learns of a loss all the same.
+func TestRunLearnsOfALossWhileItRenewsFirst(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	etcd, ran := borrowed(t), t.TempDir()+"/ran"
+	out, _, result := outage(t, etcd, "--", "touch", ran)
+	etcd.delete(told(t, out, "leader")["key"].(string))
+	end, ok := clitest.Awaited(result)
+	require.True(t, ok, "the round does not end")
+	require.True(t, lost(end.err))
+	told(t, out, "lost")
+	require.NoFileExists(t, ran)
+}
+
+// Regression 36: the program is stuck while network and eldest are fine. With heartbeats that costs the
+// run the leadership, too, and not only a suspension: another one may do better.
+//
+// Fails when renewals do not ask for the program's health, and when the run leads on.
+func TestRunRegression36StuckProgram(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string]string{"lease": "svc --ttl 5s --grace 1s", "heartbeats": "svc --ttl 1h --heartbeat 4s --restart on-failure"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			etcd := borrowed(t)
+			well := filepath.Join(t.TempDir(), "well")
+			require.NoError(t, os.WriteFile(well, nil, 0o600))
+			check := "test -e " + well + " && kill -0 $ELDEST_PID && test -n $ELDEST_TOKEN"
+			a := etcd.run(append(strings.Fields(flags), "--health", check, "--health-every", "1s", "--", "witness", "A", stubborn, parent)...)
+			won := a.Told("leader")
+			b := etcd.run(append(strings.Fields(flags), "--restart", "never", "--health", "sleep 1000", "--health-every", "1s", "--", "witness", "B")...)
+			b.Told("waiting")
+			// Longer than it takes to lose the lease: it is renewed while the program is well.
+			etcd.livesFor("A-away", 10*time.Second)
+			require.NotContains(t, a.Errors(), `"lost"`)
+			for line := range strings.Lines(a.Errors()) {
+				if o := parse[object](t, line); o["event"] == "unhealthy" { // on a busy machine a check may take too long; none fails
+					require.Contains(t, o["cause"], "too long")
+				}
+			}
+			require.NotContains(t, b.Errors(), "unhealthy", "while it waits there is nobody to ask")
+
+			require.NoError(t, os.Remove(well))
+			require.NotEmpty(t, a.Told("unhealthy")["cause"])
+			next := b.Told("leader")
+			require.Greater(t, next["token"], won["token"])
+			etcd.inTurn("A", "B", timeOf(t, next))
+			require.NotContains(t, a.Errors(), `"resumed"`)
+			if name == "lease" {
+				a.Exits(cli.ExitLost)
+			}
+			require.Contains(t, a.Errors(), "sign of life")
+			require.True(t, etcd.told("A", syscall.SIGTERM))
+
+			// A check that hangs is no success, and is killed.
+			require.Contains(t, b.Told("unhealthy")["cause"], "too long")
+			b.Exits(cli.ExitLost)
+		})
+	}
+}

@@ -1,0 +1,380 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/eldest-io/eldest"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/job"
+	"github.com/eldest-io/eldest/election"
+	"github.com/eldest-io/eldest/lease"
+)
+
+// tenure is a leadership with a program.
+type tenure struct {
+	*round
+	leadership *election.Leadership
+	job        *job.Job
+
+	running bool // the program was started
+	stopped bool // it was told to end, because we are
+	retired bool // it was told to end, because leadership is to be handed over
+	warned  bool // it was told to end, because the deadline is near
+	// env is what a tenure adds to the environment of its processes.
+	env []string
+	// out is how the tenure ended, where the program's exit does not say all.
+	out *outcome
+
+	// What await reacts to. nil is what has happened, or cannot happen now.
+	ending, ended, warning, changed <-chan struct{}
+	late, graceOver                 <-chan time.Time
+	// launched is for the answer of the keeper that is to start the program.
+	launched <-chan error
+	// extended has a value after a renewal or a heartbeat.
+	extended chan struct{}
+	checks   sync.WaitGroup // of --health
+}
+
+func newTenure(o *round, l *election.Leadership, j *job.Job) *tenure {
+	return &tenure{round: o, leadership: l, job: j, ended: l.Done(), warning: j.Warned(), extended: make(chan struct{}, 1)}
+}
+
+// errWarned is why a lease was given up before its deadline.
+var errWarned = errors.New("no renewal was confirmed in time to keep the program running")
+
+const (
+	// killPatience is how long the keeper may take to confirm that nothing runs, of the time
+	// that the margin gives. The program's group has been killed by then; what is left is what
+	// has left the group.
+	killPatience = 50 * time.Millisecond
+	// startPatience is how long the keeper may take to start the program: one that is stopped must
+	// not lead without a program.
+	startPatience = 10 * time.Second
+)
+
+// run runs the program, and what belongs to it, until it ends or must. When it returns
+// nothing of it runs.
+func (t *tenure) run(ctx context.Context) outcome {
+	t.ending = ctx.Done()
+	t.tellDeadline()
+	t.tenure.Store(t)
+	t.serve(ctx)
+	t.tenure.Store(nil)
+	t.signals.program.Store(false)
+	// Whatever the end was: nothing runs after this.
+	t.job.Kill(killPatience)
+	if t.launched != nil { // it may have run for a moment
+		if err := <-t.launched; err == nil {
+			t.started()
+		}
+	}
+	t.checks.Wait()
+	return t.judge()
+}
+
+// serve runs --on-win and then the program, each as soon as the lease has room for it, until the
+// tenure is over.
+func (t *tenure) serve(ctx context.Context) {
+	if ctx.Err() != nil {
+		t.out = &outcome{}
+		return
+	}
+	if t.onWin != "" {
+		if !t.room(ctx) {
+			return
+		}
+		t.env = []string{envToken(t.token), untilWhen(t.remaining)}
+		end, ok := await(ctx, t, t.job.Run(onWin, t.env...))
+		if !ok {
+			return
+		}
+		t.hookEnded(onWin, end)
+		if failure := end.Failure(); failure != nil {
+			if !errors.Is(failure, job.ErrKeeper) {
+				t.out = &outcome{err: fmt.Errorf("--on-win: %w", failure)}
+			}
+			return
+		}
+	}
+	for t.room(ctx) {
+		t.setIdle(false)
+		t.env = []string{envToken(t.token), untilWhen(t.remaining)}
+		t.launched, t.late = t.job.Launch(t.env...), time.After(startPatience)
+		err, ok := await(ctx, t, t.launched)
+		if !ok {
+			return
+		}
+		t.launched, t.late = nil, nil
+		switch {
+		case err == nil:
+			t.started()
+			await[struct{}](ctx, t, nil)
+			return
+		case errors.Is(err, job.ErrKeeper):
+			return
+		case !errors.Is(err, job.ErrLate):
+			t.out = &outcome{refused: true, err: err}
+			return
+		}
+		t.tellDeadline() // the keeper had not heard of a newer one
+		t.setIdle(true)
+	}
+}
+
+// await receives from c. It returns false when the tenure is over, or the program has been killed.
+func await[T any](ctx context.Context, t *tenure, c <-chan T) (v T, ok bool) {
+	for {
+		select {
+		case v = <-c:
+			return v, true
+		case <-t.job.Over():
+			return v, false
+		case <-t.ended:
+			t.ended = nil
+			if t.handsOver() {
+				t.changed = t.candidate.Changed()
+			}
+			if !t.candidate.Status().Retired {
+				// At once: if the key was deleted another may lead already.
+				t.job.Kill(killPatience)
+				return v, false
+			}
+			if !t.stopped && !t.stop(syscall.SIGTERM) {
+				return v, false
+			}
+		case <-t.changed:
+			t.changed = t.candidate.Changed()
+			if !t.candidate.Status().Retired {
+				t.job.Kill(killPatience)
+				return v, false
+			}
+		case <-t.late:
+			t.job.Kill(killPatience)
+			t.out = &outcome{err: fmt.Errorf("%w: it has not started the program for %v", job.ErrKeeper, startPatience)}
+			return v, false
+		case <-t.warning:
+			t.warning, t.warned = nil, true
+			t.events.tell(event{Event: "stopping", Cause: connect.Because(t.whyWarned())})
+		case <-t.ending:
+			t.ending, t.stopped = nil, true
+			if t.retired {
+				continue // it is stopping
+			}
+			t.events.tell(event{Event: "stopping", Cause: context.Cause(ctx).Error()})
+			if !t.stop(signalOf(ctx)) {
+				return v, false
+			}
+		case <-t.graceOver: // the keeper kills; this is for one that does not
+			t.job.Kill(t.patience())
+			return v, false
+		case <-t.signals.again:
+			t.job.Kill(t.patience())
+			return v, false
+		case sig := <-t.signals.forward:
+			t.job.Signal(sig)
+		}
+	}
+}
+
+// stop ends the program with the signal and, after --grace, by force. It returns false if
+// it has ended.
+func (t *tenure) stop(sig syscall.Signal) bool {
+	if !t.running || t.grace == 0 {
+		t.job.Kill(t.patience())
+		return false
+	}
+	t.job.Stop(sig, t.grace)
+	t.graceOver = time.After(t.grace)
+	return true
+}
+
+// started is called when the program runs.
+func (t *tenure) started() {
+	t.running = true
+	t.noteUngrouped(t.job)
+	t.signals.program.Store(!t.over())
+	t.events.tell(event{Event: "started", PID: t.job.Pid()})
+	if t.health != "" {
+		t.checks.Go(t.checkHealth)
+	}
+}
+
+func (t *tenure) over() bool {
+	select {
+	case <-t.job.Over():
+		return true
+	default:
+		return false
+	}
+}
+
+// checkHealth runs --health again and again, until the program is over. Each success is a
+// beat of the pulse; without beats the session stops renewing, and the lease ends by
+// itself: a program that hangs keeps nobody from leading.
+func (t *tenure) checkHealth() {
+	env := slices.Concat(t.env, []string{fmt.Sprintf("%s=%d", envPID, t.job.Pid())})
+	ticker := time.NewTicker(t.healthEvery)
+	defer ticker.Stop()
+	for well := true; ; {
+		select {
+		case <-t.job.Over():
+			return
+		case <-ticker.C:
+		}
+		result := <-t.job.Run(health, env...)
+		failure := result.Failure()
+		if failure == nil {
+			t.pulse.Beat()
+		}
+		if t.over() || well == (failure == nil) {
+			continue // what happens at the end says nothing; and news are told once
+		}
+		well = failure == nil
+		e := event{Event: "healthy"}
+		if !well {
+			e.Event, e.Cause = "unhealthy", failure.Error()
+		}
+		t.events.tell(e)
+	}
+}
+
+// renewed is called after each renewal and heartbeat.
+func (t *tenure) renewed() {
+	t.tellDeadline()
+	select {
+	case t.extended <- struct{}{}:
+	default:
+	}
+}
+
+// tellDeadline tells the keeper until when the leadership is certain. The clock is read before
+// the candidate is asked for the time that is left, so that the sum is never too late.
+func (t *tenure) tellDeadline() {
+	now := job.Now()
+	if left := t.remaining(); left > 0 {
+		t.job.SetDeadline(job.Deadline{Term: now + left - t.graceNow(), Kill: now + left})
+	}
+}
+
+// patience is killPatience where the lease lives: it is not looked at while the keeper is
+// waited for, so that must be over before its end.
+func (t *tenure) patience() time.Duration {
+	return max(killPatience, min(time.Second, t.remaining()/2))
+}
+
+// remaining is for how long nobody else can lead, by the lease and the heartbeats.
+func (t *tenure) remaining() time.Duration { return t.candidate.Remaining() }
+
+// graceNow is the grace that the lease has room for: a server that lowers the TTL leaves
+// less to the program, too.
+func (t *tenure) graceNow() time.Duration { return min(t.grace, t.TTL()/2) }
+
+// room waits until the lease has room for what is started next, and returns false when the tenure is
+// over before. Where no renewal is confirmed the tenure ends at the deadline, and nothing was started.
+func (t *tenure) room(ctx context.Context) bool {
+	for told := false; !t.roomy(); told = true {
+		if !told {
+			t.events.tell(event{
+				Event: "delayed", RemainingMS: new(t.remaining().Milliseconds()),
+				Cause: "the lease is to be renewed first, or what is started now would have to end at once",
+			})
+		}
+		if _, ok := await(ctx, t, t.extended); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// roomy reports whether the lease has the time that it has when all is well: half of the
+// TTL, and a tenth of it before the grace. Tenures are also won right after an outage,
+// with what is left of a lease that could not be renewed meanwhile, and what is started
+// then would be told to end at once. Heartbeats must have left a tenth of their time.
+func (t *tenure) roomy() bool {
+	now, ttl := t.Status(), t.TTL()
+	return now.State == lease.Alive && now.Remaining >= max(ttl/2, t.graceNow()+ttl/10) && t.remaining() >= t.graceNow()+t.heartbeat/10
+}
+
+// handsOver reports whether the tenure has ended because it was asked to retire, and
+// tells so, once.
+func (t *tenure) handsOver() bool {
+	why := t.leadership.Err()
+	if !errors.Is(why, eldest.ErrRetired) {
+		return false
+	}
+	if !t.retired {
+		t.retired = true
+		t.events.tell(event{Event: "retired", Cause: connect.Because(why)})
+		if t.running && !t.stopped {
+			t.events.tell(event{Event: "stopping", Cause: connect.Because(why)})
+		}
+	}
+	return true
+}
+
+// whyWarned is why the deadline is near.
+func (t *tenure) whyWarned() error {
+	if unwell := t.pulse.Err(); unwell != nil {
+		return fmt.Errorf("--health has not succeeded: %w", unwell)
+	}
+	if t.heartbeat > 0 && t.Status().Remaining > t.graceNow() { // the lease is not the reason
+		return eldest.ErrSuspended
+	}
+	return errWarned
+}
+
+// judge says how the tenure ended, once nothing runs. A loss comes before everything else.
+func (t *tenure) judge() outcome {
+	end := t.job.End()
+	if t.running {
+		e := event{Event: "exited", ExitCode: new(end.Status.Exit())}
+		if end.Status.Unknown || end.Status.Signal != 0 {
+			e.Cause = end.Status.String()
+		}
+		if end.Lost != nil {
+			e.Cause += "; " + end.Lost.Error()
+		}
+		t.events.tell(e)
+	}
+	select {
+	case <-t.warning: // perhaps not seen yet
+		t.warned = true
+	default:
+	}
+	out := outcome{ran: t.running, exit: end.Status, err: t.leadership.Err()}
+	if t.handsOver() {
+		// No loss: whatever has become of the lease since, the tenure was over.
+		out.err, out.retired = nil, out.err
+	} else if out.err == nil && t.warned {
+		if out.err = t.whyWarned(); !errors.Is(out.err, eldest.ErrSuspended) {
+			// Lost, though the deadline is still ahead: all that counts and tells of the end
+			// must call it what it is.
+			t.Forfeit(out.err)
+			out.err = t.Err()
+		}
+	}
+	switch {
+	case out.err != nil:
+	case end.Left != nil:
+		out.err = end.Left
+	case t.out != nil:
+		t.out.retired = out.retired
+		out = *t.out
+	case end.Lost != nil && !t.stopped && !t.retired:
+		out = outcome{err: end.Lost}
+	}
+	switch {
+	case out.err == nil && out.retired == nil && (t.stopped || !out.ran):
+		t.cause = "eldest was told to end"
+	default:
+		t.cause = out.why()
+	}
+	t.events.because(t.cause)
+	return out
+}

@@ -1,0 +1,45 @@
+package subprocess
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Open returns a pidfd of a process, whose ID must be its own still.
+func Open(pid int) (int, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return -1, fmt.Errorf("pidfd_open of process %d: %w", pid, err)
+	}
+	return fd, nil
+}
+
+// Parent returns a pidfd of the process that started this one. pid is its process ID, which another
+// process may have if the parent has died: then Parent returns an error.
+func Parent(pid int) (int, error) {
+	fd, err := Open(pid)
+	if err != nil {
+		return -1, err
+	}
+	// Only now: while it is the parent, the ID cannot be another's, so the pidfd is not either.
+	if os.Getppid() != pid {
+		_ = unix.Close(fd)
+		return -1, fmt.Errorf("process %d is not the parent, or has died", pid)
+	}
+	return fd, nil
+}
+
+// Dead blocks until the process is dead, and returns true, or until the time has passed.
+func Dead(fd int, within time.Duration) bool {
+	for until := time.Now().Add(within); ; {
+		left := max(0, time.Until(until))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds()))
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil && n > 0
+		}
+	}
+}

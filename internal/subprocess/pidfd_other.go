@@ -1,0 +1,18 @@
+//go:build !linux
+
+package subprocess
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Open is not supported here.
+func Open(int) (int, error) { return -1, fmt.Errorf("%w: no pidfd", errors.ErrUnsupported) }
+
+// Parent is not supported here.
+func Parent(pid int) (int, error) { return Open(pid) }
+
+// Dead reports false: without a pidfd it cannot be known.
+func Dead(int, time.Duration) bool { return false }
