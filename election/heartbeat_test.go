@@ -131,7 +131,7 @@ func TestHeartbeatsOfAResumedLease(t *testing.T) {
 	session, err := lease.Resume(etcdtest.Context(t), lease.Config{Lease: cli, Heartbeat: lease.Heartbeat{Timeout: lease.MinHeartbeat}}, a.Session.ID())
 	require.NoError(t, err)
 	b := electiontest.Join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Session = session }, tampered(denied))
-	waits := b.Queue(t)
+	waits := b.Campaign(etcdtest.ContextFor(t, patience)) // which ends later than the wait for it
 	electiontest.Fails(t, waits, eldest.ErrSessionLost, rpctypes.ErrPermissionDenied)
 	etcdtest.Eventually(t, func() bool { return len(electiontest.Keys(t, cli, l.Election())) == 0 }, "the revocation of its lease")
 }
