@@ -3,60 +3,83 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/eldest-io/eldest/bench/contender"
 )
 
-func init() {
-	scenario(Scenario{
-		Name:    "crash",
-		Summary: "the leader's process is killed: from that moment to the successor's win",
-		Defaults: Options{
-			Rounds: 40, TTLs: []time.Duration{2 * time.Second},
-			Contenders: append([]string{contender.Kept}, usual...),
-		},
-		Regimes: []Term{
-			{Name: "kill", Text: "the leader's process is killed; n is the lease's TTL in ms, as granted"},
-		},
-		Metrics: []Term{
-			{Name: "win", Text: "from the kill to the successor's win: what was left of the lease; who renews more often has more left, and wins later: look at it beside bound, not beside others", Better: Lower},
-			{Name: "bound", Text: "what nobody can promise to beat: the TTL and etcd's expiry scan of half a second, for a lease that was renewed at the very moment of the kill"},
-		},
-		measure: crash,
-	})
+var crash = Scenario{
+	Name:    "crash",
+	Summary: "the leader fails: from that moment to the successor's win, and whether two ever lead",
+	Defaults: Options{
+		Rounds: 40, TTLs: []time.Duration{2 * time.Second},
+		Contenders: append([]string{contender.Kept, contender.Heartbeat500ms, contender.Heartbeat1s}, usual...),
+	},
+	Regimes: []Term{
+		{Name: "kill", Text: "the leader's process is killed (SIGKILL); n is the lease's TTL in ms, as granted"},
+		{Name: "kill-keeper", Text: "its keeper is killed, and then the process: what has a keeper falls back to the lease"},
+		{Name: "stop", Text: "the leader's process is stopped (SIGSTOP), and continued when the successor has won"},
+		{Name: "cut", Text: "the leader's client loses its network, and has it again when the successor has won"},
+	},
+	Metrics: []Term{
+		{Name: "win", Text: "from the fault to the successor's win. Where only the lease's end replaces a leader it is what was left of that: a contender that renews more often has more left, and its successor wins later: compare it with bound, not with others", Better: Lower},
+		{Name: "bound", Text: "what nobody can promise to beat with a lease alone: the TTL and etcd's expiry scan of half a second, for a lease that was renewed at the very moment of the fault"},
+		{Name: "two-leaders", Text: "1 for a round in which the old leader's tenure held after the successor's win, else 0; checked every 5 ms, and after a stop and a cut for 200 ms more", Better: Lower},
+	},
+	measure: measureCrash,
 }
 
-// crash kills a worker for every sample, and measures
-//
-//	win    from the kill to the successor's win
-//	bound  the TTL and etcd's expiry scan, by which the lease must be found expired if
-//	       the leader renewed it at the very moment of the kill
-//
-// Nobody can win sooner than etcd lets the lease run out: this is a figure of the lease
-// and of the rhythm of its renewals. Who renews more often fails over later, for what
-// was left of the lease is longer on average; that is the price of losing it less
-// often.
-func crash(ctx context.Context, r *run) error {
-	if r.site.Spawn == nil {
-		return fmt.Errorf("%w: crash: no processes can be started here, and only a process can be killed", ErrInvalid)
+// measureCrash has each leader in a process of its own, which ends with the turn.
+func measureCrash(r *run) {
+	if r.site.Worker == nil {
+		check(fmt.Errorf("%w: crash: no processes can be started here, and only a process can be killed", ErrInvalid))
 	}
-	return r.failovers(ctx, failing{
-		regime: "kill",
-		host: func(ctx context.Context, t *turn, _ int) (Host, error) {
-			h, err := spawn(ctx, r.site)
+	isKept := func(name string) bool { return name == contender.Kept }
+	faults := []fault{
+		{regime: "kill", inject: func(_ context.Context, h host) error { return h.kill() }},
+		{regime: "kill-keeper", among: isKept, lease: true, inject: func(ctx context.Context, h host) error {
+			pid, err := h.keeper(ctx)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			t.after(func(context.Context) {
-				_ = h.Close() // it was killed, unless the turn failed before
-			})
-			return h, nil
+			if p, err := os.FindProcess(pid); err == nil && pid > 0 {
+				_ = p.Kill() // if it has ended, all the better
+			}
+			return h.kill()
+		}},
+		{
+			regime: "stop", among: func(name string) bool { return !isKept(name) }, // which keeps its lease like any other
+			inject: func(_ context.Context, h host) error { return h.suspend(true) },
+			undo:   func(_ context.Context, h host) error { return h.suspend(false) },
 		},
-		strike: func(_ context.Context, h Host) error { return h.Kill() },
-		note: func(t *turn, f failover, ttl time.Duration) {
+		{
+			regime: "cut", among: func(name string) bool { return !isKept(name) },
+			inject: func(ctx context.Context, h host) error { return h.cut(ctx, true) },
+			undo:   func(ctx context.Context, h host) error { return h.cut(ctx, false) },
+		},
+	}
+	for i := range faults {
+		faults[i].watched = true
+		faults[i].host = func(t *turn, _ int) host {
+			h := must(newHost(r.site, true))
+			t.after(func(context.Context) { _ = h.kill() })
+			return h
+		}
+		faults[i].sample = func(t *turn, f failover, ttl time.Duration) {
 			t.took("win", f.succeeded.Sub(f.began))
-			t.took("bound", ttl+expiryScan)
-		},
-	})
+			if _, lease := t.notices(faults[i], ttl); lease {
+				t.took("bound", ttl+expiryScan)
+			}
+			if !f.leader.notifies {
+				return // it does not know whether it leads
+			}
+			two := int64(0)
+			if f.held.After(f.succeeded) {
+				two = 1
+			}
+			t.counted("two-leaders", two)
+		}
+	}
+	r.failovers(faults...)
 }

@@ -5,71 +5,48 @@ import (
 	"time"
 )
 
-func init() {
-	scenario(Scenario{
-		Name:     "cut",
-		Summary:  "the leader loses its network: to the successor's win, and whether two lead at once",
-		Defaults: Options{Rounds: 20, Warmup: 1, TTLs: []time.Duration{2 * time.Second}},
-		Regimes: []Term{
-			{Name: "cut", Text: "the leader's client loses its network; n is the lease's TTL in ms, as granted"},
-		},
-		Metrics: []Term{
-			{Name: "win", Text: "from the cut to the successor's win: what was left of the lease; who renews more often has more left, and wins later", Better: Lower},
-			{Name: "loss", Text: "from the cut until the old leader's user is told", Better: Lower},
-			{Name: "gap", Text: "from that to the win: nobody leads meanwhile; negative while two do"},
-			{Name: "two-leaders", Text: "1 for a round in which two led at once, else 0", Better: Lower},
-		},
-		measure: cut,
-	})
+var cut = Scenario{
+	Name:     "cut",
+	Summary:  "the leader loses its network: to the successor's win, and whether two lead at once",
+	Defaults: Options{Rounds: 20, Warmup: 1, TTLs: []time.Duration{2 * time.Second}},
+	Regimes: []Term{
+		{Name: "cut", Text: "the leader's client loses its network; n is the lease's TTL in ms, as granted"},
+	},
+	Metrics: []Term{
+		{Name: "win", Text: "from the cut to the successor's win: what was left of the lease; a contender that renews more often has more left, and its successor wins later", Better: Lower},
+		{Name: "loss", Text: "from the cut until the old leader's user is notified", Better: Lower},
+		{Name: "gap", Text: "from that to the win: nobody leads meanwhile; negative while two do"},
+		{Name: "two-leaders", Text: "1 for a round in which two led at once, else 0", Better: Lower},
+	},
+	measure: measureCut,
 }
 
-// cut takes the network away from a leader's client, and measures
-//
-//	win          from the cut to the successor's win
-//	loss         from the cut to the moment at which the old leader's user is told
-//	gap          from that moment to the win: negative while two lead at once
-//	two-leaders  whether they did, 0 or 1
-//
-// A contender that tells nobody has a win only. Nothing of the contender's is asked
-// while the network is away; the old leader's user does what users do: wait for word.
-//
-// The leaders' hosts live as long as the run, as leaders' clients do: how a client's
-// timers stand to each other, and to the beginning of a session, is decided by time and
-// not by the client's being brand-new. Hence the warm-up.
-func cut(ctx context.Context, r *run) error {
-	hosts := map[string][]Host{} // of the leaders, by contender
-	return r.failovers(ctx, failing{
+// measureCut has leaders on hosts that live as long as the run, as leaders' clients do: a brand-new
+// client's timers are in step with its session's. Hence the warm-up.
+func measureCut(r *run) {
+	hosts := map[string][]host{} // of the leaders, by contender
+	r.failovers(fault{
 		regime: "cut",
-		host: func(_ context.Context, t *turn, i int) (Host, error) {
-			mine := hosts[t.contender]
-			if i == len(mine) {
-				h, err := r.host(ctx)
-				if err != nil {
-					return nil, err
-				}
-				mine = append(mine, h)
-				hosts[t.contender] = mine
+		host: func(t *turn, i int) host {
+			if i == len(hosts[t.contender]) {
+				hosts[t.contender] = append(hosts[t.contender], r.host())
 			}
-			return mine[i], nil
+			return hosts[t.contender][i]
 		},
-		strike: func(ctx context.Context, h Host) error { return h.Cut(ctx, true) },
-		mend:   func(ctx context.Context, h Host) error { return h.Cut(ctx, false) },
-		told:   true,
-		note:   func(t *turn, f failover, _ time.Duration) { t.noteCut(f) },
+		inject: func(ctx context.Context, h host) error { return h.cut(ctx, true) },
+		undo:   func(ctx context.Context, h host) error { return h.cut(ctx, false) },
+		sample: func(t *turn, f failover, _ time.Duration) {
+			t.took("win", f.succeeded.Sub(f.began))
+			if f.lost.IsZero() {
+				return
+			}
+			gap, two := f.succeeded.Sub(f.lost), int64(0)
+			if gap < 0 {
+				two = 1
+			}
+			t.took("loss", f.lost.Sub(f.began))
+			t.took("gap", gap)
+			t.counted("two-leaders", two)
+		},
 	})
-}
-
-func (t *turn) noteCut(f failover) {
-	t.took("win", f.succeeded.Sub(f.began))
-	if f.lost.IsZero() {
-		return
-	}
-	gap := f.succeeded.Sub(f.lost)
-	t.took("loss", f.lost.Sub(f.began))
-	t.took("gap", gap)
-	var both int64
-	if gap < 0 {
-		both = 1
-	}
-	t.sample("two-leaders", Counts, both)
 }

@@ -2,227 +2,210 @@ package bench
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
-// sideBySide is how many leaders fail in one turn, each in an election of its own and at a
-// moment of its own: a failover is a wait for a lease, and leases can run out side by
-// side.
-const sideBySide = 8
-
-// errTooSoon is for a round whose leader was lost before anything was done to it.
-var errTooSoon = errors.New("the successor won before the leader failed")
+const (
+	// failoversPerTurn is how many leaders fail in one turn, each in an election of its own and at a
+	// moment of its own: a failover is a wait for a lease, and many can be waited for at a time.
+	failoversPerTurn = 8
+	// apart is over how long these moments are spread at least, or failovers that take milliseconds
+	// would wait for each other's processes on a machine with few CPUs.
+	apart = 2 * time.Second
+	// expiryScan is how often etcd looks for leases that have expired.
+	expiryScan = 500 * time.Millisecond
+)
 
 // failover is a leader that is about to fail, on a host of its own, and its successor.
 type failover struct {
-	host   Host
-	leader Candidate
-	// won is the successor's.
-	won <-chan outcome
-	// began is when the leader failed, lost when its user was told, zero if nobody
-	// ever is, and succeeded when the successor won.
+	host   host
+	leader *candidate
+	won    <-chan outcome // of the successor
+	// began is when the leader failed, lost when its user was notified, zero if the contender
+	// notifies nobody, and succeeded when the successor won.
 	began, lost, succeeded time.Time
-	err                    error
+	// watch is a file with the time at which the old leader's tenure last held: held, once all is over.
+	watch string
+	held  time.Time
 }
 
-// failing is what befalls the leaders of a scenario.
-type failing struct {
-	// regime is what it is called.
+// fault is what happens to the leaders of a regime.
+type fault struct {
 	regime string
+	// among, if not nil, says which contenders take part.
+	among func(contender string) bool
 	// host returns the host of the i-th leader of a turn.
-	host func(ctx context.Context, t *turn, i int) (Host, error)
-	// strike makes the host fail, mend undoes that; nil if it cannot be.
-	strike, mend func(ctx context.Context, h Host) error
-	// told says whether the leader's user lives on, and may be told of the loss.
-	told bool
-	// note takes the samples of a failover that came to its end.
-	note func(t *turn, f failover, ttl time.Duration)
+	host func(t *turn, i int) host
+	// inject makes the host fail, undo, which may be nil, undoes that after the successor's win.
+	inject, undo func(ctx context.Context, h host) error
+	// watched says that a file shows when the old leader's tenure last held, and not its user's being notified.
+	watched bool
+	// lease says that only the lease's end replaces the leader, whatever else the contender has.
+	lease bool
+	// sample takes the samples of a failover.
+	sample func(t *turn, f failover, ttl time.Duration)
 }
 
-// failovers measures at each TTL.
-func (r *run) failovers(ctx context.Context, how failing) error {
+// failovers measures each fault at each TTL.
+func (r *run) failovers(faults ...fault) {
 	var ttls []time.Duration
 	for _, ttl := range r.options.TTLs {
-		// Less than an election of its members takes, etcd does not grant.
-		granted, err := r.granted(ctx, ttl)
-		if err != nil {
-			return err
-		}
-		ttls = append(ttls, granted)
+		ttls = unique(append(ttls, r.granted(ttl)))
 	}
-	ttls = each(ttls)
 	var points []point
-	for _, ttl := range ttls {
-		points = append(points, point{
-			regime: how.regime, n: int(ttl.Milliseconds()),
-			rounds:  (r.options.Rounds + sideBySide - 1) / sideBySide,
-			timeout: turnTimeout + patience(ttl),
-		})
-	}
-	r.plan(points)
-	waiters, err := r.hostsOf(ctx, max(r.options.Processes, 1))
-	if err != nil {
-		return err
-	}
-	for i, ttl := range ttls {
-		left := map[string]int{} // rounds, by contender
-		for _, name := range r.options.Contenders {
-			left[name] = r.options.Rounds
-		}
-		err := r.interleave(ctx, points[i], func(ctx context.Context, t *turn) error {
-			n := min(sideBySide, left[t.contender])
-			if !t.warm {
-				left[t.contender] -= n
-			}
-			return t.failSideBySide(ctx, n, waiters, ttl, how)
-		})
-		if err != nil {
-			return err
+	byRegime := map[string]fault{}
+	for _, how := range faults {
+		byRegime[how.regime] = how
+		for _, ttl := range ttls {
+			points = append(points, point{
+				regime: how.regime, n: int(ttl.Milliseconds()), among: how.among,
+				rounds:  (r.options.Rounds + failoversPerTurn - 1) / failoversPerTurn,
+				timeout: turnTimeout + failoverTimeout(ttl),
+			})
 		}
 	}
-	return nil
+	waiters := r.hostsOf(1)
+	r.measure(points, func(t *turn) {
+		n := min(failoversPerTurn, r.options.Rounds-max(0, t.round)*failoversPerTurn) // in the last turn, perhaps fewer
+		t.failAll(n, waiters, time.Duration(t.point.n)*time.Millisecond, byRegime[t.point.regime])
+	})
 }
 
-// granted is the TTL that the cluster grants to who asks for this one.
-func (r *run) granted(ctx context.Context, ttl time.Duration) (time.Duration, error) {
-	lease, err := r.judge.Grant(ctx, int64(ttl/time.Second))
-	if err != nil {
-		return 0, fmt.Errorf("asking for a lease of %v: %w", ttl, err)
+// granted is the TTL that the cluster grants to a request for this one: no less than an election of its
+// members takes.
+func (r *run) granted(ttl time.Duration) time.Duration {
+	lease := must(r.observer.Grant(r.ctx, int64(ttl/time.Second)))
+	_, _ = r.observer.Revoke(r.ctx, lease.ID) // it expires by itself
+	return time.Duration(lease.TTL) * time.Second
+}
+
+// notices is in about which time the contender notices the fault, and whether that is the time in which its
+// lease expires.
+func (t *turn) notices(how fault, ttl time.Duration) (pace time.Duration, lease bool) {
+	if c, ok := must(contender.Named(t.contender)).(interface{ Notices() time.Duration }); ok && !how.lease {
+		return c.Notices(), false
 	}
-	_, _ = r.judge.Revoke(ctx, lease.ID) // it runs out by itself
-	return time.Duration(lease.TTL) * time.Second, nil
+	return ttl, true
 }
 
-// failSideBySide is a turn. A failover that fails is counted by itself.
-func (t *turn) failSideBySide(ctx context.Context, n int, waiters []Host, ttl time.Duration, how failing) error {
+// failAll is a turn of n failovers. One that fails is counted by itself.
+func (t *turn) failAll(n int, waiters []host, ttl time.Duration, how fault) {
 	t.share = n
-	all := make([]failover, n)
+	pace, _ := t.notices(how, ttl)
+	all, errs := make([]failover, n), make([]error, n)
 	for i := range all {
-		// Apart, or the leaders' timers would all stand alike to each other and to
+		// Apart, or the leaders' timers would all be in step with each other and with
 		// etcd's expiry scan, and eight samples would be worth one.
-		if err := retry.Sleep(ctx, rand.N(ttl/sideBySide)); err != nil {
-			return err
-		}
-		h, err := how.host(ctx, t, i)
-		if err != nil {
-			return err
-		}
-		if all[i], err = t.prepare(ctx, h, waiters[i%len(waiters)], ttl); err != nil {
-			return err
+		t.sleep(rand.N(pace / failoversPerTurn))
+		f := &all[i]
+		f.host = how.host(t, i)
+		f.leader, _, f.won = t.pair(f.host, waiters[i%len(waiters)], ttl)
+		if how.watched {
+			file := must(os.CreateTemp("", "eldest-bench-"))
+			f.watch = file.Name()
+			t.after(func(context.Context) { _ = os.Remove(f.watch) })
+			check(errors.Join(file.Close(), f.leader.watch(t.ctx, f.watch)))
 		}
 	}
-	if how.mend != nil {
-		// The first thing afterwards: sessions cannot be closed on a network that
-		// is away.
+	if how.undo != nil {
+		// First of all: sessions cannot be closed while the fault lasts.
 		t.after(func(ctx context.Context) {
 			for _, f := range all {
-				_ = how.mend(ctx, f.host)
+				_ = how.undo(ctx, f.host)
 			}
 		})
 	}
-	bounded, cancel := context.WithTimeout(ctx, patience(ttl))
+	bounded, cancel := context.WithTimeout(t.ctx, failoverTimeout(ttl))
 	defer cancel()
 	var running sync.WaitGroup
 	for i := range all {
-		running.Go(func() { all[i].err = all[i].run(bounded, ttl, how) })
+		running.Go(func() { errs[i] = all[i].run(bounded, pace, how) })
 	}
 	running.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if !slices.Contains(errs, nil) {
+		check(errs[0]) // which counts for all of them
 	}
-	failed := 0
-	for _, f := range all {
-		if f.err != nil {
-			failed++
-			continue
+	for i, f := range all {
+		if errs[i] == nil {
+			how.sample(t, f, ttl)
+		} else {
+			t.fail(errs[i], 1)
 		}
-		how.note(t, f, ttl)
 	}
-	for _, f := range all {
-		switch {
-		case f.err == nil:
-		case failed == n:
-			return f.err // which counts for all of them
-		default:
-			t.fail(f.err, 1)
-		}
+}
+
+// run has the leader fail and blocks until the successor leads, and the old leader's user is notified or
+// the file shows whether it still leads.
+//
+// When the leader fails it has renewed, or sent a heartbeat, at least once, and how long ago that was is
+// random, over half the time in which its silence is noticed at least: every contender renews that often
+// (etcd's client every TTL/3, rounded up to half seconds, which is a second at a TTL of 2).
+func (f *failover) run(ctx context.Context, pace time.Duration, how fault) error {
+	if err := retry.Sleep(ctx, pace/3+rand.N(max(pace/2, apart))); err != nil {
+		return err
+	}
+	if len(f.won) > 0 {
+		return errors.Join(errors.New("the successor won before the leader failed"), (<-f.won).err)
+	}
+	var notified <-chan outcome
+	if !how.watched {
+		notified = start(ctx, f.leader.lost)
+	}
+	f.began = time.Now()
+	if err := how.inject(ctx, f.host); err != nil {
+		return err
+	}
+	var o outcome
+	select {
+	case o = <-f.won:
+	case <-ctx.Done():
+		o.err = context.Cause(ctx)
+	}
+	if o.err != nil {
+		return fmt.Errorf("the successor: %w", o.err)
+	}
+	f.succeeded = o.at
+	if how.watched {
+		return f.overlap(ctx, how)
+	}
+	old := <-notified
+	if f.lost = old.at; old.err != nil {
+		return fmt.Errorf("the old leader was not notified: %w", old.err)
 	}
 	return nil
 }
 
-// prepare has a candidate lead on one host, and its successor queue on another.
-func (t *turn) prepare(ctx context.Context, on, waiters Host, ttl time.Duration) (f failover, err error) {
-	f.host = on
-	election := t.election()
-	if f.leader, err = t.candidate(ctx, on, election, ttl); err != nil {
-		return f, err
-	}
-	second, err := t.candidate(ctx, waiters, election, ttl)
-	if err != nil {
-		return f, err
-	}
-	queue, err := t.watchOver(ctx, election)
-	if err != nil {
-		return f, err
-	}
-	if _, err := lead(ctx, f.leader); err != nil {
-		return f, err
-	}
-	f.won = campaign(ctx, second)
-	return f, queue.queue(ctx, 2)
-}
+// goesOn is for how long the old leader is watched after the successor's win, and after a process that
+// was stopped has been continued.
+const goesOn = 200 * time.Millisecond
 
-// run has the leader fail and blocks until the successor leads and, where somebody
-// tells, the leader knows.
-//
-// When the leader fails it has renewed at least once, and how long ago that was is left
-// to chance. The chance is over half a TTL, which is no less than anybody's cycle: etcd's
-// client renews every TTL/3, rounded up to half seconds, which is a second at a TTL of 2.
-func (f *failover) run(ctx context.Context, ttl time.Duration, how failing) error {
-	var lost <-chan time.Time
-	if how.told {
-		lost = f.leader.Lost()
-	}
-	if err := retry.Sleep(ctx, ttl/3+rand.N(ttl/2)); err != nil {
-		return err
-	}
-	select {
-	case o := <-f.won:
-		return errors.Join(errTooSoon, o.err)
-	default:
-	}
-	f.began = time.Now()
-	if err := how.strike(ctx, f.host); err != nil {
-		return err
-	}
-	select {
-	case o := <-f.won:
-		if f.succeeded = o.at; o.err != nil {
-			return fmt.Errorf("the successor: %w", o.err)
+// overlap reads when the old leader's tenure last held.
+func (f *failover) overlap(ctx context.Context, how fault) error {
+	if how.undo != nil {
+		if err := how.undo(ctx, f.host); err != nil {
+			return err
 		}
-	case <-ctx.Done():
-		return fmt.Errorf("the successor has not won: %w", context.Cause(ctx))
 	}
-	if lost == nil {
-		return nil
+	if err := retry.Sleep(ctx, goesOn); err != nil {
+		return err
 	}
-	select {
-	case f.lost = <-lost:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("the old leader was not told: %w", context.Cause(ctx))
+	data, err := os.ReadFile(f.watch)
+	if len(data) == 8 {
+		f.held = time.Unix(0, int64(binary.BigEndian.Uint64(data)))
 	}
+	return err
 }
 
-// patience is how long a failover may take, from the queue's being complete: some three
+// failoverTimeout is how long a failover may take, after the successor was queued: some three
 // times what etcd needs.
-func patience(ttl time.Duration) time.Duration { return 4*ttl + 10*time.Second }
-
-// expiryScan is how often etcd looks for leases that have run out.
-const expiryScan = 500 * time.Millisecond
+func failoverTimeout(ttl time.Duration) time.Duration { return 4*ttl + 10*time.Second }

@@ -10,255 +10,171 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest/bench/contender"
-	"github.com/eldest-io/eldest/internal/retry"
 )
 
-func init() {
-	scenario(Scenario{
-		Name:     "footprint",
-		Summary:  "memory and goroutines of a waiting candidate, an observer and an election; what many elections on one session send",
-		Defaults: Options{Rounds: 3, Sizes: []int{1000}, TTLs: []time.Duration{6 * time.Second}},
-		Regimes: []Term{
-			{Name: "candidate", Text: "N candidates wait, each with a session of its own"},
-			{Name: "shared", Text: "N candidates wait, each in an election of its own, all on one session; a goroutine of each is the caller's"},
-			{Name: "observer", Text: "N observers of one election"},
-			{Name: "election", Text: "N elections are led on one session"},
-		},
-		Metrics: []Term{
-			{Name: "heap", Text: "live heap for each of the N, after a garbage collection", Better: Lower},
-			{Name: "stack", Text: "stacks for each of the N", Better: Lower},
-			{Name: "goroutines", Text: "goroutines for each of the N, rounded", Better: Lower},
-			{Name: "memory in all", Text: "heap and stacks of all N", Better: Lower},
-			{Name: "goroutines in all", Text: "goroutines of all N", Better: Lower},
-			{Name: "requests", Text: "requests of all kinds in one TTL, for all N elections", Better: Lower},
-			{Name: "renewals", Text: "renewals of the one lease in one TTL, for all N elections; neither few nor many is better"},
-			{Name: "reads", Text: "reads in one TTL, for all N elections", Better: Lower},
-			{Name: "streams", Text: "watch streams opened, for all N elections", Better: Lower},
-		},
-		measure: footprint,
-	})
+var footprint = Scenario{
+	Name:     "footprint",
+	Summary:  "memory and goroutines of a waiting candidate, an observer and an election; what many elections on one session send",
+	Defaults: Options{Rounds: 3, Sizes: []int{1000}, TTLs: []time.Duration{6 * time.Second}},
+	Regimes: []Term{
+		{Name: "candidate", Text: "N candidates wait, each with a session of its own; a goroutine of each is the caller's"},
+		{Name: "shared", Text: "N candidates wait, each in an election of its own, all on one session; a goroutine of each is the caller's"},
+		{Name: "observer", Text: "N observers of one election wait for news; the callers have no goroutines"},
+		{Name: "election", Text: "N elections are led on one session"},
+	},
+	Metrics: []Term{
+		{Name: "heap", Text: "live heap for each of the N, after a garbage collection", Better: Lower},
+		{Name: "stack", Text: "stacks for each of the N", Better: Lower},
+		{Name: "goroutines", Text: "goroutines for each of the N, rounded", Better: Lower},
+		{Name: "memory in all", Text: "heap and stacks of all N", Better: Lower},
+		{Name: "goroutines in all", Text: "goroutines of all N", Better: Lower},
+		{Name: "requests", Text: "requests of all kinds in one TTL, for all N elections", Better: Lower},
+		{Name: "renewals", Text: "renewals of the one lease in one TTL, for all N elections; neither few nor many is better"},
+		{Name: "reads", Text: "reads in one TTL, for all N elections", Better: Lower},
+		{Name: "streams", Text: "watch streams opened, for all N elections", Better: Lower},
+	},
+	measure: measureFootprint,
 }
 
-// footprint measures what N of a kind cost this process, divided by N: "heap" is what
-// is live after a garbage collection, "stack" what the stacks take, both in bytes;
-// "goroutines" are rounded to whole ones. It is measured in this process, wherever
-// else candidates may live, each turn on a client of its own, whose connection and
-// streams are there before the first count.
-//
-//   - "candidate": each with a session of its own, all waiting;
-//   - "shared": all on one session, each waiting in an election of its own. The goroutine
-//     that waits for the win is the user's, and the same for all;
-//   - "observer": each has seen who leads, and waits for news. Nobody reads: the
-//     goroutine that does is the user's, and the same for all;
-//   - "election": each on the same session, and led.
-//
-// In "election" it also counts, in a whole TTL of the session (the first of the options),
-// "requests", among them "renewals" of the one lease and "reads", and in all the watch "streams" that were
-// opened.
-func footprint(ctx context.Context, r *run) error {
-	ttl, err := r.granted(ctx, r.options.TTLs[0])
-	if err != nil {
-		return err
-	}
-	kinds := []struct {
-		regime  string
-		measure func(ctx context.Context, t *turn, on *local) error
-	}{
-		{"candidate", func(ctx context.Context, t *turn, on *local) error { return t.candidatesWeigh(ctx, on) }},
-		{"shared", func(ctx context.Context, t *turn, on *local) error { return t.sharersWeigh(ctx, on) }},
-		{"observer", func(ctx context.Context, t *turn, on *local) error { return t.observersWeigh(ctx, on) }},
-		{"election", func(ctx context.Context, t *turn, on *local) error { return t.electionsWeigh(ctx, on, ttl) }},
-	}
+// measureFootprint measures this process, in which all of it is, wherever --processes would put it.
+// Contenders are used without a host, which would take memory of its own.
+func measureFootprint(r *run) {
+	ttl := r.granted(r.options.TTLs[0])
 	var points []point
-	for _, kind := range kinds {
+	for _, regime := range []string{"candidate", "shared", "observer", "election"} {
 		for _, n := range r.options.Sizes {
 			points = append(points, point{
-				regime: kind.regime, n: n, rounds: r.options.Rounds, cold: true,
+				regime: regime, n: n, rounds: r.options.Rounds, cold: true,
 				timeout: turnTimeout + time.Duration(n)*30*time.Millisecond,
 			})
 		}
 	}
-	r.plan(points)
-	for i, p := range points {
-		measure := kinds[i/len(r.options.Sizes)].measure
-		err := r.interleave(ctx, p, func(ctx context.Context, t *turn) error {
-			on, err := newLocal(r.site)
-			if err != nil {
-				return err
-			}
-			t.after(func(context.Context) { _ = on.Close() })
-			return measure(ctx, t, on)
-		})
-		if err != nil {
-			return err
+	r.measure(points, func(t *turn) {
+		f := &footprints{turn: t, of: must(contender.Named(t.contender)), here: t.local()}
+		switch t.point.regime {
+		case "observer":
+			f.observers()
+		case "election":
+			f.elections(ttl)
+		default:
+			f.candidates(t.point.regime == "shared")
 		}
-	}
-	return nil
-}
-
-// candidatesWeigh puts N candidates behind a leader.
-func (t *turn) candidatesWeigh(ctx context.Context, on *local) error {
-	election := t.election()
-	queue, err := t.watchOver(ctx, election)
-	if err != nil {
-		return err
-	}
-	// The leader and the first who waits bring the client's streams with them.
-	if _, _, err := t.enqueue(ctx, []Host{on}, election, queue, 2); err != nil {
-		return err
-	}
-	empty, err := weigh(ctx, on)
-	if err != nil {
-		return err
-	}
-	l, _, err := t.enqueue(ctx, []Host{on}, election, queue, t.point.n)
-	if err != nil {
-		return err
-	}
-	if err := l.firstFailure(); err != nil {
-		return err
-	}
-	return t.weighed(ctx, on, empty)
-}
-
-// sharersWeigh has N candidates of one session wait, each in an election of its own.
-func (t *turn) sharersWeigh(ctx context.Context, on *local) error {
-	leaders, err := newLocal(t.site)
-	if err != nil {
-		return err
-	}
-	t.after(func(context.Context) { _ = leaders.Close() })
-	leader, err := t.open(ctx, leaders, lineupTTL)
-	if err != nil {
-		return err
-	}
-	session, err := t.open(ctx, on, lineupTTL)
-	if err != nil {
-		return err
-	}
-	elections := make([]string, t.point.n+1)
-	for i := range elections {
-		elections[i] = t.election()
-	}
-	candidates := make([]Candidate, len(elections)) // of the leaders, so that they are not collected
-	err = abreast(ctx, len(elections), func(ctx context.Context, i int) (err error) {
-		if candidates[i], err = leader.Candidate(elections[i], ""); err == nil {
-			_, err = lead(ctx, candidates[i])
-		}
-		return err
 	})
-	if err != nil {
-		return err
+}
+
+// footprints is a turn, with a client of its own.
+type footprints struct {
+	*turn
+	of   contender.Contender
+	here *local
+}
+
+func (f *footprints) open(on *local, ttl time.Duration) contender.Session {
+	s := must(f.of.Open(f.ctx, on.client, ttl))
+	f.closeLater(s)
+	return s
+}
+
+// names are those of n elections.
+func (f *footprints) names(n int) (names []string) {
+	for range n {
+		names = append(names, f.election())
 	}
-	live, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	return names
+}
+
+// lead has a candidate of a session win an election that has no others.
+func (f *footprints) lead(s contender.Session, election string) contender.Tenure {
+	return must(must(s.Candidate(election, "")).Campaign(f.ctx))
+}
+
+// candidates are those behind a leader: in one election with sessions of their own, or in
+// elections of their own with one session.
+func (f *footprints) candidates(shared bool) {
+	elections := f.names(1)
+	if shared {
+		elections = f.names(f.point.n + 1)
+	}
+	leader, session := f.open(f.local(), queueTTL), f.open(f.here, queueTTL)
+	tenures := make([]contender.Tenure, len(elections))
+	f.parallel(len(elections), func(i int) { tenures[i] = f.lead(leader, elections[i]) })
+	live, fail := context.WithCancelCause(f.cleanup)
 	var waiting sync.WaitGroup
-	t.after(func(context.Context) { cancel(nil); waiting.Wait() })
-	err = t.weighEach(ctx, on, func(_ context.Context, i int) error {
-		c, err := session.Candidate(elections[i], "")
-		if err != nil {
-			return err
+	f.after(func(context.Context) {
+		fail(nil)
+		waiting.Wait()
+	})
+	f.each(func(i int) {
+		s := session
+		if !shared {
+			s = f.open(f.here, queueTTL)
 		}
+		c := must(s.Candidate(elections[i%len(elections)], ""))
 		waiting.Go(func() {
 			if _, err := c.Campaign(live); live.Err() == nil {
-				cancel(fmt.Errorf("a campaign behind a leader has ended: %w", cmp.Or(err, errors.New("it has won"))))
+				fail(fmt.Errorf("a campaign behind a leader has ended: %w", cmp.Or(err, errors.New("it has won"))))
 			}
 		})
-		return nil
 	})
-	runtime.KeepAlive(candidates)
-	return cmp.Or(err, context.Cause(live))
+	check(context.Cause(live))
+	runtime.KeepAlive(tenures)
 }
 
-// observersWeigh has N observers look at one election.
-func (t *turn) observersWeigh(ctx context.Context, on *local) error {
-	of, err := contender.Named(t.contender)
-	if err != nil {
-		return err
-	}
-	election := t.election()
-	sight, err := of.Sight(ctx, on.client, election)
-	if err != nil {
-		return err
-	}
-	t.after(sight.Close)
-	leader, err := t.candidate(ctx, on, election, lineupTTL)
-	if err != nil {
-		return err
-	}
-	if _, err := lead(ctx, leader); err != nil {
-		return err
-	}
-	feeds := make([]contender.Feed, t.point.n+1)
-	observe := func(ctx context.Context, i int) error {
-		var err error
-		if feeds[i], err = sight.Feed(ctx); err != nil {
-			return err
-		}
-		_, err = feeds[i].Next(ctx)
-		return err
-	}
-	err = t.weighEach(ctx, on, observe)
+func (f *footprints) observers() {
+	election := f.election()
+	f.lead(f.open(f.here, queueTTL), election)
+	sight := must(f.of.Sight(f.ctx, f.here.client, election))
+	f.after(sight.Close)
+	feeds := make([]contender.Feed, f.point.n+1)
+	f.each(func(i int) {
+		feeds[i] = must(sight.Feed(f.ctx))
+		must(feeds[i].Next(f.ctx))
+	})
 	runtime.KeepAlive(feeds)
-	return err
 }
 
-// weighEach begins N of a kind, and one more before, which brings what all share.
-func (t *turn) weighEach(ctx context.Context, on *local, begin func(ctx context.Context, i int) error) error {
-	if err := begin(ctx, t.point.n); err != nil {
-		return err
-	}
-	empty, err := weigh(ctx, on)
-	if err != nil {
-		return err
-	}
-	if err := abreast(ctx, t.point.n, begin); err != nil {
-		return err
-	}
-	return t.weighed(ctx, on, empty)
+func (f *footprints) elections(ttl time.Duration) {
+	begun := f.here.meter.read()
+	session := f.open(f.here, ttl)
+	tenures, elections := make([]contender.Tenure, f.point.n+1), f.names(f.point.n+1)
+	f.each(func(i int) { tenures[i] = f.lead(session, elections[i]) })
+	before := f.here.meter.read()
+	f.counted("streams", before.minus(begun)[streams])
+	f.sleep(ttl)
+	sent := f.here.meter.read().minus(before)
+	f.counted("requests", sent.requests())
+	f.counted("renewals", sent[renewals])
+	f.counted("reads", sent[reads])
+	runtime.KeepAlive(tenures)
 }
 
-// electionsWeigh leads N elections with one session.
-func (t *turn) electionsWeigh(ctx context.Context, on *local, ttl time.Duration) error {
-	alone := []Host{on}
-	start, err := wires(ctx, alone)
-	if err != nil {
-		return err
+// each begins one of a kind, which brings what all share, and then N more, and measures what the N take.
+func (f *footprints) each(begin func(i int)) {
+	n := int64(f.point.n)
+	var before, after memory
+	for i, count := range []int{1, f.point.n} {
+		before = after
+		f.parallel(count, func(j int) { begin(i + j) })
+		f.quiet(host{f.here})
+		after = memoryNow()
 	}
-	s, err := t.open(ctx, on, ttl)
-	if err != nil {
-		return err
-	}
-	candidates := make([]Candidate, t.point.n+1)
-	elections := make([]string, len(candidates))
-	for i := range elections {
-		elections[i] = t.election()
-	}
-	win := func(ctx context.Context, i int) error {
-		var err error
-		if candidates[i], err = s.Candidate(elections[i], ""); err != nil {
-			return err
-		}
-		_, err = lead(ctx, candidates[i])
-		return err
-	}
-	if err := t.weighEach(ctx, on, win); err != nil {
-		return err
-	}
-	last, err := wires(ctx, alone)
-	if err != nil {
-		return err
-	}
-	t.sample("streams", Counts, last.Minus(start).Streams)
-	if err := retry.Sleep(ctx, ttl); err != nil {
-		return err
-	}
-	now, err := wires(ctx, alone)
-	if err != nil {
-		return err
-	}
-	t.sample("requests", Counts, now.Minus(last).Requests())
-	t.sample("renewals", Counts, now.Minus(last).Renewals)
-	t.sample("reads", Counts, now.Minus(last).Reads)
-	runtime.KeepAlive(candidates)
-	return nil
+	each := func(total int64) int64 { return max(0, (total+n/2)/n) }
+	heap, stack, goroutines := after.heap-before.heap, after.stack-before.stack, after.goroutines-before.goroutines
+	f.sample("heap", Bytes, each(heap))
+	f.sample("stack", Bytes, each(stack))
+	f.counted("goroutines", each(goroutines))
+	f.sample("memory in all", Bytes, max(0, heap+stack))
+	f.counted("goroutines in all", goroutines)
+}
+
+// memory is what this process has.
+type memory struct{ heap, stack, goroutines int64 }
+
+func memoryNow() memory {
+	// The second collection takes what pools still held in the first.
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return memory{int64(m.HeapAlloc), int64(m.StackInuse), int64(runtime.NumGoroutine())}
 }

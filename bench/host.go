@@ -4,157 +4,255 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/eldest-io/eldest/bench/contender"
+	"google.golang.org/grpc"
 )
 
-// Host is where candidates and observers live: this process, or a worker. All methods
+// Site is the cluster that is measured, and its environment. Client.Endpoints is
+// required; other fields may be nil or 0 where they are unknown.
+type Site struct {
+	// Client is the template of every client: endpoints, credentials, timeouts.
+	Client clientv3.Config
+	// Members is the number of the cluster's members, Version its etcd version, and
+	// Storage where it keeps its data; all are for the report only.
+	Members int
+	Version string
+	Storage string
+	// Metrics reads the servers' metrics, added up over all members. The keys are
+	// the names of the series, without labels.
+	Metrics func(ctx context.Context) (map[string]float64, error)
+	// KillLeader kills the member that is etcd's leader, and returns what starts it again.
+	KillLeader func(ctx context.Context) (restart func(ctx context.Context) error, err error)
+	// Worker makes the command of a process that runs Work; its standard streams are the run's. It first
+	// reads WorkerInput. Start, if not nil, starts the command in the place of its own method.
+	Worker      func() *exec.Cmd
+	WorkerInput []byte
+	Start       func(*exec.Cmd) error
+}
+
+// dial makes a client of the site.
+func (s Site) dial(with ...grpc.DialOption) (*clientv3.Client, error) {
+	cfg := s.Client
+	cfg.DialOptions = append(slices.Clone(cfg.DialOptions), with...)
+	client, err := clientv3.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("dialling %v: %w", cfg.Endpoints, err)
+	}
+	return client, nil
+}
+
+// host is where candidates and observers are: this process, or a worker. All methods
 // may be called from many goroutines.
-type Host interface {
-	// Open starts a session of the named contender; see contender.Contender.
-	Open(ctx context.Context, contender string, ttl time.Duration) (Session, error)
-	// Observe gathers a crowd of observers of the named contender, and blocks until
-	// they have seen who leads, which somebody should.
-	Observe(ctx context.Context, contender, election string, size CrowdSize) (Crowd, error)
-	// Wire is what the host's client has sent and was told so far.
-	Wire(ctx context.Context) (Wire, error)
-	// Shift sends so many cheap reads, by each of which the client, which asks the
-	// members in turn, moves on to the next.
-	Shift(ctx context.Context, by int) error
-	// Cut takes the host's network away, or gives it back.
-	Cut(ctx context.Context, cut bool) error
-	// Kill ends the host as SIGKILL does. One that is not a process cannot be
-	// killed: the error wraps errors.ErrUnsupported.
-	Kill() error
-	// Close ends the host. Sessions on it must have been closed.
-	Close() error
+type host struct{ place }
+
+// place carries out calls, here or in another process.
+type place interface {
+	// do blocks until the call is done, or ctx ends.
+	do(ctx context.Context, c call) (answer, error)
+	// kill ends the place as SIGKILL does; a local one is only closed. ended returns why calls
+	// cannot succeed any more, nil if they can.
+	kill() error
+	ended() error
+	// close ends the place. Sessions on it must have been closed.
+	close() error
 }
 
-// Session is a contender's session on a host.
-type Session interface {
-	// Candidate makes a candidate, which is not registered yet.
-	Candidate(election, value string) (Candidate, error)
-	// Close is that of contender.Session; where etcd does not confirm it in time, no
-	// further attempts are made: the run may be over, and its client with it.
-	Close(ctx context.Context) error
+// call says what a place is to do. Of is the ID of the session, candidate or crowd that it is about.
+type call struct {
+	Do                        string
+	Of                        int64
+	Contender, Election, Text string
+	TTL                       time.Duration
+	N, Slow                   int
+	Cut                       bool
 }
 
-// Candidate is a contender's candidate on a host, and its tenure once it leads. Times are
-// those of the host, where things happen.
-type Candidate interface {
-	// Campaign blocks until the candidate leads, and returns when the contender's own
-	// call came back.
-	Campaign(ctx context.Context) (won time.Time, err error)
-	// Key and Resign are those of the tenure.
-	Key() string
-	Resign(ctx context.Context) error
-	// Lost delivers, once, when the contender's user was notified that the tenure is
-	// over. nil if the contender never notifies.
-	Lost() <-chan time.Time
-	// Put writes under the protection of the tenure. What is written goes with the
-	// session: nothing that was measured stays behind, however the run ends.
-	Put(ctx context.Context, key, value string) error
+// answer is the result of a call. Times are wall-clock times of the place.
+type answer struct {
+	ID              int64
+	At, First, Last time.Time
+	Key             string
+	Notifies        bool
+	Wire            wire
+	// Err is the text of an error, which came with nothing else.
+	Err         string
+	Unsupported bool
 }
 
-// local is a host in this process: one client.
-type local struct {
-	client *clientv3.Client
-	meter  *meter
-	line   *line
-}
-
-func newLocal(site Site) (*local, error) {
-	l := &local{meter: &meter{}, line: newLine()}
-	var err error
-	l.client, err = site.dial(append(l.meter.options(), l.line.option())...)
-	if err != nil {
-		return nil, err
+// newHost makes a host in this process, or in one of its own.
+func newHost(site Site, process bool) (host, error) {
+	if process {
+		w, err := startWorker(site)
+		return host{w}, err
 	}
-	return l, nil
+	l, err := newLocal(site)
+	return host{l}, err
 }
 
-func (l *local) Open(ctx context.Context, name string, ttl time.Duration) (Session, error) {
-	c, err := contender.Named(name)
-	if err != nil {
-		return nil, err
-	}
-	s, err := c.Open(ctx, l.client, ttl)
-	if err != nil {
-		return nil, err
-	}
-	return localSession{s}, nil
+func (h host) isWorker() bool {
+	_, ok := h.place.(*worker)
+	return ok
 }
 
-type localSession struct{ contender.Session }
-
-func (s localSession) Candidate(election, value string) (Candidate, error) {
-	c, err := s.Session.Candidate(election, value)
+// open starts a session of the named contender.
+func (h host) open(ctx context.Context, contender string, ttl time.Duration) (*session, error) {
+	a, err := h.do(ctx, call{Do: "open", Contender: contender, TTL: ttl})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("opening a session: %w", err)
 	}
-	return &localCandidate{candidate: c, lease: s.Lease()}, nil
+	return &session{made{h, a.ID}}, nil
 }
 
-func (s localSession) Close(ctx context.Context) error {
-	err := s.Session.Close(ctx)
+// observe adds n observers of an election that has a leader, and blocks until they know it.
+func (h host) observe(ctx context.Context, contender, election string, n, slow int) (*crowd, error) {
+	a, err := h.do(ctx, call{Do: "observe", Contender: contender, Election: election, N: n, Slow: slow})
 	if err != nil {
-		s.Abandon()
+		return nil, fmt.Errorf("adding observers: %w", err)
 	}
+	return &crowd{made{h, a.ID}}, nil
+}
+
+// keeper is the process ID of the host's keeper, 0 if it has none.
+func (h host) keeper(ctx context.Context) (int, error) {
+	a, err := h.do(ctx, call{Do: "keeper"})
+	return int(a.ID), err
+}
+
+// spin keeps a processor busy until ctx ends.
+func (h host) spin(ctx context.Context) { _, _ = h.do(ctx, call{Do: "spin"}) }
+
+// suspend stops the host's process where it is, or has it go on.
+func (h host) suspend(stop bool) error {
+	w, ok := h.place.(*worker)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return suspend(w.cmd.Process, stop)
+}
+
+// rotate sends n cheap reads. The client asks the members in turn.
+func (h host) rotate(ctx context.Context, n int) error {
+	_, err := h.do(ctx, call{Do: "rotate", N: n})
 	return err
 }
 
-type localCandidate struct {
-	candidate        contender.Candidate
-	contender.Tenure // since its win
-	lease            clientv3.LeaseID
-}
-
-func (c *localCandidate) Campaign(ctx context.Context) (time.Time, error) {
-	t, err := c.candidate.Campaign(ctx)
-	won := time.Now()
-	c.Tenure = t
-	return won, err
-}
-
-func (c *localCandidate) Lost() <-chan time.Time {
-	if c.Context().Done() == nil {
-		return nil
-	}
-	lost := make(chan time.Time, 1)
-	context.AfterFunc(c.Context(), func() { lost <- time.Now() })
-	return lost
-}
-
-func (c *localCandidate) Put(ctx context.Context, key, value string) error {
-	_, err := c.Do(ctx, clientv3.OpPut(key, value, clientv3.WithLease(c.lease)))
+// cut cuts the network of the host's client, or mends it.
+func (h host) cut(ctx context.Context, cut bool) error {
+	_, err := h.do(ctx, call{Do: "cut", Cut: cut})
 	return err
 }
 
-func (l *local) Wire(context.Context) (Wire, error) { return l.meter.read(), nil }
-
-func (l *local) Shift(ctx context.Context, by int) error {
-	for range by {
-		_, err := l.client.Get(ctx, "eldest-bench", clientv3.WithSerializable(), clientv3.WithCountOnly())
+// wires adds up what the hosts' clients have sent and received so far.
+func wires(ctx context.Context, hosts ...host) (sum wire, err error) {
+	for _, h := range hosts {
+		a, err := h.do(ctx, call{Do: "wire"})
 		if err != nil {
-			return err
+			return wire{}, err
+		}
+		for i, n := range a.Wire {
+			sum[i] += n
 		}
 	}
-	return nil
+	return sum, nil
 }
 
-func (l *local) Cut(_ context.Context, cut bool) error {
-	l.line.set(cut)
-	return nil
+// made is a session, a candidate or a crowd on a host.
+type made struct {
+	host host
+	id   int64
 }
 
-func (l *local) Kill() error {
-	return fmt.Errorf("a host in this process cannot be killed: %w", errors.ErrUnsupported)
+func (m made) do(ctx context.Context, c call) (answer, error) {
+	c.Of = m.id
+	return m.host.do(ctx, c)
 }
 
-func (l *local) Close() error {
-	l.line.set(false)
-	return l.client.Close()
+// Close removes all that is bound to a session, or ends a crowd. Where etcd does not confirm that in
+// time, no further attempts are made. A second call does nothing.
+func (m made) Close(ctx context.Context) error {
+	_, err := m.do(ctx, call{Do: "close"})
+	return err
+}
+
+// session is a contender's session, crowd many observers of one election.
+type (
+	session struct{ made }
+	crowd   struct{ made }
+)
+
+// candidate makes a candidate, which is not registered yet.
+func (s *session) candidate(ctx context.Context, election string) (*candidate, error) {
+	a, err := s.do(ctx, call{Do: "candidate", Election: election})
+	return &candidate{made: made{s.host, a.ID}, election: election}, err
+}
+
+// await blocks until every observer that is not slow has seen that the candidate of this key
+// leads, now or earlier, and returns when the first and the last saw it. A key can be awaited once.
+func (c *crowd) await(ctx context.Context, key string) (first, last time.Time, err error) {
+	a, err := c.do(ctx, call{Do: "await", Text: key})
+	return a.First, a.Last, err
+}
+
+// candidate is a contender's candidate, and its tenure after it has won.
+type candidate struct {
+	made
+	election string
+	// key is that of the tenure. notifies says that the contender notifies its users of a loss.
+	key      string
+	notifies bool
+}
+
+// campaign blocks until the candidate leads, and returns when the contender's own call returned.
+func (c *candidate) campaign(ctx context.Context) (won time.Time, err error) {
+	a, err := c.do(ctx, call{Do: "campaign"})
+	c.key, c.notifies = a.Key, a.Notifies
+	return a.At, err
+}
+
+// outcome is how a call in the background ended, and when.
+type outcome struct {
+	at  time.Time
+	err error
+}
+
+// start makes such a call, campaign or lost. The outcome is sent once.
+func start(ctx context.Context, f func(ctx context.Context) (time.Time, error)) <-chan outcome {
+	result := make(chan outcome, 1)
+	go func() {
+		at, err := f(ctx)
+		result <- outcome{at, err}
+	}()
+	return result
+}
+
+// lost blocks until the user of the contender is notified of the loss, and returns when that was. It
+// returns no time where the contender does not notify.
+func (c *candidate) lost(ctx context.Context) (time.Time, error) {
+	if !c.notifies {
+		return time.Time{}, nil
+	}
+	a, err := c.do(ctx, call{Do: "lost"})
+	return a.At, err
+}
+
+// watch has the place write to a file, every five milliseconds, the time at which the tenure last held
+// (contender.Tenure.Holds): for as long as the process lives, and the file outlives it.
+func (c *candidate) watch(ctx context.Context, file string) error {
+	_, err := c.do(ctx, call{Do: "watch", Text: file})
+	return err
+}
+
+// resign ends the tenure, put writes under its protection a key that goes with the session.
+func (c *candidate) resign(ctx context.Context) error {
+	_, err := c.do(ctx, call{Do: "resign"})
+	return err
+}
+
+func (c *candidate) put(ctx context.Context, key string) error {
+	_, err := c.do(ctx, call{Do: "put", Text: key})
+	return err
 }

@@ -7,7 +7,9 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
@@ -16,15 +18,19 @@ import (
 	"github.com/eldest-io/eldest/keeper"
 )
 
-// workerEndpoints is set where this binary is to be a worker: the endpoints of its
-// site.
+// workerEndpoints is set where this binary is to be a worker: the endpoints of its site.
 const workerEndpoints = "ELDEST_BENCH_TEST_WORKER"
 
 func TestMain(m *testing.M) {
 	keeper.Serve(func(_ context.Context, with []byte) (*clientv3.Client, error) {
 		return clientv3.New(siteAt(strings.Split(string(with), ",")).Client)
 	})
-	if endpoints := os.Getenv(workerEndpoints); endpoints != "" {
+	switch endpoints := os.Getenv(workerEndpoints); endpoints {
+	case "":
+	case "fail":
+		fmt.Fprintln(os.Stderr, "as it was told")
+		os.Exit(3)
+	default:
 		contender.KeeperWith = []byte(endpoints)
 		if err := Work(context.Background(), siteAt(strings.Split(endpoints, ",")), os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "worker:", err)
@@ -37,33 +43,45 @@ func TestMain(m *testing.M) {
 	etcdtest.Main(m)
 }
 
-// siteAt is a site whose workers are this binary once more.
+func siteOf(c *etcdtest.Cluster) Site {
+	s := siteAt(c.Endpoints())
+	s.Members = c.Size()
+	return s
+}
+
+// siteAt is a site whose workers are this binary.
 func siteAt(endpoints []string) Site {
-	return Site{
-		Client: clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()},
-		Spawn: func(context.Context) (*Spawned, error) {
-			cmd := exec.Command(os.Args[0])
-			// The race detector would have each wait a second at its end.
-			cmd.Env = append(os.Environ(), workerEndpoints+"="+strings.Join(endpoints, ","), "GORACE=atexit_sleep_ms=0")
-			cmd.Stderr = os.Stderr
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				return nil, err
-			}
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				return nil, err
-			}
-			if err := cmd.Start(); err != nil {
-				return nil, err
-			}
-			return &Spawned{In: in, Out: out, Kill: func() error {
-				if cmd.ProcessState == nil {
-					_ = cmd.Process.Kill()
-					_ = cmd.Wait() // it was killed, or has ended by itself
-				}
-				return nil
-			}}, nil
-		},
-	}
+	return Site{Client: clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()}, Worker: func() *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		// The race detector would make each wait a second at its end.
+		cmd.Env = append(os.Environ(), workerEndpoints+"="+strings.Join(endpoints, ","), "GORACE=atexit_sleep_ms=0")
+		return cmd
+	}}
+}
+
+// testTime bounds what a test waits for.
+const testTime = 2 * time.Minute
+
+func testContext(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// testRun is a run for which a test does the measuring.
+func testRun(t *testing.T, contenders ...string) *run {
+	r, err := newRun(testContext(t), siteOf(etcdtest.Shared(t)), Options{Contenders: contenders})
+	require.NoError(t, err)
+	t.Cleanup(r.close)
+	return r
+}
+
+// awaitQueued waits until so many candidates are queued in an election.
+func awaitQueued(t *testing.T, election string, n int64) {
+	t.Helper()
+	client := etcdtest.Shared(t).Client(t)
+	require.Eventually(t, func() bool {
+		got, err := client.Get(t.Context(), election+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		return err == nil && got.Count == n
+	}, testTime, time.Millisecond)
 }

@@ -1,63 +1,99 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// turnTimeout bounds one turn, unless the scenario's point says otherwise.
-const turnTimeout = time.Minute
-
-// farewell bounds what a turn tidies up after it is over, parting everything that is
-// tidied up once the run was broken off.
 const (
-	farewell = 10 * time.Second
-	parting  = 5 * time.Second
+	// turnTimeout bounds one turn, unless its point says otherwise, and cleanupTimeout what
+	// is cleaned up after it.
+	turnTimeout    = time.Minute
+	cleanupTimeout = 10 * time.Second
+	// abortTimeout bounds all that is cleaned up after the run's context has ended.
+	abortTimeout = 5 * time.Second
+	// answerTimeout bounds the wait for an answer of the cluster.
+	answerTimeout = 10 * time.Second
+	// rotateTimeout bounds rotate.
+	rotateTimeout = 2 * time.Second
+	// maxFailedRounds is how many rounds in a row may fail for all contenders.
+	maxFailedRounds = 2
 )
 
+var errAllFailed = errors.New("all turns failed, round after round")
+
 // Run measures one scenario and blocks until that is done, or ctx ends; then the report
-// holds what was measured until then, beside the error. Errors that wrap ErrInvalid
-// come before anything is sent. Turns that fail are part of the report, not errors; a
-// cluster that does not answer any more is one, and so are a worker that has ended and
-// rounds in a row in which nobody succeeded. What is tidied up after the end of ctx takes
-// five seconds at most.
+// has what was measured until then, beside the error. Errors that wrap ErrInvalid
+// are returned before anything is sent. Turns that fail are part of the report and no errors;
+// the run ends with an error when the cluster does not answer any more, when a worker has
+// ended, and after rounds in a row in which all turns failed. The clean-up after the end
+// of ctx takes five seconds at most.
 func Run(ctx context.Context, site Site, name string, o Options) (*Report, error) {
 	s, err := Named(name)
 	if err != nil {
 		return nil, err
 	}
 	exact := o.Rounds > 0
-	if o, err = s.complete(site, o); err != nil {
+	if o, err = s.complete(o); err != nil {
 		return nil, err
+	}
+	if o.Processes > 0 && site.Worker == nil {
+		return nil, fmt.Errorf("%w: no processes can be started here", ErrInvalid)
 	}
 	r, err := newRun(ctx, site, o)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
-	r.report.Scenario, r.exact = s.Name, exact
-	if err := r.answers(ctx); err != nil {
+	r.report.Scenario, r.report.Summary, r.exact = s.Name, s.Summary, exact
+	if err := r.healthy(); err != nil {
 		return nil, err
 	}
-	err = s.measure(ctx, r)
+	if err = try(func() { s.measure(r) }); err != nil {
+		r.report.Incomplete = err.Error()
+	}
 	return r.conclude(), err
 }
 
-// newRun makes a run, which must be closed. It ends with ctx, but for its farewells.
+// run is one run of one scenario.
+type run struct {
+	ctx     context.Context
+	site    Site
+	options Options
+	report  *Report
+	// name is the beginning of all of its elections and keys.
+	name string
+	// exact says that the user has named the number of rounds.
+	exact bool
+	// observer is the client of the monitors.
+	observer *clientv3.Client
+	// cleanup outlives the run's context by abortTimeout.
+	cleanup context.Context
+	end     context.CancelFunc // ends cleanup
+
+	done, total  int
+	failedRounds int // rounds in a row in which all turns failed
+	elections    int
+	hosts        []host
+}
+
+// newRun makes a run, which must be closed.
 func newRun(ctx context.Context, site Site, o Options) (*run, error) {
-	judge, err := site.dial()
+	observer, err := site.dial()
 	if err != nil {
 		return nil, err
 	}
 	r := &run{
-		site: site, options: o, judge: judge,
+		ctx: ctx, site: site, options: o, observer: observer,
 		name: fmt.Sprintf("eldest-bench-%08x", rand.Uint32()),
 		report: &Report{
 			Time: time.Now(), Go: runtime.Version(), Etcd: site.Version, Members: site.Members,
@@ -67,193 +103,183 @@ func newRun(ctx context.Context, site Site, o Options) (*run, error) {
 			},
 		},
 	}
-	var give context.CancelFunc
-	r.last, give = context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(parting, give) })
-	r.over = func() {
+	cleanup, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(abortTimeout, cancel) })
+	r.cleanup, r.end = cleanup, func() {
 		stop()
-		give()
+		cancel()
 	}
 	return r, nil
-}
-
-// run is one run of one scenario.
-type run struct {
-	site    Site
-	options Options
-	report  *Report
-	// name is what all of its elections and keys begin with.
-	name string
-	// exact says that the rounds are not to be reduced: somebody has asked for them.
-	exact bool
-	// judge is the referee's client.
-	judge *clientv3.Client
-	// last is for tidying up: it outlives the run's context, but not for long.
-	last context.Context
-	over func() // ends last
-
-	done, total int
-	barren      int // rounds in a row that nobody succeeded in
-	elections   int
-	mu          sync.Mutex
-	hosts       []Host
-	failed      map[place]*failures
-	places      []place // the keys of failed, in order
 }
 
 func (r *run) close() {
 	var all sync.WaitGroup
 	for _, h := range r.hosts {
 		all.Go(func() {
-			// A worker that takes too long is not waited for.
-			defer context.AfterFunc(r.last, func() { _ = h.Kill() })()
-			_ = h.Close() // what was measured is safe
+			defer context.AfterFunc(r.cleanup, func() { _ = h.kill() })() // a worker that takes too long
+			_ = h.close()
 		})
 	}
 	all.Wait()
-	_ = r.judge.Close()
-	r.over()
+	_ = r.observer.Close()
+	r.end()
 }
 
 // host returns a new host, which ends with the run: in this process, or a worker if
 // the run is spread over processes.
-func (r *run) host(ctx context.Context) (Host, error) {
-	if r.options.Processes > 0 {
-		return r.worker(ctx)
-	}
-	h, err := newLocal(r.site)
-	if err != nil {
-		return nil, err
-	}
-	r.adopt(h)
-	return h, nil
-}
-
-// adopt has the run close a host at its end.
-func (r *run) adopt(h Host) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (r *run) host() host {
+	h := must(newHost(r.site, r.options.Processes > 0))
 	r.hosts = append(r.hosts, h)
-	if _, ok := h.(*remote); ok {
+	if h.isWorker() {
 		r.report.Setup.Processes++
 	}
+	return h
 }
 
-// shift has each host's client meet another member next, at random. The client asks the
-// members in turn, and turns that send the same requests again and again would always
-// meet the same: one contender the leader, another a follower.
-func (r *run) shift(ctx context.Context) {
+// hostsOf makes n hosts, or as many as there are to be processes.
+func (r *run) hostsOf(n int) (hosts []host) {
+	if r.options.Processes > 0 {
+		n = max(r.options.Processes, min(n, 2))
+	}
+	for range n {
+		hosts = append(hosts, r.host())
+	}
+	return hosts
+}
+
+// rotate makes each host's client ask another member next, at random. Clients ask the
+// members in turn, and turns that send the same number of requests would always
+// meet the same member: one contender etcd's leader, another one a follower.
+func (r *run) rotate() {
 	members := len(r.site.Client.Endpoints)
 	if members < 2 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, shiftPatience)
+	ctx, cancel := context.WithTimeout(r.ctx, rotateTimeout)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, h := range r.hosts {
-		all.Go(func() {
-			_ = h.Shift(ctx, rand.IntN(members)) // a host that is in trouble says so in the turn
-		})
+		all.Go(func() { _ = h.rotate(ctx, rand.IntN(members)) }) // what is wrong with a host fails the turn
 	}
 	all.Wait()
 }
 
-// shiftPatience bounds shift.
-const shiftPatience = 2 * time.Second
+// healthy returns why no turn can succeed: a worker has ended, or etcd does not answer a read that needs
+// a quorum.
+func (r *run) healthy() error {
+	for _, h := range r.hosts {
+		if err := h.ended(); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, answerTimeout)
+	defer cancel()
+	if _, err := r.observer.Get(ctx, r.name, clientv3.WithCountOnly()); err != nil {
+		return fmt.Errorf("etcd at %v does not answer: %w", r.site.Client.Endpoints, err)
+	}
+	return nil
+}
 
-// point is one place of a scenario at which all contenders are measured.
+// point is one combination of regime and size, at which all contenders are measured.
 type point struct {
 	regime  string
 	n       int
 	rounds  int
 	timeout time.Duration // of a turn; 0 means turnTimeout
-	// cold says that no turns are thrown away: where each is long, or the first is
-	// like the others.
-	cold bool
+	// warmup is how many turns before are thrown away: none if it is cold, where each is long, or
+	// the first is like the others.
+	warmup int
+	cold   bool
+	// among, if not nil, says which contenders take part.
+	among func(contender string) bool
+	// loaded says that the cluster is written to meanwhile.
+	loaded bool
 }
 
-// warmup is how many turns of each contender are thrown away at a point.
-func (r *run) warmup(p point) int {
-	if p.cold {
-		return 0
-	}
-	return r.options.Warmup
-}
-
-// plan announces how many rounds are to come, for the progress.
-func (r *run) plan(points []point) {
-	for _, p := range points {
-		r.total += (p.rounds + r.warmup(p)) * len(r.options.Contenders)
-	}
-}
-
-// crowds are the points of a regime, one for each size. Large ones have fewer rounds (see
-// fewer), and for each of their candidates more time.
-func (r *run) crowds(regime string, rounds int, timeout, each time.Duration) (points []point) {
+// sized are the points of a regime, one for each size. A turn's timeout grows by each for each of
+// the n.
+func (r *run) sized(regime string, rounds int, timeout, each time.Duration) (points []point) {
 	for _, n := range r.options.Sizes {
-		points = append(points, point{
-			regime: regime, n: n, rounds: r.fewer(rounds, n), cold: true, timeout: timeout + time.Duration(n)*each,
-		})
+		points = append(points, point{regime: regime, n: n, rounds: r.fewer(rounds, n), cold: true, timeout: timeout + time.Duration(n)*each})
 	}
 	return points
 }
 
-// onHosts has the contenders take turns at one point after another, with the same hosts.
-func (r *run) onHosts(ctx context.Context, points []point, measure func(t *turn, ctx context.Context, hosts []Host) error) error {
-	r.plan(points)
-	hosts, err := r.hostsFor(ctx)
-	if err != nil {
-		return err
+// fewer is how many rounds a point has with n candidates: above 600 proportionally fewer, because long
+// queues take long to make, but one at least, and all that the user has asked for.
+func (r *run) fewer(rounds, n int) int {
+	if r.exact {
+		return rounds
+	}
+	return min(rounds, max(1, rounds*600/n))
+}
+
+// measure has the contenders take turns at one point after the other.
+func (r *run) measure(points []point, measure func(t *turn)) {
+	points = slices.DeleteFunc(points, func(p point) bool {
+		return len(r.options.Regimes) > 0 && !slices.Contains(r.options.Regimes, p.regime)
+	})
+	for i := range points {
+		p := &points[i]
+		p.timeout = cmp.Or(p.timeout, turnTimeout)
+		if !p.cold {
+			p.warmup = r.options.Warmup
+		}
+		r.total += (p.warmup + p.rounds) * len(r.options.Contenders)
 	}
 	for _, p := range points {
-		if err := r.interleave(ctx, p, func(ctx context.Context, t *turn) error { return measure(t, ctx, hosts) }); err != nil {
-			return err
+		stop := func() {}
+		if p.loaded {
+			stop = r.load(p.regime)
 		}
+		err := r.interleave(p, measure)
+		stop()
+		check(err)
 	}
-	return nil
 }
 
 // interleave has the contenders take turns at a point, round by round. Turns that fail
-// are counted; it returns ctx's cause, or why no other turn can succeed. A contender for
-// which the point makes no sense is left out.
-func (r *run) interleave(ctx context.Context, p point, measure func(ctx context.Context, t *turn) error) error {
-	if p.timeout == 0 {
-		p.timeout = turnTimeout
-	}
-	out := map[string]bool{}
-	for i := -r.warmup(p); i < p.rounds; i++ {
-		succeeded, failed, why := 0, 0, error(nil)
+// are counted; it returns the cause of the run's end, or why no other turn can succeed. A contender
+// that cannot do what is measured is left out.
+func (r *run) interleave(p point, measure func(t *turn)) error {
+	unsupported := map[string]bool{}
+	for i := -p.warmup; i < p.rounds; i++ {
+		succeeded, failure := false, error(nil)
 		for _, name := range r.options.Contenders {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
 			if r.options.Progress != nil {
 				r.options.Progress(Progress{Contender: name, Regime: p.regime, N: p.n, Done: r.done, Total: r.total})
 			}
 			r.done++
-			if out[name] {
+			if unsupported[name] || p.among != nil && !p.among(name) {
 				continue
 			}
-			t := &turn{run: r, point: p, contender: name, warm: i < 0, share: 1}
-			r.shift(ctx)
-			err := t.take(ctx, measure)
+			t := &turn{run: r, point: p, contender: name, round: i, share: 1}
+			r.rotate()
+			err := t.take(measure)
 			switch {
+			case r.ctx.Err() != nil:
+				return context.Cause(r.ctx)
 			case errors.Is(err, errors.ErrUnsupported):
-				out[name] = true
-			case err != nil && ctx.Err() != nil:
-				return context.Cause(ctx) // it was broken off
+				unsupported[name] = true
+				t.note("left out: %v", err)
 			case err != nil:
-				failed, why = failed+1, err
+				failure = err
 				t.fail(err, t.share)
-				if err := r.sound(ctx); err != nil {
+				if err := r.healthy(); err != nil {
 					return err
 				}
 			default:
-				succeeded++
+				succeeded = true
 			}
 		}
-		if err := r.round(succeeded, failed, why); err != nil {
-			return err
+		switch {
+		case succeeded:
+			r.failedRounds = 0
+		case failure != nil:
+			r.failedRounds++
+		}
+		if r.failedRounds == maxFailedRounds {
+			return fmt.Errorf("%w; the last: %w", errAllFailed, failure)
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
 package bench
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,64 +14,74 @@ import (
 // ErrInvalid is returned for options that no run can have, before anything is sent.
 var ErrInvalid = errors.New("invalid benchmark")
 
-// Scenario is one question that is put to all contenders.
+// Scenario is one question about all contenders.
 type Scenario struct {
-	// Name is what the command line calls it, Summary one line about it.
+	// Name is its name on the command line, Summary one line about it.
 	Name, Summary string
-	// Defaults stand in for options that are not set. Options whose default is
-	// empty mean nothing in the scenario.
+	// Defaults replace options that are not set. Options whose default is empty have no
+	// meaning in the scenario.
 	Defaults Options
-	// Regimes and Metrics explain the words that stand in its results.
+	// Regimes and Metrics explain the words in its results.
 	Regimes, Metrics []Term
 	// least is the smallest size that makes sense, 0 for any.
 	least int
-	// without are the contenders that it makes no sense for, and why.
-	without map[string]string
-	// measure does it.
-	measure func(ctx context.Context, r *run) error
+	// measure is a script; see check.
+	measure func(r *run)
 }
 
-// Options say how much is measured. What is zero has the scenario's default.
+// Term is a regime or a metric of a scenario.
+type Term struct {
+	Name string `json:"name"`
+	// Text is one line: from when to when the metric is counted, or what the regime is.
+	Text string `json:"text"`
+	// Better says which direction of a metric is good: Lower, Higher, or neither.
+	Better string `json:"better,omitempty"`
+}
+
+// Which direction is good.
+const (
+	Lower  = "lower"
+	Higher = "higher"
+)
+
+// Options say how much is measured. Zero values mean the scenario's defaults.
 type Options struct {
 	// Rounds is how many samples each contender has at each point, after Warmup
 	// turns that are thrown away (-1: none).
 	Rounds, Warmup int
-	// Contenders are who takes part, by name.
+	// Contenders are the names of those that take part.
 	Contenders []string
-	// Sizes are the Ns of the scenario, TTLs the leases'.
+	// Sizes are the Ns of the scenario, TTLs those of the leases.
 	Sizes []int
 	TTLs  []time.Duration
-	// Load is the number of background writes a second, in the regimes that have
-	// them.
+	// Load is the number of background writes a second, in the regimes that have them.
 	Load int
+	// For is how long one turn lasts, in the scenarios that count in a time.
+	For time.Duration
+	// Regimes are the names of those that are measured; none means all.
+	Regimes []string
 	// Processes is over how many workers candidates and observers are spread; 0
-	// means that they live in this process. It needs Site.Spawn.
+	// means that they are in this process. It needs Site.Spawn.
 	Processes int
 	// Progress, if set, is called on the measuring goroutine before each turn.
 	Progress func(Progress)
 }
 
-// usual are the contenders of scenarios that name none. The drop-in does what Eldest does,
-// and takes part on request.
+// usual are the contenders of scenarios that name none.
 var usual = []string{contender.Eldest, contender.Concurrency, contender.Herd, contender.Floor}
 
-// Progress is how far a run has come.
+// Progress is how far a run is.
 type Progress struct {
 	// Contender takes its turn at the point that Regime and N name.
 	Contender, Regime string
 	N                 int
-	// Done of Total turns are over, the warm-up included.
+	// Done of Total turns are over, including the warm-up.
 	Done, Total int
 }
 
-// scenarios is filled by the files of the scenarios.
-var scenarios []Scenario
-
-func scenario(s Scenario) { scenarios = append(scenarios, s) }
-
 // Scenarios returns all of them, by name.
 func Scenarios() []Scenario {
-	return slices.SortedFunc(slices.Values(scenarios), func(a, b Scenario) int { return strings.Compare(a.Name, b.Name) })
+	return []Scenario{crash, cut, drain, fanout, footprint, guard, handover, heartbeats, herd, join, sessions, suspensions}
 }
 
 // Named returns the scenario of that name.
@@ -88,89 +98,72 @@ func Named(name string) (Scenario, error) {
 
 // complete returns the options with the scenario's defaults, or an error that wraps
 // ErrInvalid.
-func (s Scenario) complete(site Site, o Options) (Options, error) {
+func (s Scenario) complete(o Options) (Options, error) {
 	d := s.Defaults
-	if o.Rounds == 0 {
-		o.Rounds = d.Rounds
-	}
-	switch {
-	case o.Warmup < 0:
-		o.Warmup = 0
-	case o.Warmup == 0:
-		o.Warmup = d.Warmup
-	}
-	if len(o.Contenders) == 0 {
-		o.Contenders = d.Contenders
-	}
-	if len(o.Contenders) == 0 {
-		o.Contenders = usual
-	}
-	if len(o.Sizes) == 0 {
-		o.Sizes = d.Sizes
-	}
-	if len(o.TTLs) == 0 {
-		o.TTLs = d.TTLs
-	}
-	if o.Load == 0 {
-		o.Load = d.Load
-	}
-	if o.Processes == 0 {
-		o.Processes = d.Processes
-	}
-	o.Contenders, o.Sizes, o.TTLs = each(o.Contenders), each(o.Sizes), each(o.TTLs)
-	return o, s.check(site, o)
+	o.Rounds, o.Warmup = cmp.Or(o.Rounds, d.Rounds), max(0, cmp.Or(o.Warmup, d.Warmup))
+	o.Load, o.Processes = cmp.Or(o.Load, d.Load), cmp.Or(o.Processes, d.Processes)
+	o.Contenders = unique(o.Contenders, d.Contenders, usual)
+	o.Sizes, o.TTLs = unique(o.Sizes, d.Sizes), unique(o.TTLs, d.TTLs)
+	o.For = cmp.Or(o.For, d.For)
+	return o, s.Check(o)
 }
 
-// each returns what is different, in the order of its first appearance.
-func each[T comparable](all []T) []T {
-	var once []T
-	for _, x := range all {
-		if !slices.Contains(once, x) {
-			once = append(once, x)
+// unique returns the first of the lists that is not empty, each value once.
+func unique[T comparable](lists ...[]T) (once []T) {
+	for _, list := range lists {
+		for _, x := range list {
+			if !slices.Contains(once, x) {
+				once = append(once, x)
+			}
+		}
+		if len(once) > 0 {
+			break
 		}
 	}
 	return once
 }
 
-func (s Scenario) check(site Site, o Options) error {
-	invalid := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s: %s", ErrInvalid, s.Name, fmt.Sprintf(format, args...))
-	}
+// Check refuses options that no run of the scenario can have; the error wraps ErrInvalid. Run does the same.
+func (s Scenario) Check(o Options) error {
+	var why string
 	switch {
-	case len(site.Client.Endpoints) == 0:
-		return invalid("no endpoints")
-	case o.Rounds < 1:
-		return invalid("%d rounds; want 1 or more", o.Rounds)
+	case o.Rounds < 0:
+		why = fmt.Sprintf("%d rounds; want 1 or more", o.Rounds)
 	case o.Load < 0 || o.Load > maxLoad:
-		return invalid("a load of %d writes a second; want 0 to %d", o.Load, maxLoad)
+		why = fmt.Sprintf("a load of %d writes a second; want 0 to %d", o.Load, maxLoad)
 	case o.Processes < 0:
-		return invalid("%d processes; want 0 or more", o.Processes)
-	case o.Processes > 0 && site.Spawn == nil:
-		return invalid("no processes can be started here")
+		why = fmt.Sprintf("%d processes; want 0 or more", o.Processes)
+	case len(o.Sizes) > 0 && len(s.Defaults.Sizes) == 0:
+		why = "it has no sizes"
+	case len(o.TTLs) > 0 && len(s.Defaults.TTLs) == 0:
+		why = "it has no TTLs"
+	case o.For < 0:
+		why = fmt.Sprintf("turns of %v; want a time", o.For)
+	case o.For > 0 && s.Defaults.For == 0:
+		why = "its turns have no length"
+	}
+	for _, name := range o.Regimes {
+		if !slices.ContainsFunc(s.Regimes, func(t Term) bool { return t.Name == name }) {
+			why = fmt.Sprintf("no regime %q", name)
+		}
 	}
 	for _, name := range o.Contenders {
 		if _, err := contender.Named(name); err != nil {
-			return invalid("%v", err)
-		}
-		if why := s.without[name]; why != "" {
-			return invalid("not for %s: %s", name, why)
+			why = err.Error()
 		}
 	}
 	for _, n := range o.Sizes {
 		if least := max(s.least, 1); n < least {
-			return invalid("size %d; want %d or more", n, least)
-		}
-		if len(s.Defaults.Sizes) == 0 {
-			return invalid("it has no sizes")
+			why = fmt.Sprintf("size %d; want %d or more", n, least)
 		}
 	}
 	for _, ttl := range o.TTLs {
 		if ttl < time.Second || ttl%time.Second != 0 {
-			return invalid("TTL %v; want whole seconds, one or more", ttl)
+			why = fmt.Sprintf("TTL %v; want whole seconds, 1s or more", ttl)
 		}
-		if len(s.Defaults.TTLs) == 0 {
-			return invalid("it has no TTLs")
-		}
+	}
+	if why != "" {
+		return fmt.Errorf("%w: %s: %s", ErrInvalid, s.Name, why)
 	}
 	return nil
 }

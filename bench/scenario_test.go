@@ -1,54 +1,413 @@
 package bench
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// explained requires that the scenario has a term for each word in its results.
-func explained(t *testing.T, r *Report) {
+// measured is a report whose turns have all succeeded.
+type measured struct {
+	*testing.T
+	*Report
+}
+
+// measure runs a scenario on an etcd of its own: no turn of any contender may fail, the scenario must
+// explain each word of its results, and nothing may be left in etcd.
+func measure(t *testing.T, name string, o Options) measured {
 	t.Helper()
-	s, err := Named(r.Scenario)
+	ctx, cluster := testContext(t), etcdtest.Start(t, etcdtest.Config{})
+	s, err := Named(name)
+	require.NoError(t, err)
+	if o.Contenders == nil && s.Defaults.Contenders == nil {
+		o.Contenders = contender.Names()
+	}
+	report, err := Run(ctx, siteOf(cluster), name, o)
 	require.NoError(t, err)
 	has := func(terms []Term, name string) bool {
 		return slices.ContainsFunc(terms, func(term Term) bool { return term.Name == name && term.Text != "" })
 	}
-	for _, x := range r.Results {
-		require.True(t, has(s.Regimes, x.Regime), "%s does not say what %q is", s.Name, x.Regime)
-		require.True(t, has(s.Metrics, x.Metric), "%s does not say what %q is", s.Name, x.Metric)
+	require.NotEmpty(t, report.Results)
+	for _, x := range report.Results {
+		require.Zero(t, x.Errors, "%s %s %s: %s", x.Contender, x.Regime, x.Metric, x.FirstError)
+		require.Len(t, x.Samples, x.Rounds)
+		require.True(t, has(s.Regimes, x.Regime), "%s does not explain %q", name, x.Regime)
+		require.True(t, has(s.Metrics, x.Metric), "%s does not explain %q", name, x.Metric)
+	}
+	left, err := cluster.Client(t).Get(ctx, "eldest-bench-", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	require.NoError(t, err)
+	require.Empty(t, left.Kvs)
+	return measured{t, report}
+}
+
+// of is a result that must be there.
+func (m measured) of(contender, regime string, n int, metric string) *Result {
+	m.Helper()
+	x := m.Find(contender, regime, n, metric)
+	require.NotNil(m, x, "%s %s n=%d %s", contender, regime, n, metric)
+	return x
+}
+
+// each has a test for each contender, beside each other: and beside all other tests if the caller is parallel.
+// Those of heartbeats are not: on a machine that is so busy healthy leaders are suspended.
+func each(t *testing.T, names []string, f func(t *testing.T, name string)) {
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, name)
+		})
 	}
 }
 
-// What no run can have is refused before anything is sent.
-func TestInvalidOptions(t *testing.T) {
-	site := siteAt(etcdtest.Shared(t).Endpoints())
-	for name, o := range map[string]struct {
-		scenario string
-		options  Options
-	}{
-		"a fraction of a second":      {"crash", Options{TTLs: []time.Duration{1500 * time.Millisecond}}},
-		"nobody to hand over to":      {"drain", Options{Sizes: []int{1}}},
-		"who observes nothing":        {"fanout", Options{Contenders: []string{"eldest", "floor"}}},
-		"a load that no etcd takes":   {"handover", Options{Load: 2_000_000_000}},
-		"sizes that mean nothing":     {"guard", Options{Sizes: []int{5}}},
-		"a contender nobody has seen": {"guard", Options{Contenders: []string{"nobody"}}},
-	} {
-		_, err := Run(testContext(t), site, o.scenario, o.options)
-		require.ErrorIs(t, err, ErrInvalid, name)
+// observing are the contenders that have observers.
+var observing = []string{contender.Eldest, contender.Concurrency, contender.Herd}
+
+func TestHandover(t *testing.T) {
+	t.Parallel()
+	m := measure(t, "handover", Options{Rounds: 2, Warmup: 1, Load: 50, Contenders: []string{"eldest", "floor"}})
+	for _, regime := range handover.Regimes {
+		require.Len(t, m.of("eldest", regime.Name, 2, "win").Samples, 2)
+		require.Positive(t, m.of("floor", regime.Name, 2, "resign").Min)
+	}
+	require.Positive(t, m.Setup.Written["settled-load"].PerSecond)
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	const rounds, n = 2, 6
+	m := measure(t, "drain", Options{Rounds: rounds, Sizes: []int{n}})
+	for _, name := range contender.Names() {
+		require.Len(t, m.of(name, "queue", n, "handover").Samples, rounds*(n-1))
 	}
 }
 
-// What is named twice is measured once.
-func TestOptionsNamedTwice(t *testing.T) {
-	s, err := Named("drain")
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	m := measure(t, "guard", Options{Rounds: 5, Warmup: 1})
+	for _, name := range contender.Names() {
+		require.Len(t, m.of(name, "put", 1, "put").Samples, 5)
+		require.Positive(t, m.of(name, "put", 1, "put").Min)
+	}
+	require.Len(t, m.Results, len(contender.Names()), "one metric each")
+}
+
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	const rounds, crowd = 7, 12
+	m := measure(t, "join", Options{Rounds: rounds, Warmup: 1, Sizes: []int{crowd}})
+	for _, name := range contender.Names() {
+		for _, regime := range []string{"cold", "live"} {
+			require.Equal(t, rounds, m.of(name, regime, 1, "win").Rounds)
+			require.Positive(t, m.of(name, regime, 1, "win").Min)
+		}
+		require.GreaterOrEqual(t, m.of(name, "cold", 1, "requests").Min, int64(2), "at least a lease and a key")
+		require.Positive(t, m.of(name, "crowd", crowd, "queued").Min)
+		require.Zero(t, m.of(name, "crowd", crowd, "errors").Max)
+	}
+	// A lease, a key, and a watch of the key. In a round or two the watch may come too late to
+	// be counted, or the end of the one before it be counted as well.
+	require.Equal(t, int64(3), m.of("eldest", "cold", 1, "requests").P50)
+}
+
+func TestHerd(t *testing.T) {
+	t.Parallel()
+	const n = 16
+	m := measure(t, "herd", Options{Rounds: 1, Sizes: []int{n}})
+	count := func(contender, metric string) int64 { return m.of(contender, "departure", n, metric).Max }
+	for _, name := range contender.Names() {
+		want := int64(1)
+		if name == "herd" {
+			want = n
+		}
+		for _, metric := range []string{"events", "waiter-events"} {
+			got := count(name, metric)
+			if name == "eldest" || name == "drop-in" || name == "herd" {
+				// A candidate that leaves cancels the watch of its own key before it deletes that, but
+				// the one may overtake the other. Nobody is woken by it.
+				got = min(got, max(want, got-1))
+			}
+			require.Equal(t, want, got, "%s %s", name, metric)
+		}
+		require.Positive(t, count(name, "requests"), name)
+		require.Nil(t, m.Find(name, "departure", n, "server-events"), "there were no metrics")
+	}
+	// One read behind the event. It is repeated where the member is not at that revision
+	// yet, and on a slow machine a check of a quiet watch may fall into the time; but not
+	// everybody reads.
+	require.Positive(t, count("eldest", "reads"))
+	require.Less(t, count("eldest", "reads"), int64(n))
+	require.Equal(t, int64(n), count("herd", "reads"))
+	require.Zero(t, count("floor", "reads"))
+}
+
+// The servers' counts come from their metrics; without these there is a note, and the turn counts.
+func TestHerdOnTheServers(t *testing.T) {
+	t.Parallel()
+	counted, failure := map[string]float64{}, error(nil)
+	site := siteOf(etcdtest.Shared(t))
+	site.Metrics = func(context.Context) (map[string]float64, error) {
+		counted = map[string]float64{eventsSent: counted[eventsSent] + 7, messagesReceived: counted[messagesReceived] + 11}
+		return counted, failure
+	}
+	o := Options{Rounds: 1, Sizes: []int{2}, Contenders: []string{"floor"}}
+	report, err := Run(testContext(t), site, "herd", o)
 	require.NoError(t, err)
-	o, err := s.complete(siteAt([]string{"there"}), Options{Contenders: []string{"herd", "floor", "herd"}, Sizes: []int{9, 9}})
+	for metric, want := range map[string]int64{"server-events": 7, "server-requests": 11, "waiter-server-requests": 11} {
+		require.Equal(t, []int64{want}, report.Find("floor", "departure", 2, metric).Samples, metric)
+	}
+	failure = errors.New("forbidden")
+	report, err = Run(testContext(t), site, "herd", o)
 	require.NoError(t, err)
-	require.Equal(t, []string{"herd", "floor"}, o.Contenders)
-	require.Equal(t, []int{9}, o.Sizes)
+	require.Zero(t, report.Find("floor", "departure", 2, "events").Errors)
+	require.Nil(t, report.Find("floor", "departure", 2, "server-events"))
+	require.Equal(t, []string{"floor, departure, n=2: the servers' metrics could not be read: forbidden"}, report.Notes)
+}
+
+// Sessions on one client share the questions to the majority, and each is renewed
+// about four times in a TTL.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	const n = 40
+	each(t, []string{"eldest", "concurrency"}, func(t *testing.T, name string) {
+		m := measure(t, "sessions", Options{Rounds: 1, Sizes: []int{n}, TTLs: []time.Duration{2 * time.Second}, Contenders: []string{name}})
+		require.NotNil(t, m.of(name, "rest", n, "client-cpu"))
+		renewals, questions := m.of(name, "rest", n, "renewals").P50, m.of(name, "rest", n, "questions").P50
+		require.Greater(t, renewals, int64(n))
+		if name == "concurrency" {
+			require.Zero(t, questions)
+			return
+		}
+		require.LessOrEqual(t, renewals, int64(6*n))
+		require.Positive(t, questions)
+		require.Less(t, questions, int64(2*n), "one answer is not for all")
+	})
+}
+
+// What can be said of few: how many goroutines a candidate and an observer have, and that many
+// elections share one renewal. It measures this process, and runs beside no other test.
+func TestFootprint(t *testing.T) {
+	const n = 40
+	m := measure(t, "footprint", Options{
+		Rounds: 1, Sizes: []int{n}, TTLs: []time.Duration{2 * time.Second}, Contenders: []string{"eldest", "concurrency"},
+	})
+	for _, name := range []string{"eldest", "concurrency"} {
+		for _, at := range [][2]string{
+			{"candidate", "heap"}, {"candidate", "goroutines"}, {"shared", "memory in all"}, {"election", "requests"},
+		} {
+			require.Positive(t, m.of(name, at[0], n, at[1]).P50, "%s: %v", name, at)
+		}
+		require.GreaterOrEqual(t, m.of(name, "shared", n, "goroutines in all").P50, int64(n), "%s: the callers'", name)
+		// Ours renews every quarter of the TTL, or up to a tenth of that sooner, so that
+		// five may fall into one TTL; the other every third. A busy machine counts for longer
+		// than a TTL, but not for so long that each of the elections would be renewed once.
+		require.Less(t, m.of(name, "election", n, "renewals").Max, int64(n), "%s renews once for all elections", name)
+		require.LessOrEqual(t, m.of(name, "election", n, "streams").Max, int64(2), name)
+	}
+	require.Zero(t, m.of("eldest", "observer", n, "goroutines").P50)
+	require.Equal(t, int64(2), m.of("concurrency", "observer", n, "goroutines").P50)
+}
+
+// Every observer of every contender learns of every change, wherever it is, and
+// the counts are what the protocols make them: ours is told once a process and asks
+// nothing, whatever the number of observers; the others are told, and ask, once for each of them.
+func TestFanout(t *testing.T) {
+	t.Parallel()
+	const rounds, processes, n = 2, 2, 30
+	each(t, observing, func(t *testing.T, name string) {
+		m := measure(t, "fanout", Options{Rounds: rounds, Warmup: -1, Sizes: []int{n}, Processes: processes, Contenders: []string{name}})
+		require.Equal(t, processes, m.Setup.Processes)
+		for _, regime := range []string{"one-process", "slow-mixed", "processes"} {
+			metric := func(metric string) *Result {
+				r := m.of(name, regime, n, metric)
+				require.Len(t, r.Samples, rounds)
+				return r
+			}
+			require.Positive(t, metric("last").Min)
+			require.LessOrEqual(t, metric("spread").Max, metric("last").Max)
+			told := int64(1)
+			if regime == "processes" {
+				told = processes
+			}
+			switch {
+			case name == "eldest":
+				require.Equal(t, []int64{told, told}, metric("events").Samples)
+				require.Zero(t, metric("watches").Max)
+				// A quiet watch is checked every two seconds, which may fall into a change, and
+				// again into one that takes long; but not once for each observer.
+				require.Less(t, metric("requests").Max, int64(n))
+			case regime == "slow-mixed": // there some come later than the count
+			case name == "herd":
+				require.Equal(t, []int64{int64(n), int64(n)}, metric("events").Samples)
+			default:
+				require.GreaterOrEqual(t, metric("requests").Min, int64(2*n))
+			}
+		}
+	})
+}
+
+// failoverTTL is short, since each failover takes one, and not so short that a busy machine
+// makes leaders fail before their time.
+const failoverTTL = 2 * time.Second
+
+// failovers measures a contender's failovers: no more rounds than needed to see it work.
+func failovers(t *testing.T, scenario, name string, rounds, processes int) measured {
+	t.Helper()
+	return measure(t, scenario, Options{
+		Rounds: rounds, Warmup: -1, Contenders: []string{name}, TTLs: []time.Duration{failoverTTL}, Processes: processes,
+	})
+}
+
+// Every contender fails over whatever happens to its leader's process, and each round counts once; where
+// a keeper or heartbeats replace the leader, before its lease can expire. Of ours two never lead.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	each(t, append(contender.Names(), contender.Kept), testCrash)
+}
+
+func TestCrashWithHeartbeats(t *testing.T) {
+	each(t, []string{contender.Heartbeat1s, contender.Heartbeat500ms}, testCrash)
+}
+
+func testCrash(t *testing.T, name string) {
+	m := failovers(t, "crash", name, 2, 0)
+	regimes := []string{"kill", "stop", "cut"}
+	if name == contender.Kept {
+		regimes = []string{"kill", "kill-keeper"}
+	}
+	for _, regime := range regimes {
+		win := m.of(name, regime, 2000, "win")
+		require.Len(t, win.Samples, 2)
+		require.Positive(t, win.Min, "it won before the fault")
+		if name == "floor" {
+			require.Nil(t, m.Find(name, regime, 2000, "two-leaders"), "it does not know")
+			continue
+		}
+		two := m.of(name, regime, 2000, "two-leaders")
+		require.Len(t, two.Samples, 2)
+		if name != "concurrency" && name != "herd" {
+			require.Zero(t, two.Sum, regime)
+		}
+		quick := !slices.Contains(contender.Names(), name) && regime != "kill-keeper"
+		require.Equal(t, quick, m.Find(name, regime, 2000, "bound") == nil)
+	}
+	require.Equal(t, name == contender.Kept, m.Find(name, "kill-keeper", 2000, "win") != nil)
+}
+
+// Suspensions and moves are counted in each regime: a leader of etcd that is killed suspends leaders with heartbeats,
+// and moves none of ours.
+func TestSuspensions(t *testing.T) {
+	each(t, []string{contender.Heartbeat500ms, contender.Eldest, contender.Concurrency}, func(t *testing.T, name string) {
+		c := etcdtest.Start(t, etcdtest.Config{Members: 3, Heartbeat: 50 * time.Millisecond, Election: 500 * time.Millisecond})
+		site := siteOf(c)
+		site.KillLeader = func(ctx context.Context) (func(context.Context) error, error) {
+			i, err := c.Leader(ctx)
+			if err == nil {
+				err = c.Member(i).Kill()
+			}
+			return func(ctx context.Context) error { return c.Restart(ctx, i) }, err
+		}
+		report, err := Run(testContext(t), site, "suspensions", Options{
+			Rounds: 1, Contenders: []string{name}, For: 6 * time.Second, Regimes: []string{"writes", "leader-killed"}, Load: 20,
+		})
+		require.NoError(t, err)
+		m := measured{t, report}
+		for _, regime := range []string{"writes", "leader-killed"} {
+			for _, metric := range []string{"suspensions", "resumptions", "moves", "without"} {
+				require.Zero(t, m.of(name, regime, 0, metric).Errors, m.of(name, regime, 0, metric).FirstError)
+			}
+			require.Zero(t, m.of(name, regime, 0, "moves").Sum)
+		}
+		killed := m.of(name, "leader-killed", 0, "suspensions")
+		require.Equal(t, name == contender.Heartbeat500ms, killed.Sum > 0, "an election of etcd takes longer than half a second")
+		require.Equal(t, killed.Sum > 0, m.of(name, "leader-killed", 0, "resumptions").Sum > 0)
+		require.Equal(t, killed.Sum > 0, m.of(name, "leader-killed", 0, "without").Max > 0)
+		require.Nil(t, m.Find(name, "hogs", 0, "moves"), "other regimes are not measured")
+	})
+}
+
+// Processes keep the processors busy as long as a turn lasts; where none can be started, or no member can be
+// killed, there is a note.
+func TestSuspensionsByHogs(t *testing.T) {
+	o := Options{Rounds: 1, Contenders: []string{contender.Heartbeat1s}, For: 2 * time.Second, Regimes: []string{"hogs", "leader-killed"}}
+	report, err := Run(testContext(t), siteOf(etcdtest.Shared(t)), "suspensions", o)
+	require.NoError(t, err)
+	require.Zero(t, report.Find(contender.Heartbeat1s, "hogs", 0, "moves").Sum)
+	require.Len(t, report.Notes, 1)
+	require.Contains(t, report.Notes[0], "no member can be killed here")
+}
+
+// Heartbeats are writes, as many as their interval says; without them there are none.
+func TestHeartbeats(t *testing.T) {
+	t.Parallel()
+	const n = 3
+	m := measure(t, "heartbeats", Options{Rounds: 1, Sizes: []int{n}, For: 3 * time.Second})
+	for name, want := range map[string]int64{contender.Eldest: 0, contender.Heartbeat1s: 4, contender.Heartbeat500ms: 8} {
+		writes := m.of(name, "lead", n, "writes").P50
+		require.LessOrEqual(t, writes, want*n*60*6/5, name)
+		require.GreaterOrEqual(t, writes, want*n*60/2, name)
+		require.NotNil(t, m.of(name, "lead", n, "client-cpu"))
+		require.Nil(t, m.Find(name, "lead", n, "database"), "there were no metrics")
+	}
+}
+
+// Every contender fails over when its leader's network is cut; all that notify their
+// users of the loss do so; and eldest never has two leaders, which is a promise (G3),
+// not a figure.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	each(t, contender.Names(), func(t *testing.T, name string) {
+		m := failovers(t, "cut", name, 3, 0)
+		require.Len(t, m.of(name, "cut", 2000, "win").Samples, 3)
+		for _, metric := range []string{"loss", "gap", "two-leaders"} {
+			if name == "floor" {
+				require.Nil(t, m.Find(name, "cut", 2000, metric), "the floor notifies nobody")
+				continue
+			}
+			require.Len(t, m.of(name, "cut", 2000, metric).Samples, 3)
+		}
+		if name == "eldest" {
+			require.Zero(t, m.of(name, "cut", 2000, "two-leaders").Sum)
+			require.Positive(t, m.of(name, "cut", 2000, "gap").Min)
+		}
+	})
+}
+
+// A leader in another process is cut off in the same way.
+func TestCutOfAWorker(t *testing.T) {
+	t.Parallel()
+	each(t, []string{"eldest", "concurrency"}, func(t *testing.T, name string) {
+		require.Len(t, failovers(t, "cut", name, 1, 1).of(name, "cut", 2000, "loss").Samples, 1)
+	})
+}
+
+// The load says what was written, and its keys are on a lease, or they would remain when
+// the run is killed.
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	ctx, client := testContext(t), etcdtest.Shared(t).Client(t)
+	r := testRun(t)
+	r.options.Load = 100
+	stop := r.load("loaded")
+	keys := func() *clientv3.GetResponse {
+		got, err := client.Get(ctx, r.name+"-load/", clientv3.WithPrefix())
+		require.NoError(t, err)
+		return got
+	}
+	require.Eventually(t, func() bool { return len(keys().Kvs) > 0 }, testTime, time.Millisecond)
+	for _, kv := range keys().Kvs {
+		require.NotZero(t, kv.Lease)
+	}
+	stop()
+	require.Empty(t, keys().Kvs)
+	written := r.report.Setup.Written["loaded"]
+	require.Positive(t, written.PerSecond)
+	require.Zero(t, written.Failed)
 }

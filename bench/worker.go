@@ -1,199 +1,206 @@
 package bench
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/rpc"
-	"net/rpc/jsonrpc"
-	"sync"
+	"net"
+	"os/exec"
+	"strings"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
 )
 
+// A worker is a place in another process. Calls are gRPC calls, whose messages are JSON, over the
+// process's standard input and output.
+
+// method is the one method that a worker has.
+const method = "/eldest.bench.Worker/Do"
+
+var service = grpc.ServiceDesc{
+	ServiceName: "eldest.bench.Worker", HandlerType: (*any)(nil),
+	Methods: []grpc.MethodDesc{{MethodName: "Do", Handler: func(l any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		var c call
+		if err := decode(&c); err != nil {
+			return nil, err
+		}
+		a, err := l.(*local).do(ctx, c)
+		if err != nil {
+			// An error of etcd's must not look like one of the worker's connection.
+			a = answer{Err: err.Error(), Unsupported: errors.Is(err, errors.ErrUnsupported)}
+		}
+		return &a, nil
+	}}},
+}
+
+// jsonCodec encodes messages.
+type jsonCodec struct{}
+
+// Name, Marshal and Unmarshal are those of encoding.Codec.
+func (jsonCodec) Name() string                       { return "json" }
+func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
+func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
+
+// buffer is the size of a connection within this process.
+const buffer = 64 << 10
+
 // Work hosts sessions, candidates and observers for a run in another process, with one
-// client of the site. It is what a process started by Site.Spawn runs: calls come in and
-// answers go out as JSON-RPC 1.0 (net/rpc/jsonrpc), and nothing else may be written to out.
+// client of the site. A process of Site.Worker runs it; nothing else may be written to out.
+// For contenders that have a keeper (package keeper), contender.KeeperWith must be set.
 //
-// For contenders that have a keeper (package keeper), contender.KeeperWith is set.
-//
-// Work blocks until in ends (nil), in is not what it should be, or ctx ends (its
-// cause). Then calls that are under way are cancelled, and what is still open is
-// closed, which takes ten seconds at most. After the end of ctx a goroutine stays
-// behind that reads from in, for as long as that blocks.
+// Work blocks until in ends (nil), in is not from a run (an error), or ctx ends (its
+// cause). Then calls that are under way are canceled, and what is still open is
+// closed, which takes ten seconds at most. After the end of ctx a goroutine remains
+// that reads from in, for as long as that blocks.
 func Work(ctx context.Context, site Site, in io.Reader, out io.Writer) error {
-	host, err := newLocal(site)
+	l, err := newLocal(site)
 	if err != nil {
 		return err
 	}
-	ctx, end := context.WithCancelCause(ctx)
-	w := &worker{ctx: ctx, host: host, calls: map[int64]context.CancelFunc{}, things: map[int64]any{}}
-	server := rpc.NewServer()
-	if err := server.RegisterName(service, w); err != nil {
-		panic(err) // none of its methods can be called
-	}
-	go server.ServeCodec(calls{jsonrpc.NewServerCodec(pipe{in, out, io.NopCloser(in)}), w, end})
-	<-ctx.Done()
-	w.close()
-	if err := context.Cause(ctx); !errors.Is(err, io.EOF) {
+	server := grpc.NewServer(grpc.ForceServerCodec(jsonCodec{}), grpc.WaitForHandlers(true))
+	server.RegisterService(&service, l)
+	listener := bufconn.Listen(buffer)
+	go func() { _ = server.Serve(listener) }()
+	conn, err := listener.Dial()
+	if err != nil {
 		return err
 	}
-	return nil
-}
-
-// service is the first part of the methods' names.
-const service = "worker"
-
-// workCall is one call of a worker's method. The type has no name because net/rpc takes no
-// arguments of an unexported type that has one.
-type workCall = struct {
-	// ID is the call's number, which the parent gives. Of is the number of the call that
-	// made the session, candidate or crowd that this call is about; or that is cancelled.
-	ID, Of                          int64
-	Contender, Election, Key, Value string
-	TTL                             time.Duration
-	Size                            CrowdSize
-	By                              int
-	Cut                             bool
-
-	ctx context.Context // on the worker's side: ends with the call, or when it is cancelled
-}
-
-// workAnswer is what a method returns beside its error. Times are wall-clock times of the
-// worker.
-type workAnswer = struct {
-	At   time.Time
-	Seen Seen
-	Key  string
-	// Tells says whether the candidate will tell of its loss at all.
-	Tells bool
-	Wire  Wire
-
-	of int64 // on the parent's side: the number of the call, for calls about what it made
-}
-
-// pipe joins the two ends of a connection.
-type pipe struct {
-	io.Reader
-	io.Writer
-	io.Closer
-}
-
-// calls reads calls one after another: each has its context before the request to cancel
-// it is read.
-type calls struct {
-	rpc.ServerCodec
-	worker *worker
-	ended  context.CancelCauseFunc // ends the worker
-}
-
-// ReadRequestHeader ends the worker where nothing more can be read.
-func (c calls) ReadRequestHeader(r *rpc.Request) error {
-	err := c.ServerCodec.ReadRequestHeader(r)
-	if err != nil {
-		c.ended(err)
+	go func() { _, _ = io.Copy(out, conn) }()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(conn, in)
+		ended <- err
+	}()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
 	}
+	_ = conn.Close() // or Stop waits for a run that has not spoken yet
+	server.Stop()
+	l.closeAll()
 	return err
 }
 
-// ReadRequestBody gives the call its context.
-func (c calls) ReadRequestBody(body any) error {
-	err := c.ServerCodec.ReadRequestBody(body)
-	if call, ok := body.(*workCall); ok && err == nil {
-		err = c.worker.begin(call)
-	}
-	return err
-}
+// errWorkerEnded is returned for calls to a worker that has ended.
+var errWorkerEnded = errors.New("the worker has ended")
 
-// WriteResponse keeps errors back once the worker ends: its end says more than that it
-// cancelled the call.
-func (c calls) WriteResponse(r *rpc.Response, body any) error {
-	if r.Error != "" && c.worker.ctx.Err() != nil {
-		return nil //nolint:nilerr // the end of the worker is no error of this answer
-	}
-	return c.ServerCodec.WriteResponse(r, body)
-}
-
-// worker is the state of Work. Its exported methods are what the parent calls.
+// worker is the place in this process's view.
 type worker struct {
-	ctx     context.Context // the worker's life
-	host    Host
-	running sync.WaitGroup // calls; none is added once ctx has ended and mu was free
-
-	mu sync.Mutex
-	// calls are those under way, things the hosted sessions, candidates and crowds, by
-	// the number of the call that made them.
-	calls  map[int64]context.CancelFunc
-	things map[int64]any
+	cmd   *exec.Cmd
+	conn  *grpc.ClientConn
+	gone  chan struct{} // closed when the process has ended
+	cause error         // why it ended, if it did so by itself; valid once gone is closed
 }
 
-// hosted is a session and the candidates on it, which are forgotten when it is closed.
-type hosted struct {
-	Session
-	candidates []int64
-}
-
-// begin gives a call its context, unless the worker ends. The method calls done.
-func (w *worker) begin(call *workCall) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ctx.Err() != nil {
-		return context.Cause(w.ctx)
+func startWorker(site Site) (*worker, error) {
+	if site.Worker == nil {
+		return nil, fmt.Errorf("starting a worker: %w", errors.ErrUnsupported)
 	}
-	call.ctx, w.calls[call.ID] = context.WithCancel(w.ctx)
-	w.running.Add(1)
-	return nil
+	listener := bufconn.Listen(buffer)
+	client, err := grpc.NewClient("passthrough:///worker",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(jsonCodec{})), grpc.WithIdleTimeout(0))
+	if err != nil {
+		return nil, err
+	}
+	client.Connect()
+	conn, err := listener.Accept()
+	_ = listener.Close() // there is only one connection
+	w := &worker{cmd: site.Worker(), conn: client, gone: make(chan struct{})}
+	if err == nil {
+		err = w.start(site, conn)
+	}
+	if err != nil {
+		_ = client.Close()
+		return nil, fmt.Errorf("starting a worker: %w", err)
+	}
+	return w, nil
 }
 
-func (w *worker) done(call workCall) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.calls[call.ID]()
-	delete(w.calls, call.ID)
-	w.running.Done()
-}
-
-// keep names what a call has made by its number.
-func (w *worker) keep(call workCall, thing any, err error) error {
+// start starts the process with a connection as its standard input and output.
+func (w *worker) start(site Site, conn net.Conn) error {
+	var stderr bytes.Buffer
+	w.cmd.Stdout, w.cmd.Stderr = conn, &stderr
+	in, err := w.cmd.StdinPipe()
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.things[call.ID] = thing
+	start := w.cmd.Start
+	if site.Start != nil {
+		start = func() error { return site.Start(w.cmd) }
+	}
+	if err := start(); err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(in, io.MultiReader(bytes.NewReader(site.WorkerInput), conn))
+		_ = in.Close()
+	}()
+	go func() {
+		_ = w.cmd.Wait()
+		if code := w.cmd.ProcessState.ExitCode(); code > 0 {
+			w.cause = fmt.Errorf("exit code %d: %s", code, strings.TrimSpace(stderr.String()))
+		}
+		close(w.gone)
+		_ = conn.Close()
+	}()
 	return nil
 }
 
-// about carries a call out on what it is about.
-func about[T any](w *worker, call workCall, do func(T) error) error {
-	defer w.done(call)
-	w.mu.Lock()
-	t, ok := w.things[call.Of].(T)
-	w.mu.Unlock()
-	if !ok {
-		return fmt.Errorf("call %d of the worker has made nothing of this kind", call.Of)
+// do ends with ctx on both sides; the worker's answer is not waited for then.
+func (w *worker) do(ctx context.Context, c call) (a answer, err error) {
+	err = w.conn.Invoke(ctx, method, &c, &a)
+	switch {
+	case ctx.Err() != nil:
+		return answer{}, context.Cause(ctx)
+	case err != nil:
+		select {
+		case <-w.gone:
+			return answer{}, w.ended()
+		case <-time.After(time.Second): // it may be about to end
+			return answer{}, fmt.Errorf("%w: %w", errWorkerEnded, err)
+		}
+	case a.Unsupported:
+		return answer{}, fmt.Errorf("%s (%w)", a.Err, errors.ErrUnsupported)
+	case a.Err != "":
+		return answer{}, errors.New(a.Err)
 	}
-	return do(t)
+	return a, nil
 }
 
-// close waits for the calls, whose contexts have ended, and closes what the parent
-// left open: if it died, nobody else will.
-func (w *worker) close() {
-	_ = w.host.Cut(context.Background(), false) // or nothing could be closed
-	w.mu.Lock()
-	w.mu.Unlock() //nolint:staticcheck // no call begins from here on
-	w.running.Wait()
-	last, cancel := context.WithTimeout(context.Background(), farewell)
-	defer cancel()
-	var closing sync.WaitGroup
-	atATime := make(chan struct{}, placing)
-	for _, open := range w.things {
-		atATime <- struct{}{}
-		closing.Go(func() {
-			defer func() { <-atATime }()
-			_ = closeThing(last, open) // at the latest its lease runs out
-		})
+func (w *worker) ended() error {
+	select {
+	case <-w.gone:
+	default:
+		return nil
 	}
-	closing.Wait()
-	_ = w.host.Close()
+	if w.cause == nil {
+		return errWorkerEnded
+	}
+	return fmt.Errorf("%w: %w", errWorkerEnded, w.cause)
+}
+
+func (w *worker) kill() error {
+	_ = w.cmd.Process.Kill() // it may have ended already
+	<-w.gone
+	_ = w.conn.Close() // or it was closed
+	return nil
+}
+
+// close ends the worker in good order, or kills it if it takes too long.
+func (w *worker) close() error {
+	_ = w.conn.Close() // which closes the process's input
+	select {
+	case <-w.gone:
+	case <-time.After(2 * cleanupTimeout):
+	}
+	return w.kill()
 }

@@ -41,7 +41,23 @@ func (jsonCodec) Unmarshal(data []byte, v any) error {
 	return json.Unmarshal(data, v)
 }
 
-func init() { encoding.RegisterCodec(jsonCodec{}) }
+// slowCodec decodes like jsonCodec, each message when it may.
+type slowCodec struct{ jsonCodec }
+
+// decodes has, for each message that slowCodec is to decode, what that waits for.
+var decodes = make(chan (<-chan struct{}))
+
+func (slowCodec) Name() string { return "eldest-slow" }
+
+func (c slowCodec) Unmarshal(data []byte, v any) error {
+	<-<-decodes
+	return c.jsonCodec.Unmarshal(data, v)
+}
+
+func init() {
+	encoding.RegisterCodec(jsonCodec{})
+	encoding.RegisterCodec(slowCodec{})
+}
 
 // Row 44: any codec passes, under its own name, for services that are forwarded and for
 // those that each node answers itself.

@@ -23,8 +23,11 @@ var errNotBegun = errors.New("the call has not begun")
 var errEnded = status.Error(codes.Internal, "eldest: the handler ended its goroutine")
 
 // serve runs the call here, as the leader. It blocks until the handler
-// has returned, or the tenure has ended and Config.Grace has passed. The error is errNotBegun if the tenure ended before the handler was called; then all that
-// the caller sent can be received again.
+// has returned, or the tenure has ended and Config.Grace has passed. The error is errNotBegun if the tenure ended
+// before the call had begun; then all that the caller sent can be received again.
+//
+// A stream has begun when its handler is called. A unary call has begun when its handler has the message:
+// decoding a large one takes time, in which the tenure may end.
 //
 // The handler has a goroutine of its own, because a call is answered on the goroutine of gRPC,
 // and the end of a tenure must be answered at once although the handler still runs: it may be
@@ -59,6 +62,11 @@ func (v *incoming) dispatch(t *tenure, m *method) error {
 		}
 		return nil
 	}
+	c.commit = func() {
+		if stream.commit() {
+			setLeaderHeader(stream, t.Token)
+		}
+	}
 	ended := make(chan outcome) // not buffered: a panic must be received, or end the process
 	abandoned := make(chan struct{})
 	v.goroutines.Add(1)
@@ -69,7 +77,7 @@ func (v *incoming) dispatch(t *tenure, m *method) error {
 		}
 		v.goroutines.Done()
 		if err == nil {
-			err = c.begin(stream, t)
+			err = c.enter(t)
 		}
 		if err != nil {
 			select {
@@ -88,8 +96,8 @@ func (v *incoming) dispatch(t *tenure, m *method) error {
 	case <-t.Context().Done():
 	}
 	cancel(t.Cause())
-	handled, busy, gone := c.end(v.tenureEnded(t, t.Cause(), false))
-	if handled && !busy { // in the stream, it goes on only when the call is answered
+	begun, busy, gone := c.end(v.tenureEnded(t, t.Cause(), false))
+	if begun && !busy { // in the stream, it goes on only when the call is answered
 		select {
 		case out := <-ended:
 			return v.result(c, t, out)
@@ -100,7 +108,7 @@ func (v *incoming) dispatch(t *tenure, m *method) error {
 	switch err := stream.Context().Err(); {
 	case err != nil:
 		return status.FromContextError(err).Err()
-	case !handled:
+	case !begun:
 		return fmt.Errorf("%w: %w", errNotBegun, t.Cause())
 	default:
 		return gone
@@ -158,12 +166,16 @@ func (v *incoming) result(c *call, t *tenure, out outcome) error {
 		panic(out.panic)
 	case out.early != nil:
 		return out.early
+	}
+	begun, gone := c.settle()
+	switch {
+	case !begun && v.caller.Context().Err() == nil:
+		return fmt.Errorf("%w: %w", errNotBegun, gone)
 	case out.err == nil && c.unary:
 		return c.decoding.SendMsg(out.reply)
 	case out.err == nil:
 		return nil
-	}
-	if gone := c.ended(); gone != nil && errors.Is(out.err, gone) {
+	case gone != nil && errors.Is(out.err, gone):
 		return gone // our own, which the handler met in a receive or a send
 	}
 	lost := t.Cause()
@@ -201,11 +213,13 @@ type call struct {
 	unary bool
 	// over reads the clock and returns the answer to a call whose tenure is over, or nil.
 	over func() error
+	// commit is called when the call begins. It must not block.
+	commit func()
 
-	mu      sync.Mutex
-	handled bool  // the handler was called
-	busy    int   // receives and sends under way
-	gone    error // the answer, if the tenure has ended
+	mu    sync.Mutex
+	begun bool  // from then on it goes nowhere else
+	busy  int   // receives and sends under way
+	gone  error // the answer, if the tenure has ended
 }
 
 // newCall returns the stream of a call to a method in no tenure.
@@ -213,31 +227,44 @@ func newCall(ctx context.Context, stream grpc.ServerStream, m *method) *call {
 	many := m.stream != nil && m.stream.ClientStreams
 	return &call{
 		decoding: decoding{ServerStream: stream, codec: codecOf(ctx), many: many},
-		ctx:      ctx, unary: m.unary != nil, over: func() error { return nil },
+		ctx:      ctx, unary: m.unary != nil, over: func() error { return nil }, commit: func() {},
 	}
 }
 
 // Context returns the call's context; see grpc.ServerStream.
 func (c *call) Context() context.Context { return c.ctx }
 
-// begin admits the call to the tenure. From then on it goes nowhere else.
-func (c *call) begin(stream *reading, t *tenure) error {
+// enter admits the call to the tenure. A stream begins.
+func (c *call) enter(t *tenure) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := t.Begin(c.unary); err != nil {
 		return fmt.Errorf("%w: %w", errNotBegun, err)
 	}
-	if stream.commit() {
-		setLeaderHeader(stream, t.Token)
+	if !c.unary {
+		c.begin()
 	}
-	c.handled = true
 	return nil
 }
 
+// begin begins the call, unless it has begun. The caller holds mu.
+func (c *call) begin() {
+	if !c.begun {
+		c.begun = true
+		c.commit()
+	}
+}
+
 // RecvMsg fails from the end of the tenure on, also where a message has come by then, which may be long
-// after the call.
+// after the call. A unary call begins.
 func (c *call) RecvMsg(m any) error {
-	return c.during(c.decoding.RecvMsg, m, c.over)
+	return c.during(c.decoding.RecvMsg, m, func() error {
+		if err := c.over(); err != nil {
+			return err
+		}
+		c.begin()
+		return nil
+	})
 }
 
 // SendMsg fails from the end of the tenure on.
@@ -245,7 +272,8 @@ func (c *call) SendMsg(m any) error {
 	return c.during(c.decoding.SendMsg, m, func() error { return nil })
 }
 
-func (c *call) during(do func(any) error, m any, over func() error) error {
+// during does one of the two, and then, unless that failed or the tenure ended meanwhile, done.
+func (c *call) during(do func(any) error, m any, done func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone != nil {
@@ -257,26 +285,30 @@ func (c *call) during(do func(any) error, m any, over func() error) error {
 	c.mu.Lock()
 	c.busy--
 	if err == nil && c.gone == nil {
-		c.gone = over()
+		c.gone = done()
 	}
 	return cmp.Or(c.gone, err)
 }
 
-// end ends the traffic of the call with an answer, unless it has ended with one already, and returns that. handled
-// reports whether the handler was called; it is not called after this. busy reports whether it
-// is in a receive or a send.
-func (c *call) end(answer error) (handled, busy bool, gone error) {
+// end ends the traffic of the call with an answer, unless it has ended with one already, and returns that. begun
+// reports whether the call has begun; it does not begin after this. busy reports whether the handler is in a
+// receive or a send.
+func (c *call) end(answer error) (begun, busy bool, gone error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone == nil { // or the handler has it already, and will return it
 		c.gone = answer
 	}
-	return c.handled, c.busy > 0, c.gone
+	return c.begun, c.busy > 0, c.gone
 }
 
-// ended returns the answer of a call whose tenure has ended, or nil.
-func (c *call) ended() error {
+// settle is called when the handler has returned. A call whose tenure has not ended meanwhile has begun, at the
+// latest now: it is about to be answered. gone is the answer of a call whose tenure has ended, or nil.
+func (c *call) settle() (begun bool, gone error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.gone
+	if c.gone == nil {
+		c.begin()
+	}
+	return c.begun, c.gone
 }

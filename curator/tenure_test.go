@@ -126,7 +126,8 @@ func TestRequirement45MessageThatIsOnItsWay(t *testing.T) {
 	everywhere(t, echoing, func(t *testing.T, n, leader *node) {
 		stream := n.open(unaryMethod)
 		stream.send("the message, and no half-close")
-		require.Never(t, func() bool { return leader.router.Now().Tenure.Running() > 0 }, 50*time.Millisecond, time.Millisecond)
+		tenure := leader.router.Now().Tenure
+		require.Never(t, func() bool { return tenure.Running() > 0 }, 50*time.Millisecond, time.Millisecond)
 		leader.loses()
 		leader.leads(8, echoing)
 		n.follows(leader, 8)                // nothing, if it leads itself
@@ -136,6 +137,32 @@ func TestRequirement45MessageThatIsOnItsWay(t *testing.T) {
 		require.NoError(t, stream.end())
 		require.EqualValues(t, 1, leader.calls.Load())
 	}, grace(time.Second))
+}
+
+// Row 45: nor while the message is being decoded for the handler, which takes time where it is large.
+func TestRequirement45MessageThatIsBeingDecoded(t *testing.T) {
+	everywhere(t, echoing, func(t *testing.T, n, leader *node) {
+		done := asking(func() error {
+			return n.call("large", grpc.CallContentSubtype(slowCodec{}.Name()), grpc.ForceCodec(jsonCodec{})) // slow at the leader only
+		})
+		late, soon := make(chan struct{}), make(chan struct{})
+		close(soon)
+		decodes <- late
+		tenure := leader.router.Now().Tenure
+		leader.router.Leave(tenure, errDeposed)
+		tenure.Cancel(errDeposed)
+		close(late)
+		tenure.Finish(errDeposed)
+		leader.leads(8, echoing)
+		n.follows(leader, 8) // nothing, if it leads itself
+		select {
+		case decodes <- soon:
+			require.NoError(t, etcdtest.Take(t, done, "the answer"))
+		case err := <-done:
+			require.NoError(t, err, "it could have gone to the next tenure")
+		}
+		require.EqualValues(t, 1, leader.calls.Load())
+	})
 }
 
 // Row 45: the refusals of a guard, in a tenure that has not ended yet on this side. The

@@ -207,7 +207,10 @@ func TestRow52WhatIsBelievedOfAHop(t *testing.T) {
 		{alice, [][]string{claim("alice", "7")}, ok, "nobody by alice in 7"}, // to us it is a node: the authority named it
 	}
 	anonymous := []row{{none, elsewhere, denied, ""}, {none, [][]string{claim("", "7")}, denied, ""}}
-	unverified := []row{{none, elsewhere, ok, "nobody"}, {none, [][]string{claim("follower", "7"), names(root)}, ok, "nobody"}}
+	unverified := []row{
+		{none, elsewhere, ok, "nobody"}, {none, [][]string{claim("follower", "7"), names(root)}, ok, "nobody"},
+		{none, [][]string{claim("follower", "7"), half}, invalid, ""}, // pairs that are none: of no node (row 58)
+	}
 	for name, tc := range map[string]struct {
 		secure func(*Config)
 		rows   []row

@@ -28,9 +28,11 @@ func (r *round) follow(ctx context.Context) (stop func(), err error) {
 			if retry.Sleep(ctx, pause(refused)) != nil {
 				return
 			}
-			if observer, err = r.observer(); err != nil {
+			next, err := r.observer()
+			if err != nil {
 				return
 			}
+			observer = next
 		}
 	}()
 	return func() {

@@ -6,18 +6,26 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/client/v3/concurrency"
+	etcds "go.etcd.io/etcd/client/v3/concurrency"
+
+	ours "github.com/eldest-io/eldest/compat/concurrency"
 )
 
-// etcds is etcd's own package.
+// concurrency is etcd's own package.
 //
 // On the wire: one transaction registers; one range, asked of the quorum, finds who is
 // ahead; one watch on the predecessor, from the revision of that answer; when it is
 // gone, another such range. Each observer asks for a range and opens a watch at every
 // change.
-var etcds = api{Concurrency, func(client *clientv3.Client, seconds int, life context.Context) (apiSession, newElection, error) {
-	s, err := concurrency.NewSession(client, concurrency.WithTTL(seconds), concurrency.WithContext(life))
-	return s, func(name string) apiElection { return concurrency.NewElection(s, name) }, err
+var concurrency = api{Concurrency, func(client *clientv3.Client, seconds int, life context.Context) (apiSession, newElection, error) {
+	s, err := etcds.NewSession(client, etcds.WithTTL(seconds), etcds.WithContext(life))
+	return s, func(name string) apiElection { return etcds.NewElection(s, name) }, err
+}}
+
+// dropIn is this project's package with the API of etcd's.
+var dropIn = api{DropIn, func(client *clientv3.Client, seconds int, life context.Context) (apiSession, newElection, error) {
+	s, err := ours.NewSession(client, ours.WithTTL(seconds), ours.WithContext(life))
+	return s, func(name string) apiElection { return ours.NewElection(s, name) }, err
 }}
 
 // api is a package with the API of etcd's concurrency package, used as that is documented:
@@ -30,11 +38,9 @@ type api struct {
 
 type newElection func(name string) apiElection
 
-// apiSession and apiElection are what is used of the API.
 type apiSession interface {
 	Lease() clientv3.LeaseID
 	Ctx() context.Context
-	Done() <-chan struct{}
 	Orphan()
 	Close() error
 }
@@ -69,7 +75,7 @@ func (a api) session(ctx context.Context, client *clientv3.Client, ttl time.Dura
 	return &apiOpen{apiSession: s, newElection: newElection, client: client, end: end}, nil
 }
 
-// Sight needs no session, only the client that one carries.
+// Sight needs no session, but its client.
 func (a api) Sight(ctx context.Context, client *clientv3.Client, name string) (Sight, error) {
 	s, err := a.session(ctx, client, time.Minute)
 	if err != nil {
@@ -79,24 +85,23 @@ func (a api) Sight(ctx context.Context, client *clientv3.Client, name string) (S
 	return apiSight{s, s.newElection(name), live, cancel}, nil
 }
 
-// apiOpen is an open session.
 type apiOpen struct {
 	apiSession
 	newElection
 	client *clientv3.Client
 	end    context.CancelFunc
-	// stale says that a resignation has failed: the key may be there still, and another
+	// stale says that a resignation has failed: the key may still be there, and another
 	// campaign would find it and win at once, with a token of the past.
 	stale atomic.Bool
 }
 
-func (s *apiOpen) Usable() bool { return !s.stale.Load() && !closed(s.Done()) }
+func (s *apiOpen) Usable() bool { return !s.stale.Load() && s.Ctx().Err() == nil }
 
 func (s *apiOpen) Candidate(election, value string) (Candidate, error) {
 	return apiCandidate{s, s.newElection(election), value}, nil
 }
 
-// Close is that of the package, which takes the TTL for its time-out, until ctx ends.
+// Close is that of the package, whose timeout is the TTL, until ctx ends.
 func (s *apiOpen) Close(ctx context.Context) error {
 	defer s.end()
 	defer context.AfterFunc(ctx, s.end)()
@@ -114,7 +119,7 @@ type apiCandidate struct {
 	value    string
 }
 
-// Campaign ends with the session, as users of the packages have it: without one leadership
+// Campaign ends with the session, as in users' programs: without a session leadership
 // is worth nothing. It does not help where the lease is gone and the client has not noticed.
 func (c apiCandidate) Campaign(ctx context.Context) (Tenure, error) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -18,14 +18,21 @@ const (
 	Herd        = "herd"
 	Floor       = "floor"
 	DropIn      = "drop-in"
-	Kept        = "eldest-keeper"
+	// The variants of Eldest: with a keeper, and with heartbeats of these timeouts.
+	Kept           = "eldest-keeper"
+	Heartbeat1s    = "eldest-heartbeat-1s"
+	Heartbeat500ms = "eldest-heartbeat-500ms"
 )
 
 // all are the contenders, in the order in which they are shown and take turns.
-var all = []Contender{Ours{}, etcds, herd{}, floor{}, dropIn}
+var all = []Contender{Ours{}, concurrency, herd, floor, dropIn}
 
-// variants are others, which differ from one of those in few scenarios and take part in them.
-var variants = []Contender{kept{}}
+// variants differ from one of those in few scenarios, and take part in these only.
+var variants = []Contender{
+	variant{name: Kept, kept: true},
+	variant{name: Heartbeat1s, heartbeat: time.Second},
+	variant{name: Heartbeat500ms, heartbeat: 500 * time.Millisecond},
+}
 
 // Contender is one way to elect a leader. The methods of contenders, sessions, candidates
 // and tenures may be called from many goroutines. What a contender cannot do at all is an
@@ -113,14 +120,12 @@ func Names() []string {
 
 // Named returns the contender of that name.
 func Named(name string) (Contender, error) {
-	names := Names()
-	for _, c := range variants {
-		names = append(names, c.Name())
-	}
+	var names []string
 	for _, c := range slices.Concat(all, variants) {
 		if c.Name() == name {
 			return c, nil
 		}
+		names = append(names, c.Name())
 	}
 	return nil, fmt.Errorf("no contender %q; there are %s", name, strings.Join(names, ", "))
 }

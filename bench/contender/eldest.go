@@ -121,7 +121,17 @@ type ourCandidate struct {
 }
 
 func (c ourCandidate) Campaign(ctx context.Context) (Tenure, error) {
-	l, err := c.campaign(ctx)
+	if c.registered == nil {
+		return tenureOf(c.Candidate.Campaign(ctx))
+	}
+	if _, err := c.Register(ctx); err != nil {
+		return nil, err
+	}
+	c.registered()
+	return tenureOf(c.Await(ctx))
+}
+
+func tenureOf(l *election.Leadership, err error) (Tenure, error) {
 	switch {
 	case (l == nil) == (err == nil):
 		return nil, fmt.Errorf("campaign returned %v and %w", l, err)
@@ -131,32 +141,16 @@ func (c ourCandidate) Campaign(ctx context.Context) (Tenure, error) {
 	return ourTenure{l}, nil
 }
 
-func (c ourCandidate) campaign(ctx context.Context) (*election.Leadership, error) {
-	if c.registered == nil {
-		return c.Candidate.Campaign(ctx)
-	}
-	if _, err := c.Register(ctx); err != nil {
-		return nil, err
-	}
-	c.registered()
-	return c.Await(ctx)
-}
-
 // Resume leads on after the tenure was suspended, in the way in which the candidate campaigns. It is
 // eldest.ErrNotRegistered if it does not stand any more.
 func (c ourCandidate) Resume(ctx context.Context) (Tenure, error) {
 	if c.Status().Token == 0 {
 		return nil, eldest.ErrNotRegistered
 	}
-	lead := c.Candidate.Campaign
 	if c.registered != nil {
-		lead = c.Await
+		return tenureOf(c.Await(ctx))
 	}
-	l, err := lead(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return ourTenure{l}, nil
+	return tenureOf(c.Candidate.Campaign(ctx))
 }
 
 type ourTenure struct{ *election.Leadership }

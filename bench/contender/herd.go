@@ -3,70 +3,36 @@ package contender
 import (
 	"context"
 	"fmt"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// herd is the protocol that is written first: everybody watches the whole election,
-// and everybody asks who is the oldest whenever somebody leaves.
+// herd is the protocol that is written first: every candidate watches the whole election,
+// and asks who is the oldest whenever one of them leaves.
 //
-// On the wire: one transaction registers; one watch on the prefix; at each departure
+// On the wire: one watch on the prefix; one transaction registers; at each departure
 // one event and one range for every candidate that waits.
-type herd struct{}
-
-func (herd) Name() string { return Herd }
-
-func (herd) Open(ctx context.Context, client *clientv3.Client, ttl time.Duration) (Session, error) {
-	s, err := openRaw(ctx, client, ttl)
-	if err != nil {
-		return nil, err
-	}
-	return herdSession{s}, nil
-}
-
-func (herd) Sight(_ context.Context, client *clientv3.Client, election string) (Sight, error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &herdSight{client: client, election: election, ctx: ctx, cancel: cancel}, nil
-}
-
-type herdSession struct{ *rawSession }
-
-func (s herdSession) Candidate(election, value string) (Candidate, error) {
-	return herdCandidate{s, election, value}, nil
-}
-
-type herdCandidate struct {
-	herdSession
-	election, value string
-}
-
-func (c herdCandidate) Campaign(ctx context.Context) (Tenure, error) {
-	live, cancel := context.WithCancel(ctx)
-	defer cancel()
-	// In place before the key is written, so that no departure is missed.
-	feed, err := watchAll(ctx, live, c.client, c.election)
-	if err != nil {
-		return nil, err
-	}
-	key := c.key(c.election)
-	token, ahead, err := c.register(ctx, c.election, c.value)
-	if err != nil {
-		return nil, err
-	}
-	for ahead != "" {
-		if err := feed.departure(ctx, false); err != nil {
-			return nil, err
+var herd = raw{
+	name: Herd,
+	// The watch is in place before the key is written, so that no departure is missed.
+	prepare: func(ctx context.Context, c *rawCandidate) (err error) {
+		c.feed, err = watchAll(ctx, ctx, c.client, c.election)
+		return err
+	},
+	wait: func(ctx context.Context, c *rawCandidate, _ string) error {
+		for {
+			if err := c.feed.departure(ctx, false); err != nil {
+				return err
+			}
+			if leader, err := c.feed.oldest(ctx); err != nil || leader == c.key {
+				return err
+			}
 		}
-		resp, err := c.client.Get(ctx, c.election+"/", clientv3.WithFirstCreate()...)
-		if err != nil {
-			return nil, err
-		}
-		if oldest(resp.Kvs) == key {
-			break
-		}
-	}
-	return c.tenure(c, key, token), nil
+	},
+	sight: func(client *clientv3.Client, election string) Sight {
+		ctx, cancel := context.WithCancel(context.Background())
+		return &herdSight{client: client, election: election, ctx: ctx, cancel: cancel}
+	},
 }
 
 // herdSight is a watch and a range for each observer and change.
@@ -79,32 +45,81 @@ type herdSight struct {
 
 func (s *herdSight) Feed(ctx context.Context) (Feed, error) {
 	feed, err := watchAll(ctx, s.ctx, s.client, s.election)
-	if err != nil {
-		return nil, fmt.Errorf("watching %s: %w", s.election, err)
-	}
-	return &herdFeed{watchFeed: feed, sight: s}, nil
+	return &herdFeed{watchFeed: feed}, err
 }
 
 func (s *herdSight) Close(context.Context) { s.cancel() }
 
 type herdFeed struct {
 	watchFeed
-	sight *herdSight
 	// asked says that leader is what the last range said.
 	asked  bool
 	leader string
 }
 
-func (f *herdFeed) Next(ctx context.Context) (string, error) {
+func (f *herdFeed) Next(ctx context.Context) (leader string, err error) {
 	if f.asked {
 		if err := f.departure(ctx, f.leader == ""); err != nil {
 			return "", err
 		}
 	}
-	resp, err := f.sight.client.Get(ctx, f.sight.election+"/", clientv3.WithFirstCreate()...)
-	if err != nil {
+	f.leader, err = f.oldest(ctx)
+	f.asked = err == nil
+	return f.leader, err
+}
+
+// watchFeed is a watch of its own on a whole election.
+type watchFeed struct {
+	client   *clientv3.Client
+	election string
+	events   clientv3.WatchChan
+}
+
+// watchAll opens it for as long as live lasts, and blocks until it is in place.
+func watchAll(ctx, live context.Context, client *clientv3.Client, election string) (watchFeed, error) {
+	// The client's Watch blocks until the server has answered.
+	live, cancel := context.WithCancel(live)
+	defer context.AfterFunc(ctx, cancel)()
+	f := watchFeed{client: client, election: election}
+	f.events = client.Watch(clientv3.WithRequireLeader(live), election+"/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	if _, err := f.next(ctx); err != nil {
+		return f, fmt.Errorf("watching %s: %w", election, err)
+	}
+	return f, nil
+}
+
+func (f watchFeed) next(ctx context.Context) (clientv3.WatchResponse, error) {
+	select {
+	case resp, ok := <-f.events:
+		if !ok {
+			return resp, errEnded
+		}
+		return resp, resp.Err()
+	case <-ctx.Done():
+		return clientv3.WatchResponse{}, context.Cause(ctx)
+	}
+}
+
+// departure blocks until a key was deleted; joined says that a new one will do, too.
+func (f watchFeed) departure(ctx context.Context, joined bool) error {
+	for {
+		resp, err := f.next(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range resp.Events {
+			if joined || e.Type == clientv3.EventTypeDelete {
+				return nil
+			}
+		}
+	}
+}
+
+// oldest is the key of the oldest candidate, "" for none.
+func (f watchFeed) oldest(ctx context.Context) (string, error) {
+	resp, err := f.client.Get(ctx, f.election+"/", clientv3.WithFirstCreate()...)
+	if err != nil || len(resp.Kvs) == 0 {
 		return "", err
 	}
-	f.asked, f.leader = true, oldest(resp.Kvs)
-	return f.leader, nil
+	return string(resp.Kvs[0].Key), nil
 }

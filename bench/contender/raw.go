@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
-
-// What the contenders share that are made of bare requests.
 
 var (
 	errEnded    = errors.New("the watch has ended")
@@ -18,18 +15,30 @@ var (
 	errLost     = errors.New("the client has given the lease up")
 )
 
-// rawSession is a lease that etcd's client keeps alive. Its contenders make candidates.
-type rawSession struct {
-	client *clientv3.Client
-	lease  clientv3.LeaseID
-	// live ends when the client has given the lease up, or stop was called; over is
-	// closed then.
-	live context.Context
-	stop context.CancelFunc
-	over chan struct{}
+// raw is a contender that is made of bare requests.
+type raw struct {
+	name string
+	// wait blocks until the candidate, which is registered, leads; ahead is the nearest older key. Before
+	// the registration, prepare, which may be nil, is called.
+	prepare func(ctx context.Context, c *rawCandidate) error
+	wait    func(ctx context.Context, c *rawCandidate, ahead string) error
+	// sight, if nil, is not supported.
+	sight func(client *clientv3.Client, election string) Sight
+	// bare says that nobody is notified of a loss, and that writes are not guarded.
+	bare bool
 }
 
-func openRaw(ctx context.Context, client *clientv3.Client, ttl time.Duration) (*rawSession, error) {
+func (r raw) Name() string { return r.name }
+
+func (r raw) Sight(_ context.Context, client *clientv3.Client, election string) (Sight, error) {
+	if r.sight == nil {
+		return nil, fmt.Errorf("%s has no observers: %w", r.name, errors.ErrUnsupported)
+	}
+	return r.sight(client, election), nil
+}
+
+// Open starts a session that etcd's client keeps alive.
+func (r raw) Open(ctx context.Context, client *clientv3.Client, ttl time.Duration) (Session, error) {
 	granted, err := client.Grant(ctx, int64((ttl+time.Second-1)/time.Second))
 	if err != nil {
 		return nil, err
@@ -41,7 +50,7 @@ func openRaw(ctx context.Context, client *clientv3.Client, ttl time.Duration) (*
 		return nil, err
 	}
 	live, lost := context.WithCancelCause(context.Background())
-	s := &rawSession{client: client, lease: granted.ID, live: live, stop: stop, over: make(chan struct{})}
+	s := &rawSession{of: r, client: client, lease: granted.ID, live: live, stop: stop, over: make(chan struct{})}
 	go func() {
 		defer close(s.over)
 		for range replies {
@@ -52,8 +61,24 @@ func openRaw(ctx context.Context, client *clientv3.Client, ttl time.Duration) (*
 	return s, nil
 }
 
+type rawSession struct {
+	of     raw
+	client *clientv3.Client
+	lease  clientv3.LeaseID
+	// live ends when the client has given the lease up, or stop was called; over is
+	// closed then.
+	live context.Context
+	stop context.CancelFunc
+	over chan struct{}
+}
+
 func (s *rawSession) Lease() clientv3.LeaseID { return s.lease }
 func (s *rawSession) Usable() bool            { return s.live.Err() == nil }
+
+// Candidate has keys as in etcd's own elections.
+func (s *rawSession) Candidate(election, value string) (Candidate, error) {
+	return &rawCandidate{rawSession: s, election: election, key: fmt.Sprintf("%s/%x", election, s.lease), value: value}, nil
+}
 
 func (s *rawSession) Close(ctx context.Context) error {
 	s.Abandon()
@@ -66,26 +91,43 @@ func (s *rawSession) Abandon() {
 	<-s.over
 }
 
-// key is laid out as in etcd's own elections.
-func (s *rawSession) key(election string) string { return fmt.Sprintf("%s/%x", election, s.lease) }
+type rawCandidate struct {
+	*rawSession
+	election, key, value string
+	feed                 watchFeed // of the herd's
+}
 
-// register writes a candidate's key and returns its create revision and the nearest
-// older key, "" if there is none.
-func (s *rawSession) register(ctx context.Context, election, value string) (token int64, ahead string, err error) {
-	resp, err := s.client.Txn(ctx).Then(
-		clientv3.OpPut(s.key(election), value, clientv3.WithLease(s.lease)),
-		clientv3.OpGet(election+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+func (c *rawCandidate) Campaign(ctx context.Context) (Tenure, error) {
+	live, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if c.of.prepare != nil {
+		if err := c.of.prepare(live, c); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := c.client.Txn(ctx).Then(
+		clientv3.OpPut(c.key, c.value, clientv3.WithLease(c.lease)),
+		clientv3.OpGet(c.election+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(2)),
 	).Commit()
 	if err != nil {
-		return 0, "", err
+		return nil, err
 	}
 	for _, kv := range resp.Responses[1].GetResponseRange().Kvs {
 		if kv.CreateRevision < resp.Header.Revision {
-			ahead = string(kv.Key)
+			if err := c.of.wait(live, c, string(kv.Key)); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return resp.Header.Revision, ahead, nil
+	t := newTenure(c.live, c.rawSession, c.client, c.key, resp.Header.Revision, func(ctx context.Context) error {
+		_, err := c.client.Delete(ctx, c.key)
+		return err
+	})
+	if c.of.bare {
+		return bareTenure{t}, nil
+	}
+	return t, nil
 }
 
 // tenure is that of a contender whose package has no type for one. It ends with the
@@ -121,79 +163,11 @@ func (t *tenure) Resign(ctx context.Context) error {
 	return t.resign(ctx)
 }
 
-// tenure is one with a key of the session, which its owner deletes to resign.
-func (s *rawSession) tenure(of Session, key string, token int64) *tenure {
-	return newTenure(s.live, of, s.client, key, token, func(ctx context.Context) error {
-		_, err := s.client.Delete(ctx, key)
-		return err
-	})
-}
+type bareTenure struct{ *tenure }
 
-// oldest is the key of the candidate with the lowest create revision, "" for none.
-func oldest(kvs []*mvccpb.KeyValue) string {
-	var first *mvccpb.KeyValue
-	for _, kv := range kvs {
-		if first == nil || kv.CreateRevision < first.CreateRevision {
-			first = kv
-		}
-	}
-	if first == nil {
-		return ""
-	}
-	return string(first.Key)
-}
+// Context never ends.
+func (bareTenure) Context() context.Context { return context.Background() }
 
-// watchFeed is a watch of its own on a whole election, for a single observer.
-type watchFeed struct {
-	ctx    context.Context
-	events clientv3.WatchChan
-}
-
-// watchAll opens it, and blocks until it is in place.
-func watchAll(ctx context.Context, live context.Context, client *clientv3.Client, election string) (watchFeed, error) {
-	// The client's Watch blocks until the server has answered.
-	live, cancel := context.WithCancel(live)
-	defer context.AfterFunc(ctx, cancel)()
-	events := client.Watch(clientv3.WithRequireLeader(live), election+"/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
-	select {
-	case resp, ok := <-events:
-		if !ok {
-			return watchFeed{}, errEnded
-		}
-		return watchFeed{ctx: live, events: events}, resp.Err()
-	case <-ctx.Done():
-		return watchFeed{}, context.Cause(ctx)
-	}
-}
-
-// departure blocks until a key was deleted; joined says that a new one will do, too.
-func (f watchFeed) departure(ctx context.Context, joined bool) error {
-	for {
-		select {
-		case resp, ok := <-f.events:
-			switch {
-			case !ok:
-				return errEnded
-			case resp.Err() != nil:
-				return resp.Err()
-			}
-			for _, e := range resp.Events {
-				if joined || e.Type == clientv3.EventTypeDelete {
-					return nil
-				}
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// closed reports whether a channel is.
-func closed(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
+func (t bareTenure) Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) {
+	return t.client.Txn(ctx).Then(op).Commit()
 }

@@ -47,21 +47,17 @@ func (c *Command) Help(ctx context.Context, args ...string) (string, error) {
 func (r *Repository) Commands(ctx context.Context, p *Page, blocks []marked, eldest *Command) []Fault {
 	var faults []Fault
 	for _, b := range blocks {
-		text := b.Text
-		switch b.language {
-		case "sh":
-		case "console":
-			all, err := steps(b)
-			if err != nil {
-				faults = append(faults, p.fault(b.Line, "parse", "%v", err))
-				continue
-			}
-			text = ""
-			for _, s := range all {
-				text += s.command + "\n"
-			}
-		default:
+		if b.language != "sh" && b.language != "console" {
 			continue
+		}
+		all, err := steps(b)
+		if err != nil {
+			faults = append(faults, p.fault(b.Line, "parse", "%v", err))
+			continue
+		}
+		text := ""
+		for _, s := range all {
+			text += s.command + "\n"
 		}
 		for _, why := range r.script(ctx, text, eldest, len(Runs([]marked{b})) > 0) {
 			faults = append(faults, p.fault(b.Line, "command", "%s", why))

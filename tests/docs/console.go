@@ -14,9 +14,11 @@ type step struct {
 	output  []string
 }
 
-// steps reads a block of a console.
-func steps(b marked) ([]step, error) {
-	var all []step
+// steps reads a block of a console, or of a shell, which is one step until its first failure.
+func steps(b marked) (all []step, err error) {
+	if b.language == "sh" {
+		return []step{{line: b.Line, command: "(set -e\n" + b.Text + ")"}}, nil
+	}
 	number := b.Line - 1
 	for line := range strings.Lines(b.Text) {
 		number++
@@ -68,10 +70,6 @@ func differs(shown, printed []string, how mark) string {
 	if how.anyOrder {
 		shown, printed = byShape(shown), byShape(printed)
 	}
-	form := shape
-	if how.exact {
-		form = func(line string) string { return strings.TrimRight(line, " \t") }
-	}
 	var pattern strings.Builder
 	pattern.WriteString(`\A`)
 	for _, line := range shown {
@@ -79,7 +77,7 @@ func differs(shown, printed []string, how mark) string {
 			pattern.WriteString(`(?:.*\n)*?`)
 			continue
 		}
-		for i, part := range strings.Split(form(line), "…") {
+		for i, part := range strings.Split(shape(line), "…") {
 			if i > 0 {
 				pattern.WriteString(`.*`)
 			}
@@ -90,7 +88,7 @@ func differs(shown, printed []string, how mark) string {
 	pattern.WriteString(`\z`)
 	var text strings.Builder
 	for _, line := range printed {
-		text.WriteString(form(line) + "\n")
+		text.WriteString(shape(line) + "\n")
 	}
 	if regexp.MustCompile(pattern.String()).MatchString(text.String()) {
 		return ""

@@ -8,9 +8,10 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -51,46 +52,31 @@ var others = map[string]string{
 // LoadCode builds what pages import as a rule, and takes as long as that: seconds where the
 // packages have been built before. It ends with ctx.
 func LoadCode(ctx context.Context, r *Repository) (*Code, error) {
-	c := &Code{known: map[string][]string{}, ours: map[string]string{}, exports: map[string]string{}}
-	std, err := golist(ctx, r.Root, "std")
+	c := &Code{known: map[string][]string{"rand": {"crypto/rand", "math/rand/v2"}}, ours: map[string]string{}, exports: map[string]string{}}
+	out, err := golist(ctx, r.Root, "-f", `{{if ne .Name "main"}}{{.Name}} {{.ImportPath}}{{end}}`, "std", Module+"/...")
 	if err != nil {
 		return nil, err
 	}
-	for path := range strings.FieldsSeq(std) {
-		if !strings.Contains(path, "internal/") && !strings.HasPrefix(path, "vendor/") {
-			name := lastElement(path)
+	listed := slices.Collect(maps.Values(others))
+	for line := range strings.Lines(out) {
+		name, path, _ := strings.Cut(strings.TrimSpace(line), " ")
+		inside := strings.TrimPrefix(path, Module)
+		switch {
+		case strings.Contains(path, "internal/"), strings.HasPrefix(path, "vendor/"), name == "rand":
+		case inside == path:
 			c.known[name] = append(c.known[name], path)
+		case strings.HasPrefix(inside, "/bench"), strings.HasPrefix(inside, "/cmd/"), strings.HasPrefix(inside, "/tests/"), strings.HasPrefix(inside, "/examples/"):
+			// No user imports them.
+		case name == "concurrency": // ours or etcd's: the page must say which
+			c.known[name] = []string{path, "go.etcd.io/etcd/client/v3/concurrency"}
+			listed = append(listed, path)
+		default:
+			c.known[name], c.ours[name] = []string{path}, path
+			listed = append(listed, path)
 		}
 	}
-	c.known["rand"] = []string{"crypto/rand", "math/rand/v2"}
 	for name, path := range others {
 		c.known[name] = []string{path}
-	}
-	modules := []string{".", "metrics", "traces"}
-	if found, _ := r.has("fence/go.mod"); found {
-		modules = append(modules, "fence")
-	}
-	var listed []string
-	for _, module := range modules {
-		packages, err := golist(ctx, filepath.Join(r.Root, module), "-f", `{{if ne .Name "main"}}{{.Name}} {{.ImportPath}}{{end}}`, "./...")
-		if err != nil {
-			return nil, err
-		}
-		for line := range strings.Lines(packages) {
-			name, path, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if strings.Contains(path, "internal/") || strings.Contains(path, "/bench") || strings.Contains(path, "/examples/") {
-				continue // nobody imports them
-			}
-			listed = append(listed, path)
-			if name == "concurrency" { // whose it is must be said
-				c.known[name] = []string{path, "go.etcd.io/etcd/client/v3/concurrency"}
-				continue
-			}
-			c.known[name], c.ours[name] = []string{path}, path
-		}
-	}
-	for _, path := range others {
-		listed = append(listed, path)
 	}
 	c.importer = importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
 		return c.open(context.Background(), r.Root, path)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -53,68 +52,51 @@ func Runs(blocks []marked) []marked {
 func (r *Repository) Run(ctx context.Context, p *Page, blocks []marked, stage Stage) []Fault {
 	var faults []Fault
 	for _, b := range Runs(blocks) {
-		play := r.shell
-		if b.language == "console" {
-			play = r.console
+		all, err := steps(b)
+		if err != nil {
+			faults = append(faults, p.fault(b.Line, "run", "%v", err))
+			continue
 		}
-		faults = append(faults, play(ctx, p, b, stage)...)
+		faults = append(faults, r.steps(ctx, p, b, all, stage)...)
 	}
 	return faults
 }
 
-func (r *Repository) shell(ctx context.Context, p *Page, b marked, stage Stage) []Fault {
-	out, code, err := r.bash(ctx, "set -e\n"+b.Text, stage)
-	if err != nil || code != b.exit {
-		return []Fault{p.fault(b.Line, "run", "exit code %d, not %d (%v):\n%s", code, b.exit, err, out)}
-	}
-	return nil
-}
-
-func (r *Repository) console(ctx context.Context, p *Page, b marked, stage Stage) []Fault {
-	all, err := steps(b)
-	if err != nil {
-		return []Fault{p.fault(b.Line, "run", "%v", err)}
-	}
+func (r *Repository) steps(ctx context.Context, p *Page, b marked, all []step, stage Stage) (faults []Fault) {
 	var script strings.Builder
 	for _, s := range all {
 		script.WriteString(s.command + "\nprintf '" + `\036%d\036` + "' $?\n")
 	}
-	out, _, err := r.bash(ctx, script.String(), stage)
+	out, err := r.bash(ctx, script.String(), stage)
 	parts := strings.Split(out, between)
-	var faults []Fault
 	for i, s := range all {
 		if 2*i+1 >= len(parts) {
-			faults = append(faults, p.fault(s.line, "run", "it did not end (%v):\n%s", err, parts[2*i]))
-			break
+			return append(faults, p.fault(s.line, "run", "it did not end (%v):\n%s", err, parts[2*i]))
 		}
-		want := 0
-		if i == len(all)-1 {
-			want = b.exit
+		printed := strings.Split(strings.TrimSuffix(parts[2*i], "\n"), "\n")
+		if parts[2*i] == "" {
+			printed = nil
 		}
-		if parts[2*i+1] != strconv.Itoa(want) {
-			faults = append(faults, p.fault(s.line, "run", "exit code %s, not %d:\n%s", parts[2*i+1], want, parts[2*i]))
-			continue
-		}
-		var printed []string
-		for line := range strings.Lines(parts[2*i]) {
-			printed = append(printed, strings.TrimRight(line, "\n"))
-		}
-		if why := differs(s.output, printed, b.mark); why != "" {
-			faults = append(faults, p.fault(s.line, "run", "%s", why))
+		if parts[2*i+1] != "0" {
+			faults = append(faults, p.fault(s.line, "run", "exit code %s:\n%s", parts[2*i+1], parts[2*i]))
+		} else if b.language == "console" {
+			if why := differs(s.output, printed, b.mark); why != "" {
+				faults = append(faults, p.fault(s.line, "run", "%s", why))
+			}
 		}
 	}
 	return faults
 }
 
-// bash runs a script, and ends whatever it leaves. It returns what was printed and the
-// exit code; the error is of the running, not of the script.
-func (r *Repository) bash(ctx context.Context, script string, stage Stage) (string, int, error) {
+// bash runs a script, and ends all that it leaves. It returns what was printed; the error says that it was
+// ended from outside, or not run at all.
+func (r *Repository) bash(ctx context.Context, script string, stage Stage) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, blockTime)
 	defer cancel()
 	// A file and no pipe: what is left in the background would keep a pipe open.
 	log, err := os.CreateTemp(stage.Tmp, "out-")
 	if err != nil {
-		return "", -1, err
+		return "", err
 	}
 	defer func() { _ = log.Close() }() // it was only written to be read again
 	cmd := exec.CommandContext(ctx, "bash", "-c", prelude+script)
@@ -126,20 +108,13 @@ func (r *Repository) bash(ctx context.Context, script string, stage Stage) (stri
 		// The machine may be busy.
 		"ELDEST_DIAL_TIMEOUT=30s", "ELDEST_COMMAND_TIMEOUT=30s")
 	if err := cmd.Start(); err != nil {
-		return "", -1, err
+		return "", err
 	}
-	err = cmd.Wait()
+	_ = cmd.Wait()                 // the script says how it ended
 	_ = killGroup(cmd.Process.Pid) // nothing may be left of it
+	if ctx.Err() != nil {
+		err = fmt.Errorf("ended from outside: %w", ctx.Err())
+	}
 	out, readErr := os.ReadFile(log.Name())
-	if readErr != nil {
-		return "", -1, readErr
-	}
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return string(out), -1, fmt.Errorf("ended from outside: %w", ctx.Err())
-	case errors.As(err, &exit):
-		err = nil
-	}
-	return string(out), cmd.ProcessState.ExitCode(), err
+	return string(out), errors.Join(err, readErr)
 }

@@ -1,19 +1,50 @@
 package lab
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 
 	"github.com/spf13/cobra"
 
 	"github.com/eldest-io/eldest/bench"
 	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 )
+
+// benchHelp is for all commands that measure.
+const benchHelp = `
+Without --endpoints it measures on a cluster of its own: --members processes of this
+executable, with etcd's own defaults. Their data is in memory unless --data says
+otherwise, with fsync as in every etcd, and is removed at the end.
+
+With --endpoints it measures on that cluster, which may be remote. It writes keys that
+begin with "eldest-bench-" or "/eldest/newest/eldest-bench-", followed by random digits, and leases for them, and removes
+both; it touches no others. The load depends on the scenario: hundreds to thousands of
+small requests a second, with --size up to that many leases and watches. That is no load
+for a cluster that others need at that moment, so endpoints are taken from the flag and
+never from the environment; the other connection flags are, as everywhere.
+
+The first Ctrl-C, SIGTERM or SIGHUP ends it: it cleans up, which takes some seconds, and
+reports what it has. A second one, or kill -9, ends it at once; then keys remain in the
+cluster of --endpoints until their leases expire, five minutes at most. Our own cluster
+and all processes are gone in any case.
+
+With default flags a scenario takes some minutes; the progress, on a terminal or
+with --progress, says how many are left. --json writes one object with all samples, of
+several runs {"runs": [...]}; --html writes one page that needs no network.
+
+Exit codes: 0 done, and turns that failed are in the table; 1 all turns of a contender
+failed at one point, or the run broke; 2 bad usage; 130 interrupted: what was measured
+until then is written, and marked incomplete.
+`
 
 // newBenchCmd has a subcommand for each scenario, so that each has flags that mean
 // something to it, and its own defaults in its help.
@@ -22,17 +53,20 @@ func newBenchCmd() *cobra.Command {
 		Use:   "bench SCENARIO",
 		Short: "Measure elections, ours beside others'",
 		Long: `Measures what an election on etcd costs, with Eldest and with others, in one run: the
-contenders take turns, round by round, so that a machine that drifts drifts for all of
-them. What counts is the ratios, not the times.
+contenders take turns, round by round, so that a machine that becomes slower does so for all of
+them. Compare the ratios, not the times.
 
-Failover, when a leader dies or loses its network: crash and cut. Graceful change, when it
+Failover, when a leader dies, is stopped or loses its network: crash and cut. What heartbeats cost, and do to healthy
+leaders: heartbeats and suspensions. Graceful change, when a leader
 resigns: handover; through a whole queue: drain; until observers know: fanout. What is used at rest: footprint and sessions.
 
 Contenders:
   eldest       this project
   concurrency  etcd's own package
-  herd         the naive protocol, in which every waiter watches everything
-  floor        no protocol: a raw delete, seen by a raw watch
+  herd         the naive protocol, in which every candidate watches everything
+  floor        no protocol: a raw delete, received by a raw watch
+  drop-in      this project behind the API of etcd's package
+  eldest-keeper, eldest-heartbeat-1s, eldest-heartbeat-500ms: this project with a keeper, or with heartbeats
 
 "eldest bench SCENARIO --help" shows a scenario's flags, "eldest bench all" runs them
 all, "eldest bench report" makes a page of what was stored with --json.
@@ -40,99 +74,64 @@ all, "eldest bench report" makes a page of what was stored with --json.
 		Example: `  eldest bench handover
   eldest bench herd --size 10,100,1000 --html herd.html
   eldest bench all --members 1 --json all.json
+  eldest bench suspensions --regime hogs --for 1m --rounds 10 --contender eldest-heartbeat-1s
   eldest bench crash --endpoints etcd1:2379,etcd2:2379,etcd3:2379 --processes 4`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return listScenarios(cmd.OutOrStdout(), cli.WantsJSON(cmd))
 			}
-			return unknownScenario(cmd, args[0])
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return cli.Usagef("no scenario %q; did you mean %q?", args[0], near[0])
+			}
+			_, err := bench.Named(args[0])
+			return cli.Exit(cli.ExitUsage, err)
 		},
 	}
 	cmd.SuggestionsMinimumDistance = 2
 	// That of all commands, in words that are true here.
 	cmd.Flags().Bool("json", false, "list the scenarios as JSON; of one that measures, --json names a file")
-	cmd.AddGroup(&cobra.Group{ID: scenarioGroup, Title: "Scenarios:"}, &cobra.Group{ID: otherGroup, Title: "Other commands:"})
+	cmd.AddGroup(&cobra.Group{ID: "scenarios", Title: "Scenarios:"}, &cobra.Group{ID: "others", Title: "Other commands:"})
 	for _, s := range bench.Scenarios() {
-		cmd.AddCommand(newScenarioCmd(s))
+		long := strings.ToUpper(s.Summary[:1]) + s.Summary[1:] + ".\n"
+		if len(s.Regimes) > 0 {
+			long += "\nRegimes:\n" + figures.Glossary(s.Regimes, "  ") + "\n"
+		}
+		long += "\nMetrics:\n" + figures.Glossary(s.Metrics, "  ") + "\n"
+		cmd.AddCommand(measuring(&cobra.Command{Use: s.Name, Short: s.Summary, Long: long + benchHelp}, s.Defaults, s))
 	}
-	cmd.AddCommand(newBenchAllCmd(), newBenchListCmd(), newBenchReportCmd(), newBenchWorkerCmd())
-	return cmd
-}
-
-// The groups of subcommands in the help.
-const (
-	scenarioGroup = "scenarios"
-	otherGroup    = "others"
-)
-
-func newScenarioCmd(s bench.Scenario) *cobra.Command {
-	var f *benchFlags
-	cmd := &cobra.Command{
-		Use: s.Name, GroupID: scenarioGroup,
-		Short: s.Summary,
-		Long:  strings.ToUpper(s.Summary[:1]) + s.Summary[1:] + ".\n" + wordsHelp(s) + benchHelp,
-		Args:  cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.settle(cmd, args); err != nil {
-				return err
-			}
-			return runBench(cmd, f, []bench.Scenario{s})
-		},
-	}
-	f = addBenchFlags(cmd, s.Defaults)
-	return cmd
-}
-
-func newBenchAllCmd() *cobra.Command {
-	var f *benchFlags
-	cmd := &cobra.Command{
-		Use: "all", GroupID: scenarioGroup,
-		Short: "Run all scenarios, one after another",
+	cmd.AddCommand(measuring(&cobra.Command{
+		Use: "all", Short: "Run all scenarios, one after another",
 		Long: `Runs all scenarios, one after another, on one cluster. Flags that mean nothing to a
 scenario are left out there; those that are not given have each scenario's own default.
 The file of --json is written again after each scenario.
 ` + benchHelp,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.settle(cmd, args); err != nil {
-				return err
-			}
-			return runBench(cmd, f, bench.Scenarios())
-		},
-	}
-	f = addBenchFlags(cmd, all())
-	return cmd
-}
-
-// all is options of which each means something.
-func all() bench.Options {
-	var every bench.Options
-	for _, s := range bench.Scenarios() {
-		every.Sizes = append(every.Sizes, s.Defaults.Sizes...)
-		every.TTLs = append(every.TTLs, s.Defaults.TTLs...)
-		every.Load += s.Defaults.Load
-	}
-	return every
-}
-
-func newBenchListCmd() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", GroupID: otherGroup,
-		Short: "List the scenarios",
-		Args:  cobra.NoArgs,
+	}, bench.Options{}, bench.Scenarios()...), newBenchReportCmd(), &cobra.Command{
+		Use: "list", GroupID: "others", Short: "List the scenarios", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listScenarios(cmd.OutOrStdout(), cli.WantsJSON(cmd))
 		},
+	}, &cobra.Command{
+		Use: "worker", Short: "Host candidates and observers of a benchmark", Hidden: true, Args: cobra.NoArgs, RunE: runBenchWorker,
+	})
+	return cmd
+}
+
+// measuring makes a command measure scenarios, with the defaults that its help shows.
+func measuring(cmd *cobra.Command, defaults bench.Options, scenarios ...bench.Scenario) *cobra.Command {
+	cmd.GroupID, cmd.Args = "scenarios", cobra.MaximumNArgs(1)
+	f := addBenchFlags(cmd, defaults, scenarios)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.settle(cmd, args); err != nil {
+			return err
+		}
+		return runBench(cmd, f, scenarios)
 	}
+	return cmd
 }
 
 // listScenarios writes a line for each scenario, or an array for programs.
 func listScenarios(w io.Writer, asJSON bool) error {
-	if !asJSON {
-		_, err := io.WriteString(w, scenarioLines())
-		return err
-	}
 	type row struct {
 		Scenario string   `json:"scenario"`
 		Summary  string   `json:"summary"`
@@ -140,52 +139,106 @@ func listScenarios(w io.Writer, asJSON bool) error {
 		Sizes    []int    `json:"sizes,omitempty"`
 		TTLs     []string `json:"ttls,omitempty"`
 		Load     int      `json:"load,omitempty"`
-		// What the words in the results mean.
+		// The words in the results.
 		Regimes []bench.Term `json:"regimes,omitempty"`
 		Metrics []bench.Term `json:"metrics,omitempty"`
 	}
-	rows := []row{}
+	rows, lines := []row{}, tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range bench.Scenarios() {
-		r := row{
-			Scenario: s.Name, Summary: s.Summary, Rounds: s.Defaults.Rounds, Sizes: s.Defaults.Sizes, Load: s.Defaults.Load,
-			Regimes: s.Regimes, Metrics: s.Metrics,
-		}
+		r := row{s.Name, s.Summary, s.Defaults.Rounds, s.Defaults.Sizes, nil, s.Defaults.Load, s.Regimes, s.Metrics}
 		for _, ttl := range s.Defaults.TTLs {
 			r.TTLs = append(r.TTLs, ttl.String())
 		}
 		rows = append(rows, r)
+		fmt.Fprintf(lines, "  %s\t%s\n", s.Name, s.Summary)
 	}
-	return json.NewEncoder(w).Encode(rows)
+	if asJSON {
+		return json.NewEncoder(w).Encode(rows)
+	}
+	return lines.Flush()
 }
 
-// scenarioLines are the scenarios for people.
-func scenarioLines() string {
-	var text strings.Builder
-	tw := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, s := range bench.Scenarios() {
-		fmt.Fprintf(tw, "  %s\t%s\n", s.Name, s.Summary)
+// runBenchWorker reads from stdin how to reach the cluster, and hosts what the run says until
+// stdin ends.
+func runBenchWorker(cmd *cobra.Command, _ []string) error {
+	in := bufio.NewReader(cmd.InOrStdin())
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("reading how to reach the cluster: %w", err)
 	}
-	_ = tw.Flush() // a Builder takes everything
-	return text.String()
+	var access connect.Flags
+	if err := json.Unmarshal(line, &access); err != nil {
+		return fmt.Errorf("how to reach the cluster: %w", err)
+	}
+	contender.KeeperWith = line
+	cfg, err := access.Config()
+	if err != nil {
+		return err
+	}
+	return bench.Work(cmd.Context(), bench.Site{Client: *cfg}, in, cmd.OutOrStdout())
 }
 
-// unknownScenario says what there is instead.
-func unknownScenario(cmd *cobra.Command, name string) error {
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
-		return cli.Usagef("no scenario %q; did you mean %q?", name, near[0])
+func newBenchReportCmd() *cobra.Command {
+	var html, svg string
+	cmd := &cobra.Command{
+		Use: "report FILE...", GroupID: "others",
+		Short: "Render stored JSON again, without measuring",
+		Long: `Reads files that --json wrote and shows their tables, or with --html writes one page
+with a chapter for each run. With --json it writes all runs as one JSON object. With --svg
+it writes each picture to a file of its own, for other documents.
+
+Exit codes: 0 done; 1 failed; 2 bad usage, or a file that is no benchmark's.`,
+		Example: `  eldest bench report handover.json crash.json --html page.html
+  eldest bench report *.json --json > all.json
+  eldest bench report all.json --svg pictures`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var runs []*bench.Report
+			for _, path := range args {
+				more, err := readRuns(path)
+				if err != nil {
+					return cli.Exit(cli.ExitUsage, fmt.Errorf("%s: %w", path, err))
+				}
+				runs = append(runs, more...)
+			}
+			if svg != "" {
+				if err := writePictures(svg, runs); err != nil {
+					return err
+				}
+			}
+			f := &benchFlags{html: html}
+			if cli.WantsJSON(cmd) {
+				f.json = toStdout
+			}
+			return reportRuns(cmd, f, runs)
+		},
 	}
-	var names []string
-	for _, s := range bench.Scenarios() {
-		names = append(names, s.Name)
-	}
-	return cli.Usagef("no scenario %q; there are %s, and all", name, strings.Join(names, ", "))
+	cmd.Flags().StringVar(&html, "html", "", "write a page with pictures to `FILE`")
+	cmd.Flags().StringVar(&svg, "svg", "", "write the pictures to `DIR`, one file each")
+	return cmd
 }
 
-// checkContenders refuses names that nobody has.
-func checkContenders(names []string) error {
-	for _, name := range names {
-		if _, err := contender.Named(name); err != nil {
-			return cli.Usagef("--contender: %w", err)
+func readRuns(path string) ([]*bench.Report, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return figures.Read(file)
+}
+
+// writePictures writes SVG files to a directory, which is made if there is none.
+func writePictures(dir string, runs []*bench.Report) error {
+	files, err := figures.Files(runs)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(f.SVG+"\n"), 0o644); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,13 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
-
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 )
 
@@ -58,7 +58,12 @@ func TestBadUsageOfBench(t *testing.T) {
 		"handover --endpoints h:1 --cacert /no/ca":  "/no/ca",
 		"all --size 0":                              "1 or more",
 		"all --ttl 10ms":                            "1s or more",
+		"all --contender nobody":                    "eldest, concurrency, herd, floor",
 		"cut --ttl 1500ms":                          "whole seconds",
+		"crash --regime none":                       `no regime "none"`,
+		"suspensions --for 0s":                      "--for",
+		"guard --for 1s":                            "unknown flag: --for",
+		"drain --size 1":                            "2 or more",
 		"list surplus":                              "surplus",
 		"report":                                    "arg",
 		"report /no/such/file":                      "/no/such/file",
@@ -100,31 +105,29 @@ func TestBenchListsItsScenarios(t *testing.T) {
 		require.Equal(t, len(s.Defaults.Sizes) > 0, strings.Contains(stdout, "--size ints"))
 		require.Equal(t, len(s.Defaults.TTLs) > 0, strings.Contains(stdout, "--ttl TTLs"))
 		require.Equal(t, s.Defaults.Load > 0, strings.Contains(stdout, "--load int"))
+		require.Equal(t, s.Defaults.For > 0, strings.Contains(stdout, "--for duration"))
 	}
 }
 
-// settled parses a command line of a scenario that has all options.
-func settled(t *testing.T, args ...string) (*cobra.Command, *benchFlags, error) {
+// whole has all options.
+var whole = bench.Scenario{Name: "whole", Defaults: bench.Options{
+	Rounds: 7, Warmup: 2, Sizes: []int{10, 20}, TTLs: []time.Duration{2 * time.Second}, Load: 300, For: time.Second,
+}}
+
+// settled parses a command line of that scenario.
+func settled(t *testing.T, args ...string) (cmd *cobra.Command, f *benchFlags, err error) {
 	t.Helper()
-	var f *benchFlags
 	root := newRootCmd()
-	cmd := &cobra.Command{Use: "scenario", Args: cobra.MaximumNArgs(1)}
-	var err error
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd = &cobra.Command{Use: "scenario", Args: cobra.MaximumNArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
 		err = f.settle(cmd, args)
 		return nil
-	}
-	f = addBenchFlags(cmd, whole.Defaults)
+	}}
+	f = addBenchFlags(cmd, whole.Defaults, []bench.Scenario{whole})
 	root.AddCommand(cmd)
 	root.SetArgs(append([]string{"scenario"}, args...))
 	require.NoError(t, root.Execute())
 	return cmd, f, err
 }
-
-// whole has all options.
-var whole = bench.Scenario{Name: "whole", Defaults: bench.Options{
-	Rounds: 7, Warmup: 2, Sizes: []int{10, 20}, TTLs: []time.Duration{2 * time.Second}, Load: 300,
-}}
 
 func TestFilesOfBench(t *testing.T) {
 	for line, want := range map[string][2]string{
@@ -147,21 +150,19 @@ func TestFilesOfBench(t *testing.T) {
 }
 
 func TestOptionsOfBench(t *testing.T) {
-	cmd, f, err := settled(t)
+	t.Setenv("ELDEST_ENDPOINTS", "production:2379")
+	_, f, err := settled(t)
 	require.NoError(t, err)
-	require.Zero(t, f.options(cmd, whole), "what is not given is the scenario's business")
-	require.False(t, f.remote)
+	require.Zero(t, f.options(whole), "what is not given is the scenario's default")
+	require.False(t, f.remote, "the environment names no cluster to measure on")
 
-	cmd, f, err = settled(t, "--rounds", "3", "--warmup", "0", "--contender", "eldest,floor", "--contender", "herd",
-		"-n", "1,2", "--size", "3", "--ttl", "2s,5s", "--load", "9", "--processes", "4")
+	_, f, err = settled(t, "--rounds", "3", "--warmup", "0", "--contender", "eldest,floor", "--contender", "herd",
+		"-n", "1,2", "--size", "3", "--ttl", "2s,5s", "--load", "9", "--processes", "4", "--for", "3s")
 	require.NoError(t, err)
-	require.Equal(t, bench.Options{
-		Rounds: 3, Warmup: -1, Contenders: []string{"eldest", "floor", "herd"}, Sizes: []int{1, 2, 3},
-		TTLs: []time.Duration{2 * time.Second, 5 * time.Second}, Load: 9, Processes: 4,
-	}, f.options(cmd, whole))
-	require.Equal(t, bench.Options{
-		Rounds: 3, Warmup: -1, Contenders: []string{"eldest", "floor", "herd"}, Processes: 4,
-	}, f.options(cmd, bench.Scenario{}), "what means nothing to a scenario is left out")
+	few := bench.Options{Rounds: 3, Warmup: -1, Contenders: []string{"eldest", "floor", "herd"}, Processes: 4}
+	require.Equal(t, few, f.options(bench.Scenario{}), "what means nothing to a scenario is left out")
+	few.Sizes, few.TTLs, few.Load, few.For = []int{1, 2, 3}, []time.Duration{2 * time.Second, 5 * time.Second}, 9, 3*time.Second
+	require.Equal(t, few, f.options(whole))
 }
 
 func TestCommandLineKeepsSecrets(t *testing.T) {
@@ -181,14 +182,7 @@ func TestCommandLineKeepsSecrets(t *testing.T) {
 	require.Equal(t, []any{f.conn.Endpoints, "me", "secret", f.conn.DialTimeout}, []any{again.Endpoints, again.User, again.Password, again.DialTimeout})
 }
 
-func TestEnvironmentNamesNoCluster(t *testing.T) {
-	t.Setenv("ELDEST_ENDPOINTS", "production:2379")
-	_, f, err := settled(t)
-	require.NoError(t, err)
-	require.False(t, f.remote)
-}
-
-func TestProgressLine(t *testing.T) {
+func TestProgress(t *testing.T) {
 	at := bench.Progress{Contender: "herd", Regime: "queued", N: 2, Done: 30, Total: 120}
 	require.Equal(t, "2/9 handover queued n=2 herd  30/120  1:00, about 3:00 left", progressLine("2/9 handover", at, false, time.Minute))
 	at.Done, at.Regime, at.N = 1, "", 0
@@ -198,18 +192,15 @@ func TestProgressLine(t *testing.T) {
 	require.Equal(t, "cut cut TTL 2s herd  1/2  0:01", progressLine("cut", at, true, time.Second))
 	require.Equal(t, "1:02:03", clock(time.Hour+2*time.Minute+3*time.Second))
 	require.Equal(t, "äöü", cli.Cut("äöüx", 3))
-}
 
-func TestProgressIsForTerminals(t *testing.T) {
+	// It is for terminals, unless it is wanted elsewhere.
 	var out bytes.Buffer
-	line := func(bench.Progress, time.Duration) string { return "x" }
-	p := cli.NewProgress(&out, false, line)
-	p.Update(bench.Progress{Done: 1, Total: 2})
-	p.Close()
-	require.Empty(t, out.String())
-	p = cli.NewProgress(&out, true, line) // closed before there was a reason to write
-	p.Close()
-	require.Empty(t, out.String())
+	for _, wanted := range []bool{false, true} {
+		p := cli.NewProgress(&out, wanted, func(bench.Progress, time.Duration) string { return "x" })
+		p.Update(bench.Progress{Done: 1, Total: 2})
+		p.Close() // before there was a reason to write
+		require.Empty(t, out.String())
+	}
 }
 
 func TestRefusedConnectionNamesTheFlag(t *testing.T) {
@@ -219,8 +210,8 @@ func TestRefusedConnectionNamesTheFlag(t *testing.T) {
 	require.Contains(t, stderr, "Check --endpoints, and")
 }
 
-// Who ends a benchmark is told that it takes a moment.
-func TestBenchSaysThatItTidiesUp(t *testing.T) {
+// A user who ends a benchmark is told that it takes a moment.
+func TestBenchSaysThatItCleansUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	said, stderr := io.Pipe()
 	cmd := &cobra.Command{}
@@ -237,19 +228,19 @@ func TestBenchSaysThatItTidiesUp(t *testing.T) {
 }
 
 func TestHopelessRunsFail(t *testing.T) {
-	failed := figures.Result{Result: bench.Result{Contender: "herd", Errors: 3, Rounds: 3}}
-	require.NoError(t, hopeless(&figures.Run{}))
-	require.ErrorContains(t, hopeless(&figures.Run{Scenario: "x", Results: []figures.Result{failed}}), "x: all turns failed of herd")
+	require.NoError(t, hopeless(&bench.Report{}))
+	failed := &bench.Report{Scenario: "x", Results: []bench.Result{{Contender: "herd", Errors: 3, Rounds: 3}}}
+	require.ErrorContains(t, hopeless(failed), "x: all turns failed of herd")
 }
 
-// stored writes a run to a file.
+// stored writes runs to a file.
 func stored(t *testing.T, scenarios ...string) string {
 	t.Helper()
-	var runs []figures.Run
+	var runs []*bench.Report
 	for _, name := range scenarios {
-		runs = append(runs, figures.New(&bench.Report{Scenario: name, Results: []bench.Result{
-			{Contender: "eldest", Metric: "win", Unit: bench.Nanoseconds, Rounds: 3, P50: 2e6, P90: 3e6, P99: 3e6, Max: 3e6, Samples: []int64{1e6, 2e6, 3e6}},
-		}}))
+		x := bench.Result{Contender: "eldest", Metric: "win", Unit: bench.Nanoseconds, Samples: []int64{1e6, 2e6, 3e6}}
+		x.Summarize()
+		runs = append(runs, &bench.Report{Scenario: name, Results: []bench.Result{x}})
 	}
 	path := filepath.Join(t.TempDir(), "runs.json")
 	file, err := os.Create(path)
@@ -286,10 +277,10 @@ func TestReport(t *testing.T) {
 	require.True(t, strings.HasPrefix(stdout, "<!doctype html>"))
 }
 
-func TestPapersAreReplacedAsAWhole(t *testing.T) {
+// A file is replaced as a whole, and is what it was if nothing is written; a pipe is written once.
+func TestPapers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.json")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("old ", 10_000)), 0o600))
-	// A paper that is opened and never written leaves what was there.
 	p, err := openPaper("--json", path, nil)
 	require.NoError(t, err)
 	require.NoError(t, p.close())
@@ -301,10 +292,23 @@ func TestPapersAreReplacedAsAWhole(t *testing.T) {
 	text, err = os.ReadFile(path)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "old old")
-	// And no file where there was none.
+
 	fresh := filepath.Join(t.TempDir(), "fresh")
 	p, err = openPaper("--json", fresh, nil)
 	require.NoError(t, err)
 	require.NoError(t, p.close())
 	require.NoFileExists(t, fresh)
+
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	p, err = openPaper("--json", fmt.Sprintf("/proc/self/fd/%d", w.Fd()), nil)
+	require.NoError(t, err)
+	for _, version := range []string{"one", "two"} {
+		require.NoError(t, p.write(func(w io.Writer) error { _, err := io.WriteString(w, version); return err }))
+	}
+	require.NoError(t, p.close())
+	require.NoError(t, w.Close())
+	text, err = io.ReadAll(r)
+	require.NoError(t, err)
+	require.Equal(t, "two", string(text))
 }

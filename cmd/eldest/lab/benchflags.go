@@ -3,56 +3,78 @@ package lab
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/connect"
 )
 
-// benchFlags are the flags of everything that measures.
+// benchFlags are the flags of all commands that measure.
 type benchFlags struct {
-	members, rounds, warmup, load, processes int
-	contenders                               []string
-	sizes                                    []int
-	ttls                                     []time.Duration
-	data                                     string
-	progress                                 bool
+	// given are the options that have flags; 0 and empty where the scenario's default counts.
+	given    bench.Options
+	members  int
+	data     string
+	progress bool
 	// json and html are files, "-" for stdout, "" for none.
 	json, html string
 	conn       *connect.Flags
-	// remote says that the cluster is somebody else's.
+	// remote says that the cluster is not one of our own.
 	remote bool
 }
 
 // toStdout as a file's name is stdout.
 const toStdout = "-"
 
-// addBenchFlags gives a command the flags; those of which the defaults are empty mean
-// nothing to its scenario and are left out.
-func addBenchFlags(cmd *cobra.Command, defaults bench.Options) *benchFlags {
+// addBenchFlags gives a command the flags that mean something to one of its scenarios. Zero defaults
+// are those of each scenario.
+func addBenchFlags(cmd *cobra.Command, defaults bench.Options, scenarios []bench.Scenario) *benchFlags {
 	f := &benchFlags{}
 	fl := cmd.Flags()
 	fl.SortFlags = false // those of the measurement first
-	fl.IntVar(&f.rounds, "rounds", defaults.Rounds, orOwn(defaults.Rounds, "samples of each contender at each point"))
-	fl.IntVar(&f.warmup, "warmup", defaults.Warmup, orOwn(defaults.Rounds, "turns that are thrown away before"))
-	fl.StringSliceVar(&f.contenders, "contender", nil, "who takes part; comma separated or repeated (default: all but drop-in)")
-	if len(defaults.Sizes) > 0 {
-		fl.IntSliceVarP(&f.sizes, "size", "n", nil, "the Ns; comma separated or repeated (default: "+list(defaults.Sizes, defaults.Rounds)+")")
+	// shown has the help show a default that the flag does not have: what is not given stays 0.
+	shown := func(flag, value string) {
+		if flag := fl.Lookup(flag); len(scenarios) > 1 {
+			flag.DefValue = ""
+			flag.Usage += " (default: each scenario's own)"
+		} else {
+			flag.DefValue = value
+		}
 	}
-	if len(defaults.TTLs) > 0 {
-		fl.DurationSliceVar(&f.ttls, "ttl", nil, "`TTLs` of the leases; comma separated or repeated (default: "+list(defaults.TTLs, defaults.Rounds)+")")
-		fl.Lookup("ttl").DefValue = "" // it is in the text
+	some := func(has func(bench.Options) bool) bool {
+		return slices.ContainsFunc(scenarios, func(s bench.Scenario) bool { return has(s.Defaults) })
 	}
-	if defaults.Load > 0 {
-		fl.IntVar(&f.load, "load", defaults.Load, orOwn(defaults.Rounds, "background writes a second, in the regimes that have any"))
+	fl.IntVar(&f.given.Rounds, "rounds", 0, "samples of each contender at each point")
+	shown("rounds", strconv.Itoa(defaults.Rounds))
+	fl.IntVar(&f.given.Warmup, "warmup", 0, "turns that are thrown away before")
+	shown("warmup", strconv.Itoa(defaults.Warmup))
+	fl.StringSliceVar(&f.given.Contenders, "contender", nil, "who takes part; comma separated or repeated (default: all that the scenario is about,\nwithout drop-in)")
+	if some(func(d bench.Options) bool { return len(d.Sizes) > 0 }) {
+		fl.IntSliceVarP(&f.given.Sizes, "size", "n", nil, "the Ns; comma separated or repeated")
+		shown("size", list(defaults.Sizes))
 	}
-	fl.IntVar(&f.processes, "processes", defaults.Processes, "spread candidates and observers over this many processes; 0: as the scenario does\n(crash: one for each leader, fanout: also 4 for observers, else: none but this one)")
+	if some(func(d bench.Options) bool { return len(d.TTLs) > 0 }) {
+		fl.DurationSliceVar(&f.given.TTLs, "ttl", nil, "`TTLs` of the leases; comma separated or repeated")
+		shown("ttl", list(defaults.TTLs))
+	}
+	if some(func(d bench.Options) bool { return d.Load > 0 }) {
+		fl.IntVar(&f.given.Load, "load", 0, "background writes a second, in the regimes that have any")
+		shown("load", strconv.Itoa(defaults.Load))
+	}
+	if some(func(d bench.Options) bool { return d.For > 0 }) {
+		fl.DurationVar(&f.given.For, "for", 0, "how long one turn lasts, in the scenarios that count in a time")
+		shown("for", defaults.For.String())
+	}
+	if len(scenarios) == 1 && len(scenarios[0].Regimes) > 1 {
+		fl.StringSliceVar(&f.given.Regimes, "regime", nil, "which regimes; comma separated or repeated (default: all)")
+	}
+	fl.IntVar(&f.given.Processes, "processes", 0, "spread candidates and observers over this many processes; 0: as the scenario does\n(crash: one for each leader, fanout: also 4 for observers, else: none but this one)")
 	addJSONFile(fl, &f.json)
 	fl.StringVar(&f.html, "html", "", "write a page with pictures to `FILE`")
 	fl.BoolVar(&f.progress, "progress", false, "report progress on stderr even if that is no terminal, a line every 15 s")
@@ -66,24 +88,9 @@ func addBenchFlags(cmd *cobra.Command, defaults bench.Options) *benchFlags {
 	return f
 }
 
-// orOwn is the usage of a flag; without rounds the defaults are those of many scenarios.
-func orOwn(rounds int, usage string) string {
-	if rounds == 0 {
-		usage += " (default: each scenario's own)"
-	}
-	return usage
-}
-
-// list renders default values, of one scenario.
-func list[T any](values []T, rounds int) string {
-	if rounds == 0 {
-		return "each scenario's own"
-	}
-	var texts []string
-	for _, v := range values {
-		texts = append(texts, fmt.Sprint(v))
-	}
-	return strings.Join(texts, ",")
+// list renders default values.
+func list[T any](values []T) string {
+	return "[" + strings.Join(strings.Fields(strings.Trim(fmt.Sprint(values), "[]")), ",") + "]"
 }
 
 // settle refuses what cannot work, before anything is started.
@@ -97,83 +104,62 @@ func (f *benchFlags) settle(cmd *cobra.Command, args []string) error {
 		return cli.Usagef("--html: names no file")
 	case f.json == toStdout && f.html == toStdout:
 		return cli.Usagef("--json and --html cannot both be written to stdout; give one a file")
+	case fl.Changed("for") && f.given.For <= 0:
+		return cli.Usagef("--for %v: want a time", f.given.For)
+	case fl.Changed("rounds") && f.given.Rounds < 1, fl.Changed("load") && f.given.Load < 1:
+		return cli.Usagef("--rounds and --load: want 1 or more; there are regimes without any load, too")
+	case f.given.Warmup < 0:
+		return cli.Usagef("--warmup %d: want 0 or more", f.given.Warmup)
+	case fl.Changed("warmup") && f.given.Warmup == 0:
+		f.given.Warmup = -1
 	}
-	if err := f.checkCounts(fl); err != nil {
-		return err
-	}
-	if err := checkContenders(f.contenders); err != nil {
-		return err
+	// Of several scenarios, some may have no use for these.
+	whole := bench.Scenario{Name: cmd.Name(), Defaults: bench.Options{Sizes: []int{1}, TTLs: []time.Duration{1}, For: 1}}
+	given := f.given
+	given.Regimes = nil // of one scenario, which knows them
+	if err := whole.Check(given); err != nil {
+		return cli.Exit(cli.ExitUsage, err)
 	}
 	f.remote = fl.Changed("endpoints")
-	if f.remote {
-		for _, name := range []string{"members", "data"} {
-			if fl.Changed(name) {
-				return cli.Usagef("--%s is for a cluster of our own, not for that of --endpoints", name)
+	if !f.remote {
+		for _, name := range connect.FlagNames {
+			if fl.Changed(name) && name != "command-timeout" {
+				return cli.Usagef("--%s is for a cluster that --endpoints names", name)
 			}
 		}
-		if err := f.conn.Resolve(cmd); err != nil {
-			return err
-		}
-		if f.conn.Namespace != "" {
-			return cli.Usagef("the keys of a benchmark have names of their own, without a namespace; use --namespace= against that of the environment")
+		if !slices.Contains([]int{1, 3, 5}, f.members) {
+			return cli.Usagef("--members %d: it can be 1, 3 or 5", f.members)
 		}
 		return nil
 	}
-	for _, name := range connect.FlagNames {
-		if fl.Changed(name) && name != "command-timeout" {
-			return cli.Usagef("--%s is for a cluster that --endpoints names", name)
+	for _, name := range []string{"members", "data"} {
+		if fl.Changed(name) {
+			return cli.Usagef("--%s is for a cluster of our own, not for that of --endpoints", name)
 		}
 	}
-	if !slices.Contains([]int{1, 3, 5}, f.members) {
-		return cli.Usagef("--members %d: it can be 1, 3 or 5", f.members)
+	if err := f.conn.Resolve(cmd); err != nil {
+		return err
+	}
+	if f.conn.Namespace != "" {
+		return cli.Usagef("the keys of a benchmark have names of their own, without a namespace; use --namespace= against that of the environment")
 	}
 	return nil
 }
 
-// checkCounts refuses numbers that no run can have.
-func (f *benchFlags) checkCounts(fl *pflag.FlagSet) error {
-	for _, n := range f.sizes {
-		if n < 1 {
-			return cli.Usagef("--size %d: want 1 or more", n)
-		}
+// options are those for one scenario; what means nothing to it is left out.
+func (f *benchFlags) options(s bench.Scenario) bench.Options {
+	o := f.given
+	if s.Defaults.Load == 0 {
+		o.Load = 0
 	}
-	for _, ttl := range f.ttls {
-		if ttl < time.Second || ttl%time.Second != 0 {
-			return cli.Usagef("--ttl %v: want whole seconds, 1s or more; etcd counts in seconds", ttl)
-		}
+	if len(s.Defaults.Sizes) == 0 {
+		o.Sizes = nil
 	}
-	switch {
-	case fl.Changed("rounds") && f.rounds < 1:
-		return cli.Usagef("--rounds %d: want 1 or more", f.rounds)
-	case f.warmup < 0:
-		return cli.Usagef("--warmup %d: want 0 or more", f.warmup)
-	case fl.Changed("load") && f.load < 1:
-		return cli.Usagef("--load %d: want 1 or more; there are regimes without any, too", f.load)
-	case f.processes < 0:
-		return cli.Usagef("--processes %d: want 0 or more", f.processes)
+	if len(s.Defaults.TTLs) == 0 {
+		o.TTLs = nil
 	}
-	return nil
-}
-
-// options are the flags for one scenario; what means nothing to it is left out.
-func (f *benchFlags) options(cmd *cobra.Command, s bench.Scenario) bench.Options {
-	o := bench.Options{Contenders: f.contenders, Processes: f.processes}
-	if cmd.Flags().Changed("rounds") {
-		o.Rounds = f.rounds
-	}
-	if cmd.Flags().Changed("warmup") {
-		if o.Warmup = f.warmup; f.warmup == 0 {
-			o.Warmup = -1
-		}
-	}
-	if cmd.Flags().Changed("load") && s.Defaults.Load > 0 {
-		o.Load = f.load
-	}
-	if len(s.Defaults.Sizes) > 0 {
-		o.Sizes = f.sizes
-	}
-	if len(s.Defaults.TTLs) > 0 {
-		o.TTLs = f.ttls
+	if s.Defaults.For == 0 {
+		o.For = 0
 	}
 	return o
 }

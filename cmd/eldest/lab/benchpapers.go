@@ -7,22 +7,20 @@ import (
 	"io"
 	"os"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/benchpage"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 )
 
 // benchPapers is where a benchmark is reported: tables on stdout, and files.
 type benchPapers struct {
-	cmd  *cobra.Command
-	json *paper // nil if nobody wants it
-	html *paper
-	runs []figures.Run
+	cmd        *cobra.Command
+	json, html *paper // nil if not wanted
+	runs       []*bench.Report
 }
 
 // openPapers opens the files, so that one which cannot be written is refused before
@@ -30,45 +28,44 @@ type benchPapers struct {
 func openPapers(cmd *cobra.Command, f *benchFlags) (*benchPapers, error) {
 	p := &benchPapers{cmd: cmd}
 	var err error
-	if p.json, err = openPaper("--json", f.json, cmd.OutOrStdout()); err != nil {
-		return nil, err
+	if p.json, err = openPaper("--json", f.json, cmd.OutOrStdout()); err == nil {
+		p.html, err = openPaper("--html", f.html, cmd.OutOrStdout())
 	}
-	if p.html, err = openPaper("--html", f.html, cmd.OutOrStdout()); err != nil {
-		return nil, errors.Join(err, p.json.close())
-	}
-	return p, nil
+	return p, err
 }
 
-// add reports more runs. Files are written anew each time: a long series that is killed
+// add reports one run more. Files are written anew each time: a long series that is killed
 // leaves what it had.
-func (p *benchPapers) add(runs ...figures.Run) error {
-	told := len(p.runs)
-	for i := range runs {
-		plain.Texts(&runs[i]) // the texts of errors are anybody's
-	}
-	p.runs = append(p.runs, runs...)
-	// The files first: whoever reads stdout may have gone away.
+func (p *benchPapers) add(r *bench.Report) error {
+	plain.Texts(r) // errors may have any text
+	p.runs = append(p.runs, r)
+	// The files first: the reader of stdout may have gone.
 	err := errors.Join(
 		p.json.write(func(w io.Writer) error { return figures.Write(w, p.runs) }),
-		p.html.write(func(w io.Writer) error { return benchpage.Write(w, p.runs) }),
+		p.html.write(func(w io.Writer) error { return figures.Page(w, p.runs) }),
 	)
 	if err != nil || p.json.isStdout() || p.html.isStdout() {
 		return err
 	}
 	out := p.cmd.OutOrStdout()
-	for i := told; i < len(p.runs); i++ {
-		if i > 0 {
-			fmt.Fprintln(out)
-		}
-		if err := figures.Table(out, &p.runs[i], styleFor(p.cmd)); err != nil {
-			return err
-		}
+	if len(p.runs) > 1 {
+		fmt.Fprintln(out)
 	}
-	return nil
+	return figures.Table(out, r, styleFor(p.cmd))
 }
 
-// close writes to stdout what belongs there, once, and ends the files.
 func (p *benchPapers) close() error { return errors.Join(p.json.close(), p.html.close()) }
+
+// reportRuns reports runs that were measured before.
+func reportRuns(cmd *cobra.Command, f *benchFlags, runs []*bench.Report) error {
+	papers, err := openPapers(cmd, f)
+	for _, r := range runs {
+		if err == nil {
+			err = papers.add(r)
+		}
+	}
+	return errors.Join(err, papers.close())
+}
 
 // addJSONFile gives a command a --json that names a file; that of all commands is a switch.
 func addJSONFile(fl *pflag.FlagSet, path *string) {
@@ -76,7 +73,7 @@ func addJSONFile(fl *pflag.FlagSet, path *string) {
 	fl.Lookup("json").NoOptDefVal = toStdout
 }
 
-// settleJSONFile takes what stands without a flag for the file of a --json that was given
+// settleJSONFile takes an argument without a flag for the file of a --json that was given
 // without "=". by is which flags name files.
 func settleJSONFile(fl *pflag.FlagSet, path *string, args []string, by string) error {
 	switch {
@@ -90,33 +87,37 @@ func settleJSONFile(fl *pflag.FlagSet, path *string, args []string, by string) e
 	return nil
 }
 
-// paper is a file that is written as a whole, again and again. A nil one takes nothing.
+// paper is a file that is written as a whole, again and again; or stdout, a pipe or a terminal, which
+// is written once, at the end. A nil one takes nothing.
 type paper struct {
-	file *os.File // nil for stdout
-	// made says that there was no such file before, so that an empty one is removed.
-	made    bool
-	written bool
-	// stdout, for what goes there, gets the last version, at the end.
-	stdout io.Writer
+	path   string // "" for what is written at the end
+	out    io.Writer
+	stdout bool
 	last   bytes.Buffer
 }
 
 func openPaper(flag, path string, stdout io.Writer) (*paper, error) {
 	switch path {
 	case "":
-		return nil, nil // nobody wants one
+		return nil, nil
 	case toStdout:
-		return &paper{stdout: stdout}, nil
+		return &paper{out: stdout, stdout: true}, nil
 	}
-	_, err := os.Stat(path)
-	p := &paper{made: os.IsNotExist(err)}
-	if p.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644); err != nil {
+	info, err := os.Stat(path)
+	fresh := os.IsNotExist(err)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	switch {
+	case err != nil:
 		return nil, cli.Usagef("%s: %w", flag, err)
+	case fresh:
+		return &paper{path: path}, errors.Join(file.Close(), os.Remove(path))
+	case !info.Mode().IsRegular():
+		return &paper{out: file}, nil
 	}
-	return p, nil
+	return &paper{path: path}, file.Close()
 }
 
-func (p *paper) isStdout() bool { return p != nil && p.file == nil }
+func (p *paper) isStdout() bool { return p != nil && p.stdout }
 
 // write replaces what was written before.
 func (p *paper) write(render func(io.Writer) error) error {
@@ -124,32 +125,19 @@ func (p *paper) write(render func(io.Writer) error) error {
 		return nil
 	}
 	p.last.Reset()
-	if err := render(&p.last); err != nil || p.file == nil {
+	if err := render(&p.last); err != nil || p.path == "" {
 		return err
 	}
-	p.written = true
-	if info, err := p.file.Stat(); err == nil && info.Mode().IsRegular() {
-		// A pipe or a terminal has no beginning to go back to.
-		if err := p.file.Truncate(0); err != nil {
-			return err
-		}
-		if _, err := p.file.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
-	}
-	_, err := p.file.Write(p.last.Bytes())
-	return err
+	return os.WriteFile(p.path, p.last.Bytes(), 0o644)
 }
 
 func (p *paper) close() error {
-	switch {
-	case p == nil:
+	if p == nil || p.out == nil {
 		return nil
-	case p.file == nil:
-		_, err := p.stdout.Write(p.last.Bytes())
-		return err
-	case p.made && !p.written:
-		return errors.Join(p.file.Close(), os.Remove(p.file.Name()))
 	}
-	return p.file.Close()
+	_, err := p.out.Write(p.last.Bytes())
+	if file, ok := p.out.(*os.File); ok && !p.stdout {
+		err = errors.Join(err, file.Close())
+	}
+	return err
 }

@@ -8,18 +8,30 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
-
 	"github.com/spf13/cobra"
 
 	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/cmd/eldest/internal/cli"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/benchsite"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/figures"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// runBench measures scenarios, one after another, and reports each. Whatever ends it,
+// runBench measures scenarios, one after another, and reports each. However it ends,
 // what was measured until then is reported and everything that was started is gone.
 func runBench(cmd *cobra.Command, f *benchFlags, scenarios []bench.Scenario) (err error) {
+	var refused []error
+	var left []bench.Scenario
+	for _, s := range scenarios {
+		if err := s.Check(f.options(s)); err != nil {
+			refused = append(refused, err)
+		} else {
+			left = append(left, s)
+		}
+	}
+	if len(left) == 0 {
+		return cli.Exit(cli.ExitUsage, errors.Join(refused...))
+	}
 	defer heedSignals(cmd)()
 	papers, err := openPapers(cmd, f)
 	if err != nil {
@@ -29,84 +41,112 @@ func runBench(cmd *cobra.Command, f *benchFlags, scenarios []bench.Scenario) (er
 
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
-	place, err := f.place(ctx, cancel)
+	executable, err := os.Executable()
 	if err != nil {
-		return interrupted(cmd, f.benchError(ctx, err))
+		return err
 	}
-	defer func() { err = errors.Join(err, place.close()) }()
+	place, err := benchsite.Open(ctx, benchsite.Config{
+		Access: f.conn, Remote: f.remote, Members: f.members, Data: f.data, Died: cancel,
+		Member: []string{executable, "etcd", "member"}, Worker: []string{executable, "bench", "worker"},
+	})
+	switch {
+	case err != nil && cmd.Context().Err() != nil:
+		return cli.Exit(exitInterrupted, nil)
+	case errors.Is(err, benchsite.ErrInvalid):
+		return cli.Exit(cli.ExitUsage, err)
+	case err != nil:
+		return f.explain(ctx, err)
+	}
+	defer func() { err = errors.Join(err, place.Close()) }()
 
-	var failures, refused []error
-	for i, s := range scenarios {
-		run, err := measure(ctx, cmd, f, place.Site, s, fmt.Sprintf("%d/%d", i+1, len(scenarios)))
-		var untold error
-		if run != nil {
-			untold = papers.add(*run)
+	var failures []error
+	for i, s := range left {
+		report, err := measure(ctx, cmd, f, place.Site, s, fmt.Sprintf("%d/%d ", i+1, len(left)))
+		var unwritten error
+		if report != nil {
+			unwritten = papers.add(report)
 		}
 		switch {
 		case cmd.Context().Err() != nil:
-			return cli.Exit(exitInterrupted, untold) // whose terminal may have gone
-		case untold != nil:
-			return untold
+			return cli.Exit(exitInterrupted, unwritten) // whose terminal may have gone
+		case unwritten != nil:
+			return unwritten
 		case ctx.Err() != nil:
 			return context.Cause(ctx) // a member of ours died
-		case errors.Is(err, bench.ErrInvalid):
-			refused = append(refused, f.benchError(ctx, err))
 		case err != nil:
-			failures = append(failures, fmt.Errorf("%s: %w", s.Name, f.benchError(ctx, err)))
+			failures = append(failures, fmt.Errorf("%s: %w", s.Name, f.explain(ctx, err)))
 		default:
-			failures = append(failures, hopeless(run))
+			failures = append(failures, hopeless(report))
 		}
 	}
-	if len(refused) == len(scenarios) {
-		return errors.Join(refused...)
-	}
-	// Of all scenarios some may have no use for the flags.
 	for _, err := range refused {
 		fmt.Fprintf(cmd.ErrOrStderr(), "left out: %v\n", err)
 	}
 	return errors.Join(failures...)
 }
 
-// interrupted makes an exit code of a signal, and leaves other errors as they are.
-func interrupted(cmd *cobra.Command, err error) error {
-	if cmd.Context().Err() != nil {
-		return cli.Exit(exitInterrupted, nil)
+// explain adds what to do to an error of a run on a cluster that --endpoints names.
+func (f *benchFlags) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil || !f.remote {
+		return err
 	}
-	return err
+	return f.conn.Explain(ctx, err)
 }
 
 // hopeless is the error of a run in which all turns of a contender failed at a point.
-func hopeless(run *figures.Run) error {
-	if failed := run.Failed(); len(failed) > 0 {
-		return fmt.Errorf("%s: all turns failed of %s", run.Scenario, strings.Join(failed, ", "))
+func hopeless(r *bench.Report) error {
+	if failed := figures.Failed(r); len(failed) > 0 {
+		return fmt.Errorf("%s: all turns failed of %s", r.Scenario, strings.Join(failed, ", "))
 	}
 	return nil
 }
 
-// measure runs one scenario. The run is nil if nothing was measured at all.
-func measure(ctx context.Context, cmd *cobra.Command, f *benchFlags, site bench.Site, s bench.Scenario, nth string) (*figures.Run, error) {
-	o := f.options(cmd, s)
-	title, ttl := strings.TrimPrefix(nth+" ", "1/1 ")+s.Name, figures.SizesAreTTLs(s.Name)
+// measure runs one scenario. The report is nil if nothing was measured at all.
+func measure(ctx context.Context, cmd *cobra.Command, f *benchFlags, site bench.Site, s bench.Scenario, nth string) (*bench.Report, error) {
+	o := f.options(s)
+	title, ttl := strings.TrimPrefix(nth, "1/1 ")+s.Name, figures.SizesAreTTLs(s.Name)
 	show := cli.NewProgress(cmd.ErrOrStderr(), f.progress, func(last bench.Progress, passed time.Duration) string {
 		return progressLine(title, last, ttl, passed)
 	})
 	o.Progress = show.Update
-	began := time.Now()
 	report, err := bench.Run(ctx, site, s.Name, o)
 	show.Close()
-	if report == nil || errors.Is(err, bench.ErrInvalid) {
-		return nil, err
+	if report != nil {
+		report.Setup.Command, report.Setup.Eldest, report.Setup.CPU = commandLine(cmd), cli.Version(), cpuModel()
+		if cmd.Context().Err() != nil {
+			report.Incomplete = "interrupted"
+		}
 	}
-	run := figures.New(report)
-	run.Summary, run.Seconds = s.Summary, time.Since(began).Round(time.Millisecond).Seconds()
-	run.Setup.Command, run.Setup.Eldest, run.Setup.CPU = commandLine(cmd), cli.Version(), cpuModel()
-	switch {
-	case cmd.Context().Err() != nil:
-		run.Incomplete = "interrupted"
-	case err != nil:
-		run.Incomplete = err.Error()
+	return report, err
+}
+
+// progressLine says how far a benchmark is; ttl: its Ns are TTLs.
+func progressLine(title string, now bench.Progress, ttl bool, passed time.Duration) string {
+	if now.Total == 0 {
+		return title + ": getting ready"
 	}
-	return &run, err
+	where := []string{title}
+	if now.Regime != "" {
+		where = append(where, now.Regime)
+	}
+	if now.N > 0 {
+		where = append(where, figures.Size(now.N, ttl))
+	}
+	line := fmt.Sprintf("%s %s  %d/%d  %s", strings.Join(where, " "), now.Contender, now.Done, now.Total, clock(passed))
+	// The turns to come need not take as long as those that are over.
+	if now.Done >= 10 || now.Done > 0 && passed > 5*time.Second {
+		line += fmt.Sprintf(", about %s left", clock(passed/time.Duration(now.Done)*time.Duration(now.Total-now.Done)))
+	}
+	return line
+}
+
+// clock renders a span as people read it.
+func clock(d time.Duration) string {
+	d = d.Round(time.Second)
+	if d < time.Hour {
+		return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
 }
 
 // styleFor is that of the command's output.
@@ -114,10 +154,7 @@ func styleFor(cmd *cobra.Command) story.Style { return story.StyleOf(cmd.OutOrSt
 
 // cpuModel is what Linux calls the processor, "" where that is not known.
 func cpuModel() string {
-	data, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
+	data, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(data)) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
 			return strings.TrimSpace(value)

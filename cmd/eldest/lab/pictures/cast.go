@@ -1,84 +1,77 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 )
 
-// A piece is a part of a line in one style.
+// piece is a part of a line in one style.
 type piece struct {
 	text  string
-	style string // classes of the picture, by SGR
+	style string // a class of the picture
 }
 
 // readCast reads the lines that an asciicast of version 2 shows.
-func readCast(in io.Reader) ([][]piece, error) {
-	scanner := bufio.NewScanner(in)
-	scanner.Buffer(nil, 1<<20)
+func readCast(path string) ([][]piece, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	var head struct{ Version int }
+	dec := json.NewDecoder(file)
+	if err := dec.Decode(&head); err != nil || head.Version != 2 {
+		return nil, fmt.Errorf("%s is an asciicast of version %d (%w)", path, head.Version, err)
+	}
 	var text strings.Builder
-	for number := 0; scanner.Scan(); number++ {
-		if number == 0 {
-			var head struct{ Version int }
-			if err := json.Unmarshal(scanner.Bytes(), &head); err != nil || head.Version != 2 {
-				return nil, fmt.Errorf("an asciicast of version %d (%w)", head.Version, err)
-			}
-			continue
-		}
-		var event []any
-		if err := json.Unmarshal(scanner.Bytes(), &event); err != nil {
-			return nil, fmt.Errorf("line %d of the recording: %w", number+1, err)
-		}
-		if len(event) != 3 {
-			return nil, fmt.Errorf("line %d of the recording has %d parts", number+1, len(event))
+	for {
+		var event [3]any // the time, the kind, and what was printed
+		switch err := dec.Decode(&event); {
+		case errors.Is(err, io.EOF):
+			return readTerminal(text.String())
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if output, ok := event[2].(string); ok && event[1] == "o" {
 			text.WriteString(output)
 		}
 	}
-	if err := scanner.Err(); err != nil {
-		return nil, err
-	}
-	return readTerminal(text.String())
 }
 
 // styles are the SGR parameters that the demo uses.
-var styles = map[string]string{"1": "bold", "2": "dim", "31": "red", "32": "green", "33": "yellow", "36": "cyan"}
+var styles = map[string]string{"": "", "0": "", "1": "bold", "2": "dim", "31": "red", "32": "green", "33": "yellow", "36": "cyan"}
 
 var sgr = regexp.MustCompile(`\x1b\[(\d*)m`)
 
 // readTerminal takes lines with SGR apart.
-func readTerminal(text string) ([][]piece, error) {
-	var lines [][]piece
+func readTerminal(text string) (lines [][]piece, err error) {
 	style := ""
 	for line := range strings.SplitSeq(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n") {
-		var runs []piece
+		var pieces []piece
 		add := func(part string) {
 			if part != "" {
-				runs = append(runs, piece{part, style})
+				pieces = append(pieces, piece{part, style})
 			}
 		}
 		from := 0
 		for _, m := range sgr.FindAllStringSubmatchIndex(line, -1) {
 			add(line[from:m[0]])
 			from = m[1]
-			code := line[m[2]:m[3]]
-			if code == "" || code == "0" {
-				style = ""
-			} else if style = styles[code]; style == "" {
-				return nil, fmt.Errorf("SGR %s is not known here: %q", code, line)
+			var known bool
+			if style, known = styles[line[m[2]:m[3]]]; !known {
+				return nil, fmt.Errorf("SGR %s is not known here: %q", line[m[2]:m[3]], line)
 			}
 		}
 		add(line[from:])
-		for _, r := range runs {
-			if strings.ContainsFunc(r.text, func(c rune) bool { return c < ' ' }) {
-				return nil, fmt.Errorf("a control character: %q", r.text)
-			}
+		if strings.ContainsFunc(plain(pieces), func(c rune) bool { return c < ' ' }) {
+			return nil, fmt.Errorf("a control character: %q", line)
 		}
-		lines = append(lines, runs)
+		lines = append(lines, pieces)
 	}
 	return lines, nil
 }
@@ -86,26 +79,23 @@ func readTerminal(text string) ([][]piece, error) {
 // plain is a line without its styles.
 func plain(line []piece) string {
 	var b strings.Builder
-	for _, r := range line {
-		b.WriteString(r.text)
+	for _, p := range line {
+		b.WriteString(p.text)
 	}
 	return b.String()
 }
 
-// acts are the parts of the demo that the picture has, by how their first lines begin.
-var acts = []string{"eldest demo", "2.", "4.", "Hand-overs", "Checked", "All of it held"}
+// steps are the parts of the demo that the picture has, by the beginnings of their first lines.
+var steps = []string{"eldest demo", "2.", "4.", "Hand-overs", "Checked", "All of it held"}
 
-// choose keeps the parts that are asked for, parts being what empty lines separate. Dots
-// stand for those that are left out.
-func choose(lines [][]piece, parts []string) ([][]piece, error) {
-	var shown [][]piece
-	left := append([]string{}, parts...)
+// choose keeps some parts, parts being what empty lines separate, with dots for those that are left out.
+func choose(lines [][]piece, parts []string) (shown [][]piece, err error) {
 	keep, dots := false, false
 	for i, line := range lines {
 		if i == 0 || plain(lines[i-1]) == "" {
-			keep = len(left) > 0 && strings.HasPrefix(plain(line), left[0])
+			keep = len(parts) > 0 && strings.HasPrefix(plain(line), parts[0])
 			if keep {
-				left, dots = left[1:], false
+				parts, dots = parts[1:], false
 			} else if !dots {
 				shown, dots = append(shown, []piece{{"⋯", "dim"}}, nil), true
 			}
@@ -114,8 +104,8 @@ func choose(lines [][]piece, parts []string) ([][]piece, error) {
 			shown = append(shown, line)
 		}
 	}
-	if len(left) > 0 {
-		return nil, fmt.Errorf("the recording has no part that begins with %q", left[0])
+	if len(parts) > 0 {
+		return nil, fmt.Errorf("the recording has no part that begins with %q", parts[0])
 	}
 	return shown, nil
 }

@@ -1,55 +1,105 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"html"
+	"time"
+
+	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/internal/onrecord"
 )
 
-// Sizes of the chart.
-const (
-	chartWidth = 880.0
-	named      = 116.0 // the column with the contenders' names
-	barHeight  = 16.0
-	barStep    = 24.0
-	longest    = 640.0 // the longest bar of a panel
-)
+// panel is one question of the chart, with the answers of some contenders and a scale of its own.
+type panel struct {
+	Title string
+	Y     float64
+	Bars  []bar
+}
 
-// The chart has the page's colour below it, and is read on a light and on a dark one.
-// No variables: not all that show SVG know them.
-const chartStyle = `text{font:13px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;fill:#1f2328}
-text.title{font-weight:600}text.muted{fill:#59636e}.eldest{fill:#2a78d6}.concurrency{fill:#eb6834}.floor{fill:#9a9a94}
-@media (prefers-color-scheme:dark){text{fill:#f0f6fc}text.muted{fill:#9198a1}.eldest{fill:#539bf5}.concurrency{fill:#f0834f}.floor{fill:#7d7d78}}`
+// bar is one answer.
+type bar struct {
+	Contender, Name, Label string
+	Y, Length              float64
+	value                  float64
+}
 
 var names = map[string]string{"eldest": "Eldest", "concurrency": "etcd's package", "floor": "no protocol"}
 
-// chart draws panels one below the other, each with a scale of its own.
-func chart(panels []panel, measured setting) []byte {
-	var b bytes.Buffer
+// questions are those of the chart: where Eldest is quicker, where it is right, and where it is slower.
+var questions = []struct {
+	title, run, regime, metric string
+	n                          int
+	contenders                 []string
+	// say makes value and label of a result.
+	say func(*bench.Result) (float64, string)
+}{
+	{"A leader resigns right after the next one has queued: until that one leads", "bench-handover", "queued", "win", 2, []string{"eldest", "concurrency", "floor"}, milliseconds},
+	{"The leader changes: until the last of 1,000 observers knows", "bench-fanout", "one-process", "last", 1000, []string{"eldest", "concurrency"}, milliseconds},
+	{"The leader loses its network, TTL 2 s: rounds in which two lead", "bench-cut", "cut", "two-leaders", 2000, []string{"eldest", "concurrency"}, share},
+	{"The leader is killed, TTL 5 s: until the next one leads", "bench-crash", "kill", "win", 5000, []string{"eldest", "concurrency", "floor"}, seconds},
+}
+
+func milliseconds(r *bench.Result) (float64, string) {
+	return float64(r.P50), fmt.Sprintf("%.1f ms", float64(r.P50)/float64(time.Millisecond))
+}
+
+func seconds(r *bench.Result) (float64, string) {
+	return float64(r.P50), fmt.Sprintf("%.1f s", float64(r.P50)/float64(time.Second))
+}
+
+func share(r *bench.Result) (float64, string) {
+	return float64(r.Sum) / float64(r.Rounds), fmt.Sprintf("%d of %d", r.Sum, r.Rounds)
+}
+
+// readPanels reads what the questions ask for from the runs on record, which must have been measured in
+// one set-up.
+func readPanels(root string) (panels []panel, setup string, err error) {
+	for _, q := range questions {
+		var r bench.Report
+		if err := onrecord.Read(root, q.run, &r); err != nil {
+			return nil, "", err
+		}
+		its := fmt.Sprintf("etcd %s, %d members, everything on %d CPUs", r.Etcd, r.Members, r.Setup.CPUs)
+		if setup != "" && setup != its {
+			return nil, "", fmt.Errorf("%s was measured with %v, others with %v", q.run, its, setup)
+		}
+		setup = its
+		p := panel{Title: q.title}
+		for _, contender := range q.contenders {
+			x := r.Find(contender, q.regime, q.n, q.metric)
+			if x == nil {
+				return nil, "", fmt.Errorf("%s has no result of %s for %s %s %d", q.run, contender, q.regime, q.metric, q.n)
+			}
+			value, label := q.say(x)
+			p.Bars = append(p.Bars, bar{Contender: contender, Name: names[contender], Label: label, value: value})
+		}
+		panels = append(panels, p)
+	}
+	return panels, setup, nil
+}
+
+// chart draws panels one below the other.
+func chart(panels []panel, setup string) ([]byte, error) {
+	const longest, step = 640.0, 24.0
 	y := 22.0
-	for _, p := range panels {
-		most := 0.0
-		for _, m := range p.bars {
-			most = max(most, m.value)
+	for i := range panels {
+		p, most := &panels[i], 0.0
+		for _, b := range p.Bars {
+			most = max(most, b.value)
 		}
-		fmt.Fprintf(&b, `<text class="title" x="0" y="%s">%s</text>`+"\n", number(y), html.EscapeString(p.title))
+		p.Y = y
 		y += 12
-		for _, m := range p.bars {
-			length := max(longest*m.value/most, 1.5)
-			fmt.Fprintf(&b, `<text class="muted" x="%s" y="%s" text-anchor="end">%s</text>`+"\n", number(named-10), number(y+13), names[m.contender])
-			fmt.Fprintf(&b, `<rect class=%q x="%s" y="%s" width="%s" height="%s" rx="2"/>`+"\n", m.contender, number(named), number(y), number(length), number(barHeight))
-			fmt.Fprintf(&b, `<text x="%s" y="%s">%s</text>`+"\n", number(named+length+8), number(y+13), m.label)
-			y += barStep
+		for j := range p.Bars {
+			p.Bars[j].Y, p.Bars[j].Length = y, max(longest*p.Bars[j].value/most, 1.5)
+			y += step
 		}
-		y += 24
+		y += step
 	}
-	for _, note := range []string{
-		fmt.Sprintf("Medians, contenders in turns: %v. Each panel has a scale of its own.", measured),
-		"No protocol: one bare watch that sees a bare delete. docs/benchmarks.md has the method and everything else.",
-	} {
-		fmt.Fprintf(&b, `<text class="muted" x="0" y="%s">%s</text>`+"\n", number(y-4), note)
-		y += 19
+	type note struct {
+		Y    float64
+		Text string
 	}
-	head := fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" role="img" aria-label="what elections cost, Eldest beside etcd's package">`+"\n<style>%s</style>\n", number(chartWidth), number(y+8), chartStyle)
-	return []byte(head + b.String() + "</svg>\n")
+	return render("chart", map[string]any{"Panels": panels, "Height": y + 46, "Notes": []note{
+		{y - 4, fmt.Sprintf("Medians, contenders in turns: %s. Each panel has a scale of its own.", setup)},
+		{y + 15, "No protocol: one bare watch that sees a bare delete. docs/benchmarks.md has the method and everything else."},
+	}})
 }

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
+	_ "embed"
 	"flag"
 	"fmt"
+	"html"
 	"os"
 	"path/filepath"
+	"strings"
+	"text/template"
 )
 
 func main() {
@@ -39,16 +44,11 @@ func run(root, eldest string) error {
 
 // draw makes the pictures from what is in the repository, by their names.
 func draw(root string) (map[string][]byte, error) {
-	recording, err := os.Open(filepath.Join(root, "docs", "pictures", "demo.cast"))
+	lines, err := readCast(filepath.Join(root, "docs", "pictures", "demo.cast"))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = recording.Close() }() // it was only read
-	lines, err := readCast(recording)
-	if err != nil {
-		return nil, err
-	}
-	shown, err := choose(lines, acts)
+	shown, err := choose(lines, steps)
 	if err != nil {
 		return nil, err
 	}
@@ -56,5 +56,29 @@ func draw(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{"demo.svg": window("go run ./cmd/eldest demo", shown), "costs.svg": chart(panels, measured)}, nil
+	demo, err := window("go run ./cmd/eldest demo", shown)
+	if err != nil {
+		return nil, err
+	}
+	costs, err := chart(panels, measured)
+	return map[string][]byte{"demo.svg": demo, "costs.svg": costs}, err
+}
+
+//go:embed pictures.svg.tmpl
+var source string
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"number": number, "text": html.EscapeString,
+	"add": func(a, b float64) float64 { return a + b },
+}).Parse(source))
+
+// number writes a length with two digits at most.
+func number(v float64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", v), "0"), ".")
+}
+
+func render(name string, data any) ([]byte, error) {
+	var b bytes.Buffer
+	err := templates.ExecuteTemplate(&b, name, data)
+	return b.Bytes(), err
 }

@@ -1,22 +1,17 @@
-// Package benchsite is where "eldest bench" measures: a cluster of its own, or what can
-// be learned of somebody else's, and the processes over which a run is spread.
+// Package benchsite gives a benchmark what it measures on: a cluster of its own or one that exists, the
+// members' metrics, and processes to host candidates and observers.
 //
-// # A cluster of its own
+// The members of a cluster of its own are processes, so that a member's
+// work is scheduled by the system and not beside the candidates' in one Go runtime. They have
+// etcd's own timeouts and fsync, and no proxies
+// between them. Whether fsync costs anything depends on where the data is, which bench.Site.Storage
+// says. Members, data and workers are gone with this process, however it ends.
 //
-// Start has package etcdtest run each member as a process of its own, so that a member's
-// work is scheduled by the system and not beside the candidates' in one Go runtime. Nothing
-// is unusual about the members: etcd's own timeouts, fsync as etcd does it, no proxies
-// between them. Whether fsync costs anything depends on where the data lies, which Start
-// says. The members and their data are gone with this process, however it ends.
-//
-// # Workers
-//
-// A worker reads one line of its caller's, which says how to reach the cluster (a password
-// must not be on a command line, where everybody can read it), and then speaks package
-// bench's protocol. It dies with this process.
+// A worker first reads one line, which says how to reach the cluster (a password
+// must not be on a command line, where everybody can read it).
 //
 // # Not guaranteed
 //
-// That the servers' counters can be had of somebody else's cluster: its /metrics may be
-// served elsewhere, or not to us. Then they are left out.
+// That the metrics of a cluster that exists can be read: they may be
+// served elsewhere, or not to us. Then bench.Site.Metrics is nil.
 package benchsite

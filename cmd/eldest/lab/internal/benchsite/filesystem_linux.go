@@ -7,23 +7,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systems are the file systems that people measure on, by the numbers that Linux gives
-// them.
+// systems are the file systems that people measure on, by Linux's numbers.
 var systems = map[int64]filesystem{
 	unix.TMPFS_MAGIC:           {name: "tmpfs", memory: true},
 	unix.RAMFS_MAGIC:           {name: "ramfs", memory: true},
 	unix.EXT4_SUPER_MAGIC:      {name: "ext4"}, // of ext2 and ext3, too
 	unix.XFS_SUPER_MAGIC:       {name: "xfs"},
 	unix.BTRFS_SUPER_MAGIC:     {name: "btrfs"},
-	unix.F2FS_SUPER_MAGIC:      {name: "f2fs"},
 	unix.OVERLAYFS_SUPER_MAGIC: {name: "overlayfs"},
 	unix.NFS_SUPER_MAGIC:       {name: "nfs"},
 	unix.V9FS_MAGIC:            {name: "9p"},
-	unix.FUSE_SUPER_MAGIC:      {name: "fuse"},
 	0x2fc12fc1:                 {name: "zfs"},
 }
 
-// inspect says what a directory lies on. It must be one that we can write to.
+// inspect says which file system a directory, to which we must be able to write, is on.
 func inspect(path string) (filesystem, error) {
 	var stat unix.Statfs_t
 	if err := errors.Join(unix.Statfs(path, &stat), unix.Access(path, unix.W_OK)); err != nil {

@@ -1,20 +1,10 @@
-// Package figures is what "eldest bench" found, as a document that programs read, and as
-// a table for people.
+// Package figures shows the reports of "eldest bench": as JSON for programs, as tables for people, and as
+// one self-contained HTML page with pictures, which needs no network and no JavaScript.
 //
 // # The document
 //
-// One run of one scenario is one JSON object, that of bench.Report with additions: how it
-// was started, how long it took, whether it was broken off, and a histogram for each
-// result. Several runs are one object {"runs": [...]}. Read takes either, and several of
-// them one after another. Times are in nanoseconds, sizes in bytes, counts are counts.
-//
-// # Histograms
-//
-// Samples are recorded in an HDR histogram with three significant digits; the document
-// lists its buckets that hold something, with their inclusive bounds. Samples may be
-// negative (a gap between two leaders that is an overlap), which HDR histograms do not
-// know: those are recorded without their sign in a second one, whose bounds are turned.
-// The percentiles are not the histogram's but exact ones, of the samples.
+// One run is one JSON object, a bench.Report; several runs are one object {"runs": [...]}. Read takes
+// either, and several of them one after another.
 //
 // # Ratios
 //
@@ -22,10 +12,22 @@
 // at one N. It is to the contender "concurrency", or to the first one where that did not
 // take part, and to the "floor". Where the other's figure is 0 or missing there is none.
 //
-// Where a failover has a bound, which is the same for all, it stands with the wins and not
-// for itself, and the wins are compared with it, too.
+// A metric "bound" is the same for all contenders: it is shown with the metric "win", with which
+// the wins are compared, and not by itself.
+//
+// # Pictures
+//
+// They are drawn by gonum.org/v1/plot as SVG:
+//
+//   - ratios: that of each contender to the one that all are compared with, one line for each group;
+//   - scaling: median (or mean) and p99 over N, or over the TTL, where there are several;
+//   - percentiles: how long the best so many percent of the rounds took, on a scale on
+//     which p90, p99 and p99.9 are equally far apart.
+//
+// An axis of values is logarithmic where all are positive and span a factor of ten or more.
 //
 // # Not guaranteed
 //
-// That fields which this version does not know survive reading and writing.
+// That fields which this version does not know survive reading and writing, and that the page's markup
+// stays as it is. Programs read the JSON.
 package figures

@@ -3,38 +3,44 @@ package figures
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
 	"math/rand/v2"
-	"slices"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/eldest-io/eldest/bench"
 	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
+	"github.com/eldest-io/eldest/internal/onrecord"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 // result makes one as bench does.
-func result(contender, regime string, n int, metric, unit string, errors int, samples ...int64) bench.Result {
-	sorted := slices.Sorted(slices.Values(samples))
-	r := bench.Result{
-		Contender: contender, Regime: regime, N: n, Metric: metric, Unit: unit, Samples: samples,
-		Rounds: len(samples) + errors, Errors: errors,
-		Min: bench.Percentile(sorted, 0), P50: bench.Percentile(sorted, 50), P90: bench.Percentile(sorted, 90),
-		P99: bench.Percentile(sorted, 99), Max: bench.Percentile(sorted, 100),
-	}
-	if errors > 0 {
+func result(contender, regime string, n int, metric, unit string, failed int, samples ...int64) bench.Result {
+	r := bench.Result{Contender: contender, Regime: regime, N: n, Metric: metric, Unit: unit, Samples: samples, Errors: failed}
+	r.Summarize()
+	if failed > 0 {
 		r.FirstError = "it went\x1b[2Jwrong"
 	}
 	return r
 }
 
 // sample is a run with all that can be in one, of a scenario that explains nothing.
-func sample() Run {
-	run := New(&bench.Report{
-		Scenario: "outing", Time: time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC), Go: "go1.26", Etcd: "3.7.3", Members: 3,
+func sample() *bench.Report {
+	return &bench.Report{
+		Scenario: "outing", Summary: "a leader resigns", Seconds: 12.3,
+		Time: time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC), Go: "go1.26", Etcd: "3.7.3", Members: 3,
 		Setup: bench.Setup{OS: "linux", Arch: "amd64", CPUs: 2, Storage: "memory (tmpfs at /dev/shm), fsync on", Load: 300, Warmup: 5},
 		Results: []bench.Result{
 			result("eldest", "queued", 2, "win", bench.Nanoseconds, 0, 1_100_000, 1_200_000, 1_300_000),
@@ -46,19 +52,22 @@ func sample() Run {
 			result("eldest", "settled", 0, "events", bench.Counts, 0, 1, 1, 1),
 			result("concurrency", "settled", 0, "events", bench.Counts, 3),
 		},
-	})
-	run.Summary, run.Seconds = "a leader resigns", 12.3
-	return run
+	}
+}
+
+func tableOf(t *testing.T, r *bench.Report, style story.Style) string {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, Table(&out, r, style))
+	return out.String()
 }
 
 func TestTable(t *testing.T) {
 	run := sample()
 	run.Incomplete = "interrupted"
-	var out bytes.Buffer
-	require.NoError(t, Table(&out, &run, story.Style{}))
 	require.Equal(t, strings.TrimPrefix(`
 outing: a leader resigns
-etcd 3.7.3 · 3 members · memory (tmpfs at /dev/shm), fsync on · load 300/s · go1.26 linux/amd64 · 2 CPUs · took 12.3s
+etcd 3.7.3 · members 3 · storage memory (tmpfs at /dev/shm), fsync on · load 300/s · warm-up 5 turns · system linux/amd64 · CPUs 2 · Go go1.26 · date 2026-11-21 15:00 UTC · took 12.3s
 
                        rounds    min    p50    p90    p99    max   mean  errors  vs concurrency  vs floor
 queued, n=2: win (ms)
@@ -74,21 +83,23 @@ queued, n=2: gap (ns)
 settled: events
   eldest                    3      1      1      1      1      1      1       0               -         -
   concurrency               3      -      -      -      -      -      -       3               -         -
+
 queued, n=2: win, herd: 2 of 3 rounds failed, the first with: "it went\x1b[2Jwrong"
 settled: events, concurrency: 3 of 3 rounds failed, the first with: "it went\x1b[2Jwrong"
 incomplete: interrupted
-`, "\n"), out.String())
+`, "\n"), tableOf(t, run, story.Style{}))
+	require.Contains(t, tableOf(t, run, story.Style{Colour: true}), string(story.Red)+"2\x1b[0m", "errors stand out")
+	require.Equal(t, []string{"concurrency (settled)"}, Failed(run), "it did not fail at the other point")
 
-	out.Reset()
-	require.NoError(t, Table(&out, &run, story.Style{Colour: true}))
-	require.Contains(t, out.String(), string(story.Red)+"2\x1b[0m", "errors stand out")
+	for _, empty := range []*bench.Report{{Scenario: "x"}, {Scenario: "x", Results: []bench.Result{result("eldest", "", 0, "", bench.Counts, 2)}}} {
+		require.Contains(t, tableOf(t, empty, story.Style{}), "x\n")
+	}
 }
 
-// What medians hide: how often two lead, and the twos among the ones; and a bound is no
-// contender's.
-func TestTableOfFailovers(t *testing.T) {
+// failovers is a run whose Ns are TTLs, and which has a bound.
+func failovers() *bench.Report {
 	second := int64(time.Second)
-	run := New(&bench.Report{Scenario: "cut", Results: []bench.Result{
+	return &bench.Report{Scenario: "cut", Results: []bench.Result{
 		result("eldest", "cut", 2000, "win", bench.Nanoseconds, 0, second, 2*second),
 		result("eldest", "cut", 2000, "two-leaders", bench.Counts, 0, 0, 0, 0),
 		result("eldest", "cut", 2000, "requests", bench.Counts, 0, 1, 1, 2),
@@ -97,10 +108,16 @@ func TestTableOfFailovers(t *testing.T) {
 		result("concurrency", "cut", 2000, "two-leaders", bench.Counts, 0, 1, 0, 0),
 		result("concurrency", "cut", 2000, "requests", bench.Counts, 0, 1, 1, 1),
 		result("concurrency", "cut", 2000, "bound", bench.Nanoseconds, 0, 2*second, 2*second),
-	}})
-	var out bytes.Buffer
-	require.NoError(t, Table(&out, &run, story.Style{}))
-	require.Contains(t, out.String(), `
+		result("eldest", "cut", 5000, "win", bench.Nanoseconds, 0, 3*second, 4*second),
+	}}
+}
+
+// What medians hide: how often two lead, and the twos among the ones; and a bound is no
+// contender's.
+func TestTableOfFailovers(t *testing.T) {
+	run := failovers()
+	text := tableOf(t, run, story.Style{})
+	require.Contains(t, text, `
                           rounds   min   p50   p90   p99   max    mean  errors  vs concurrency  vs bound
 cut, TTL 2s: win (s)
   eldest                       2  1.00  1.00  2.00  2.00  2.00    1.50       0           0.50x     0.50x
@@ -115,9 +132,10 @@ cut, TTL 2s: requests
   eldest                       3     1     1     2     2     2    1.33       0           1.33x         -
   concurrency                  3     1     1     1     1     1       1       0           1.00x         -
 `)
-	for _, term := range run.Terms() {
-		require.Contains(t, out.String(), "\n"+term.Name+" ")
+	for _, term := range terms(run) {
+		require.Contains(t, text, "\n"+term.Name+" ")
 	}
+	require.Len(t, terms(run), 3)
 }
 
 func TestGlossary(t *testing.T) {
@@ -130,38 +148,64 @@ func TestGlossary(t *testing.T) {
 	require.Empty(t, Glossary(nil, ""))
 }
 
-func TestTableOfNothing(t *testing.T) {
-	for _, run := range []Run{{Scenario: "x"}, {Scenario: "x", Results: []Result{{Result: result("eldest", "", 0, "", bench.Counts, 2)}}}} {
-		var out bytes.Buffer
-		require.NoError(t, Table(&out, &run, story.Style{}))
-		require.Contains(t, out.String(), "x\n")
-	}
-}
-
 func TestRatiosFallBackToTheFirst(t *testing.T) {
 	run := sample()
-	base, floor := run.Comparison()
+	base, floor := comparison(run)
 	require.Equal(t, []string{"concurrency", "floor"}, []string{base, floor})
-	run.Results = slices.DeleteFunc(run.Results, func(r Result) bool { return r.Contender == Base || r.Contender == Floor })
-	base, floor = run.Comparison()
+	run.Results = run.Results[:1]
+	base, floor = comparison(run)
 	require.Equal(t, []string{"eldest", ""}, []string{base, floor})
-	base, floor = (&Run{}).Comparison()
-	require.Equal(t, []string{"", ""}, []string{base, floor})
-
-	_, ok := Ratio(&run.Results[0], nil)
+	_, ok := ratio(&run.Results[0], nil)
 	require.False(t, ok)
 }
 
-func TestFailed(t *testing.T) {
-	run := sample()
-	require.Equal(t, []string{"concurrency (settled)"}, run.Failed(), "it did not fail at the other point")
-	run.Results = append(run.Results, Result{Result: result("fresh", "queued", 2, "win", bench.Nanoseconds, 4)})
-	require.Equal(t, []string{"concurrency (settled)", "fresh (queued, n=2)"}, run.Failed())
+func TestScales(t *testing.T) {
+	for _, c := range []struct {
+		unit   string
+		median int64
+		show   float64
+		want   string
+	}{
+		{bench.Nanoseconds, 1_234_567, 95_000_000, "95.00 ms"},
+		{bench.Nanoseconds, 840_000, 840_000, "0.84 ms"},
+		{bench.Nanoseconds, 340_000, 340_000, "340.00 µs"},
+		{bench.Nanoseconds, 2_300_000_000, -2_300_000_000, "-2.30 s"},
+		{bench.Nanoseconds, 0, 0, "0 ns"},
+		{bench.Bytes, 900 << 10, 900 << 10, "0.88 MiB"},
+		{bench.Counts, 4000, 4000, "4000 "},
+		{bench.Counts, 4, 1.333, "1.33 "},
+		{"parsecs", 3, 4, "4 parsecs"},
+	} {
+		g := group{unit: c.unit, results: []*bench.Result{{P50: c.median, Samples: []int64{c.median}}}}
+		require.Equal(t, c.want, g.scale().show(c.show)+" "+g.scale().unit)
+	}
+	for ratio, want := range map[float64]string{0: "0x", 0.0312: "0.031x", 0.5: "0.50x", 1: "1.00x", 12.4: "12x", 1000: "1000x"} {
+		require.Equal(t, want, showRatio(ratio, true))
+	}
 }
 
-func TestJSONIsWhatWasPromised(t *testing.T) {
+// What is written is read, and is what was promised to programs.
+func TestDocuments(t *testing.T) {
+	one, other := sample(), sample()
+	other.Scenario, other.Incomplete = "crash", "interrupted"
+	var twice bytes.Buffer
+	for _, runs := range [][]*bench.Report{{one}, {one, other}, {}} {
+		var out bytes.Buffer
+		require.NoError(t, Write(io.MultiWriter(&out, &twice), runs))
+		again, err := Read(&out)
+		require.NoError(t, err)
+		require.Len(t, again, len(runs))
+		for i := range runs {
+			plain.Texts(runs[i]) // which is all that reading changes
+			require.Equal(t, runs[i], again[i])
+		}
+	}
+	again, err := Read(&twice) // one file after another
+	require.NoError(t, err)
+	require.Len(t, again, 3)
+
 	var out bytes.Buffer
-	require.NoError(t, Write(&out, []Run{sample()}))
+	require.NoError(t, Write(&out, []*bench.Report{sample()}))
 	var object map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &object))
 	for _, field := range []string{"scenario", "time", "go", "etcd", "members", "results"} {
@@ -176,86 +220,152 @@ func TestJSONIsWhatWasPromised(t *testing.T) {
 	}
 	require.Len(t, first["histogram"], 3)
 	require.Equal(t, 300.0, object["setup"].(map[string]any)["load"])
-}
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
-	one, other := sample(), sample()
-	other.Scenario, other.Incomplete = "crash", "interrupted"
-	for _, runs := range [][]Run{{one}, {one, other}, {}} {
-		var out bytes.Buffer
-		require.NoError(t, Write(&out, runs))
-		again, err := Read(&out)
-		require.NoError(t, err)
-		require.Len(t, again, len(runs))
-		for i := range runs {
-			plain.Texts(&runs[i]) // which is all that reading changes
-			require.Equal(t, runs[i], again[i])
-		}
-	}
-	// One file after another.
-	var out bytes.Buffer
-	require.NoError(t, Write(&out, []Run{one}))
-	require.NoError(t, Write(&out, []Run{one, other}))
-	again, err := Read(&out)
-	require.NoError(t, err)
-	require.Len(t, again, 3)
-}
-
-func TestForeignJSONIsRefused(t *testing.T) {
-	for _, text := range []string{"{}", `{"runs":[{}]}`, "[]", "x", `{"scenario":"a"`, `{"scenario":1}`} {
+	for _, text := range []string{"{}", `{"runs":[{}]}`, `{"runs":[null]}`, "[]", "x", `{"scenario":"a"`, `{"scenario":1}`} {
 		_, err := Read(strings.NewReader(text))
 		require.ErrorIs(t, err, ErrForeign, text)
 	}
 }
 
-func TestHistogramHoldsEverySample(t *testing.T) {
-	samples := []int64{0, 1, -1, -5_000_000_001, 9_999_999_999, 0, 1234567}
-	for range 2000 {
-		samples = append(samples, rand.Int64N(1e10)-2e9)
+// around is so many samples about a value.
+func around(value float64, count int) (samples []int64) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range count {
+		samples = append(samples, int64(value*math.Exp(r.NormFloat64()*0.2)))
 	}
-	buckets := histogram(samples)
-	var total int64
-	for i, b := range buckets {
-		require.LessOrEqual(t, b.From, b.To)
-		if i > 0 {
-			require.Less(t, buckets[i-1].To, b.From, "buckets overlap")
-		}
-		if b.From > 0 {
-			require.LessOrEqual(t, float64(b.To-b.From), float64(b.From)/500, "three digits")
-		}
-		held := int64(0)
-		for _, s := range samples {
-			if b.From <= s && s <= b.To {
-				held++
-			}
-		}
-		require.Equal(t, held, b.Count)
-		total += b.Count
-	}
-	require.EqualValues(t, len(samples), total)
-	require.Empty(t, histogram(nil))
+	return samples
 }
 
-func TestScales(t *testing.T) {
-	for _, c := range []struct {
-		unit   string
-		values []int64
-		show   int64
-		want   string
-	}{
-		{bench.Nanoseconds, []int64{1_234_567, 95_000_000}, 95_000_000, "95.00 ms"},
-		{bench.Nanoseconds, []int64{840_000, 95_000_000}, 840_000, "0.84 ms"},
-		{bench.Nanoseconds, []int64{340_000}, 340_000, "340 µs"},
-		{bench.Nanoseconds, []int64{45_600_000}, 45_600_000, "45.6 ms"},
-		{bench.Nanoseconds, []int64{2_300_000_000, 0}, -2_300_000_000, "-2.30 s"},
-		{bench.Nanoseconds, nil, 0, "0 ns"},
-		{bench.Bytes, []int64{900 << 10}, 900 << 10, "0.88 MiB"},
-		{bench.Counts, []int64{3, 4000}, 4000, "4000"},
-		{"parsecs", []int64{3}, 4, "4 parsecs"},
-	} {
-		require.Equal(t, c.want, ScaleFor(c.unit, c.values).With(c.show))
+// runs are pages' worth of everything there can be.
+func runs() []*bench.Report {
+	const hostile = `"><script>alert("x")</script>'{{.}}`
+	handover, drain := sample(), &bench.Report{Scenario: "drain", Incomplete: "interrupted " + hostile}
+	handover.Setup.Command, handover.Setup.CPU = "eldest bench handover "+hostile, "some CPU"
+	handover.Scenario, handover.Results = "handover", nil
+	for i, name := range []string{"eldest", "concurrency", "herd", "floor", hostile} {
+		factor := float64(i + 1)
+		handover.Results = append(handover.Results,
+			result(name, "queued", 2, "win", bench.Nanoseconds, 0, around(1e6*factor*factor*factor, 200)...),
+			result(name, "queued", 2, "gap", bench.Nanoseconds, 0, -int64(i)*1e6, 1e6, 2e6, 3e6),
+			result(name, "queued", 2, "heap", bench.Bytes, 0, 900<<10),
+			result(name, "queued", 2, "two", bench.Counts, 0, 0, 0, 0))
+		for _, n := range []int{10, 100, 4000} {
+			drain.Results = append(drain.Results,
+				result(name, "", n, "handover", bench.Nanoseconds, 0, around(1e6*factor+float64(n*i*i)*1e4, 20)...),
+				result(name, "", n, "events", bench.Counts, 0, int64(n*i)))
+		}
 	}
-	for ratio, want := range map[float64]string{0: "0x", 0.0312: "0.031x", 0.5: "0.50x", 1: "1.00x", 12.4: "12x", 1000: "1000x"} {
-		require.Equal(t, want, ShowRatio(ratio))
+	return []*bench.Report{handover, drain, {Scenario: "empty"}, failovers()}
+}
+
+func page(t *testing.T, runs []*bench.Report) string {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, Page(&out, runs))
+	return out.String()
+}
+
+// A page has everything, is the same for the same figures, and needs no network.
+func TestPage(t *testing.T) {
+	text := page(t, runs())
+	for _, part := range []string{
+		`<section id="run-1">`, `<section id="run-3">`, `href="#run-2"`, "As multiples of concurrency", "As the size grows", "Percentiles",
+		"queued, n=2: gap", "vs concurrency", "vs floor", "0.88", "(MiB)", "2026-11-21 15:00 UTC", "some CPU", "3.7.3", "incomplete: interrupted",
+		"cut, TTL 2s: win", "vs bound", "(bound)", "1 of 3",
+	} {
+		require.True(t, strings.Contains(text, part), part) // not the whole page in the message
+	}
+	require.Equal(t, text, page(t, runs()), "the same figures are not the same page")
+	for _, mistake := range []string{"NaN", "Inf", "ZgotmplZ", "2s: bound"} { // numbers that are none, unsafe CSS
+		require.False(t, strings.Contains(text, mistake), mistake)
+	}
+	for _, url := range regexp.MustCompile(`(?i)[a-z]+://[^"' )<]*`).FindAllString(text, -1) {
+		require.Contains(t, []string{"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}, url, "a name space is no address, this is one")
+	}
+	for _, pulls := range []string{"<link", "<iframe", "<img", "<script", "src=", "@import", "url(", "fetch(", "XMLHttp"} {
+		require.NotContains(t, text, pulls)
+	}
+}
+
+func TestPicturesAsFiles(t *testing.T) {
+	files, err := Files(runs())
+	require.NoError(t, err)
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name)
+		require.Regexp(t, `(?s)^<svg [^>]*xmlns[^>]*><style>`, f.SVG)
+		require.Contains(t, f.SVG, "<text")
+		dec := xml.NewDecoder(strings.NewReader(f.SVG))
+		for err = error(nil); err == nil; {
+			_, err = dec.Token()
+		}
+		require.ErrorIs(t, err, io.EOF, f.Name)
+	}
+	for _, name := range []string{"handover-ratios.svg", "handover-percentiles-queued-n-2-win.svg", "drain-scaling-handover.svg", "cut-ratios.svg"} {
+		require.Contains(t, names, name)
+	}
+	// Of the hand-over 3, of the queue 6, and of the failovers 2.
+	require.Len(t, names, 11)
+}
+
+func TestAxes(t *testing.T) {
+	for name, c := range map[string]struct {
+		values   []float64
+		low, top float64
+		labels   string
+	}{
+		"wide":     {[]float64{0.8, 90}, 0.1, 100, "0.1 1 10 100"},
+		"narrow":   {[]float64{1, 3.5}, 0, 3.5, ""},
+		"negative": {[]float64{-4, 500}, -4, 500, ""},
+		"zero":     {[]float64{0, 500}, 0, 500, ""},
+		"nothing":  {[]float64{0, 0}, 0, 1, ""},
+	} {
+		chart := newChart(nil, "", "")
+		chart.values(c.values)
+		a := chart.Y
+		require.Equal(t, []float64{c.low, c.top}, []float64{a.Min, a.Max}, name)
+		var labels []string
+		for _, tick := range a.Tick.Marker.Ticks(a.Min, a.Max) {
+			if tick.Label != "" {
+				labels = append(labels, tick.Label)
+			}
+		}
+		if c.labels != "" {
+			require.Equal(t, c.labels, strings.Join(labels, " "), name)
+		}
+	}
+	require.InDelta(t, nines(0.99)-nines(0.9), nines(0.999)-nines(0.99), 1e-9)
+}
+
+// All runs on record are read and shown, and the pictures of docs/benchmarks are theirs.
+func TestRunsOnRecord(t *testing.T) {
+	const root = "../../../../.."
+	recorded, err := filepath.Glob(filepath.Join(root, onrecord.Folder, "bench-*.json.gz"))
+	require.NoError(t, err)
+	require.Greater(t, len(recorded), 10)
+	drawn := map[string]string{}
+	for _, file := range recorded {
+		var document json.RawMessage
+		require.NoError(t, onrecord.Read(root, strings.TrimSuffix(filepath.Base(file), ".json.gz"), &document))
+		runs, err := Read(bytes.NewReader(document))
+		require.NoError(t, err)
+		require.NotEmpty(t, tableOf(t, runs[0], story.Style{}))
+		require.Contains(t, page(t, runs), "All figures")
+		files, err := Files(runs)
+		require.NoError(t, err)
+		for _, f := range files {
+			drawn[f.Name] = f.SVG + "\n" // the plain run comes after those of other sizes and storage
+		}
+	}
+	pictures, err := filepath.Glob(filepath.Join(root, "docs", "benchmarks", "*.svg"))
+	require.NoError(t, err)
+	require.NotEmpty(t, pictures)
+	for _, file := range pictures {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		if drawn[filepath.Base(file)] != string(text) {
+			err = errors.New("it is not that of the run on record: see docs/data/README.md")
+		}
+		require.NoError(t, err, file)
 	}
 }

@@ -6,115 +6,62 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/eldest-io/eldest/bench"
+	"github.com/eldest-io/eldest/bench/contender"
 )
 
-// Base is the contender that the others are compared with, Floor the one that nobody can
-// be faster than.
-const (
-	Base  = "concurrency"
-	Floor = "floor"
-)
-
-// Group is one metric in one regime at one N: what is compared.
-type Group struct {
-	Regime, Metric, Unit string
-	N                    int
-	// TTL says that N is one, in milliseconds.
-	TTL bool
-	// Bound is what nobody is expected to exceed, 0 where there is no such thing.
-	Bound int64
-	// Results are the contenders', in the order in which they took their turns.
-	Results []*Result
+// group is one metric in one regime at one N: what is compared.
+type group struct {
+	regime, metric, unit string
+	n                    int
+	ttl                  bool // n is a TTL
+	// bound is what no result is expected to exceed, 0 if there is none.
+	bound int64
+	// results are in the order in which the contenders took their turns.
+	results []*bench.Result
 }
 
-// The metric that is a line through another one, and that other one.
-const (
-	boundMetric  = "bound"
-	boundsMetric = "win"
-)
-
-// Groups sorts out the results: by regime and N as they were measured, and by metric.
-// Bounds are no group but a part of that which they bound: they are the same for all.
-func (r *Run) Groups() []Group {
-	all := r.metrics()
-	beside := func(g Group, metric string) *Group {
-		at := slices.IndexFunc(all, func(o Group) bool { return o.Metric == metric && o.Regime == g.Regime && o.N == g.N })
-		if at < 0 {
-			return nil
-		}
-		return &all[at]
-	}
-	var groups []Group
-	for _, g := range all {
-		switch g.Metric {
-		case boundsMetric:
-			if bound := beside(g, boundMetric); bound != nil {
-				for _, x := range bound.Results {
-					g.Bound = max(g.Bound, x.P50)
-				}
-			}
-		case boundMetric:
-			if beside(g, boundsMetric) != nil {
-				continue
-			}
-		}
-		groups = append(groups, g)
-	}
-	return groups
-}
-
-// metrics are the groups, bounds among them.
-func (r *Run) metrics() []Group {
-	var groups []Group
+// groups sorts the results: by regime and N as they were measured, and by metric.
+func groups(r *bench.Report) (all []group) {
+	bounds := map[string]int64{}
 	ttl := SizesAreTTLs(r.Scenario)
 	for i := range r.Results {
 		x := &r.Results[i]
-		at := slices.IndexFunc(groups, func(g Group) bool {
-			return g.Regime == x.Regime && g.N == x.N && g.Metric == x.Metric
-		})
+		point := func(g group) bool { return g.regime == x.Regime && g.n == x.N }
+		if x.Metric == "bound" && slices.ContainsFunc(r.Results, func(o bench.Result) bool {
+			return o.Metric == "win" && o.Regime == x.Regime && o.N == x.N
+		}) {
+			key := fmt.Sprint(x.N, x.Regime)
+			bounds[key] = max(bounds[key], x.P50)
+			continue
+		}
+		at := slices.IndexFunc(all, func(g group) bool { return point(g) && g.metric == x.Metric })
 		if at < 0 {
-			// Metrics of one point stand together, whoever was the first to have one.
-			at = len(groups)
-			for i, g := range slices.Backward(groups) {
-				if g.Regime == x.Regime && g.N == x.N {
+			// Metrics of one point are together, whichever contender was the first to have one.
+			at = len(all)
+			for i, g := range slices.Backward(all) {
+				if point(g) {
 					at = i + 1
 					break
 				}
 			}
-			groups = slices.Insert(groups, at, Group{Regime: x.Regime, Metric: x.Metric, Unit: x.Unit, N: x.N, TTL: ttl})
+			all = slices.Insert(all, at, group{regime: x.Regime, metric: x.Metric, unit: x.Unit, n: x.N, ttl: ttl})
 		}
-		groups[at].Results = append(groups[at].Results, x)
+		all[at].results = append(all[at].results, x)
 	}
-	return groups
-}
-
-// Title names the group.
-func (g *Group) Title() string {
-	var parts []string
-	if g.Regime != "" {
-		parts = append(parts, g.Regime)
-	}
-	if g.N > 0 {
-		parts = append(parts, Size(g.N, g.TTL))
-	}
-	title := strings.Join(parts, ", ")
-	switch {
-	case title == "":
-		return cmp.Or(g.Metric, "nothing")
-	case g.Metric == "":
-		return title
-	}
-	return title + ": " + g.Metric
-}
-
-// Of returns a contender's result, nil if it has none.
-func (g *Group) Of(contender string) *Result {
-	for _, x := range g.Results {
-		if x.Contender == contender {
-			return x
+	for i, g := range all {
+		if g.metric == "win" {
+			all[i].bound = bounds[fmt.Sprint(g.n, g.regime)]
 		}
 	}
-	return nil
+	return all
+}
+
+// SizesAreTTLs reports whether the Ns of a scenario are TTLs, in milliseconds.
+func SizesAreTTLs(scenario string) bool {
+	s, err := bench.Named(scenario)
+	return err == nil && len(s.Defaults.TTLs) > 0 && len(s.Defaults.Sizes) == 0
 }
 
 // Size renders an N, of which ttl says whether it is a TTL.
@@ -125,36 +72,92 @@ func Size(n int, ttl bool) string {
 	return fmt.Sprintf("n=%d", n)
 }
 
-// Ratio is the ratio of what is typical of a result to that of another; ok is false where
-// there is none.
-func Ratio(of, to *Result) (ratio float64, ok bool) {
-	if of == nil || to == nil || !of.Measured() || !to.Measured() || to.Typical() <= 0 || of.Typical() < 0 {
-		return 0, false
+// title names the group.
+func (g *group) title() string {
+	var parts []string
+	if g.regime != "" {
+		parts = append(parts, g.regime)
 	}
-	return of.Typical() / to.Typical(), true
+	if g.n > 0 {
+		parts = append(parts, Size(g.n, g.ttl))
+	}
+	title := strings.Join(parts, ", ")
+	if title == "" || g.metric == "" {
+		return cmp.Or(title, g.metric, "nothing")
+	}
+	return title + ": " + g.metric
 }
 
-// AgainstBound is the ratio of what is typical of a result to the group's bound.
-func (g *Group) AgainstBound(of *Result) (ratio float64, ok bool) {
-	if g.Bound <= 0 || !of.Measured() {
-		return 0, false
+// of returns a contender's result, nil if it has none.
+func (g *group) of(contender string) *bench.Result {
+	i := slices.IndexFunc(g.results, func(x *bench.Result) bool { return x.Contender == contender })
+	if i < 0 {
+		return nil
 	}
-	return of.Typical() / float64(g.Bound), true
+	return g.results[i]
 }
 
-// Comparison is with whom the run's contenders are compared, "" where there is nobody.
-func (r *Run) Comparison() (base, floor string) {
-	took := func(name string) bool {
-		return slices.ContainsFunc(r.Results, func(x Result) bool { return x.Contender == name })
+// typical is the figure by which contenders are compared: the median, or of counts the
+// mean, because the median of ones and twos hides the twos. Samples are in documents of all versions.
+func typical(x *bench.Result) float64 {
+	if x.Unit != bench.Counts {
+		return float64(x.P50)
 	}
-	switch {
-	case took(Base):
-		base = Base
-	case len(r.Results) > 0:
-		base = r.Results[0].Contender
+	return mean(x)
+}
+
+func mean(x *bench.Result) float64 {
+	sum := 0.0
+	for _, s := range x.Samples {
+		sum += float64(s)
 	}
-	if took(Floor) && base != Floor {
-		floor = Floor
+	return sum / max(1, float64(len(x.Samples)))
+}
+
+// ratio is that of two results' typical figures; ok is false where there is none.
+func ratio(of, to *bench.Result) (ratio float64, ok bool) {
+	if of == nil || to == nil || len(of.Samples) == 0 || len(to.Samples) == 0 || typical(to) <= 0 || typical(of) < 0 {
+		return 0, false
+	}
+	return typical(of) / typical(to), true
+}
+
+// contenders are all that have results, in the order in which they are met.
+func contenders(r *bench.Report) (names []string) {
+	for _, x := range r.Results {
+		if !slices.Contains(names, x.Contender) {
+			names = append(names, x.Contender)
+		}
+	}
+	return names
+}
+
+// comparison is with which contenders the others are compared, "" where there is none.
+func comparison(r *bench.Report) (base, floor string) {
+	names := contenders(r)
+	if slices.Contains(names, contender.Concurrency) {
+		base = contender.Concurrency
+	} else if len(names) > 0 {
+		base = names[0]
+	}
+	if base != contender.Floor && slices.Contains(names, contender.Floor) {
+		floor = contender.Floor
 	}
 	return base, floor
+}
+
+// Failed says which contenders failed in all turns of a point, and of which.
+func Failed(r *bench.Report) (failed []string) {
+	for _, x := range r.Results {
+		if len(x.Samples) > 0 || slices.ContainsFunc(r.Results, func(o bench.Result) bool {
+			return len(o.Samples) > 0 && o.Contender == x.Contender && o.Regime == x.Regime && o.N == x.N
+		}) {
+			continue
+		}
+		g := group{regime: x.Regime, n: x.N, ttl: SizesAreTTLs(r.Scenario)}
+		if who := strings.TrimSuffix(fmt.Sprintf("%s (%s)", x.Contender, g.title()), " (nothing)"); !slices.Contains(failed, who) {
+			failed = append(failed, who)
+		}
+	}
+	return failed
 }

@@ -3,170 +3,101 @@ package figures
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/eldest-io/eldest/cmd/eldest/internal/plain"
+	"github.com/eldest-io/eldest/bench"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/internal/story"
 )
 
-// Table writes one run for people: what was measured under which circumstances, the
-// figures by group, and what went wrong.
-func Table(w io.Writer, run *Run, style story.Style) error {
-	head := run.Scenario
-	if run.Summary != "" {
-		head += ": " + run.Summary
+// Table writes one run for people: what was measured in which set-up, the
+// figures by group, and what failed.
+func Table(w io.Writer, r *bench.Report, style story.Style) error {
+	s := newSheet(r)
+	head := s.Scenario
+	if s.Summary != "" {
+		head += ": " + s.Summary
 	}
-	_, err := fmt.Fprintf(w, "%s\n%s\n\n%s\n", style.Paint(story.Bold, head), run.Circumstances(), figures(run, style))
-	if err != nil {
-		return err
+	var facts []string
+	for _, f := range s.Facts {
+		facts = append(facts, f.Name+" "+f.Value)
 	}
-	if remarks := run.Remarks(); len(remarks) > 0 {
-		if _, err := fmt.Fprintf(w, "\n%s\n", strings.Join(remarks, "\n")); err != nil {
-			return err
-		}
+	parts := []string{style.Paint(story.Bold, head) + "\n" + strings.Join(facts, " · "), tables(s, style)}
+	if len(s.Remarks) > 0 {
+		parts = append(parts, strings.Join(s.Remarks, "\n"))
 	}
-	wrong := run.Complaints()
-	if run.Incomplete != "" {
-		wrong = append(wrong, "incomplete: "+plain.Line(run.Incomplete))
+	if len(s.Terms) > 0 {
+		parts = append(parts, Glossary(s.Terms, ""))
 	}
-	if words := Glossary(run.Terms(), ""); words != "" {
-		if len(wrong) > 0 {
-			words += "\n"
-		}
-		if _, err := fmt.Fprintf(w, "\n%s\n", words); err != nil {
-			return err
-		}
+	for i, line := range s.Complaints {
+		s.Complaints[i] = style.Paint(story.Red, line)
 	}
-	for _, line := range wrong {
-		if _, err := fmt.Fprintln(w, style.Paint(story.Red, line)); err != nil {
-			return err
-		}
+	if len(s.Complaints) > 0 {
+		parts = append(parts, strings.Join(s.Complaints, "\n"))
 	}
-	return nil
+	_, err := fmt.Fprintln(w, strings.Join(parts, "\n\n"))
+	return err
 }
 
-// Circumstances is the set-up in one line.
-func (r *Run) Circumstances() string {
-	var parts []string
-	add := func(ok bool, format string, args ...any) {
-		if ok {
-			parts = append(parts, fmt.Sprintf(format, args...))
-		}
-	}
-	add(r.Etcd != "", "etcd %s", r.Etcd)
-	add(r.Members > 0, "%s", story.Count(r.Members, "member"))
-	add(r.Setup.Storage != "", "%s", r.Setup.Storage)
-	add(r.Setup.Load > 0, "load %d/s", r.Setup.Load)
-	add(r.Setup.Processes > 0, "%s", story.Count(r.Setup.Processes, "worker"))
-	add(true, "%s %s/%s", r.Go, r.Setup.OS, r.Setup.Arch)
-	add(true, "%s", story.Count(r.Setup.CPUs, "CPU"))
-	add(true, "took %v", (time.Duration(r.Seconds*1000) * time.Millisecond).Round(100*time.Millisecond))
-	return strings.Join(parts, " · ")
-}
-
-// figures is the table itself.
-func figures(run *Run, style story.Style) string {
-	base, floor := run.Comparison()
+// tables is all groups, below one header.
+func tables(s sheet, style story.Style) string {
 	t := table.NewWriter()
-	t.SetStyle(spaced)
-	groups := run.Groups()
-	bounded := run.Bounded()
-	header := table.Row{"", "rounds", "min", "p50", "p90", "p99", "max", "mean", "errors"}
-	if base != "" {
-		header = append(header, "vs "+base)
-	}
-	if floor != "" {
-		header = append(header, "vs "+floor)
-	}
-	if bounded {
-		header = append(header, "vs bound")
-	}
-	t.AppendHeader(header)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "", "  "
+	t.Style().Format.Header = text.FormatDefault
 	columns := []table.ColumnConfig{{Number: 1, Align: text.AlignLeft}}
-	for i := range header[1:] {
+	header := table.Row{""}
+	for i, name := range s.Header[1:] {
 		columns = append(columns, table.ColumnConfig{Number: i + 2, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		header = append(header, name)
 	}
 	t.SetColumnConfigs(columns)
-	for i, g := range groups {
+	t.AppendHeader(header)
+	for i, g := range s.Tables {
 		if i > 0 {
 			t.AppendRow(table.Row{" "})
 		}
-		scale := g.Scale()
-		title := g.Title()
-		if scale.Unit != "" {
-			title += " (" + scale.Unit + ")"
-		}
-		t.AppendRow(table.Row{style.Paint(story.Bold, title)})
-		for _, x := range g.Results {
-			row := append(table.Row{"  " + x.Contender}, cells(&g, x, style)...)
-			for _, other := range []string{base, floor} {
-				if other != "" {
-					row = append(row, ShownRatio(Ratio(x, g.Of(other))))
+		t.AppendRow(table.Row{style.Paint(story.Bold, g.Title)})
+		for _, row := range g.Rows {
+			cells := table.Row{"  " + row.Cells[0]}
+			for i, cell := range row.Cells[1:] {
+				if row.Failed && s.Header[i+1] == "errors" {
+					cell = style.Paint(story.Red, cell)
 				}
+				cells = append(cells, cell)
 			}
-			if bounded {
-				row = append(row, ShownRatio(g.AgainstBound(x)))
-			}
-			t.AppendRow(row)
-		}
-		if g.Bound > 0 {
-			t.AppendRow(table.Row{"  (bound)", "", "", scale.Show(g.Bound)})
+			t.AppendRow(cells)
 		}
 	}
 	t.SuppressTrailingSpaces()
 	return t.Render()
 }
 
-// spaced has no lines: space tells columns apart.
-var spaced = func() table.Style {
-	s := table.StyleDefault
-	s.Options = table.OptionsNoBordersAndSeparators
-	s.Box.PaddingLeft, s.Box.PaddingRight = "", "  "
-	s.Format.Header = text.FormatDefault
-	return s
-}()
-
-// cells are the figures of a result.
-func cells(g *Group, x *Result, style story.Style) table.Row {
-	errors := strconv.Itoa(x.Errors)
-	if x.Errors > 0 {
-		errors = style.Paint(story.Red, errors)
+// explain is the text of a term, and which direction is good.
+func explain(t bench.Term) string {
+	if t.Better == "" {
+		return t.Text
 	}
-	c := g.Cells(x)
-	return table.Row{x.Rounds, c.Min, c.P50, c.P90, c.P99, c.Max, c.Mean, errors}
+	return t.Text + " (" + t.Better + " is better)"
 }
 
-// Complaints are a line for each result with errors.
-func (r *Run) Complaints() []string {
+// Glossary renders terms for people, one below the other, in lines of a hundred characters at most,
+// without a newline at the end.
+func Glossary(terms []bench.Term, indent string) string {
+	wide := 0
+	for _, t := range terms {
+		wide = max(wide, utf8.RuneCountInString(t.Name))
+	}
 	var lines []string
-	for _, g := range r.Groups() {
-		for _, x := range g.Results {
-			if x.Errors > 0 {
-				lines = append(lines, fmt.Sprintf("%s, %s: %d of %d rounds failed, the first with: %s",
-					g.Title(), x.Contender, x.Errors, x.Rounds, plain.Line(x.FirstError)))
-			}
+	for _, t := range terms {
+		name := t.Name
+		for line := range strings.SplitSeq(text.WrapSoft(explain(t), 98-len(indent)-wide), "\n") {
+			lines = append(lines, strings.TrimRight(fmt.Sprintf("%s%-*s  %s", indent, wide, name, line), " "))
+			name = ""
 		}
 	}
-	return lines
-}
-
-// Remarks are the run's notes, and what became of the load that was asked for.
-func (r *Run) Remarks() []string {
-	lines := slices.Clone(r.Notes)
-	for _, regime := range slices.Sorted(maps.Keys(r.Setup.Written)) {
-		w := r.Setup.Written[regime]
-		line := fmt.Sprintf("%s: %.0f background writes a second, of %d asked for", regime, w.PerSecond, r.Setup.Load)
-		if w.Failed > 0 {
-			line += fmt.Sprintf("; %d failed", w.Failed)
-		}
-		lines = append(lines, line)
-	}
-	return lines
+	return strings.Join(lines, "\n")
 }

@@ -1,0 +1,16 @@
+//go:build unix
+
+package bench
+
+import (
+	"os"
+	"syscall"
+)
+
+// suspend stops a process where it is, or has it go on.
+func suspend(p *os.Process, stop bool) error {
+	if stop {
+		return p.Signal(syscall.SIGSTOP)
+	}
+	return p.Signal(syscall.SIGCONT)
+}

@@ -1,0 +1,44 @@
+package figures
+
+import (
+	"embed"
+	"html/template"
+	"io"
+
+	"github.com/eldest-io/eldest/bench"
+)
+
+//go:embed page.html.tmpl page.css
+var sources embed.FS
+
+var pageTemplate = template.Must(template.New("page.html.tmpl").Funcs(template.FuncMap{"explain": explain}).ParseFS(sources, "page.html.tmpl"))
+
+// chapter is one run.
+type chapter struct {
+	sheet
+	Pictures []pictures
+}
+
+// Page writes the page for runs, in their order.
+func Page(w io.Writer, runs []*bench.Report) error {
+	css, err := sources.ReadFile("page.css")
+	if err != nil {
+		return err
+	}
+	page := struct {
+		CSS      template.CSS
+		Title    string
+		Chapters []chapter
+	}{CSS: template.CSS(css), Title: "Elections on etcd, measured"} //nolint:gosec // it is ours
+	for _, r := range runs {
+		drawn, err := draw(r)
+		if err != nil {
+			return err
+		}
+		page.Chapters = append(page.Chapters, chapter{newSheet(r), drawn})
+	}
+	if len(runs) == 1 {
+		page.Title = "Elections on etcd: " + runs[0].Scenario
+	}
+	return pageTemplate.Execute(w, page)
+}
