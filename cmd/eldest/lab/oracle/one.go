@@ -96,7 +96,7 @@ func I4(h *History) []Violation {
 	since := map[string]int64{}   // revision at the start of the campaign, or of the suspension
 	proofs := map[int64][]int64{} // by token
 	for _, e := range h.Events {
-		if e.Kind == Proven {
+		if e.Kind == Proven && e.Proof != 0 {
 			proofs[e.Token] = append(proofs[e.Token], e.Proof)
 		}
 	}

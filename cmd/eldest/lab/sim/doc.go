@@ -23,7 +23,7 @@
 // In one scenario in four (transfers.go) most participants take part in transfers of
 // leadership, somebody asks for some at random instants, and gives up at others; in some
 // of these participants yield to one another by priority. In one in two (heartbeats.go) some
-// have heartbeats. In one in eight an observer behind a bad network looks on.
+// have heartbeats. In one in three there is an observer, with a bad network of its own.
 //
 // At the end everything heals, time passes, and the history is judged. A fault counts
 // when its effect was measured, not when it was ordered (kind.go). A scenario in which
@@ -33,7 +33,7 @@
 // # Contenders
 //
 // What is tried is a contender of bench/contender: ours (contender.go) and the drop-in, or ours
-// as package elector runs it (node.go), of
+// as package elector runs it (node.go), in processes that are restarted, of
 // which no scenario may find anything; or etcd's own package, of which the scenarios must
 // find the known faults, because a harness that does not find them
 // proves nothing.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
@@ -75,7 +76,13 @@ func faults() []fault {
 	}
 }
 
-// drawStep draws one.
+// of returns the fault that a verb is.
+func of(v verb) fault {
+	all := faults()
+	return all[slices.IndexFunc(all, func(f fault) bool { return f.verb == v })]
+}
+
+// drawStep draws one of them all.
 func drawStep(rng *rand.Rand, ttl, at time.Duration) step {
 	all, total := faults(), 0
 	for _, f := range all {
@@ -85,9 +92,14 @@ func drawStep(rng *rand.Rand, ttl, at time.Duration) step {
 	for n -= all[i].weight; n >= 0; n -= all[i].weight {
 		i++
 	}
-	s := step{at: at, verb: all[i].verb, role: role(rng.IntN(3)), pick: rng.IntN(6)}
-	if all[i].draw != nil {
-		all[i].draw(rng, ttl, &s)
+	return all[i].at(rng, ttl, at)
+}
+
+// at draws a step of this kind.
+func (f fault) at(rng *rand.Rand, ttl, at time.Duration) step {
+	s := step{at: at, verb: f.verb, role: role(rng.IntN(3)), pick: rng.IntN(6)}
+	if f.draw != nil {
+		f.draw(rng, ttl, &s)
 	}
 	return s
 }

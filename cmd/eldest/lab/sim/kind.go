@@ -18,11 +18,12 @@ type kind struct {
 	effect bool // is the proof of others, and no fault by itself
 	ours   bool // needs what only contenders of ours do: ask a majority, or read a clock
 	native bool // needs what only our own API has: transfers, heartbeats
+	called bool // needs candidates that are withdrawn, which a node's are not
 }
 
 // foreign reports whether an election cannot show the kind.
 func (k kind) foreign(impl contender.Contender) bool {
-	return k.native && impl.Name() != contender.Eldest || k.ours && !faultless(impl)
+	return k.native && impl.Name() != contender.Eldest || k.ours && !faultless(impl) || k.called && impl.Name() == nodes{}.Name()
 }
 
 // faultless reports whether an election is ours, by whatever API: then no scenario may find
@@ -42,9 +43,10 @@ func kinds() []kind {
 	}
 	add(kind{}, "crash, power lost", "crash, process only", "cut both", "cut out", "cut in", "delay below", "delay about", "delay above",
 		"leader stopped past its lease", "leader stopped, lease kept", "stopped anywhere", "compaction behind a cut")
-	for _, v := range []verb{packets, fade, flicker, reset, starve, revoke, remove, overwrite, compact, full, restart, outage, stall} {
+	for _, v := range []verb{packets, fade, reset, starve, revoke, remove, overwrite, compact, full, restart, outage, stall} {
 		add(kind{}, string(v))
 	}
+	add(kind{called: true}, string(flicker))
 	add(kind{effect: true}, "bytes held", "bytes late", "packets sent again", "broken in a flicker", "waits for a processor",
 		"refused: "+string(rig.NoSpace), "older token refused outside", "observed: led", "observed: nobody", "observed: unknown")
 	add(kind{effect: true, rare: true}, "refused: "+string(rig.Compacted), "refused: "+string(rig.InvalidToken))

@@ -100,14 +100,21 @@ func (p *participant) quitWaiting() bool {
 // is bounded by contexts that end long before.
 const patience = 2 * time.Minute
 
+// depart has the process end politely.
+func (p *participant) depart() {
+	if _, lives, _ := p.state(); lives {
+		p.report(oracle.Event{Kind: oracle.Leaving})
+		p.kill()
+	}
+}
+
 // leave ends the process politely and waits for it. One that does not come to
 // its end loses its client, as an operator would make it do.
 func (p *participant) leave() {
 	if started, _, _ := p.state(); !started {
 		return
 	}
-	p.report(oracle.Event{Kind: oracle.Leaving})
-	p.kill()
+	p.depart()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {

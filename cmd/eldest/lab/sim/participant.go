@@ -25,6 +25,7 @@ type participant struct {
 	run *run
 	member
 	name  string
+	id    string // a node's; its next process has the same
 	host  *rig.Host
 	rng   *rand.Rand // of this participant alone
 	clock *clock
@@ -36,6 +37,7 @@ type participant struct {
 	session   contender.Session
 	candidate contender.Candidate
 	lease     int64                 // with which it is a candidate; 0: none
+	takesOver bool                  // of a node: what an earlier process of it left is removed
 	status    func() elector.Status // of a node
 	look      func()                // has its session, or its elector, look at the clock; nil: there is none
 	tenure    contender.Tenure
@@ -59,6 +61,9 @@ func (p *participant) begin(ctx context.Context) {
 	p.started = true
 	p.life, p.kill = context.WithCancel(ctx)
 	p.done = make(chan struct{})
+	if p.dead() { // before it began
+		p.kill()
+	}
 	go func() {
 		defer close(p.done)
 		if _, ok := p.run.impl.(nodes); ok {

@@ -105,7 +105,9 @@ type step struct {
 	unforced bool          // freeze: only if it comes to the point by itself
 	asked    bool          // freeze: the first thing it does is to ask whether it leads
 	keep     bool          // transfer: the order of the others
-	reset    bool          // crash, lose: connections break; cut, flicker: they break when it heals
+	// crash: the process is not killed but leaves; the next one of that node removes what it left
+	politely, takesOver bool
+	reset               bool // crash, lose: connections break; cut, flicker: they break when it heals
 }
 
 // course is how long the step's effects last under a TTL, if nothing ends them before.
@@ -129,6 +131,7 @@ func (s step) String() string {
 	}{
 		{"way", s.way}, {"lasts", s.lasts}, {"lag", s.lag}, {"share", s.share}, {"point", s.point}, {"after", s.after},
 		{"gone", s.gone}, {"unforced", s.unforced}, {"asked", s.asked}, {"keep", s.keep}, {"reset", s.reset},
+		{"politely", s.politely}, {"takesOver", s.takesOver},
 	} {
 		if !reflect.ValueOf(field.value).IsZero() {
 			fmt.Fprintf(&b, " %s=%v", field.name, field.value)
@@ -187,9 +190,12 @@ func (st style) draw(impl contender.Contender, seed uint64) *plan {
 			faults, apart = 6+rng.IntN(7), p.ttl
 		}
 		p.drawSteps(rng, faults, calm, p.ttl/20, apart)
-		p.watched = seed%patient == 0
+		p.watched = seed%watched == 0
 	}
 	p.drawTransfers()
+	if _, ok := impl.(nodes); ok {
+		p.drawNodes()
+	}
 	if _, ours := impl.(contender.Ours); ours {
 		p.drawBeats()
 	}

@@ -18,18 +18,36 @@ func drawCrash(rng *rand.Rand, ttl time.Duration, s *step) {
 	}
 }
 
-// crash ends a process, and lets another one come.
+// crash ends a process, and lets another one come: of a node, another one of that node.
 func (r *run) crash(p *participant, s step) {
-	how := "crash, power lost"
-	if s.reset {
-		how = "crash, process only"
+	if started, lives, _ := p.state(); started && !lives || s.politely && !started {
+		return // it leaves, or has yet to come
 	}
-	r.count(how, true)
+	next := func() {
+		if s.lasts > 0 {
+			r.mu.Lock()
+			r.again++
+			name := fmt.Sprintf("r%d", r.again)
+			r.mu.Unlock()
+			r.join(name, p.id, s.lasts, s.takesOver)
+		}
+	}
+	switch {
+	case s.politely:
+		r.count("left", true)
+		p.depart()
+		r.asking.Go(func() {
+			p.leave()
+			next()
+		})
+		return
+	case s.reset:
+		r.count("crash, process only", true)
+	default:
+		r.count("crash, power lost", true)
+	}
 	p.crash(s.reset)
-	if s.lasts > 0 {
-		r.again++
-		r.join(fmt.Sprintf("r%d", r.again), s.lasts)
-	}
+	next()
 }
 
 // longestWait bounds how long a starving goroutine stands still, whatever the TTL:
@@ -145,6 +163,9 @@ func (r *run) takeAway(p *participant, v verb, unhindered bool) {
 		}
 		var err error
 		if v != overwrite || unbound {
+			r.mu.Lock()
+			r.removed[k.Create] = true
+			r.mu.Unlock()
 			r.log.Add(oracle.Event{Who: "admin", Kind: oracle.Removed, Token: k.Create, Key: k.Key, Lease: k.Lease, Clear: unhindered, Text: string(v)})
 		}
 		switch {

@@ -30,11 +30,11 @@ type run struct {
 	*plan
 	world   *rig.World
 	log     *oracle.Log
-	admin   *rig.Host     // the hand that revokes, deletes, compacts; no faults here
-	healed  chan struct{} // closed when calm is set
-	calm    atomic.Bool   // the faults are over: leaders need not write so often
-	next    time.Duration // from the present step to the next one
-	asking  sync.WaitGroup
+	admin   *rig.Host      // the hand that revokes, deletes, compacts; no faults here
+	healed  chan struct{}  // closed when calm is set
+	calm    atomic.Bool    // the faults are over: leaders need not write so often
+	next    time.Duration  // from the present step to the next one
+	asking  sync.WaitGroup // transfers and departures under way
 	outside outside
 
 	mu           sync.Mutex
@@ -44,6 +44,7 @@ type run struct {
 	// server.
 	trouble map[string]time.Duration
 	lost    map[string]time.Duration // when a host last lost a reply, by name
+	removed map[int64]bool           // tenures whose key was taken away by hand
 	open    []func()                 // count faults that may not have ended
 	owed    bool                     // space, to a server that is down
 	again   int                      // processes that came after a crash
@@ -54,7 +55,7 @@ type run struct {
 func (p *plan) play(w *rig.World) *result {
 	r := &run{
 		plan: p, world: w, log: oracle.NewLog(w.Now, w.Server.Rev), admin: w.Host(rig.Admin), healed: make(chan struct{}),
-		struck: map[string]int{}, trouble: map[string]time.Duration{}, lost: map[string]time.Duration{},
+		struck: map[string]int{}, trouble: map[string]time.Duration{}, lost: map[string]time.Duration{}, removed: map[int64]bool{},
 	}
 	ctx, stop := context.WithCancel(w.T.Context())
 	defer stop()
@@ -71,7 +72,8 @@ func (p *plan) play(w *rig.World) *result {
 	}
 	begun := w.Now()
 	for i, m := range p.members {
-		r.join(fmt.Sprintf("p%d", i+1), m.joins)
+		name := fmt.Sprintf("p%d", i+1)
+		r.join(name, name, m.joins, false)
 	}
 	for i, s := range p.steps {
 		time.Sleep(begun + s.at - w.Now())
@@ -97,8 +99,7 @@ func (p *plan) play(w *rig.World) *result {
 
 // step does one step of the plan.
 func (r *run) step(s step) {
-	all := faults()
-	f := all[slices.IndexFunc(all, func(f fault) bool { return f.verb == s.verb })]
+	f := of(s.verb)
 	target := "the server"
 	p := r.target(s)
 	if f.do != nil {
@@ -125,19 +126,23 @@ func (r *run) target(s step) *participant {
 	case s.role == aWaiter && len(q) > 1:
 		return r.owner(q[1+s.pick%(len(q)-1)].Key)
 	}
-	alive := slices.DeleteFunc(r.everybody(), (*participant).dead)
+	alive := slices.DeleteFunc(r.everybody(), func(p *participant) bool {
+		started, lives, _ := p.state()
+		return p.dead() || started && !lives
+	})
 	if len(alive) == 0 {
 		return nil
 	}
 	return alive[s.pick%len(alive)]
 }
 
-// join lets a new participant begin after a while.
-func (r *run) join(name string, after time.Duration) {
+// join lets a new participant begin after a while. The process of a node has its id.
+func (r *run) join(name, id string, after time.Duration, takesOver bool) {
+	host := r.world.Host(name) // which takes time while the server is down
 	r.mu.Lock()
 	n := len(r.participants) + 1
 	p := &participant{
-		run: r, member: r.members[n%len(r.members)], name: name, host: r.world.Host(name),
+		run: r, member: r.members[n%len(r.members)], name: name, id: id, takesOver: takesOver, host: host,
 		rng: rand.New(rand.NewPCG(r.seed, uint64(n))),
 	}
 	p.clock = newClock(p.temper.rate)
@@ -280,12 +285,15 @@ func (r *run) heal() {
 	r.log.Add(oracle.Event{Kind: oracle.Healed, Text: "everything heals"})
 }
 
-// patient is in how many scenarios one waits to the end although all is well, and somebody observes.
-const patient = 8
+// In how many scenarios one waits to the end although all is well, and somebody observes, which is waited for too.
+const (
+	patient = 8
+	watched = 3
+)
 
 // settle lets time pass in which everything comes right by itself: leases expire, sessions
 // are opened, back-offs end. In most scenarios that is over once all has been well for a
-// moment; one in a few shows whether it lasts.
+// moment; one in a few shows whether it lasts, and so does each that is observed.
 func (r *run) settle() {
 	const enough = 3
 	all := 2*r.ttl + r.tempo.settle

@@ -81,15 +81,17 @@ func few(n uint64, more ...uint64) []uint64 {
 	return more
 }
 
-// clean plays scenarios in which nothing may be found.
-func clean(t *testing.T, impl contender.Contender, seeds []uint64) {
-	tenures := 0
+// clean plays scenarios in which nothing may be found, and returns what they add up to.
+func clean(t *testing.T, impl contender.Contender, seeds []uint64) *sum {
+	all := newSum()
 	for _, n := range seeds {
 		r := play(t, ordinary.draw(impl, n))
 		require.Empty(t, r.found(), "%v", r)
-		tenures += r.tally.Tenures
+		all.add(r.outcome(0))
 	}
-	require.GreaterOrEqual(t, tenures, tenuresEach*len(seeds), "INVALID: too few tenures")
+	require.GreaterOrEqual(t, all.Tenures, tenuresEach*len(seeds), "INVALID: too few tenures")
+	t.Logf("%d tenures; took effect: %v", all.Tenures, all.Struck)
+	return all
 }
 
 // The same by the API of etcd's package: no violation either. The seeds
@@ -99,8 +101,17 @@ func TestScenariosOfTheDropIn(t *testing.T) {
 	clean(t, named(t, contender.DropIn), few(60, 132, 442, 534, 788, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415))
 }
 
-// The same by package elector: one node leads and all others follow it, and lead functions never overlap.
-func TestScenariosOfNodes(t *testing.T) { clean(t, nodes{}, few(100)) }
+// The same by package elector, with processes that are restarted: one node leads and all others follow it, no two ever
+// lead, and lead functions never overlap.
+func TestScenariosOfNodes(t *testing.T) {
+	all := clean(t, nodes{}, few(100))
+	for _, what := range []string{
+		"left", "crash, power lost", "crash, process only", "cut both", "cut in", "cut out", "reset", string(packets), string(starve),
+		string(full), string(restart), string(outage), string(compact), string(resign),
+	} {
+		require.GreaterOrEqual(t, all.Struck[what], 20, "INVALID: %s", what)
+	}
+}
 
 // finds plays scenarios of one kind until each of the invariants was violated, as must come to pass.
 func finds(t *testing.T, from, most int, drawn func(seed uint64) *plan, invariants ...string) {
@@ -176,6 +187,7 @@ func (l countsFromReplies) KeepAliveOnce(ctx context.Context, id clientv3.LeaseI
 }
 
 // A seed determines the plan, every verb is drawn, half of the scenarios have heartbeats, and every kind has a name of its own.
+// What is drawn of transfers, and for nodes, is an extra: all else is as much as without them.
 func TestPlans(t *testing.T) {
 	const seeds = 300
 	impl := contender.Ours{}
@@ -205,6 +217,26 @@ func TestPlans(t *testing.T) {
 		require.InDelta(t, seeds/2, beating, seeds/10)
 		require.InDelta(t, seeds/4, transferred, seeds/10)
 	}
+	observed := 0
+	for seed := range uint64(seeds) {
+		p, others := ordinary.draw(nodes{}, seed), 0 // without heartbeats
+		for _, s := range ordinary.draw(concurrency(t), seed).steps {
+			if s.verb != transfers && s.point != mailbox {
+				others++
+			}
+		}
+		least, most := 5, 10
+		if p.unhurried {
+			least, most = 6, 12
+		}
+		require.True(t, others >= least && others <= most, "seed %d has %d steps that are no transfers", seed, others)
+		restarts := slices.DeleteFunc(slices.Clone(p.steps), func(s step) bool { return s.verb != crash })
+		require.GreaterOrEqual(t, len(restarts), 3, "seed %d", seed)
+		if p.watched {
+			observed++
+		}
+	}
+	require.Equal(t, seeds/watched, observed)
 	names := map[string]bool{}
 	for _, k := range kinds() {
 		require.False(t, names[k.name], k.name)
