@@ -5,11 +5,11 @@
 // watches are late by any time, keys are deleted by hand, sessions end, leases expire. The
 // state of the candidates is the real one: explore calls core.Step and nothing else.
 //
-//   - world.go is etcd, the network and the candidates, as one value that can be copied.
+//   - world.go is etcd, the network and the candidates, as one value that can be copied, and
+//     what must hold of it.
 //   - moves.go lists what can happen next.
-//   - judge.go has what must hold after each move, and where nothing moves any more.
 //   - lease.go is the same for one session: two clocks, one server, and what is between them.
-//   - search.go visits all worlds that can be reached, or a random part of them.
+//   - search.go visits all states that can be reached, or a random part of them.
 //
 // # Not guaranteed
 //

@@ -1,9 +1,13 @@
 package explore_test
 
 import (
+	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
 	"github.com/eldest-io/eldest/cmd/eldest/lab/explore"
@@ -116,4 +120,89 @@ func TestBroken(t *testing.T) {
 			breaks(t, sizes, func(l explore.Limits) (explore.Result, error) { return explore.All(l, step) })
 		})
 	}
+}
+
+var leases = map[string]explore.Lease{
+	"steady clock":    {TTL: 4, Margin: 1, Ticks: 12},
+	"drift":           {TTL: 4, Margin: 1, Ticks: 12, Drift: true},
+	"another leader":  {TTL: 4, Margin: 1, Ticks: 12, Leaders: 1},
+	"longer, drift":   {TTL: 5, Margin: 2, Ticks: 12, Drift: true},
+	"two, with drift": {TTL: 3, Margin: 1, Ticks: 10, Leaders: 2, Drift: true},
+}
+
+func TestSessions(t *testing.T) {
+	holds(t, leases, func(l explore.Lease) (explore.Result, error) { return explore.Sessions(l, core.StepSession) })
+}
+
+// Each rule is needed.
+func TestBrokenSessions(t *testing.T) {
+	for name, step := range map[string]explore.SessionStepper{
+		"deadline from the answer": func(s core.Session, e core.SessionEvent) (core.Session, core.SessionEffects) {
+			if e.Kind == core.Confirmed {
+				s.Sent = e.Now
+			}
+			return core.StepSession(s, e)
+		},
+		"late answers count": func(s core.Session, e core.SessionEvent) (core.Session, core.SessionEffects) {
+			deadline := s.Deadline
+			if e.Kind == core.Renewed || e.Kind == core.Confirmed {
+				s.Deadline = e.Now + time.Hour
+			}
+			next, effects := core.StepSession(s, e)
+			if next.Deadline == e.Now+time.Hour {
+				next.Deadline = deadline
+			}
+			return next, effects
+		},
+		"no margin": func(s core.Session, e core.SessionEvent) (core.Session, core.SessionEffects) {
+			e.Rhythm.Margin = 0
+			return core.StepSession(s, e)
+		},
+		"no majority": func(s core.Session, e core.SessionEvent) (core.Session, core.SessionEffects) {
+			if e.Kind == core.Renewed {
+				e.Term = 0
+			}
+			return core.StepSession(s, e)
+		},
+		"failures prolong": func(s core.Session, e core.SessionEvent) (core.Session, core.SessionEffects) {
+			next, effects := core.StepSession(s, e)
+			if e.Kind == core.Failed && next.Stage != core.Ended {
+				next.Deadline += time.Second
+			}
+			return next, effects
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			breaks(t, leases, func(l explore.Lease) (explore.Result, error) { return explore.Sessions(l, step) })
+		})
+	}
+}
+
+// Scripts: what comes of a list of moves. testdata/protocol has the ordinary ones and each
+// rule; testdata/model has the counter-examples of docs/model, in which the code does what
+// is right, and the same with the rule taken out. -rewrite writes what is found.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			l := explore.Limits{Candidates: 2, Calls: 100, Faults: 100, Deletions: 100, Ends: 100}
+			if d.HasArg("candidates") {
+				d.ScanArgs(t, "candidates", &l.Candidates)
+			}
+			step := explore.Stepper(core.Step)
+			if d.HasArg("without") {
+				var rule string
+				d.ScanArgs(t, "without", &rule)
+				require.Contains(t, broken, rule)
+				step = broken[rule]
+			}
+			require.Equal(t, "moves", d.Cmd)
+			said, err := explore.Play(l, step, strings.Split(strings.TrimSpace(d.Input), "\n"))
+			var violation *explore.ViolationError
+			if errors.As(err, &violation) {
+				return said + violation.Err.Error() + "\n"
+			}
+			require.NoError(t, err, "%s\n%s", d.Pos, said)
+			return said
+		})
+	})
 }

@@ -24,9 +24,15 @@ type Lease struct {
 // SessionStepper is core.StepSession, or a broken one in tests.
 type SessionStepper func(core.Session, core.SessionEvent) (core.Session, core.SessionEffects)
 
-// tenancy is a lease at the server, its session, and what is between them. It is
-// comparable, so that worlds are.
+// tenancy is a session, with the function that steps it.
 type tenancy struct {
+	between
+	step SessionStepper
+}
+
+// between is a lease at the server, its session, and what is between them. It is
+// comparable, so that worlds are.
+type between struct {
 	left    Lease
 	clock   int // the session's
 	steady  int // ticks since the session's clock missed one
@@ -46,112 +52,76 @@ type tenancy struct {
 	session core.Session
 }
 
-// Sessions visits every world of one session that can be reached within the bounds, and
-// judges G3: while the session counts on its lease the server has not expired it, and once it
-// does not it never does again. It returns the first violation, as a *ViolationError.
-func Sessions(l Lease, step SessionStepper) (Result, error) {
-	first := tenancy{left: l, remains: l.TTL, term: 1}
-	first.session = core.Opened(first.rhythm(), 0, 0, tick, false)
-	s := sessions{step: step, seen: make(map[tenancy]struct{})}
-	err := s.visit(first, nil)
-	return s.Result, err
-}
-
 const tick = time.Second
 
-func (w *tenancy) rhythm() core.Rhythm {
+func newTenancy(l Lease, step SessionStepper) tenancy {
+	w := tenancy{between{left: l, remains: l.TTL, term: 1}, step}
+	w.session = core.Opened(w.rhythm(), 0, 0, tick, false)
+	return w
+}
+
+func (w tenancy) rhythm() core.Rhythm {
 	return core.Rhythm{TTL: time.Duration(w.left.TTL) * tick, Margin: time.Duration(w.left.Margin) * tick, Every: 10 * tick, Timeout: 2 * tick}
 }
 
-func (w *tenancy) now() time.Duration { return time.Duration(w.clock) * tick }
+func (w tenancy) now() time.Duration { return time.Duration(w.clock) * tick }
 
-type sessions struct {
-	Result
-	step SessionStepper
-	seen map[tenancy]struct{}
-}
+func (w tenancy) name() any { return w.between }
 
-func (s *sessions) visit(w tenancy, way *trail) error {
+func (w tenancy) leads() bool { return w.session.Stage != core.Ended && w.now() < w.session.Deadline }
+
+func (w tenancy) settled() error { return nil }
+
+// judged is what follows a move.
+func (w tenancy) judged() (tenancy, error) {
 	w.session.Cause, w.session.Reason = nil, nil // errors are made anew each time
-	if _, ok := s.seen[w]; ok {
-		return nil
-	}
-	s.seen[w] = struct{}{}
-	s.Worlds++
-	counts := w.session.Stage != core.Ended && w.now() < w.session.Deadline
-	if counts {
-		s.Wins++
-	}
-	var wrong error
 	switch {
-	case counts && w.remains == 0:
-		wrong = fmt.Errorf("G3: the lease has expired, and the session counts on it for another %v", w.session.Deadline-w.now())
-	case counts && w.lapsed:
-		wrong = errors.New("G3: the session counts on its lease again, after the deadline has passed")
+	case w.leads() && w.remains == 0:
+		return w, fmt.Errorf("G3: the lease has expired, and the session counts on it for another %v", w.session.Deadline-w.now())
+	case w.leads() && w.lapsed:
+		return w, errors.New("G3: the session counts on its lease again, after the deadline has passed")
 	}
-	if wrong != nil {
-		return way.violation(wrong)
-	}
-	w.lapsed = !counts
-	for _, m := range w.moves() {
-		next := w
-		m.do(&next, s.step)
-		s.Moves++
-		if err := s.visit(next, &trail{m, way}); err != nil {
-			return err
-		}
-	}
-	return nil
+	w.lapsed = !w.leads()
+	return w, nil
 }
 
-type leaseMove struct {
-	what string
-	do   func(w *tenancy, step SessionStepper)
-}
-
-func (m leaseMove) String() string { return m.what }
-
-func (w *tenancy) moves() (all []leaseMove) {
-	add := func(ok bool, what string, do func(w *tenancy, step SessionStepper)) {
+func (w tenancy) moves() (all []move[tenancy]) {
+	add := func(ok bool, what string, do func(w *tenancy)) {
 		if ok {
-			all = append(all, leaseMove{what, do})
+			all = append(all, move[tenancy]{what: what, do: func() (tenancy, error) {
+				next := w
+				do(&next)
+				return next.judged()
+			}})
 		}
 	}
 	event := func(ok bool, what string, e core.SessionEvent) {
-		add(ok, what, func(w *tenancy, step SessionStepper) { w.feed(e, step) })
+		add(ok, what, func(w *tenancy) { w.feed(e) })
 	}
-	add(w.left.Ticks > 0, "tick", func(w *tenancy, _ SessionStepper) { w.pass(); w.clock++; w.steady++ })
+	add(w.left.Ticks > 0, "tick", func(w *tenancy) { w.pass(); w.clock++; w.steady++ })
 	mayMiss := w.left.Drift && w.steady >= (w.left.TTL+w.left.Margin-1)/w.left.Margin
-	add(w.left.Ticks > 0 && mayMiss, "tick that the session's clock misses", func(w *tenancy, _ SessionStepper) { w.pass(); w.steady = 0 })
+	add(w.left.Ticks > 0 && mayMiss, "tick that the session's clock misses", func(w *tenancy) { w.pass(); w.steady = 0 })
 	event(w.session.Stage != core.Ended, "clock", core.SessionEvent{Kind: core.Clock})
 	event(w.session.Stage == core.Resting, "others renew", core.SessionEvent{Kind: core.Together})
-	add(w.left.Leaders > 0 && w.term < 3, "etcd elects another leader", func(w *tenancy, _ SessionStepper) {
+	add(w.left.Leaders > 0 && w.term < 3, "etcd elects another leader", func(w *tenancy) {
 		w.left.Leaders--
 		w.term++
-		if w.remains > 0 {
-			w.remains = w.left.TTL // a new leader counts anew
-		}
+		w.renew() // a new leader counts anew
 	})
 	u := w.under
-	renewal := u.kind == core.Renewed
-	add(renewal && !u.arrived, "renewal arrives", func(w *tenancy, _ SessionStepper) {
-		w.under.arrived, w.under.term, w.under.gone = true, w.term, !w.renew()
-	})
-	add(renewal && !u.arrived && w.term > 1, "renewal arrives at the old leader", func(w *tenancy, _ SessionStepper) {
-		w.under.arrived, w.under.term = true, w.term-1
-	})
-	add(u.kind == core.Confirmed && !u.arrived, "question arrives", func(w *tenancy, _ SessionStepper) {
-		w.under.arrived, w.under.term = true, w.term
-	})
-	add(w.late, "renewal arrives late", func(w *tenancy, _ SessionStepper) { w.late = false; w.renew() })
+	renewal := u.kind == core.Renewed && !u.arrived
+	add(renewal, "renewal arrives", func(w *tenancy) { w.under.arrived, w.under.term, w.under.gone = true, w.term, !w.renew() })
+	add(renewal && w.term > 1, "renewal arrives at the old leader", func(w *tenancy) { w.under.arrived, w.under.term = true, w.term-1 })
+	add(u.kind == core.Confirmed && !u.arrived, "question arrives", func(w *tenancy) { w.under.arrived, w.under.term = true, w.term })
+	add(w.late, "renewal arrives late", func(w *tenancy) { w.late = false; w.renew() })
 	answer := core.SessionEvent{Kind: u.kind, Term: u.term, Rhythm: w.rhythm()}
 	if u.gone {
 		answer = core.SessionEvent{Kind: core.Gone, Err: errGone}
 	}
 	event(u.arrived, "answer", answer)
-	add(u.kind != core.Clock, "no answer", func(w *tenancy, step SessionStepper) {
-		w.late = w.late || w.under.kind == core.Renewed && !w.under.arrived
-		w.feed(core.SessionEvent{Kind: core.Failed, Err: errGone}, step)
+	add(u.kind != core.Clock, "no answer", func(w *tenancy) {
+		w.late = w.late || renewal
+		w.feed(core.SessionEvent{Kind: core.Failed, Err: errGone})
 	})
 	return all
 }
@@ -172,16 +142,16 @@ func (w *tenancy) renew() (ok bool) {
 	return w.remains > 0
 }
 
-func (w *tenancy) feed(e core.SessionEvent, step SessionStepper) {
+func (w *tenancy) feed(e core.SessionEvent) {
 	e.Now = w.now()
 	if e.Kind != core.Clock && e.Kind != core.Together {
-		w.under = tenancy{}.under
+		w.under = between{}.under
 	}
-	next, effects := step(w.session, e)
+	next, effects := w.step(w.session, e)
 	w.session = next
 	if effects.Pause { // an attempt is over
 		w.forget()
-		w.session, _ = step(next, core.SessionEvent{Kind: core.Rested, Now: e.Now, Pause: tick})
+		w.session, _ = w.step(next, core.SessionEvent{Kind: core.Rested, Now: e.Now, Pause: tick})
 	}
 	switch {
 	case effects.Renew:
@@ -200,5 +170,5 @@ func (w *tenancy) feed(e core.SessionEvent, step SessionStepper) {
 // forget drops the request under way.
 func (w *tenancy) forget() {
 	w.late = w.late || w.under.kind == core.Renewed && !w.under.arrived
-	w.under = tenancy{}.under
+	w.under = between{}.under
 }

@@ -8,36 +8,25 @@ import (
 	"github.com/eldest-io/eldest/internal/core"
 )
 
-// move is one thing that can happen.
-type move struct {
-	who  int
-	what string
-	// free says that it happens sooner or later by itself: it is no fault and no call.
-	free bool
-	do   func(w *world, step Stepper) error
-}
-
 var (
 	errRefused = errors.New("permission denied")
 	errUnsafe  = errors.New("not bound to the lease any more")
 )
 
-func (m move) String() string { return key(m.who) + ": " + m.what }
-
 // moves lists what can happen next.
-func (w *world) moves() []move {
-	var all []move
+func (w *world) moves() (all []move[*world]) {
 	for i := range w.parts {
 		all = append(all, w.movesOf(i)...)
 	}
 	return all
 }
 
-func (w *world) movesOf(i int) (all []move) {
+func (w *world) movesOf(i int) (all []move[*world]) {
 	p := &w.parts[i]
-	add := func(free bool, name string, do func(w *world, p *part, step Stepper) error) {
-		all = append(all, move{who: i, what: name, free: free, do: func(w *world, step Stepper) error {
-			return do(w, &w.parts[i], step)
+	add := func(free bool, name string, do func(w *world, p *part) error) {
+		all = append(all, move[*world]{what: key(i) + ": " + name, free: free, do: func() (*world, error) {
+			next := w.clone()
+			return next, do(next, &next.parts[i])
 		}})
 	}
 	event := func(free bool, e core.Event, spend func(*Limits)) {
@@ -49,11 +38,11 @@ func (w *world) movesOf(i int) (all []move) {
 			name = "Register"
 		case core.Nothing, core.Lead:
 		}
-		add(free, name, func(w *world, _ *part, step Stepper) error {
+		add(free, name, func(w *world, _ *part) error {
 			if spend != nil {
 				spend(&w.left)
 			}
-			return w.feed(i, e, step)
+			return w.feed(i, e)
 		})
 	}
 	call := func(l *Limits) { l.Calls-- }
@@ -63,19 +52,19 @@ func (w *world) movesOf(i int) (all []move) {
 		if u.arrived {
 			event(true, u.reply, nil)
 		} else {
-			add(true, u.ask.Request.String()+" arrives", func(w *world, p *part, _ Stepper) error {
+			add(true, u.ask.Request.String()+" arrives", func(w *world, p *part) error {
 				reply := w.carryOut(i, p.under.ask)
 				p.under.arrived, p.under.reply = true, reply
 				return w.kept()
 			})
 		}
 		if w.left.Faults > 0 {
-			add(false, u.ask.Request.String()+" is not answered", func(w *world, p *part, step Stepper) error {
+			add(false, u.ask.Request.String()+" is not answered", func(w *world, p *part) error {
 				w.left.Faults--
 				if write := writes(p.under.ask); write && !p.under.arrived {
 					p.late = append(p.late, p.under.ask)
 				}
-				return w.feed(i, core.Event{Kind: core.Unanswered}, step)
+				return w.feed(i, core.Event{Kind: core.Unanswered})
 			})
 			if !u.arrived {
 				event(false, core.Event{Kind: core.Refused, Err: errRefused}, func(l *Limits) { l.Faults-- })
@@ -84,7 +73,7 @@ func (w *world) movesOf(i int) (all []move) {
 		}
 	}
 	for n := range p.late {
-		add(false, p.late[n].Request.String()+" arrives late", func(w *world, p *part, _ Stepper) error {
+		add(false, p.late[n].Request.String()+" arrives late", func(w *world, p *part) error {
 			ask := p.late[n]
 			p.late = append(p.late[:n:n], p.late[n+1:]...)
 			w.carryOut(i, ask)
@@ -111,7 +100,7 @@ func (w *world) movesOf(i int) (all []move) {
 	lost := p.state.Phase == core.Lost
 	if own := w.alive(i); own != nil {
 		if w.left.Deletions > 0 {
-			add(false, "key deleted by hand", func(w *world, _ *part, _ Stepper) error {
+			add(false, "key deleted by hand", func(w *world, _ *part) error {
 				w.left.Deletions--
 				l := w.alive(i)
 				l.byHand = true
@@ -120,7 +109,7 @@ func (w *world) movesOf(i int) (all []move) {
 			})
 		}
 		if lost && !p.expired {
-			add(false, "lease expires", func(w *world, p *part, _ Stepper) error {
+			add(false, "lease expires", func(w *world, p *part) error {
 				p.expired = true
 				w.remove(w.alive(i))
 				return w.kept()
@@ -131,12 +120,12 @@ func (w *world) movesOf(i int) (all []move) {
 		event(false, core.Event{Kind: core.SessionEnded, Err: eldest.ErrSessionLost}, func(l *Limits) { l.Ends-- })
 	}
 	if lost && !p.expired {
-		add(false, "lease resumed", func(w *world, p *part, step Stepper) error {
+		add(false, "lease resumed", func(w *world, p *part) error {
 			p.state = p.state.Resumed()
 			if own := w.alive(i); own != nil && own.token > p.state.Doomed {
 				own.won = false // its tenure may go on
 			}
-			return w.feed(i, core.Event{Kind: core.Campaign, Want: core.Lead}, step)
+			return w.feed(i, core.Event{Kind: core.Campaign, Want: core.Lead})
 		})
 	}
 
@@ -174,7 +163,7 @@ func (w *world) movesOf(i int) (all []move) {
 }
 
 // feed gives an event to a candidate and carries the effects out.
-func (w *world) feed(i int, e core.Event, step Stepper) error {
+func (w *world) feed(i int, e core.Event) error {
 	p := &w.parts[i]
 	switch e.Kind {
 	case core.Registered, core.Looked, core.Surveyed, core.Deleted, core.Refused, core.Undone, core.Unanswered:
@@ -185,7 +174,7 @@ func (w *world) feed(i int, e core.Event, step Stepper) error {
 		}
 		p.under = nil
 	}
-	next, effects := step(p.state, e)
+	next, effects := w.step(p.state, e)
 	p.state = next
 	if effects.Ended > 0 || effects.Drained {
 		if p.leading > 0 && effects.Ended > 0 && effects.Ended != p.leading {

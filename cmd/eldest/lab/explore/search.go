@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -30,53 +29,77 @@ func (v *ViolationError) Error() string {
 
 func (v *ViolationError) Unwrap() error { return v.Err }
 
-// All visits every world that can be reached within the limits. It returns the first
-// violation that it meets, as a *ViolationError.
-func All(l Limits, step Stepper) (Result, error) {
-	s := search{step: step, seen: make(map[string]struct{})}
-	first := newWorld(l)
-	err := s.visit(first, first.name(), nil)
-	return s.Result, err
+// state is what can be searched.
+type state[S any] interface {
+	// name is comparable, and the same for states that behave alike.
+	name() any
+	// leads reports whether somebody leads in it.
+	leads() bool
+	// moves lists what can happen next.
+	moves() []move[S]
+	// settled judges one in which nothing happens by itself any more.
+	settled() error
 }
 
-type search struct {
-	Result
-	step Stepper
-	seen map[string]struct{}
+// move is one thing that can happen.
+type move[S any] struct {
+	what string
+	// free says that it happens sooner or later by itself: it is no fault and no call.
+	free bool
+	// do returns the state that follows, and what is wrong with it.
+	do func() (S, error)
 }
 
 // trail is a list of moves, newest first.
 type trail struct {
-	move   fmt.Stringer
+	what   string
 	before *trail
 }
 
 func (t *trail) violation(err error) error {
 	var names []string
 	for ; t != nil; t = t.before {
-		names = append([]string{t.move.String()}, names...)
+		names = append(names, t.what)
 	}
+	slices.Reverse(names)
 	return &ViolationError{Err: err, Moves: names}
 }
 
-func (s *search) visit(w *world, name string, way *trail) error {
+// All visits every world that can be reached within the limits. It returns the first
+// violation that it meets, as a *ViolationError.
+func All(l Limits, step Stepper) (Result, error) { return all(newWorld(l, step)) }
+
+// Sessions visits every world of one session that can be reached within the bounds, and
+// judges G3: while the session counts on its lease the server has not expired it, and once it
+// does not it never does again. It returns the first violation, as a *ViolationError.
+func Sessions(l Lease, step SessionStepper) (Result, error) { return all(newTenancy(l, step)) }
+
+func all[S state[S]](first S) (Result, error) {
+	s := search[S]{seen: map[any]struct{}{}}
+	err := s.visit(first, first.name(), nil)
+	return s.Result, err
+}
+
+type search[S state[S]] struct {
+	Result
+	seen map[any]struct{}
+}
+
+func (s *search[S]) visit(w S, name any, way *trail) error {
 	if _, ok := s.seen[name]; ok {
 		return nil
 	}
 	s.seen[name] = struct{}{}
 	s.Worlds++
-	for i := range w.parts {
-		if w.parts[i].leading > 0 {
-			s.Wins++
-			break
-		}
+	if w.leads() {
+		s.Wins++
 	}
 	settled := true
 	for _, m := range w.moves() {
-		next := w.clone()
-		to := &trail{m, way}
+		to := &trail{m.what, way}
 		s.Moves++
-		if err := m.do(next, s.step); err != nil {
+		next, err := m.do()
+		if err != nil {
 			return to.violation(err)
 		}
 		there := next.name()
@@ -99,90 +122,83 @@ func Random(l Limits, step Stepper, seed uint64, walks int) (Result, error) {
 	var r Result
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range walks {
-		w := newWorld(l)
+		w := newWorld(l, step)
 		var way *trail
-		for {
-			moves := w.moves()
-			settled := true
-			for _, m := range moves {
-				settled = settled && !m.free
-			}
-			if settled {
+		for moves := w.moves(); len(moves) > 0; moves = w.moves() {
+			// Mostly what happens by itself, or there would be little but faults.
+			free := slices.DeleteFunc(slices.Clone(moves), func(m move[*world]) bool { return !m.free })
+			if len(free) == 0 {
 				if err := w.settled(); err != nil {
 					return r, way.violation(err)
 				}
-			}
-			if len(moves) == 0 {
-				break
-			}
-			// Mostly what happens by itself, or there would be little but faults.
-			if free := slices.DeleteFunc(slices.Clone(moves), func(m move) bool { return !m.free }); len(free) > 0 && random.IntN(4) > 0 {
+			} else if random.IntN(4) > 0 {
 				moves = free
 			}
 			m := moves[random.IntN(len(moves))]
-			way = &trail{m, way}
+			way = &trail{m.what, way}
 			r.Moves++
-			before := w.newest
-			if err := m.do(w, step); err != nil {
+			next, err := m.do()
+			if err != nil {
 				return r, way.violation(err)
 			}
-			if w.newest != before {
+			if next.newest != w.newest {
 				r.Wins++
 			}
+			w = next
+		}
+		if err := w.settled(); err != nil {
+			return r, way.violation(err)
 		}
 		r.Worlds++
 	}
 	return r, nil
 }
 
-// name is the same for worlds that behave alike.
-func (w *world) name() string {
-	b := make([]byte, 0, 256)
-	put := func(numbers ...int64) {
-		for _, n := range numbers {
-			b = binary.AppendVarint(b, n)
+// Play makes moves by their names, in order, and returns a line for each candidate as it is
+// then. An error is a *ViolationError, or says that a move cannot be made.
+func Play(l Limits, step Stepper, moves []string) (string, error) {
+	w := newWorld(l, step)
+	var way *trail
+	for _, name := range moves {
+		all := w.moves()
+		n := slices.IndexFunc(all, func(m move[*world]) bool { return m.what == name })
+		if n < 0 {
+			return w.describe(), fmt.Errorf("%q cannot happen here", name)
+		}
+		way = &trail{name, way}
+		next, err := all[n].do()
+		w = next
+		if err != nil {
+			return w.describe(), way.violation(err)
 		}
 	}
-	flag := func(flags ...bool) {
-		for _, f := range flags {
-			if f {
-				b = append(b, 1)
-			} else {
-				b = append(b, 0)
-			}
-		}
-	}
-	ask := func(a core.Ask) { put(int64(a.Request), int64(a.Token), a.At) }
-	position := func(p core.Position) {
-		put(p.Revision, int64(len(p.Elders)))
-		for _, e := range p.Elders {
-			put(int64(e.Token))
-		}
-		flag(p.Complete)
-	}
-	l := w.left
-	put(w.revision, int64(w.newest), int64(l.Calls), int64(l.Faults), int64(l.Deletions), int64(l.Ends), int64(l.Yields), int64(len(w.lives)))
-	for _, l := range w.lives {
-		put(int64(l.owner), int64(l.token), l.deleted)
-		flag(l.byHand, l.won)
-	}
+	return w.describe(), nil
+}
+
+func (w *world) describe() string {
+	var b strings.Builder
 	for i := range w.parts {
-		p := &w.parts[i]
-		s := &p.state
-		put(int64(s.Phase), int64(s.Want), int64(s.Token), int64(s.Doomed), int64(p.leading))
-		position(s.Position)
-		ask(s.Asked)
-		flag(s.Owed, s.Unsure, s.Paused, p.expired, p.under != nil)
-		if u := p.under; u != nil {
-			ask(u.ask)
-			flag(u.arrived, u.reply.Yield)
-			put(int64(u.reply.Kind), int64(u.reply.Token))
-			position(u.reply.Position)
+		s := w.parts[i].state
+		fmt.Fprintf(&b, "%s is %v", key(i), s.Phase)
+		if s.Token > 0 {
+			fmt.Fprintf(&b, " with %d", s.Token)
 		}
-		put(int64(len(p.late)))
-		for _, a := range p.late {
-			ask(a)
+		if s.Phase != core.Idle && s.Want != core.Nothing {
+			fmt.Fprintf(&b, ", wants to %v", s.Want)
 		}
+		if len(s.Position.Elders) > 0 {
+			fmt.Fprintf(&b, ", behind %s (%d)", s.Position.Elders[0].Key, s.Position.Elders[0].Token)
+		}
+		if u := w.parts[i].under; u != nil {
+			fmt.Fprintf(&b, "; %v is under way", u.ask.Request)
+		}
+		if s.Paused {
+			b.WriteString("; pauses")
+		}
+		if s.Doomed > 0 {
+			fmt.Fprintf(&b, "; up to %d is given up", s.Doomed)
+		}
+		b.WriteString("\n")
 	}
-	return string(b)
+	return b.String()
 }

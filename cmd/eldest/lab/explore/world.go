@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -60,6 +61,7 @@ type part struct {
 
 // world is everything.
 type world struct {
+	step     Stepper
 	left     Limits
 	revision int64
 	lives    []life
@@ -67,8 +69,8 @@ type world struct {
 	newest   eldest.Token // that has led
 }
 
-func newWorld(l Limits) *world {
-	w := &world{left: l, revision: 1, parts: make([]part, l.Candidates)}
+func newWorld(l Limits, step Stepper) *world {
+	w := &world{step: step, left: l, revision: 1, parts: make([]part, l.Candidates)}
 	w.parts[0].state.Yields = l.Yields > 0
 	return w
 }
@@ -177,4 +179,130 @@ func (w *world) carryOut(owner int, a core.Ask) core.Event {
 func (w *world) remove(l *life) {
 	w.revision++
 	l.deleted = w.revision
+}
+
+// won judges a win: G1, G2 and G3.
+func (w *world) won(i int, token eldest.Token) error {
+	at := w.parts[i].state.Position.Revision
+	own := w.at(i, at)
+	if own == nil || own.token != token {
+		return fmt.Errorf("G1: %s leads with %d, and has no such key at revision %d", key(i), token, at)
+	}
+	if p := w.position(token, at); len(p.Elders) > 0 {
+		return fmt.Errorf("G1: %s leads with %d, and %v was older at revision %d", key(i), token, p.Elders, at)
+	}
+	if own.won {
+		return fmt.Errorf("G2: %s leads with %d a second time", key(i), token)
+	}
+	own.won = true
+	if token < w.newest && !own.byHand { // a removed key may be news to its leader
+		return fmt.Errorf("G2: %s leads with %d after %d", key(i), token, w.newest)
+	}
+	for j := range w.parts {
+		if other := w.parts[j].leading; other > 0 && !w.of(other).byHand && !own.byHand {
+			return fmt.Errorf("G3: %s leads with %d while %s leads with %d", key(i), token, key(j), other)
+		}
+	}
+	return nil
+}
+
+// kept judges what etcd holds: nobody but a hand deletes the key of a candidate that leads.
+func (w *world) kept() error {
+	for i := range w.parts {
+		if token := w.parts[i].leading; token > 0 {
+			if l := w.of(token); l.deleted > 0 && !l.byHand {
+				return fmt.Errorf("G3: the key of %s, which leads with %d, is deleted by a request of its own", key(i), token)
+			}
+		}
+	}
+	return nil
+}
+
+// settled judges a world in which nothing happens by itself any more: G5 and G8.
+func (w *world) settled() error {
+	var oldest *life
+	for i := range w.lives {
+		if l := &w.lives[i]; l.deleted == 0 {
+			oldest = l
+			break
+		}
+	}
+	for i := range w.parts {
+		s := w.parts[i].state
+		own := w.alive(i)
+		switch s.Phase {
+		case core.Idle:
+			if own != nil {
+				return fmt.Errorf("G8: the key of %s is left", key(i))
+			}
+		case core.Entering, core.Proving, core.Leaving:
+			return fmt.Errorf("G5: %s stays %v for ever", key(i), s.Phase)
+		case core.Waiting:
+			if own == nil || own == oldest && s.Want != core.Queue {
+				return fmt.Errorf("G5: %s waits for ever for %v", key(i), s.Position.Elders)
+			}
+		case core.Leading, core.Draining:
+			if own != oldest {
+				return fmt.Errorf("G1: %s is %v, and not the oldest", key(i), s.Phase)
+			}
+		case core.Lost:
+		}
+	}
+	return nil
+}
+
+// name is the same for worlds that behave alike.
+func (w *world) name() any {
+	b := make([]byte, 0, 256)
+	put := func(numbers ...int64) {
+		for _, n := range numbers {
+			b = binary.AppendVarint(b, n)
+		}
+	}
+	flag := func(flags ...bool) {
+		for _, f := range flags {
+			if f {
+				b = append(b, 1)
+			} else {
+				b = append(b, 0)
+			}
+		}
+	}
+	ask := func(a core.Ask) { put(int64(a.Request), int64(a.Token), a.At) }
+	position := func(p core.Position) {
+		put(p.Revision, int64(len(p.Elders)))
+		for _, e := range p.Elders {
+			put(int64(e.Token))
+		}
+		flag(p.Complete)
+	}
+	l := w.left
+	put(w.revision, int64(w.newest), int64(l.Calls), int64(l.Faults), int64(l.Deletions), int64(l.Ends), int64(l.Yields), int64(len(w.lives)))
+	for _, l := range w.lives {
+		put(int64(l.owner), int64(l.token), l.deleted)
+		flag(l.byHand, l.won)
+	}
+	for i := range w.parts {
+		p := &w.parts[i]
+		s := &p.state
+		put(int64(s.Phase), int64(s.Want), int64(s.Token), int64(s.Doomed), int64(p.leading))
+		position(s.Position)
+		ask(s.Asked)
+		flag(s.Owed, s.Unsure, s.Paused, p.expired, p.under != nil)
+		if u := p.under; u != nil {
+			ask(u.ask)
+			flag(u.arrived, u.reply.Yield)
+			put(int64(u.reply.Kind), int64(u.reply.Token))
+			position(u.reply.Position)
+		}
+		put(int64(len(p.late)))
+		for _, a := range p.late {
+			ask(a)
+		}
+	}
+	return string(b)
+}
+
+func (w *world) leads() bool {
+	return slices.ContainsFunc(w.parts, func(p part) bool { return p.leading > 0 })
 }

@@ -108,7 +108,7 @@ func TestTheRecordIsJudged(t *testing.T) {
 		"one has left": {func(r *told) *told {
 			return r.tenure(2, 1, 3, 0).tenure(3, 1, 0, 0).does(3, 3, oracle.Event{Kind: oracle.Leaving}).lists(4, 1, 2)
 		}, ""},
-		"one is lost":    {func(r *told) *told { return r.tenure(2, 1, 3, 0).tenure(3, 1, 0, 0).lists(4, 1, 2) }, "p3 has stood since 1s, and its key is not in the queue"},
+		"one is lost":    {func(r *told) *told { return r.tenure(2, 1, 3, 0).tenure(3, 1, 0, 0).lists(4, 1, 2) }, "p3 has been a candidate since 1s, and its key is not in the queue"},
 		"one is strange": {func(r *told) *told { return r.tenure(2, 1, 3, 0).lists(4, 1, 2, 9) }, "key load/9 is in the queue and nobody's"},
 		"one is stuck":   {func(r *told) *told { return r.tenure(2, 1, 0, 0).lists(4, 3, 2) }, "key load/2 has been first for 12s, and does not lead"},
 		"a lease was left": {func(r *told) *told {

@@ -1,8 +1,10 @@
 package oracle
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -44,37 +46,48 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s violated at %.3fs: %s", v.Invariant, v.At.Seconds(), v.Text)
 }
 
-func violated(invariant string, at time.Duration, format string, args ...any) Violation {
-	return Violation{Invariant: invariant, At: at, Text: fmt.Sprintf(format, args...)}
+// found are the violations of one invariant.
+type found struct {
+	invariant string
+	all       []Violation
+}
+
+func (f *found) add(at time.Duration, format string, args ...any) {
+	f.all = append(f.all, Violation{Invariant: f.invariant, At: at, Text: fmt.Sprintf(format, args...)})
 }
 
 // Check judges a history whose instants and revisions are exact, as those of virtual time
 // are.
 func (h *History) Check() []Violation {
-	return h.run(I1, I2, I3, I4, I5, I6, I7, Linear, Precedes, Tokens, Leading, Observations, Healing, Fence, Transfers, Exits, Leftovers)
+	return slices.Concat(I1(h), I5(h), I6(h), I7(h), h.judge())
 }
 
-// Judge judges a history of processes: what participants tell comes a moment
-// after it was so, changes of the store are told later than they were, and nobody
-// knows at which revision anything was told.
-func (h *History) Judge() []Violation {
-	return h.run(I2, I3, I4, Order, Linear, Precedes, Tokens, Leading, Observations, Healing, Fence, Transfers, Exits, Leftovers)
+// Judge judges a history of processes: what participants report comes a moment
+// after it was so, changes of the store are reported later than they were, and nobody
+// knows at which revision anything was reported.
+func (h *History) Judge() []Violation { return slices.Concat(Order(h), h.judge()) }
+
+func (h *History) judge() []Violation {
+	return slices.Concat(I2(h), I3(h), I4(h), Linear(h), Precedes(h), Tokens(h), Leading(h), Observations(h), Healing(h), Fence(h), Transfers(h), Exits(h), Leftovers(h))
 }
 
-func (h *History) run(checkers ...func(*History) []Violation) []Violation {
-	var all []Violation
-	for _, check := range checkers {
-		all = append(all, check(h)...)
+// recovery is how soon after the faults all must be well.
+func (h *History) recovery() time.Duration { return cmp.Or(h.Recovery, h.TTL+3*time.Second) }
+
+// end is the instant of the last event.
+func (h *History) end() time.Duration {
+	if n := len(h.Events); n > 0 {
+		return h.Events[n-1].At
 	}
-	return all
+	return 0
 }
 
 // quietly are the kinds that most of a log is made of, and that say nothing to its
 // reader.
 var quietly = map[Kind]bool{Sent: true, Acked: true, Trouble: true, Sure: true, Read: true, FenceAccepted: true}
 
-// String is the log and the store's changes in one column of instants; writes
-// that went well are left out, as they are most of it and say nothing.
+// String is the log and the store's changes in one column of instants, without the
+// writes that went well, which are most of it.
 func (h *History) String() string {
 	type line struct {
 		at   time.Duration
@@ -91,24 +104,23 @@ func (h *History) String() string {
 			lines = append(lines, line{e.At, e.String()})
 		}
 	}
-	sort.SliceStable(lines, func(i, j int) bool { return lines[i].at < lines[j].at })
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.at, b.at) })
 	var b strings.Builder
 	for _, l := range lines {
-		b.WriteString(l.text)
-		b.WriteByte('\n')
+		fmt.Fprintln(&b, l.text)
 	}
 	return b.String()
 }
 
-// WriteValue is the value of a guarded write: who holds which token writes, and
-// the unique name of the write.
-func WriteValue(token int64, name string) string { return fmt.Sprintf("%d %s", token, name) }
-
-// parseWrite is the inverse of WriteValue.
-func parseWrite(value string) (token int64, name string, ok bool) {
-	n, err := fmt.Sscanf(value, "%d %s", &token, &name)
-	return token, name, err == nil && n == 2
+// LeaseOf returns the lease in a candidate's key. It is in the name, and stays
+// there when somebody overwrites the key without its lease. 0 for other keys.
+func LeaseOf(key string) int64 {
+	id, _ := strconv.ParseInt(key[strings.LastIndexByte(key, '/')+1:], 16, 64)
+	return id
 }
+
+// WriteValue is the value of a guarded write: by which token, and the unique name of the write.
+func WriteValue(token int64, name string) string { return fmt.Sprintf("%d %s", token, name) }
 
 // ReadValue is the name of the write that made a value, for [Read]. It is an error
 // if no write made it.
@@ -118,4 +130,10 @@ func ReadValue(value string) (name string, err error) {
 		return "", fmt.Errorf("%w: value %q", ErrMalformed, value)
 	}
 	return name, nil
+}
+
+// parseWrite is the inverse of WriteValue.
+func parseWrite(value string) (token int64, name string, ok bool) {
+	n, err := fmt.Sscanf(value, "%d %s", &token, &name)
+	return token, name, err == nil && n == 2
 }

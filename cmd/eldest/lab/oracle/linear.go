@@ -1,79 +1,73 @@
 package oracle
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 )
 
-// effort is how many steps the search may take for one segment before it gives up.
-// A history of real participants takes a few for each operation; only one made to
-// be hard takes more, and then nothing is known of it, which is no good news.
-const effort = 1_000_000
-
-// enough is how many operations are judged together at least: the search takes
-// memory with the square of their number, and a little for each part.
-const enough = 32
+const (
+	// effort is how many steps the search may take for one segment before it gives up.
+	// A history of real participants takes a few for each operation; only one made to
+	// be hard takes more, and then nothing is known of it, which is no good news.
+	effort = 1_000_000
+	// enough is how many operations are judged together at least: the search takes
+	// memory with the square of their number, and a little for each part.
+	enough = 32
+)
 
 // Linear checks: guarded writes and reads are those of one register with tenures.
 // There is an order of all of them in which each takes effect between its call and
 // its return, each read returns the last write, and no write is by a token older
-// than one whose win had been told. See operations for what becomes of refused
+// than one whose win had been reported. See operations for what becomes of refused
 // writes and of those of unknown outcome.
 func Linear(h *History) []Violation { return linear(h, effort, enough) }
 
 func linear(h *History, effort int64, enough int) []Violation {
-	var out []Violation
+	out := found{invariant: "linear"}
 	for _, part := range segments(h.operations(), enough) {
 		var budget atomic.Int64
 		budget.Store(effort)
 		if porcupine.CheckOperations(model(&budget), part) {
 			continue
 		}
-		from, till := span(part)
+		from, till := time.Duration(part[0].Call), time.Duration(0)
+		for _, op := range part {
+			till = max(till, time.Duration(op.Return))
+		}
 		if budget.Load() < 0 {
-			out = append(out, violated("linear", from, "INVALID: %d operations until %v were not judged in %d steps", len(part), till, effort))
+			out.add(from, "INVALID: %d operations until %v were not judged in %d steps", len(part), till, effort)
 			continue
 		}
-		first, ordered := stranger(part)
-		out = append(out, violated("linear", time.Duration(first.Call), "of %d operations from %v to %v at most %d fit into an order, and (%v), from %v to %v, does not",
-			len(part), from, till, ordered, first.Input, time.Duration(first.Call), time.Duration(first.Return)))
+		first, ordered := misfit(part)
+		out.add(time.Duration(first.Call), "of %d operations from %v to %v at most %d fit into an order, and (%v), from %v to %v, does not",
+			len(part), from, till, ordered, first.Input, time.Duration(first.Call), time.Duration(first.Return))
 	}
-	return out
+	return out.all
 }
 
-// span returns the instants between which operations took place.
-func span(ops []porcupine.Operation) (from, till time.Duration) {
-	from = time.Duration(ops[0].Call)
-	for _, op := range ops {
-		till = max(till, time.Duration(op.Return))
-	}
-	return from, till
-}
-
-// stranger returns the first operation, by its return, that is not in the longest
+// misfit returns the first operation, by its return, that is not in the longest
 // order which explains others, and how many are in that order.
-func stranger(part []porcupine.Operation) (first porcupine.Operation, ordered int) {
+func misfit(part []porcupine.Operation) (first porcupine.Operation, ordered int) {
 	var budget atomic.Int64
 	budget.Store(effort)
 	_, info := porcupine.CheckOperationsVerbose(model(&budget), part, 0)
-	longest := map[int]bool{}
+	var longest []porcupine.Operation
 	for _, order := range info.PartialLinearizationsOperations()[0] {
-		if len(order) <= len(longest) {
-			continue
-		}
-		clear(longest)
-		for _, op := range order {
-			longest[op.Input.(operation).id] = true
+		if len(order) > len(longest) {
+			longest = order
 		}
 	}
 	first.Return = math.MaxInt64
 	for _, op := range part {
-		if !longest[op.Input.(operation).id] && op.Return < first.Return {
+		if !slices.ContainsFunc(longest, func(in porcupine.Operation) bool { return in.Input == op.Input }) && op.Return < first.Return {
 			first = op
 		}
 	}
@@ -100,4 +94,175 @@ func (h *History) Picture(path string) error {
 		return fmt.Errorf("picture: %w", err)
 	}
 	return f.Close()
+}
+
+// verb is what an operation does to the register.
+type verb string
+
+const (
+	begins verb = "begins" // the state before a part of the history
+	wins   verb = "wins"
+	writes verb = "writes"
+	reads  verb = "reads"
+)
+
+// operation is what a participant asked of the register, and was told.
+type operation struct {
+	id    int // tells equal ones apart
+	verb  verb
+	who   string
+	token int64  // of a read: 0, or the token that guarded it
+	write string // the name written or read; empty: nothing was written yet
+}
+
+func (o operation) String() string {
+	switch {
+	case o.verb == reads && o.token == 0:
+		return fmt.Sprintf("%s reads %q", o.who, o.write)
+	case o.verb == wins:
+		return fmt.Sprintf("%s wins %d", o.who, o.token)
+	case o.verb == begins:
+		return fmt.Sprintf("begins with %q, token %d", o.write, o.token)
+	default:
+		return fmt.Sprintf("%s, by %d, %s %q", o.who, o.token, o.verb, o.write)
+	}
+}
+
+// register is the state of what leaders write: the newest tenure that anybody has
+// been notified of, and the last write. The guard's promise is that tenure and value
+// move together: once the holder of a newer token has been told of its win,
+// nothing by an older token happens any more.
+type register struct {
+	token int64
+	write string
+}
+
+// step applies an operation that was told to have succeeded. It returns false
+// where a register with tenures would not have let it.
+func (r register) step(o operation) (register, bool) {
+	switch o.verb {
+	case begins:
+		return register{o.token, o.write}, true
+	case wins:
+		// The win itself came earlier than the report, and may be reported after that
+		// of a newer tenure: it makes nothing older possible again.
+		return register{max(r.token, o.token), r.write}, true
+	case writes:
+		return register{o.token, o.write}, o.token >= r.token
+	case reads:
+		return register{max(r.token, o.token), r.write}, (o.token == 0 || o.token >= r.token) && r.write == o.write
+	}
+	panic("no such verb: " + o.verb) // ours, not what was loaded
+}
+
+// model is the register as porcupine sees it. Each step costs; when nothing is left
+// to spend nothing is possible, and the search ends. Steps are the same on every
+// machine and in virtual time, which a time-out is not.
+func model(budget *atomic.Int64) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return register{} },
+		Step: func(state, input, _ any) (bool, any) {
+			if budget.Add(-1) < 0 {
+				return false, state
+			}
+			next, ok := state.(register).step(input.(operation))
+			return ok, next
+		},
+		DescribeOperation: func(input, _ any) string { return input.(operation).String() },
+		DescribeState: func(state any) string {
+			r := state.(register)
+			return fmt.Sprintf("token %d, %q", r.token, r.write)
+		},
+	}
+}
+
+// operations returns what participants and readers did with the data key, in the
+// order of calls. An operation takes effect at some instant between its call and
+// its return, both included, so that those of one instant may be in any order.
+//
+//   - An acknowledged write: from when it was sent to when it was acknowledged.
+//   - A refused write is none, and neither is one that nobody was told of. A read
+//     that returns it returns what was never written.
+//   - A write of unknown outcome may take effect at any time from when it was sent,
+//     or never. If somebody read it then it took effect before that read was over;
+//     if nobody did it makes no difference whether it did: whatever order explains
+//     the rest explains it without. So no operation is open-ended, and the search
+//     stays short, however many outcomes are unknown.
+//   - A win is at the instant at which it was reported, which is the latest at which it
+//     can have been: what the guard forbids afterwards is then certainly forbidden.
+func (h *History) operations() []porcupine.Operation {
+	var ops []porcupine.Operation
+	clients := map[string]int{} // numbers, for the picture
+	add := func(v verb, e Event, call, back time.Duration) {
+		if _, known := clients[e.Who]; !known {
+			clients[e.Who] = len(clients)
+		}
+		o := operation{id: len(ops), verb: v, who: e.Who, token: e.Token, write: e.Write}
+		ops = append(ops, porcupine.Operation{ClientId: clients[o.who], Input: o, Call: int64(call), Return: int64(max(call, back))})
+	}
+	seen := map[string]time.Duration{} // by write: when the first read of it was over
+	for _, e := range h.Events {
+		if at, ok := seen[e.Write]; e.Kind == Read && (!ok || e.Until < at) {
+			seen[e.Write] = e.Until
+		}
+	}
+	sent := map[string]Event{}
+	for _, e := range h.Events {
+		switch e.Kind {
+		case Won:
+			add(wins, Event{Who: e.Who, Token: e.Token}, e.At, e.At)
+		case Read:
+			add(reads, e, e.At, e.Until)
+		case Sent:
+			sent[e.Write] = e
+		case Acked:
+			// Not sent, as far as was reported: I3 says so if it is there.
+			add(writes, e, sent[e.Write].At, e.At)
+			delete(sent, e.Write)
+		case Refused:
+			delete(sent, e.Write)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		if until, ok := seen[name]; ok {
+			add(writes, sent[name], sent[name].At, until)
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	return ops
+}
+
+// segments cuts a history where the state of the register is certain, so that each
+// part can be judged by itself. That is so after a read or write that overlapped
+// with no other operation: everything before was over, so the value is that
+// one's, and the token is the newest of all so far, whatever their order was. Each
+// part but the first begins with that state, and but the last has at least enough
+// operations.
+//
+// The cut loses nothing: an order that explains the whole is one of the parts, end
+// to end, and the other way round.
+func segments(ops []porcupine.Operation, enough int) [][]porcupine.Operation {
+	var all [][]porcupine.Operation
+	var part []porcupine.Operation
+	over := int64(-1)  // when all before this one were over
+	newest := int64(0) // token so far
+	for i, op := range ops {
+		o := op.Input.(operation)
+		part = append(part, op)
+		newest = max(newest, o.token)
+		alone := op.Call > over && (i+1 == len(ops) || ops[i+1].Call > op.Return)
+		over = max(over, op.Return)
+		if !alone || o.verb == wins || len(part) < enough || i+1 == len(ops) {
+			continue
+		}
+		all = append(all, part)
+		part = []porcupine.Operation{{
+			ClientId: op.ClientId, Call: op.Return, Return: op.Return,
+			Input: operation{id: -1, verb: begins, who: o.who, token: newest, write: o.write},
+		}}
+	}
+	if len(part) > 0 {
+		all = append(all, part)
+	}
+	return all
 }

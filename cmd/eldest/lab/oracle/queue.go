@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"math"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -13,7 +12,7 @@ type life struct {
 	key     string
 	create  int64
 	lease   int64
-	gone    int64 // revision of the deletion; math.MaxInt64 while it lives
+	gone    int64 // revision of the deletion; math.MaxInt64 while it exists
 	born    time.Duration
 	died    time.Duration
 	removed bool
@@ -21,36 +20,29 @@ type life struct {
 
 func (l *life) aliveAt(rev int64) bool { return l.create <= rev && rev < l.gone }
 
-// queue is the true queue at every revision.
-type queue struct {
-	lives []*life // in create-revision order
-}
+// queue is the true queue at every revision: lives in create-revision order.
+type queue []*life
 
-func (h *History) queue() *queue {
-	q := &queue{}
+func (h *History) queue() queue {
+	var q queue
 	open := map[string]*life{}
 	for _, c := range h.Changes {
-		if !strings.HasPrefix(c.Key, h.Prefix) {
-			continue
-		}
-		switch {
-		case c.Deleted:
-			if l := open[c.Key]; l != nil {
-				l.gone, l.died, l.removed = c.Rev, c.At, true
-				delete(open, c.Key)
-			}
-		case c.Create == c.Rev:
-			l := &life{key: c.Key, create: c.Rev, lease: LeaseOf(c.Key), gone: math.MaxInt64, born: c.At}
-			open[c.Key] = l
-			q.lives = append(q.lives, l)
+		switch l := open[c.Key]; {
+		case !strings.HasPrefix(c.Key, h.Prefix):
+		case c.Deleted && l != nil:
+			l.gone, l.died, l.removed = c.Rev, c.At, true
+			delete(open, c.Key)
+		case !c.Deleted && c.Create == c.Rev:
+			open[c.Key] = &life{key: c.Key, create: c.Rev, lease: LeaseOf(c.Key), gone: math.MaxInt64, born: c.At}
+			q = append(q, open[c.Key])
 		}
 	}
 	return q
 }
 
 // byToken returns the life of a key by its create revision.
-func (q *queue) byToken(token int64) *life {
-	for _, l := range q.lives {
+func (q queue) byToken(token int64) *life {
+	for _, l := range q {
 		if l.create == token {
 			return l
 		}
@@ -58,9 +50,9 @@ func (q *queue) byToken(token int64) *life {
 	return nil
 }
 
-// oldest returns whoever leads at rev, or nil.
-func (q *queue) oldest(rev int64) *life {
-	for _, l := range q.lives {
+// oldest returns the key that leads at rev, or nil.
+func (q queue) oldest(rev int64) *life {
+	for _, l := range q {
 		if l.aliveAt(rev) {
 			return l
 		}
@@ -69,15 +61,15 @@ func (q *queue) oldest(rev int64) *life {
 }
 
 // leadsWithin reports whether token was the oldest at any revision in
-// [from, to]. A life becomes the oldest when the last older one goes, and stays
-// so until it goes itself: one point to look at is enough.
-func (q *queue) leadsWithin(token, from, to int64) bool {
+// [from, to]. A life becomes the oldest when the last older one ends, and stays
+// so until it ends itself: one point to look at is enough.
+func (q queue) leadsWithin(token, from, to int64) bool {
 	l := q.byToken(token)
 	if l == nil {
 		return false
 	}
 	since := max(l.create, from)
-	for _, older := range q.lives {
+	for _, older := range q {
 		if older.create < token {
 			since = max(since, older.gone)
 		}
@@ -85,9 +77,47 @@ func (q *queue) leadsWithin(token, from, to int64) bool {
 	return since <= to && since < l.gone
 }
 
-// LeaseOf returns the lease in a candidate's key. It is in the name, and stays
-// there when somebody overwrites the key without its lease. 0 for other keys.
-func LeaseOf(key string) int64 {
-	id, _ := strconv.ParseInt(key[strings.LastIndexByte(key, '/')+1:], 16, 64)
-	return id
+// commit is one guarded write, as the store committed it.
+type commit struct {
+	Change
+	register string // its name, where there are several
+	token    int64
+	name     string
+}
+
+// isRegister reports whether leaders write the key.
+func (h *History) isRegister(key string) bool {
+	return h.Data != "" && (key == h.Data || strings.HasPrefix(key, h.Data+"/"))
+}
+
+// commits returns the guarded writes in the order of revisions; and the other changes of registers: what
+// was deleted, and what has a value that no guarded write writes.
+func (h *History) commits() (all []commit, deleted, foreign []Change) {
+	for _, c := range h.Changes {
+		if !h.isRegister(c.Key) {
+			continue
+		}
+		token, name, ok := parseWrite(c.Value)
+		switch {
+		case c.Deleted && c.Value == "":
+			deleted = append(deleted, c)
+		case !ok:
+			foreign = append(foreign, c)
+		default:
+			all = append(all, commit{c, strings.TrimPrefix(strings.TrimPrefix(c.Key, h.Data), "/"), token, name})
+		}
+	}
+	return all, deleted, foreign
+}
+
+// byName returns the writes that somebody asked for, by their names.
+func (h *History) byName() map[string][]commit {
+	named := map[string][]commit{}
+	all, _, _ := h.commits()
+	for _, c := range all {
+		if !c.Opens {
+			named[c.name] = append(named[c.name], c)
+		}
+	}
+	return named
 }

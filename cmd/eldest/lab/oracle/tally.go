@@ -16,8 +16,8 @@ type Tally struct {
 	Unclear   int            `json:"unclear"`
 	Reads     int            `json:"reads"`
 	Samples   int            `json:"samples"`    // answers to the question whether somebody is sure to lead
-	LongStops int            `json:"long_stops"` // stops of somebody who led, longer than its lease, with a sample after
-	Healed    int            `json:"healed"`     // times that all had healed, and nothing struck before somebody had to lead
+	LongStops int            `json:"long_stops"` // stops of a leader, longer than its lease, with a sample after
+	Healed    int            `json:"healed"`     // times that all had healed, and nothing took effect before somebody had to lead
 	Queues    int            `json:"queues"`
 	Suspended int            `json:"suspended,omitempty"`
 	Resumed   int            `json:"resumed,omitempty"`
@@ -26,20 +26,30 @@ type Tally struct {
 	FencedOff int            `json:"fenced_off"` // older tokens that it refused
 }
 
-// counts are the numbers of a tally, by what people call them.
-func (t *Tally) counts() []count {
-	return []count{
-		{"tenures", &t.Tenures}, {"acknowledged writes", &t.Acked}, {"refused writes", &t.Refused}, {"writes of unknown outcome", &t.Unclear},
-		{"reads", &t.Reads}, {"samples", &t.Samples}, {"stops of a leader longer than its lease", &t.LongStops},
-		{"times that all had healed", &t.Healed}, {"lists of the queue", &t.Queues},
-		{"suspensions", &t.Suspended}, {"tenures that led on", &t.Resumed}, {"evictions", &t.Evicted},
-		{"tokens in the fenced store", &t.Fenced}, {"older tokens that the fenced store refused", &t.FencedOff},
-	}
+// count is one number of a tally: what people call it, and of which kinds it counts all events.
+type count struct {
+	of    string
+	n     *int
+	kinds []Kind
 }
 
-type count struct {
-	of string
-	n  *int
+func (t *Tally) counts() []count {
+	return []count{
+		{"tenures", &t.Tenures, []Kind{Won}},
+		{"acknowledged writes", &t.Acked, []Kind{Acked}},
+		{"refused writes", &t.Refused, []Kind{Refused}},
+		{"writes of unknown outcome", &t.Unclear, []Kind{Unclear}},
+		{"reads", &t.Reads, []Kind{Read}},
+		{"samples", &t.Samples, []Kind{Sure, NotSure}},
+		{"stops of a leader longer than its lease", &t.LongStops, nil},
+		{"times that all had healed", &t.Healed, nil},
+		{"lists of the queue", &t.Queues, []Kind{Queue}},
+		{"suspensions", &t.Suspended, []Kind{Suspended}},
+		{"tenures that led on", &t.Resumed, []Kind{Resumed}},
+		{"evictions", &t.Evicted, []Kind{Evicted}},
+		{"tokens in the fenced store", &t.Fenced, []Kind{FenceAccepted}},
+		{"older tokens that the fenced store refused", &t.FencedOff, []Kind{FenceRefused}},
+	}
 }
 
 // Add adds what another history had.
@@ -59,51 +69,34 @@ func (t *Tally) Add(o Tally) {
 // Tally counts.
 func (h *History) Tally() Tally {
 	t := Tally{Struck: map[string]int{}}
+	of := map[Kind]*int{}
+	for _, c := range t.counts() {
+		for _, kind := range c.kinds {
+			of[kind] = c.n
+		}
+	}
 	for _, e := range h.Events {
-		switch e.Kind {
-		case Struck:
+		if n := of[e.Kind]; n != nil {
+			*n++
+		}
+		if e.Kind == Struck {
 			t.Struck[e.Text]++
-		case Won:
-			t.Tenures++
-		case Suspended:
-			t.Suspended++
-		case Resumed:
-			t.Resumed++
-		case Evicted:
-			t.Evicted++
-		case Acked:
-			t.Acked++
-		case Refused:
-			t.Refused++
-		case Unclear:
-			t.Unclear++
-		case Read:
-			t.Reads++
-		case Sure, NotSure:
-			t.Samples++
-		case Queue:
-			t.Queues++
-		case FenceAccepted:
-			t.Fenced++
-		case FenceRefused:
-			t.FencedOff++
-		case Healed:
-			if h.calm(e.At, e.At+h.recovery()) && h.alive(e.At) {
-				t.Healed++
-			}
+		}
+		if e.Kind == Healed && h.recovers(e.At) {
+			t.Healed++
 		}
 	}
 	t.LongStops = h.longStops()
 	return t
 }
 
-// longStops counts the stops that put Leading to the test: of somebody who had told
-// of a tenure and not of its end, and who was asked after it.
+// longStops counts the stops that put Leading to the test: of a participant that had reported
+// a tenure and not its end, and that was asked after it.
 func (h *History) longStops() int {
 	stops := h.stops()
 	over, asked := map[claim]time.Duration{}, map[claim]time.Duration{}
 	for _, e := range h.Events {
-		c := claim{e.Who, e.Token}
+		c := e.claim()
 		if e.Kind == Sure || e.Kind == NotSure {
 			asked[c] = max(asked[c], e.At)
 		}
@@ -112,12 +105,12 @@ func (h *History) longStops() int {
 		}
 	}
 	n := 0
-	for _, t := range h.tenures() {
-		c := claim{t.who, t.token}
-		ended, ok := over[c]
+	tenures, _ := h.tenures()
+	for _, t := range tenures {
+		ended, ok := over[t.claim]
 		for _, s := range stops[t.who] {
 			led := t.won.At <= s.from && (!ok || ended > s.from)
-			if led && s.outlives(t, h.TTL) && asked[c] >= s.till {
+			if led && s.outlives(t, h.TTL) && asked[t.claim] >= s.till {
 				n++
 			}
 		}
@@ -128,7 +121,8 @@ func (h *History) longStops() int {
 // Invalid says why a run proves nothing, a reason a line, or nothing at all. An
 // invariant that nothing put to the test is not one that held. least is what it must have
 // had; without a tenure, an acknowledged write or a change of the store no run ever
-// proves anything.
+// proves anything. Neither does one with writes whose names are not
+// their own or that ended twice, or with reports of a participant after its crash.
 func (h *History) Invalid(least Tally) []string {
 	var out []string
 	lacks := func(what string, got, need int) {
@@ -146,20 +140,19 @@ func (h *History) Invalid(least Tally) []string {
 	for _, name := range slices.Sorted(maps.Keys(least.Struck)) {
 		lacks("faults of kind "+name, had.Struck[name], least.Struck[name])
 	}
-	return append(out, h.muddled()...)
-}
-
-// muddled finds what makes a history unfit to be judged: writes whose names are not
-// their own or that ended twice, and participants of whom something is told after their crash.
-func (h *History) muddled() []string {
-	var out []string
-	sent, told := map[string]int{}, map[string]int{}
+	sent, told, crashed := map[string]int{}, map[string]int{}, map[string]bool{}
 	for _, e := range h.Events {
 		switch e.Kind {
 		case Sent:
 			sent[e.Write]++
 		case Acked, Refused, Unclear:
 			told[e.Write]++
+		case Crashed:
+			crashed[e.Who] = true
+		case Joined:
+			if crashed[e.Who] {
+				out = append(out, fmt.Sprintf("%s joined after its crash: a new process needs a new name", e.Who))
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(told)) {
@@ -171,13 +164,6 @@ func (h *History) muddled() []string {
 		if sent[name] > 1 {
 			out = append(out, fmt.Sprintf("%d writes are named %s", sent[name], name))
 		}
-	}
-	crashed := map[string]bool{}
-	for _, e := range h.Events {
-		if e.Kind == Joined && crashed[e.Who] {
-			out = append(out, fmt.Sprintf("%s joined after its crash: a new process needs a new name", e.Who))
-		}
-		crashed[e.Who] = crashed[e.Who] || e.Kind == Crashed
 	}
 	return out
 }

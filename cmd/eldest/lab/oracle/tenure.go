@@ -2,94 +2,98 @@ package oracle
 
 import (
 	"cmp"
-	"slices"
+	"math"
 	"time"
 )
+
+// claim is whose tenure it is.
+type claim struct {
+	who   string
+	token int64
+}
+
+func (e Event) claim() claim { return claim{e.Who, e.Token} }
+
+// tenure is one win and what was reported of it afterwards.
+type tenure struct {
+	claim
+	won Event
+	// joined is when its campaign began; by then it had its lease. beat is its heartbeats'
+	// timeout.
+	joined, beat time.Duration
+	spells       []*spell // at least one, in the order of the log
+	ended        []Event  // should be one
+	crashed      bool
+	taken        *Event // removal by hand of its key or lease
+}
 
 // spell is a time in which a tenure leads: from its win, or from when it led on after it was suspended.
 type spell struct {
 	*tenure
 	from Event
 	// unsure is the first instant at which the holder was not sure to lead any
-	// more, or gave up, or was gone. nil: sure to the end of the log. Whoever was
-	// stopped, and is not sure at its first word after that, ended with the stop: in
+	// more, or gave up, or was gone. nil: sure to the end of the log. A holder that was
+	// stopped, and is not sure at its first report after that, ended with the stop: in
 	// between it did nothing. One that says it is still sure never ended.
 	unsure    *Event
-	suspended *Event // it told of that
+	suspended *Event // it reported that
 }
 
 // takenBefore reports whether the leader's key or lease was taken away by hand
-// before this was told: true at the revision of its proof, and overtaken while
-// the news were under way.
+// before this was reported: true at the revision of its proof, and overtaken while
+// the news was under way.
 func (s *spell) takenBefore() bool { return s.taken != nil && s.taken.Seq < s.from.Seq }
 
-// last returns the spell that goes on, or was the last one, at an entry of the log.
-func (t *tenure) last(seq int) *spell {
+// at returns the spell that goes on, or was the last one, at an instant; the first one before that.
+func (t *tenure) at(when time.Duration) *spell {
 	last := t.spells[0]
 	for _, s := range t.spells {
-		if s.from.Seq <= seq {
+		if s.from.At <= when {
 			last = s
 		}
 	}
 	return last
 }
 
-// tenure is one win and what was told of it afterwards.
-type tenure struct {
-	who   string
-	token int64
-	won   Event
-	// joined is when its campaign began; by then it had its lease. beat is its heartbeats'
-	// timeout.
-	joined, beat time.Duration
-	spells       []*spell // at least one, in the order of the log
-	ended        []Event  // should be one
-	crash        *Event
-	taken        *Event // removal by hand of its key or lease
-}
-
-// tenures returns all wins in the order of the log.
-func (h *History) tenures() []*tenure {
-	var all []*tenure
-	last := map[string]*tenure{} // by participant
+// tenures returns all wins in the order of the log, and all spells.
+func (h *History) tenures() (all []*tenure, spells []*spell) {
+	of, last := map[claim]*tenure{}, map[string]*tenure{}
 	joined := map[string]*Event{}
 	var removals []*Event
-	stopped := map[string]*Event{}   // by participant, until its first word after that
-	goesOn := map[string]bool{}      // those who were stopped, and are not any more
-	find := func(e *Event) *tenure { // whose tenure an event tells of
-		for i := len(all) - 1; i >= 0; i-- {
-			if all[i].who == e.Who && all[i].token == e.Token {
-				return all[i]
-			}
-		}
-		return nil
+	stopped := map[string]*Event{} // by participant, until its first report after that
+	goesOn := map[string]bool{}    // those that were stopped, and are not any more
+	begin := func(t *tenure, e *Event) {
+		t.spells = append(t.spells, &spell{tenure: t, from: *e})
+		spells = append(spells, t.spells[len(t.spells)-1])
+	}
+	// over ends the last spell, unless something has; where the holder was stopped, with the stop.
+	over := func(t *tenure, e *Event) *spell {
+		s := t.spells[len(t.spells)-1]
+		s.unsure = cmp.Or(s.unsure, stopped[e.Who], e)
+		return s
 	}
 	for i := range h.Events {
 		e := &h.Events[i]
+		t := of[e.claim()]
 		switch e.Kind {
 		case Joined:
 			joined[e.Who] = e
 		case Won:
-			t := &tenure{who: e.Who, token: e.Token, won: *e}
+			t = &tenure{claim: e.claim(), won: *e}
 			if j := joined[e.Who]; j != nil {
 				t.joined, t.beat = j.At, j.Beat
 			}
-			t.begin(e)
+			begin(t, e)
 			for _, r := range removals {
 				if r.takes(t) {
 					t.taken = r
 				}
 			}
-			all, last[e.Who] = append(all, t), t
-			if goesOn[e.Who] { // else it is the word of the instant at which it was stopped
-				delete(stopped, e.Who)
-			}
+			all = append(all, t)
+			of[t.claim], last[e.Who] = t, t
 		case Resumed:
-			if t := find(e); t != nil {
-				t.begin(e)
-			}
-			if goesOn[e.Who] {
-				delete(stopped, e.Who)
+			if t != nil {
+				begin(t, e)
 			}
 		case Stopped:
 			stopped[e.Who], goesOn[e.Who] = e, false
@@ -98,19 +102,20 @@ func (h *History) tenures() []*tenure {
 		case Held:
 			delete(stopped, e.Who)
 		case LetGo, Resigning, Suspended, Ended:
-			if t := find(e); t != nil {
-				t.over(earlier(stopped[e.Who], e))
-				if last := t.spells[len(t.spells)-1]; e.Kind == Suspended {
-					last.suspended = e
-				}
-				if e.Kind == Ended {
-					t.ended = append(t.ended, *e)
-				}
+			if t == nil {
+				break
+			}
+			s := over(t, e)
+			switch e.Kind {
+			case Suspended:
+				s.suspended = e
+			case Ended:
+				t.ended = append(t.ended, *e)
 			}
 		case Crashed:
 			if t := last[e.Who]; t != nil && len(t.ended) == 0 {
-				t.crash = e
-				t.over(earlier(stopped[e.Who], e))
+				t.crashed = true
+				over(t, e)
 			}
 		case Removed:
 			removals = append(removals, e)
@@ -120,33 +125,101 @@ func (h *History) tenures() []*tenure {
 				}
 			}
 		}
+		if (e.Kind == Won || e.Kind == Resumed) && goesOn[e.Who] { // else it is the report of the instant at which it was stopped
+			delete(stopped, e.Who)
+		}
 	}
-	return all
+	return all, spells
 }
 
-// earlier returns the stop that ended what e tells the end of, if there was one.
-func earlier(stop, e *Event) *Event {
-	if stop != nil {
-		return stop
-	}
-	return e
+// takes reports whether a removal by hand is that of a tenure's key, or, where it
+// names a lease and no token, of whatever was put with that lease.
+func (e *Event) takes(t *tenure) bool {
+	return e.Token == t.token || e.Token == 0 && e.Lease != 0 && e.Lease == LeaseOf(t.won.Key)
 }
 
-// begin begins a spell, and over ends the last one, unless something has.
-func (t *tenure) begin(e *Event) { t.spells = append(t.spells, &spell{tenure: t, from: *e}) }
+// span is a time between two instants.
+type span struct{ from, till time.Duration }
 
-func (t *tenure) over(e *Event) {
-	if last := t.spells[len(t.spells)-1]; last.unsure == nil {
-		last.unsure = e
+// stops returns, by participant, when its process certainly did not run. One that does not
+// go on again is stopped for good.
+func (h *History) stops() map[string][]span {
+	out := map[string][]span{}
+	since := map[string]time.Duration{}
+	for _, e := range h.Events {
+		from, stopped := since[e.Who]
+		switch {
+		case e.Kind == Stopped && !stopped:
+			since[e.Who] = e.At
+		case stopped && (e.Kind == Continued || e.Kind == Crashed):
+			out[e.Who] = append(out[e.Who], span{from, e.At})
+			delete(since, e.Who)
+		}
 	}
+	for who, from := range since {
+		out[who] = append(out[who], span{from, math.MaxInt64})
+	}
+	return out
 }
 
-// spells returns all spells in the order of the log.
-func (h *History) spells() []*spell {
-	var all []*spell
-	for _, t := range h.tenures() {
-		all = append(all, t.spells...)
+// settling is how long a thread may go on after its process was seen to be
+// stopped: one in the kernel stops on its way out of it.
+const settling = 100 * time.Millisecond
+
+// outlives reports whether the lease of a campaign that began before the stop must
+// have ended in it, however much of it was left: nobody renews it meanwhile, and
+// no answer makes a lease last for more than a TTL from its question.
+func (s span) outlives(t *tenure, ttl time.Duration) bool {
+	return t.joined <= s.from && s.till-s.from > ttl+settling
+}
+
+// stand is the last report of a participant of its candidacy.
+type stand struct {
+	phase   Kind // Joined, Won or Suspended; else it is no candidate: "", Failed, Ended, Crashed or Exited
+	lease   int64
+	token   int64 // while it leads
+	since   time.Duration
+	led     bool // it has won, and was not suspended after that
+	leaving bool // it was told to leave since it joined
+	left    bool // it has exited, and its lease must expire
+}
+
+func (s stand) candidate() bool { return s.phase == Joined || s.phase == Won || s.phase == Suspended }
+
+// stands are those of all participants up to an entry of the log.
+type stands map[string]stand
+
+func (all stands) add(e Event) {
+	s := all[e.Who]
+	switch e.Kind {
+	case Joined:
+		s = stand{lease: e.Lease}
+	case Leaving:
+		s.leaving = true
+		all[e.Who] = s
+		return
+	case Exited:
+		s.leaving, s.left, s.token = false, e.Lost, 0
+	case Failed, Ended, Crashed, Suspended, Won, Resumed:
+		s.token = 0
+	default:
+		return
 	}
-	slices.SortFunc(all, func(a, b *spell) int { return cmp.Compare(a.from.Seq, b.from.Seq) })
+	s.phase, s.since, s.led = e.Kind, e.At, s.led && e.Kind != Suspended
+	if e.Kind == Won || e.Kind == Resumed {
+		s.phase, s.token, s.led = Won, e.Token, true
+	}
+	all[e.Who] = s
+}
+
+// standsAt returns the stands at an instant.
+func (h *History) standsAt(at time.Duration) stands {
+	all := stands{}
+	for _, e := range h.Events {
+		if e.At > at {
+			break
+		}
+		all.add(e)
+	}
 	return all
 }

@@ -32,6 +32,8 @@ type universe struct {
 	all    []*citizen
 }
 
+func key(lease int64) string { return fmt.Sprintf("e/%x", lease) }
+
 // candidacy is a key in the store.
 type candidacy struct {
 	lease, token int64
@@ -60,7 +62,7 @@ func (a *agenda) Pop() any {
 
 const (
 	faulty   = 15 * time.Second
-	lifetime = ttl * tick
+	lifetime = 2000 * tick
 )
 
 // happen runs a universe from its beginning to its end.

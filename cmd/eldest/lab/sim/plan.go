@@ -3,52 +3,239 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
 	"github.com/eldest-io/eldest/lease"
+)
+
+// style is what a scenario is good for.
+type style string
+
+const (
+	// ordinary scenarios are as random as can be: half a minute, five to ten faults; in one
+	// of ten a minute and up to a dozen, each of which runs its course.
+	ordinary style = "ordinary"
+	// dense ones are about as many tenures as can be: leaders that resign at once and
+	// come back at once, in a crowd, under the same faults.
+	dense style = "dense"
+	// quiet ones are about as much time as can be: days under TTLs of up to hours.
+	quiet style = "quiet"
 )
 
 // plan is a scenario before it is played: everything about it that is random,
 // drawn from one seed. Playing it twice does the same things at the same
 // instants; in which order goroutines then run within an instant is not in it.
 type plan struct {
-	style  style
-	seed   uint64
-	actors int
-	ttl    time.Duration
-	joins  []time.Duration // when each actor begins
-	trips  []time.Duration // how far each is from the server, one way
-	temper []Temper
-	steps  []step
+	style   style
+	seed    uint64
+	impl    contender.Contender // whose election
+	ttl     time.Duration
+	members []member
+	steps   []step
 	// unhurried plans let each fault run its course before everything heals.
 	unhurried bool
 	tempo     tempo
-	tokens    time.Duration     // how long etcd's tokens live; 0: no authentication
-	asked     []bool            // who takes part in transfers; none: nobody does
-	ranked    bool              // they give way to one another
-	beats     []lease.Heartbeat // the heartbeats of each; none: nobody has any
-	mute      bool              // etcd's role may not touch heartbeats; where there are tokens
-	watched   bool              // somebody looks on; never drawn
-	spoil     spoiler           // of all tenures; never drawn
+	tokens    time.Duration // how long etcd's tokens live; 0: no authentication
+	ranked    bool          // members yield to one another by priority
+	mute      bool          // etcd's role may not touch heartbeats; where there are tokens
+	watched   bool          // somebody observes, and time passes to the end
+	spoil     spoiler       // of all tenures; never drawn
+}
+
+// member is one participant of a plan.
+type member struct {
+	joins     time.Duration // when it begins
+	trip      time.Duration // its distance from the server, one way
+	temper    temper
+	transfers bool            // it takes part in transfers
+	beats     lease.Heartbeat // zero: none
+}
+
+// temper is what a participant's session and clock are like. The zero value
+// leaves everything at its default.
+type temper struct {
+	rate     float64       // how fast the participant's clock runs; 0 means 1
+	margin   time.Duration // is subtracted from the TTL; it must cover rate. 0: the default
+	patience float64       // the time-out of a renewal as a share of the TTL; 0: the default
+}
+
+// tempo is how fast things go that are not faults.
+type tempo struct {
+	pace    time.Duration // between two guarded writes of a leader
+	rest    time.Duration // the longest pause between two campaigns
+	reads   time.Duration // between two reads of a bystander, of which few are needed: the store is known from the inside
+	linger  time.Duration // how long leaders lead at most before they resign; 0: until told
+	recheck time.Duration // of watches; 0: the default
+	tick    time.Duration // of etcd; 0: its default
+	settle  time.Duration // the time in which all comes right by itself, beside two TTLs
+}
+
+// usual is that of most scenarios.
+var usual = tempo{pace: 500 * time.Millisecond, rest: time.Second, reads: 8 * time.Second, settle: 12 * time.Second}
+
+// role picks the target of a step when it is played.
+type role uint8
+
+const (
+	anybody role = iota
+	theLeader
+	aWaiter
+)
+
+func (r role) String() string { return [...]string{"anybody", "the leader", "a waiter"}[r] }
+
+// step is one thing that happens. Which fields count depends on the verb.
+type step struct {
+	at       time.Duration
+	verb     verb
+	role     role
+	pick     int           // chooses among those in the role
+	way      rig.Way       // cut, delay, packets, fade, flicker
+	lasts    time.Duration // of whatever has an end; crash: until a new process comes, 0 never
+	lag      time.Duration // delay, fade, flicker; starve: the longest wait at a point
+	share    float64       // packets: of those that are lost
+	point    string        // freeze: at which request, "" wherever it is; lose: of which reply
+	after    bool          // freeze: at its reply
+	gone     bool          // freeze: the request at the point goes on only with the process
+	unforced bool          // freeze: only if it comes to the point by itself
+	asked    bool          // freeze: the first thing it does is to ask whether it leads
+	keep     bool          // transfer: the order of the others
+	// crash: the process is not killed but leaves; the next one of that node removes what it left
+	politely, takesOver bool
+	reset               bool // crash, lose: connections break; cut, flicker: they break when it heals
+}
+
+// course is how long the step's effects last under a TTL, if nothing ends them before.
+func (s step) course(ttl time.Duration) time.Duration {
+	switch s.verb {
+	case fade:
+		return s.lasts + 5*ttl/2 // in the dark, until the lease has long expired
+	case crash:
+		return 0 // what lasts is the absence of a process, of which others come
+	default:
+		return s.lasts
+	}
+}
+
+func (s step) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%10.3fs %s %s(%d)", s.at.Seconds(), s.verb, s.role, s.pick)
+	for _, field := range []struct {
+		name  string
+		value any
+	}{
+		{"way", s.way}, {"lasts", s.lasts}, {"lag", s.lag}, {"share", s.share}, {"point", s.point}, {"after", s.after},
+		{"gone", s.gone}, {"unforced", s.unforced}, {"asked", s.asked}, {"keep", s.keep}, {"reset", s.reset},
+		{"politely", s.politely}, {"takesOver", s.takesOver},
+	} {
+		if !reflect.ValueOf(field.value).IsZero() {
+			fmt.Fprintf(&b, " %s=%v", field.name, field.value)
+		}
+	}
+	return b.String()
 }
 
 func (p *plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s seed %d: %d participants, TTL %v, joining at %v, at distances %v, tempers %+v, tempo %+v, tokens %v\n", p.style, p.seed, p.actors, p.ttl, p.joins, p.trips, p.temper, p.tempo, p.tokens)
-	if p.unhurried {
-		fmt.Fprintln(&b, "each fault runs its course")
-	}
-	if p.asked != nil {
-		fmt.Fprintf(&b, "taking part in transfers: %v, giving way: %v\n", p.asked, p.ranked)
-	}
-	if p.beats != nil {
-		fmt.Fprintf(&b, "heartbeats: %+v, refused: %v\n", p.beats, p.mute)
+	fmt.Fprintf(&b, "%s seed %d: TTL %v, tempo %+v, tokens %v; each fault runs its course: %v; they yield: %v; heartbeats are refused: %v\n",
+		p.style, p.seed, p.ttl, p.tempo, p.tokens, p.unhurried, p.ranked, p.mute)
+	for i, m := range p.members {
+		fmt.Fprintf(&b, "p%d joins at %v, is %v away, %+v, takes part in transfers: %v, heartbeats %+v\n", i+1, m.joins, m.trip, m.temper, m.transfers, m.beats)
 	}
 	for _, s := range p.steps {
 		fmt.Fprintln(&b, s)
 	}
 	return b.String()
+}
+
+// calm is the time before the first fault: the first leader's election.
+const calm = 3 * time.Second
+
+// draw makes the plan of a seed for an election, which may be one without heartbeats.
+func (st style) draw(impl contender.Contender, seed uint64) *plan {
+	rng := rand.New(rand.NewPCG(seed, 0x656c64657374))
+	p := &plan{style: st, seed: seed, impl: impl, tempo: usual}
+	switch st {
+	case dense:
+		n := 4 + rng.IntN(5)
+		p.ttl = time.Duration(2+rng.IntN(2)) * time.Second
+		p.tempo.linger, p.tempo.rest = 10*time.Millisecond, 10*time.Millisecond
+		p.gather(rng, n, 100*time.Millisecond, time.Millisecond)
+		p.drawSteps(rng, 6+rng.IntN(6), calm, p.ttl/20, p.ttl)
+	case quiet:
+		n := 2 + rng.IntN(2)
+		p.ttl = between(rng, 10*time.Minute, 8*time.Hour).Truncate(time.Second)
+		p.tempo.pace, p.tempo.reads, p.tempo.recheck, p.tempo.tick = p.ttl/8, p.ttl/4, 3*time.Minute, time.Second
+		p.gather(rng, n, time.Minute, 3*time.Millisecond)
+		p.drawSteps(rng, 8+rng.IntN(8), p.ttl, p.ttl/4, 8*p.ttl)
+	default:
+		n := 2 + rng.IntN(4)
+		p.ttl = time.Duration(2+rng.IntN(9)) * time.Second
+		if rng.IntN(2) == 0 {
+			p.tempo.linger = p.ttl / 2
+		}
+		if rng.IntN(100) == 0 { // seldom: a token costs as much as twenty requests
+			p.tokens = between(rng, 2*time.Second, p.ttl).Truncate(time.Second)
+		}
+		p.gather(rng, n, 2*time.Second, 3*time.Millisecond)
+		// Faults that come one upon the other find other mistakes than those that are left to
+		// themselves: a lease runs out, the next one is not yet disturbed.
+		faults, apart := 5+rng.IntN(6), p.ttl/2
+		if p.unhurried = rng.IntN(10) == 0; p.unhurried {
+			faults, apart = 6+rng.IntN(7), p.ttl
+		}
+		p.drawSteps(rng, faults, calm, p.ttl/20, apart)
+		p.watched = seed%watched == 0
+	}
+	p.drawTransfers()
+	if _, ok := impl.(nodes); ok {
+		p.drawNodes()
+	}
+	if _, ours := impl.(contender.Ours); ours {
+		p.drawBeats()
+	}
+	return p
+}
+
+// gather draws the members: when each joins at the latest, and how far each is at most.
+func (p *plan) gather(rng *rand.Rand, n int, joins, trips time.Duration) {
+	for range n {
+		m := member{joins: between(rng, 0, joins), temper: drawTemper(rng)}
+		m.trip = time.Duration(rng.IntN(2)*rng.IntN(int(trips/time.Microsecond))) * time.Microsecond
+		p.members = append(p.members, m)
+	}
+}
+
+// drawTemper draws one. The default margin hides two faults: an error of up to
+// a tenth of the TTL, and, with its short time-out, all of a slow reply. So half
+// of the participants have next to none, with a perfect clock; the others have a
+// clock as bad as the default margin still covers.
+func drawTemper(rng *rand.Rand) temper {
+	if rng.IntN(2) == 0 {
+		return temper{margin: time.Millisecond, patience: 0.1 + 0.6*rng.Float64()}
+	}
+	return temper{rate: 0.92 + 0.16*rng.Float64()}
+}
+
+func (p *plan) drawSteps(rng *rand.Rand, n int, at, least, most time.Duration) {
+	for range n {
+		at += between(rng, least, most)
+		p.steps = append(p.steps, drawStep(rng, p.ttl, at))
+	}
+}
+
+// last is when the last step begins.
+func (p *plan) last() time.Duration { return p.steps[len(p.steps)-1].at }
+
+// add adds steps in the order of time.
+func (p *plan) add(more ...step) {
+	p.steps = append(p.steps, more...)
+	slices.SortStableFunc(p.steps, func(a, b step) int { return int(a.at - b.at) })
 }
 
 // over is when the last fault has run its course.
@@ -58,6 +245,18 @@ func (p *plan) over() time.Duration {
 		last = max(last, s.at+s.course(p.ttl))
 	}
 	return last
+}
+
+// options are what the plan asks of its world.
+func (p *plan) options() rig.Options {
+	o := rig.Options{
+		Tick: p.tempo.tick, Tokens: p.tokens,
+		Ranges: [][2]string{{prefix, electionName + "0"}, {dataKey, dataKey + "\x00"}, {mailboxes, mailboxesEnd}},
+	}
+	if !p.mute {
+		o.Ranges = append(o.Ranges, [2]string{beats, beatsEnd})
+	}
+	return o
 }
 
 // between draws a duration of whole milliseconds from [least, most].

@@ -5,156 +5,180 @@ import (
 	"math/rand/v2"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
 )
 
-// rng makes the source of what is random while a step lasts.
-func (s *show) rng(st step) *rand.Rand {
-	return rand.New(rand.NewPCG(s.plan.seed, uint64(st.at)))
+func drawCrash(rng *rand.Rand, ttl time.Duration, s *step) {
+	s.reset = rng.IntN(2) == 0
+	if rng.IntN(4) > 0 {
+		s.lasts = between(rng, 0, ttl)
+	}
 }
 
-// crash ends a process, and lets another one come.
-func (s *show) crash(a *actor, st step) {
-	how := "crash, power lost"
-	if st.reset {
-		how = "crash, process only"
+// crash ends a process, and lets another one come: of a node, another one of that node.
+func (r *run) crash(p *participant, s step) {
+	if started, lives, _ := p.state(); started && !lives || s.politely && !started {
+		return // it leaves, or has yet to come
 	}
-	s.count(how, true)
-	a.crash(st.reset)
-	if st.lasts > 0 {
-		s.again++
-		s.join(fmt.Sprintf("r%d", s.again), st.lasts)
+	next := func() {
+		if s.lasts > 0 {
+			r.mu.Lock()
+			r.again++
+			name := fmt.Sprintf("r%d", r.again)
+			r.mu.Unlock()
+			r.join(name, p.id, s.lasts, s.takesOver)
+		}
 	}
+	switch {
+	case s.politely:
+		r.count("left", true)
+		p.depart()
+		r.asking.Go(func() {
+			p.leave()
+			next()
+		})
+		return
+	case s.reset:
+		r.count("crash, process only", true)
+	default:
+		r.count("crash, power lost", true)
+	}
+	p.crash(s.reset)
+	next()
+}
+
+// longestWait bounds how long a starving goroutine stands still, whatever the TTL:
+// the world must have ended a minute after its scenario.
+const longestWait = 20 * time.Second
+
+func drawStarve(rng *rand.Rand, ttl time.Duration, s *step) {
+	s.lag = min(between(rng, ttl/10, 3*ttl/2), longestWait)
+	s.lasts = between(rng, ttl/2, 2*ttl)
 }
 
 // starve lets a process wait for a processor at every point.
-func (s *show) starve(a *actor, st step) {
-	s.bother(a, st.lasts+2*st.lag)
-	a.host.Starve(st.lag, s.rng(st))
-	s.endsAfter(st.lasts, string(starve), func() int { return a.host.Effects().Starved }, func() { a.host.Starve(0, nil) })
+func (r *run) starve(p *participant, s step) {
+	r.bother(p, s.lasts+2*s.lag)
+	p.host.Starve(s.lag, r.rng(s))
+	r.endsAfter(s.lasts, string(starve), func() int { return p.host.Effects().Starved }, func() { p.host.Starve(0, nil) })
+}
+
+// drawFreeze stops a process, for longer than its lease can last in two of three
+// cases, and in most at a point, to which not every process comes.
+func drawFreeze(rng *rand.Rand, ttl time.Duration, s *step) {
+	if rng.IntN(6) > 0 {
+		s.point = points[rng.IntN(len(points))]
+		s.after = rng.IntN(2) == 0
+		s.gone = rng.IntN(3) > 0
+	}
+	switch {
+	case s.point == "read" || s.point == "watch":
+		s.role, s.pick = aWaiter, 0 // the next in the queue
+	case rng.IntN(2) == 0:
+		s.role = theLeader
+	}
+	s.asked = rng.IntN(2) == 0
+	s.lasts = between(rng, ttl/5, ttl)
+	if rng.IntN(3) > 0 {
+		s.lasts = between(rng, 11*ttl/10, 3*ttl)
+	}
 }
 
 // freeze stops a process and lets it go on after a while: at once, or when it comes to
 // a point.
-func (s *show) freeze(a *actor, st step) {
-	if st.point == "" {
-		s.stopNow(a, st)
+func (r *run) freeze(p *participant, s step) {
+	if s.point == "" {
+		r.stop(p, s)
 		return
 	}
-	a.host.Set(&rig.Trap{Match: matcher(st.point), After: st.after, Strike: func() {
-		if goesOn := s.stopNow(a, st); st.gone && goesOn != nil {
+	p.host.Set(&rig.Trap{Match: matcher(s.point), After: s.after, Strike: func() {
+		if goesOn := r.stop(p, s); s.gone && goesOn != nil {
 			<-goesOn
 		}
 	}})
-	what := st.point
-	if what == "watch" && !st.after {
-		what = "registration" // who enters opens one; who hears of an end does not
+	what := s.point
+	if what == "watch" && !s.after {
+		what = "registration" // a candidate that enters opens one; one that is notified of an end does not
 	}
-	if !st.unforced {
-		s.force(a, what)
+	if !s.unforced {
+		r.force(p, what)
 	}
 }
 
-// stopNow stops a process, and counts the stop when it is over: that its lease was over
+// stop stops a process, and counts the stop when it is over: that its lease was over
 // by then and it had led, is what it was for.
-func (s *show) stopNow(a *actor, st step) (goesOn <-chan struct{}) {
-	if s.calm.Load() {
+func (r *run) stop(p *participant, s step) (goesOn <-chan struct{}) {
+	if r.calm.Load() {
 		return nil
 	}
-	goesOn, first := a.stop()
+	goesOn, first := p.stop()
 	if !first {
 		return goesOn
 	}
-	s.bother(a, st.lasts)
-	led := a.token()
-	time.AfterFunc(st.lasts, func() { s.goOn(a, st, led) })
+	r.bother(p, s.lasts)
+	led := p.token()
+	time.AfterFunc(s.lasts, func() {
+		if !p.goOn(s.asked) {
+			return // something else has ended it
+		}
+		where := "anywhere"
+		switch {
+		case s.after:
+			where = "at the reply of the " + s.point
+		case s.point != "":
+			where = "before the " + s.point
+		}
+		r.count("stopped "+where, true)
+		kept := false
+		for _, k := range r.queue() {
+			kept = kept || k.Create == led
+		}
+		r.count("leader stopped, lease kept", kept)
+		r.count("leader stopped past its lease", led != 0 && !kept)
+	})
 	return goesOn
 }
 
-// goOn ends a stop, unless something else has.
-func (s *show) goOn(a *actor, st step, led int64) {
-	if !a.goOn(st.asked) {
+// byHand is what a key is overwritten with.
+const byHand = "by hand"
+
+// takes takes away or overwrites a candidate's key, or revokes its lease.
+func (r *run) takes(p *participant, s step) {
+	r.takeAway(p, s.verb, r.next > time.Second && r.well(p))
+}
+
+// takeAway does that; unhindered says that nothing will keep the news from the participant for a second.
+func (r *run) takeAway(p *participant, v verb, unhindered bool) {
+	ctx := r.world.T.Context()
+	// A put without a lease makes a key that only its owner ever removes, so the owner must be there to do so. A node is
+	// not: it revokes its lease, and begins another round.
+	_, node := r.impl.(nodes)
+	unbound := v == overwrite && unhindered && !node
+	for _, k := range r.queue() {
+		if r.owner(k.Key) != p || !r.world.Server.Up() {
+			continue
+		}
+		var err error
+		if v != overwrite || unbound {
+			r.mu.Lock()
+			r.removed[k.Create] = true
+			r.mu.Unlock()
+			r.log.Add(oracle.Event{Who: "admin", Kind: oracle.Removed, Token: k.Create, Key: k.Key, Lease: k.Lease, Clear: unhindered, Text: string(v)})
+		}
+		switch {
+		case unbound:
+			_, err = r.admin.Client.Put(ctx, k.Key, byHand)
+		case v == overwrite:
+			_, err = r.admin.Client.Put(ctx, k.Key, byHand, clientv3.WithIgnoreLease())
+		case v == remove:
+			_, err = r.admin.Client.Delete(ctx, k.Key)
+		default:
+			_, err = r.admin.Client.Revoke(ctx, clientv3.LeaseID(oracle.LeaseOf(k.Key)))
+		}
+		r.count(string(v), err == nil)
 		return
 	}
-	where := "anywhere"
-	if st.point != "" {
-		where = fmt.Sprintf("before the %s", st.point)
-		if st.after {
-			where = fmt.Sprintf("at the reply of the %s", st.point)
-		}
-	}
-	s.count("stopped "+where, true)
-	if led == 0 {
-		return
-	}
-	for _, k := range s.queue() {
-		if k.Create == led {
-			s.count("leader stopped, lease kept", true)
-			return
-		}
-	}
-	s.count("leader stopped past its lease", true)
-}
-
-// force makes a request come that would not by itself, or not soon.
-func (s *show) force(a *actor, what string) {
-	switch what {
-	case "read", "watch":
-		_ = s.goesBefore(a) || a.quitWaiting() || a.resign()
-	case "registration":
-		_ = a.quitWaiting() || a.resign()
-	case "departure":
-		_ = a.resign() || a.quitWaiting()
-	case "grant":
-		s.byHand(a, revoke, 0)
-	}
-}
-
-// first reports whether the loss of a reply that just struck is the participant's first
-// within a TTL. Several may have waited for their requests since the participant was
-// cut off, and two in a row are more than a session must survive.
-func (s *show) first(a *actor) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last, again := s.lost[a.name]
-	s.lost[a.name] = s.world.Now()
-	return !again || s.world.Now()-last > s.ttl
-}
-
-// goesBefore makes the leader resign if the participant is the next, for whom that is
-// the moment at which most depends on every request. It reports whether it was so.
-func (s *show) goesBefore(a *actor) bool {
-	q := s.queue()
-	if len(q) < 2 || oracle.LeaseOf(q[1].Key) != a.lease() {
-		return false
-	}
-	leader := s.owner(oracle.LeaseOf(q[0].Key))
-	return leader != nil && leader.resign()
-}
-
-// lose arms the loss of a reply, and makes the request come if it would not by
-// itself.
-func (s *show) lose(a *actor, st step) {
-	harmless := !st.reset && (st.reply == "renewal" || st.reply == confirmation)
-	a.host.Set(&rig.Trap{Match: matcher(st.reply), After: true, Lose: true, Strike: func() {
-		s.count("reply lost: "+st.reply, true)
-		if !s.first(a) || !harmless { // one of these lost must not matter
-			s.bother(a, s.ttl)
-		}
-		if st.reset {
-			a.host.Reset()
-		}
-	}})
-	s.force(a, st.reply)
-}
-
-// token is that of the tenure the participant believes in, or 0.
-func (a *actor) token() int64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.tenure == nil || a.toldLet {
-		return 0
-	}
-	return a.tenure.Token()
 }

@@ -6,31 +6,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 )
 
 // result is what became of a scenario.
 type result struct {
-	impl       string // whose election
 	plan       *plan
 	history    *oracle.History
 	violations []oracle.Violation
 	struck     map[string]int // what took effect, by name
 	tally      oracle.Tally
 	virtual    time.Duration
-	kept       string // where the history of a failed run is
-}
-
-// faults counts what took effect and is a fault: a departure of one's own will
-// is not, and the proofs of faults are counted beside them.
-func (r *result) faults() int {
-	n := 0
-	for _, k := range kinds() {
-		if !k.effect {
-			n += r.struck[k.name]
-		}
-	}
-	return n
 }
 
 // invalid says why a run proves nothing, or "". An invariant that nothing put to
@@ -51,33 +38,135 @@ func (r *result) found() string {
 	return b.String()
 }
 
-// keep writes the history of a failed run into a directory of its own, with a picture of
-// the register, and returns where.
-func (r *result) keep() string {
-	dir, err := os.MkdirTemp("", fmt.Sprintf("eldest-sim-%s-%d-", r.plan.style, r.plan.seed))
-	if err == nil {
-		err = r.history.Keep(dir, r.found())
-	}
-	if err != nil {
-		return fmt.Sprintf("%s (incomplete: %v)", dir, err)
-	}
-	return dir
-}
-
 // again is the command that plays the scenario once more.
 func (r *result) again() string {
-	return fmt.Sprintf("go test ./cmd/eldest/lab/sim -run '^TestScenarios$' -v -count=1 -sim.impl=%s -sim.style=%s -sim.seed=%d", r.impl, r.plan.style, r.plan.seed)
+	return fmt.Sprintf("go test ./cmd/eldest/lab/sim -run '^TestScenarios$' -v -count=1 -sim.impl=%s -sim.style=%s -sim.seed=%d", r.plan.impl.Name(), r.plan.style, r.plan.seed)
 }
 
 // String is the report of a failed run: how to see it again, what was wrong,
-// the plan, and all that happened at virtual instants.
+// the plan, and all that happened at virtual instants. The history is kept in a directory of its own.
 func (r *result) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d; to run it alone:\n\t%s\n", r.plan.seed, r.again())
-	b.WriteString(r.found())
-	if r.kept != "" {
-		fmt.Fprintln(&b, "history, and a picture of the register:", r.kept)
+	kept, err := os.MkdirTemp("", fmt.Sprintf("eldest-sim-%s-%d-", r.plan.style, r.plan.seed))
+	if err == nil {
+		err = r.history.Keep(kept, r.found())
 	}
-	fmt.Fprintf(&b, "\n%v\n%v", r.plan, r.history)
-	return b.String()
+	if err != nil {
+		kept += fmt.Sprintf(" (incomplete: %v)", err)
+	}
+	return fmt.Sprintf("seed %d; to run it alone:\n\t%s\n%shistory, and a picture of the register: %s\n\n%v\n%v", r.plan.seed, r.again(), r.found(), kept, r.plan, r.history)
+}
+
+// outcome is what a scenario adds to a suite: a line of JSON between processes.
+type outcome struct {
+	Style style  `json:"style"`
+	Seed  uint64 `json:"seed"`
+	sum
+	// Invalid says why the scenario proves nothing.
+	Invalid string `json:"invalid,omitempty"`
+	// Report is there for a scenario that failed.
+	Report string `json:"report,omitempty"`
+}
+
+// outcome sums a result up. Where violations are expected there would be thousands of reports.
+func (r *result) outcome(took time.Duration) outcome {
+	o := outcome{Style: r.plan.style, Seed: r.plan.seed, Invalid: r.invalid(), sum: sum{
+		Scenarios: 1, Tenures: r.tally.Tenures, Acked: r.tally.Acked, Reads: r.tally.Reads,
+		Years: float64(r.virtual) / float64(year), Seconds: took.Seconds(), Mild: 1,
+		Struck: r.struck, Violations: map[string]int{}, Found: map[string]*found{},
+	}}
+	for _, k := range kinds() {
+		if !k.effect && r.struck[k.name] > 0 { // a departure of one's own will is no fault
+			o.Mild = 0
+		}
+	}
+	for _, v := range r.violations {
+		o.Violations[v.Invariant]++
+		o.Found[v.Invariant] = &found{1, []string{fmt.Sprintf("%s %d", o.Style, o.Seed)}}
+	}
+	if o.Invalid != "" || len(r.violations) > 0 && faultless(r.plan.impl) {
+		o.Report = r.String()
+	}
+	return o
+}
+
+// sum is what many scenarios add up to.
+type sum struct {
+	Scenarios int `json:"scenarios"`
+	Tenures   int `json:"tenures"`
+	Acked     int `json:"acknowledgedWrites"`
+	Reads     int `json:"reads"`
+	// Years is virtual time, in years of 365 days.
+	Years float64 `json:"virtualYears"`
+	// Seconds is the time that the scenarios took, each in its process.
+	Seconds float64 `json:"scenarioSeconds"`
+	// Mild counts those in which no fault took effect, as happens to one in some hundred.
+	Mild int `json:"withoutFault"`
+	// Struck counts faults and proofs of faults, by name.
+	Struck map[string]int `json:"struck"`
+	// Violations counts what the checkers found, by invariant.
+	Violations map[string]int `json:"violations"`
+	// Found is where violations were found, by invariant.
+	Found  map[string]*found `json:"found,omitempty"`
+	Failed []outcome         `json:"-"`
+}
+
+// found is in how many scenarios an invariant was violated, and the first of them.
+type found struct {
+	Scenarios int      `json:"scenarios"`
+	Seeds     []string `json:"seeds"`
+}
+
+// firstSeeds is how many seeds are kept of each invariant that was violated.
+const firstSeeds = 8
+
+const year = 365 * 24 * time.Hour
+
+func newSum() *sum {
+	return &sum{Struck: map[string]int{}, Violations: map[string]int{}, Found: map[string]*found{}}
+}
+
+func (s *sum) add(o outcome) {
+	s.merge(&o.sum)
+	if o.Report != "" || o.Invalid != "" {
+		s.Failed = append(s.Failed, o)
+	}
+}
+
+// merge adds what another one has.
+func (s *sum) merge(o *sum) {
+	s.Scenarios += o.Scenarios
+	s.Tenures += o.Tenures
+	s.Acked += o.Acked
+	s.Reads += o.Reads
+	s.Years += o.Years
+	s.Seconds += o.Seconds
+	s.Mild += o.Mild
+	for name, n := range o.Struck {
+		s.Struck[name] += n
+	}
+	for invariant, n := range o.Violations {
+		s.Violations[invariant] += n
+	}
+	for invariant, f := range o.Found {
+		if s.Found[invariant] == nil {
+			s.Found[invariant] = &found{}
+		}
+		to := s.Found[invariant]
+		to.Scenarios += f.Scenarios
+		to.Seeds = append(to.Seeds, f.Seeds...)
+		to.Seeds = to.Seeds[:min(len(to.Seeds), firstSeeds)]
+	}
+	s.Failed = append(s.Failed, o.Failed...)
+}
+
+// never returns the kinds of fault that never took effect and should have, with an
+// election.
+func (s *sum) never(impl contender.Contender) []string {
+	var out []string
+	for _, k := range kinds() {
+		if !k.foreign(impl) && s.Struck[k.name] == 0 && (!k.rare || s.Scenarios >= plenty) {
+			out = append(out, k.name)
+		}
+	}
+	return out
 }

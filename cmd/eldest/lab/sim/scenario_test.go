@@ -1,23 +1,22 @@
 package sim
 
 import (
-	"flag"
+	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/bench/contender"
-	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
+	"github.com/eldest-io/eldest/lease"
 )
 
 const (
 	// enough is the number of scenarios from which on every kind of fault must have
-	// struck at least once.
+	// taken effect at least once.
 	enough = 200
 	// stopAfter is how many failed scenarios are enough to read.
 	stopAfter = 3
@@ -28,122 +27,219 @@ const (
 
 // Random scenarios against this repository's election: no violation in any.
 func TestScenarios(t *testing.T) {
-	impl, st := chosenImpl(t), chosenStyle(t)
-	from, to := chosen()
+	impl, st, n := named(t, *implName), style(*styleName), *seeds
+	require.Contains(t, sizes, st, "no style has that name")
+	if *seed >= 0 {
+		*first, n = *seed, 1
+	}
 	switch {
 	case *out != "":
-		work(t, impl, st, from, to)
+		work(t, job{st, *first, n})
 		return
 	case *recordDir != "":
 		record(t, impl)
 		return
 	}
-	begun, sum := time.Now(), newSum()
-	failed := func(o outcome) {
-		sum.add(o)
-		if o.Report != "" {
-			t.Error(o.Report)
-		}
-	}
-	if to-from < enough {
-		for n := from; n < to && len(sum.Failed) < stopAfter; n++ {
-			t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
+	l := newLedger()
+	if n < enough { // in this process
+		for i := *first; i < *first+n && len(l.Total.Failed) < stopAfter; i++ {
+			t.Run(fmt.Sprintf("seed=%d", i), func(t *testing.T) {
 				begun := time.Now()
-				failed(run(t, impl, st.drawFor(impl, uint64(n))).outcome(time.Since(begun), true))
+				r := play(t, st.draw(impl, uint64(i)))
+				l.Total.add(r.outcome(time.Since(begun)))
+				if found := r.found(); found != "" {
+					t.Error(r)
+				}
 			})
 		}
-	} else {
-		share(t.Context(), t.TempDir(), split(impl.Name(), st, from, to, 25), func(_ job, all []outcome, err error) bool {
-			if err != nil {
-				t.Error(err)
-			}
-			for _, o := range all {
-				failed(o)
-			}
-			return err == nil && len(sum.Failed) < stopAfter
-		})
+		report(t, l.Total, time.Since(l.Begun))
+		return
 	}
-	report(t, sum, time.Since(begun))
-	require.False(t, t.Failed(), "%d scenarios failed", len(sum.Failed))
-	require.Equal(t, to-from, sum.Scenarios)
-	if sum.Scenarios >= enough {
-		require.Empty(t, sum.never(impl), "INVALID: never in any scenario")
-		require.Less(t, 50*sum.Mild, sum.Scenarios, "INVALID: too many scenarios without a fault")
-		if st == ordinary {
-			require.GreaterOrEqual(t, sum.Tenures, tenuresEach*sum.Scenarios, "INVALID: too few tenures")
-		}
+	l.run(t.Context(), t.TempDir(), nil, map[style]int{st: n}, func(job) bool {
+		return len(l.Broken) == 0 && len(l.Total.Failed) < stopAfter
+	})
+	for _, o := range l.Total.Failed {
+		t.Error(o.Report)
+	}
+	report(t, l.Total, time.Since(l.Begun))
+	require.False(t, t.Failed(), "%d scenarios failed", len(l.Total.Failed))
+	require.Empty(t, l.Broken)
+	require.Equal(t, n, l.Total.Scenarios)
+	l.judge(impl)
+	require.True(t, l.Complete, "INVALID: %v", l.Invalid)
+	require.Less(t, 50*l.Total.Mild, n, "INVALID: too many scenarios without a fault")
+	if st == ordinary {
+		require.GreaterOrEqual(t, l.Total.Tenures, tenuresEach*n, "INVALID: too few tenures")
 	}
 }
 
-// The same against the same by the API of etcd's package: no violation either. The seeds
+// few are the seeds of tests that play scenarios with other elections.
+func few(n uint64, more ...uint64) []uint64 {
+	for i := range n {
+		more = append(more, i)
+	}
+	return more
+}
+
+// clean plays scenarios in which nothing may be found, and returns what they add up to.
+func clean(t *testing.T, impl contender.Contender, seeds []uint64) *sum {
+	all := newSum()
+	for _, n := range seeds {
+		r := play(t, ordinary.draw(impl, n))
+		require.Empty(t, r.found(), "%v", r)
+		all.add(r.outcome(0))
+	}
+	require.GreaterOrEqual(t, all.Tenures, tenuresEach*len(seeds), "INVALID: too few tenures")
+	t.Logf("%d tenures; took effect: %v", all.Tenures, all.Struck)
+	return all
+}
+
+// The same by the API of etcd's package: no violation either. The seeds
 // besides have found keys without a lease that stayed for ever, and a Done that was not closed
 // when the context had ended.
 func TestScenariosOfTheDropIn(t *testing.T) {
-	const scenarios = 60
-	impl := named(t, contender.DropIn)
-	seeds := []uint64{132, 442, 534, 788, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415}
-	for n := range uint64(scenarios) {
-		seeds = append(seeds, n)
+	clean(t, named(t, contender.DropIn), few(60, 132, 442, 534, 788, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415, 1415))
+}
+
+// The same by package elector, with processes that are restarted: one node leads and all others follow it, no two ever
+// lead, and lead functions never overlap.
+func TestScenariosOfNodes(t *testing.T) {
+	all := clean(t, nodes{}, few(100))
+	for _, what := range []string{
+		"left", "crash, power lost", "crash, process only", "cut both", "cut in", "cut out", "reset", string(packets), string(starve),
+		string(full), string(restart), string(outage), string(compact), string(resign),
+	} {
+		require.GreaterOrEqual(t, all.Struck[what], 20, "INVALID: %s", what)
 	}
-	tenures := 0
-	for _, n := range seeds {
-		r := run(t, impl, ordinary.drawFor(impl, n))
-		require.Empty(t, r.found(), "%v", r)
-		tenures += r.tally.Tenures
+}
+
+// finds plays scenarios of one kind until each of the invariants was violated, as must come to pass.
+func finds(t *testing.T, from, most int, drawn func(seed uint64) *plan, invariants ...string) {
+	found, n := map[string]int{}, 0
+	missing := func() (all []string) {
+		for _, invariant := range invariants {
+			if found[invariant] == 0 {
+				all = append(all, invariant)
+			}
+		}
+		return all
 	}
-	require.GreaterOrEqual(t, tenures, tenuresEach*len(seeds), "INVALID: too few tenures")
+	for ; n < most && len(missing()) > 0; n++ {
+		for _, v := range play(t, drawn(uint64(from+n))).violations {
+			found[v.Invariant]++
+		}
+	}
+	t.Logf("violations found in %d scenarios: %v", n, found)
+	require.Empty(t, missing(), "never found violated")
 }
 
 // The same scenarios against etcd's own election must find what is wrong there;
 // if they do not, they prove nothing above.
 func TestScenariosFindFaultsOfConcurrency(t *testing.T) {
-	const scenarios = 60
-	impl, found := concurrency(t), map[string]int{}
-	for n := range scenarios {
-		r := run(t, impl, ordinary.drawFor(impl, uint64(n)))
-		for _, v := range r.violations {
-			found[v.Invariant]++
+	impl := concurrency(t)
+	finds(t, 0, 60, func(seed uint64) *plan { return ordinary.draw(impl, seed) }, "I1", "I4", "I5", "I6")
+}
+
+// Without the guard, the last write of a leader that was deposed goes through. The
+// checkers of the store's changes must find it, and so must the one that knows
+// nothing but what participants were told.
+func TestScenariosFindWritesWithoutGuard(t *testing.T) {
+	finds(t, 0, 100, func(seed uint64) *plan {
+		p := ordinary.draw(contender.Ours{}, seed)
+		p.spoil = func(t contender.Tenure, client *clientv3.Client) contender.Tenure { return careless{t, client} }
+		return p
+	}, "I2", "I3", "linear")
+}
+
+// careless is a tenure whose holder writes as it likes.
+type careless struct {
+	contender.Tenure
+	client *clientv3.Client
+}
+
+func (c careless) Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) {
+	return c.client.Txn(ctx).Then(op).Commit()
+}
+
+// A session that counts from the replies of its renewals, and not from when they were
+// sent, outlives its lease where replies come late and then nothing comes any more. Few scenarios find it.
+func TestScenariosFindDeadlinesFromReplies(t *testing.T) {
+	late := contender.Ours{Lease: func(cfg *lease.Config) {
+		client := cfg.Lease.(*clientv3.Client)
+		cfg.Lease, cfg.Majority = countsFromReplies{client}, client
+	}}
+	finds(t, 450, 1500, func(seed uint64) *plan { return ordinary.draw(late, seed) }, "I1", "I6")
+}
+
+// countsFromReplies has a renewal's TTL begin where its reply came, to the second: replies
+// have whole ones.
+type countsFromReplies struct{ clientv3.Lease }
+
+func (l countsFromReplies) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	sent := time.Now()
+	resp, err := l.Lease.KeepAliveOnce(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	late := *resp
+	late.TTL += int64(time.Since(sent).Round(time.Second) / time.Second)
+	return &late, nil
+}
+
+// A seed determines the plan, every verb is drawn, half of the scenarios have heartbeats, and every kind has a name of its own.
+// What is drawn of transfers, and for nodes, is an extra: all else is as much as without them.
+func TestPlans(t *testing.T) {
+	const seeds = 300
+	impl := contender.Ours{}
+	for _, st := range []style{ordinary, dense, quiet} {
+		drawn, beating, transferred := map[verb]bool{}, 0, 0
+		for seed := range uint64(seeds) {
+			p := st.draw(impl, seed)
+			require.Equal(t, p.String(), st.draw(impl, seed).String())
+			require.NotEqual(t, p.String(), st.draw(impl, seed+1).String())
+			for _, s := range p.steps {
+				drawn[s.verb] = true
+			}
+			if slices.ContainsFunc(p.members, func(m member) bool { return m.beats.Timeout > 0 }) {
+				beating++
+			}
+			if slices.ContainsFunc(p.steps, func(s step) bool { return s.verb == transfers }) {
+				transferred++
+			}
+		}
+		if st == quiet {
+			require.Zero(t, beating+transferred)
+			continue
+		}
+		for _, f := range faults() {
+			require.True(t, drawn[f.verb], "%s: %s", st, f.verb)
+		}
+		require.InDelta(t, seeds/2, beating, seeds/10)
+		require.InDelta(t, seeds/4, transferred, seeds/10)
+	}
+	observed := 0
+	for seed := range uint64(seeds) {
+		p, others := ordinary.draw(nodes{}, seed), 0 // without heartbeats
+		for _, s := range ordinary.draw(concurrency(t), seed).steps {
+			if s.verb != transfers && s.point != mailbox {
+				others++
+			}
+		}
+		least, most := 5, 10
+		if p.unhurried {
+			least, most = 6, 12
+		}
+		require.True(t, others >= least && others <= most, "seed %d has %d steps that are no transfers", seed, others)
+		restarts := slices.DeleteFunc(slices.Clone(p.steps), func(s step) bool { return s.verb != crash })
+		require.GreaterOrEqual(t, len(restarts), 3, "seed %d", seed)
+		if p.watched {
+			observed++
 		}
 	}
-	t.Logf("violations found in %d scenarios: %v", scenarios, found)
-	for _, invariant := range []string{"I1", "I4", "I5", "I6"} {
-		require.NotZero(t, found[invariant], "%s was never found violated", invariant)
-	}
-}
-
-// A seed determines the plan, and seeds and styles differ.
-func TestSeedDeterminesPlan(t *testing.T) {
-	for _, st := range []style{ordinary, dense, quiet} {
-		require.Equal(t, st.draw(7).String(), st.draw(7).String())
-		require.NotEqual(t, st.draw(7).String(), st.draw(8).String())
-	}
-	require.NotEqual(t, dense.draw(7).String(), quiet.draw(7).String())
-}
-
-// The command in the report of a scenario plays that one: this election, style and seed.
-func TestAgainIsTheSameScenario(t *testing.T) {
-	impl := concurrency(t)
-	r := run(t, impl, ordinary.drawFor(impl, 3))
-	words := strings.Fields(r.again())
-	for name, want := range map[string]string{"sim.impl": contender.Concurrency, "sim.style": string(ordinary), "sim.seed": "3"} {
-		require.NotNil(t, flag.Lookup(name))
-		require.Contains(t, words, fmt.Sprintf("-%s=%s", name, want))
-	}
-	require.Contains(t, r.String(), r.again())
-}
-
-func run(t *testing.T, impl contender.Contender, p *plan) (r *result) {
-	rig.RunWith(t, p.options(), func(w *rig.World) { r = play(w, impl, p) })
-	if r == nil {
-		t.Fatalf("%s seed %d did not come to its end; its plan:\n%v", p.style, p.seed, p)
-	}
-	return r
-}
-
-func report(t *testing.T, s *sum, took time.Duration) {
-	t.Logf("%d scenarios, %d tenures, %.1f virtual hours in %v, %.1f ms each; without a fault: %d",
-		s.Scenarios, s.Tenures, s.Years*year.Hours(), took.Round(time.Millisecond), 1000*s.Seconds/float64(max(1, s.Scenarios)), s.Mild)
-	for _, name := range slices.Sorted(maps.Keys(s.Struck)) {
-		t.Logf("%9d %s", s.Struck[name], name)
+	require.Equal(t, seeds/watched, observed)
+	names := map[string]bool{}
+	for _, k := range kinds() {
+		require.False(t, names[k.name], k.name)
+		names[k.name] = true
 	}
 }

@@ -139,7 +139,7 @@ func TestBadHistoriesAreCaught(t *testing.T) {
 		{"a win before the deletion", "delete c3\nc4 leads\n", "c4 leads\ndelete c3\n", "one leader at any time", "c4 won (token 5) while c3"},
 		{"the token falls", "c4 joins 5", "c4 joins 1", "tokens rise", "c4 won with token 1 after c3 had won with token 4"},
 		{"a second win with one token", "c2 exits -1\n", "c2 leads\nc2 exits -1\n", "tokens rise", "c2"},
-		{"out of order", "c2 leads\nseen c2", "c3 leads\nseen c2", "wins in create-revision order", "c3 (token 4) won past c2, which stood with 3"},
+		{"out of order", "c2 leads\nseen c2", "c3 leads\nseen c2", "wins in create-revision order", "c3 (token 4) won past c2, which had joined with 3"},
 		{"two woken", "c2 leads\n", "c2 leads\nc4 waits\n", "one departure wakes one waiter", "resign of token 2: 1 left, 2 moved"},
 		{"a slow hand-over", "@2000 c3 leads", "@9200 c3 leads", "hand-overs in time", "kill of token 3: c3 leads after 9.1s, later than 9s"},
 		{"a resignation that waits for the lease", "c2 leads\n", "@1500 c2 leads\n", "hand-overs in time", "resign of token 2: c2 leads after"},

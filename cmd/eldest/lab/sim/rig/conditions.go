@@ -2,6 +2,7 @@ package rig
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -124,4 +125,44 @@ type Effects struct {
 // Effects returns what the host has met so far.
 func (h *Host) Effects() Effects {
 	return Effects{int(h.held.Load()), int(h.late.Load()), int(h.starved.Load()), int(h.resent.Load())}
+}
+
+// Freeze stops the process on the host as SIGSTOP does, as far as the network can
+// tell: nothing leaves and nothing is taken in until [Host.Thaw], whatever heals
+// meanwhile, and then everything at once. What the network cannot do is to stop
+// timers and to let clocks run on: whoever plays the process gives it a clock that
+// stands still meanwhile and jumps at the end, which is what stopped timers make of
+// it.
+func (h *Host) Freeze() {
+	h.change(Both, func(*weather) { h.frozen = true })
+}
+
+// Thaw lets a frozen host go on.
+func (h *Host) Thaw() {
+	h.change(Both, func(*weather) { h.frozen = false })
+}
+
+// patience is how long TCP waits before it sends a lost packet again the first time;
+// it doubles with each loss of the same packet. Here the fourth time gets through.
+const patience = 200 * time.Millisecond
+
+// Lossy makes packets of the given direction get lost with probability p from now on,
+// drawn from rng. TCP sends them again, later and later, and what was sent after them
+// waits: a loss is a delay that comes and goes. [Host.Heal] ends it.
+func (h *Host) Lossy(way Way, p float64, rng *rand.Rand) {
+	h.mu.Lock()
+	h.luck = rng
+	h.mu.Unlock()
+	h.change(way, func(w *weather) { w.loss = p })
+}
+
+// retransmit returns by how much losses delay a packet.
+func (h *Host) retransmit(p float64) (late time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for again := patience; h.luck.Float64() < p && again <= 8*patience; again *= 2 {
+		late += again
+		h.resent.Add(1)
+	}
+	return late
 }

@@ -26,7 +26,7 @@
 // # Rules
 //
 // One bubble at a time: clientv3 keeps one package-level channel which must
-// belong to the bubble (see valctx.go). [Run] takes care of it, and lets a
+// belong to the bubble (see clientNeverDone). [Run] takes care of it, and lets a
 // virtual minute pass at the end, so that a goroutine that somebody left
 // behind makes the bubble panic: a leak check that costs nothing.
 //

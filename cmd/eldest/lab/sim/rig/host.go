@@ -59,13 +59,36 @@ func (w *World) Host(name string) *Host {
 		DialOptions: append(h.steps(), grpc.WithContextDialer(h.dial)),
 	}
 	if w.with.Tokens > 0 {
-		cfg.Username, cfg.Password = userOf(name), password
+		if cfg.Username, cfg.Password = participant, password; name == Admin {
+			cfg.Username = root
+		}
 	}
 	var err error
 	h.Client, err = clientv3.New(cfg)
 	require.NoError(w.T, err)
 	return h
 }
+
+// weather is the condition of one direction of a host's network.
+type weather struct {
+	delay time.Duration // added to each write, order kept
+	trip  time.Duration // the part of the delay that is always there
+	held  bool          // nothing arrives until let go; nothing is lost
+	loss  float64       // probability that a packet has to be sent again
+	dead  bool          // the host is gone: nothing arrives, ever
+}
+
+// Way is a direction of a host's network, seen from the host.
+type Way uint8
+
+// The directions a condition can apply to.
+const (
+	Out  Way = 1 << iota // host to server: requests
+	In                   // server to host: replies and events
+	Both = Out | In
+)
+
+func (w Way) String() string { return [...]string{"", "out", "in", "both"}[w] }
 
 // dial connects to the server through the host's network; a handshake needs
 // both directions, so a cut of either hangs it until the cut heals or ctx ends.

@@ -3,7 +3,6 @@ package rig
 import (
 	"io"
 	"net"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -22,15 +21,14 @@ type link struct {
 	host *Host // whose conditions are asked at each use
 	way  Way
 
-	mu       sync.Mutex
-	queue    []chunk
-	last     time.Time // arrival of the newest chunk; later ones never overtake it
-	ended    bool      // the writer closed; the reader sees EOF behind the queue
-	endAt    time.Time
-	broken   bool // reset: both sides see it at once
-	deaf     bool // the reader closed; the writer learns it from its own reads only
-	deadline time.Time
-	wake     chan struct{} // one slot; there is one reader at a time
+	mu     sync.Mutex
+	queue  []chunk
+	last   time.Time // arrival of the newest chunk; later ones never overtake it
+	ended  bool      // the writer closed; the reader sees EOF behind the queue
+	endAt  time.Time
+	broken bool          // reset: both sides see it at once
+	deaf   bool          // the reader closed; the writer learns it from its own reads only
+	wake   chan struct{} // one slot; there is one reader at a time
 }
 
 func newLink(h *Host, way Way) *link {
@@ -75,8 +73,7 @@ func (l *link) write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// read blocks until bytes have arrived, the writer closed, the link broke, or
-// the deadline passed.
+// read blocks until bytes have arrived, the writer closed, or the link broke.
 func (l *link) read(p []byte) (int, error) {
 	for {
 		n, wait, err := l.tryRead(p)
@@ -109,19 +106,13 @@ func (l *link) tryRead(p []byte) (n int, wait time.Duration, err error) {
 	case l.broken:
 		return 0, 0, syscall.ECONNRESET
 	}
-	if !l.deadline.IsZero() {
-		if !now.Before(l.deadline) {
-			return 0, 0, os.ErrDeadlineExceeded
-		}
-		wait = l.deadline.Sub(now)
-	}
 	if w.held || w.dead {
-		return 0, wait, nil
+		return 0, 0, nil
 	}
 	if len(l.queue) > 0 {
 		head := &l.queue[0]
 		if now.Before(head.at) {
-			return 0, sooner(wait, head.at.Sub(now)), nil
+			return 0, head.at.Sub(now), nil
 		}
 		n = copy(p, head.data)
 		if head.data = head.data[n:]; len(head.data) == 0 {
@@ -131,11 +122,11 @@ func (l *link) tryRead(p []byte) (n int, wait time.Duration, err error) {
 	}
 	if l.ended {
 		if now.Before(l.endAt) {
-			return 0, sooner(wait, l.endAt.Sub(now)), nil
+			return 0, l.endAt.Sub(now), nil
 		}
 		return 0, 0, io.EOF
 	}
-	return 0, wait, nil
+	return 0, 0, nil
 }
 
 // hurry has nothing that is under way arrive later than a trip from now.
@@ -155,14 +146,6 @@ func (l *link) hurry(trip time.Duration) {
 		l.endAt = at
 	}
 	l.poke()
-}
-
-// sooner returns the smaller of two waits, of which 0 is "for ever".
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b < a {
-		return b
-	}
-	return a
 }
 
 // end closes the writer's side: what is queued still arrives.
@@ -205,9 +188,68 @@ func (l *link) tear() {
 	l.poke()
 }
 
-func (l *link) setDeadline(t time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.deadline = t
-	l.poke()
+// addr names a host.
+type addr string
+
+func (addr) Network() string  { return "sim" }
+func (a addr) String() string { return string(a) }
+
+// conn is one end of a connection.
+type conn struct {
+	in, out       *link
+	local, remote addr
+	once          sync.Once
+	closed        func()
 }
+
+var _ net.Conn = (*conn)(nil)
+
+func (c *conn) Read(p []byte) (int, error)  { return c.in.read(p) }
+func (c *conn) Write(p []byte) (int, error) { return c.out.write(p) }
+func (c *conn) LocalAddr() net.Addr         { return c.local }
+func (c *conn) RemoteAddr() net.Addr        { return c.remote }
+
+// Close ends the sending side, so that the peer sees the end of the stream
+// when the network lets it through, and the receiving side at once.
+func (c *conn) Close() error {
+	c.once.Do(func() {
+		c.out.end()
+		c.in.shut()
+		if c.closed != nil {
+			c.closed()
+		}
+	})
+	return nil
+}
+
+// Writes never block, and reads end with the link: gRPC has deadlines of its own.
+func (c *conn) SetDeadline(time.Time) error      { return nil }
+func (c *conn) SetReadDeadline(time.Time) error  { return nil }
+func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+
+// listener hands connections to a gRPC server.
+type listener struct {
+	once sync.Once
+	done chan struct{}
+	conn chan net.Conn
+}
+
+func newListener() *listener {
+	return &listener{done: make(chan struct{}), conn: make(chan net.Conn)}
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+func (l *listener) Addr() net.Addr { return addr("etcd") }

@@ -1,13 +1,19 @@
 package rig
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/authpb"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/config"
 	"go.etcd.io/etcd/server/v3/etcdserver"
@@ -161,4 +167,111 @@ func (s *Server) admitted() []*Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.hosts)
+}
+
+// Full raises the alarm that etcd raises when its data outgrows its quota, or takes it
+// back. While it is up, whatever needs space is refused; deletions, reads and
+// renewals go on. It survives restarts.
+func (s *Server) Full(full bool) error {
+	s.mu.Lock()
+	etcd := s.etcd
+	s.mu.Unlock()
+	if etcd == nil {
+		return errors.New("the alarm: the server is down")
+	}
+	action := pb.AlarmRequest_DEACTIVATE
+	if full {
+		action = pb.AlarmRequest_ACTIVATE
+	}
+	_, err := etcd.Alarm(context.Background(), &pb.AlarmRequest{Action: action, MemberID: uint64(etcd.MemberID()), Alarm: pb.AlarmType_NOSPACE})
+	return err
+}
+
+// Who hosts are to the server where authentication is on.
+const (
+	root        = "root" // etcd's name for it
+	participant = "participant"
+	password    = "sesame"
+)
+
+// authenticate makes the users and turns authentication on.
+func (s *Server) authenticate() error {
+	ctx := context.Background()
+	var errs []error
+	try := func(_ any, err error) { errs = append(errs, err) }
+	for _, name := range []string{root, participant} {
+		try(s.etcd.UserAdd(ctx, &pb.AuthUserAddRequest{Name: name, Password: password}))
+		try(s.etcd.RoleAdd(ctx, &pb.AuthRoleAddRequest{Name: name}))
+		try(s.etcd.UserGrantRole(ctx, &pb.AuthUserGrantRoleRequest{User: name, Role: name}))
+	}
+	for _, r := range s.with.Ranges {
+		may := &authpb.Permission{PermType: authpb.Permission_READWRITE, Key: []byte(r[0]), RangeEnd: []byte(r[1])}
+		try(s.etcd.RoleGrantPermission(ctx, &pb.AuthRoleGrantPermissionRequest{Name: participant, Perm: may}))
+	}
+	try(s.etcd.AuthEnable(ctx, &pb.AuthEnableRequest{}))
+	return errors.Join(errs...)
+}
+
+// Refusal is a reason for which the server turned a host down: the proof that a fault
+// of the server reached somebody.
+type Refusal string
+
+// What is counted.
+const (
+	NoSpace      Refusal = "no space"      // the NOSPACE alarm is up
+	InvalidToken Refusal = "invalid token" // of authentication: expired, or unknown since a restart
+	Compacted    Refusal = "watch overrun" // a watch asked for what a compaction had taken
+	Denied       Refusal = "not permitted" // authentication: of a role that may not
+	NoLease      Refusal = "lease is gone" // renewals and registrations of leases that have expired or were revoked
+)
+
+var reasons = map[error]Refusal{
+	rpctypes.ErrNoSpace: NoSpace, rpctypes.ErrInvalidAuthToken: InvalidToken, rpctypes.ErrPermissionDenied: Denied, rpctypes.ErrLeaseNotFound: NoLease,
+}
+
+// Refusals returns how often the server refused something, by reason.
+func (s *Server) Refusals() map[Refusal]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.refusals)
+}
+
+// unary and stream are interceptors inside etcd's own.
+func (s *Server) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	resp, err := handler(ctx, req)
+	s.refused(err)
+	return resp, err
+}
+
+func (s *Server) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	err := handler(srv, &countedStream{ss, s})
+	s.refused(err)
+	return err
+}
+
+type countedStream struct {
+	grpc.ServerStream
+	server *Server
+}
+
+// SendMsg counts a refusal that goes out as a message of a watch.
+func (s *countedStream) SendMsg(m any) error {
+	if resp, ok := m.(*pb.WatchResponse); ok && resp.CompactRevision != 0 {
+		s.server.count(Compacted)
+	}
+	return s.ServerStream.SendMsg(m)
+}
+
+// refused counts an error that goes out to a host, if it is one.
+func (s *Server) refused(err error) {
+	var known rpctypes.EtcdError
+	if errors.As(rpctypes.Error(err), &known) && reasons[known] != "" {
+		s.count(reasons[known])
+	}
+}
+
+func (s *Server) count(why Refusal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusals[why]++
 }

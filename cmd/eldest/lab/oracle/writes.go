@@ -1,0 +1,289 @@
+package oracle
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sort"
+	"time"
+)
+
+// I2 checks: a guarded write of token r that commits at revision v found the key with
+// create revision r at v-1, and r was the oldest there; and its sender is the one whose tenure r is.
+// No exception at all.
+func I2(h *History) []Violation {
+	out := found{invariant: "I2"}
+	won := map[claim]bool{}
+	for _, e := range h.Events {
+		won[e.claim()] = won[e.claim()] || e.Kind == Won
+	}
+	for _, e := range h.Events {
+		if e.Kind == Sent && e.Token != 0 && !won[e.claim()] {
+			out.add(e.At, "%s sent write %s under token %d, which it never won", e.Who, e.Write, e.Token)
+		}
+	}
+	all, _, foreign := h.commits()
+	for _, c := range foreign {
+		out.add(c.At, "value %q was written by nobody known", c.Value)
+	}
+	q := h.queue()
+	for _, c := range all {
+		l := q.byToken(c.token)
+		switch {
+		case l == nil || !l.aliveAt(c.Rev-1):
+			out.add(c.At, "write %s of token %d committed at %d without its key", c.name, c.token, c.Rev)
+		case q.oldest(c.Rev-1) != l:
+			out.add(c.At, "write %s of token %d committed at %d while token %d was older", c.name, c.token, c.Rev, q.oldest(c.Rev-1).create)
+		case c.Holder != "" && c.Holder != l.key:
+			out.add(c.At, "write %s of token %d committed at %d for %s, whose token it is not", c.name, c.token, c.Rev, c.Holder)
+		}
+	}
+	return out.all
+}
+
+// I3 checks: in the order of mod revisions the tokens of committed writes never
+// decrease, and nobody takes the data away ([Rising]); an acknowledged write is there, where
+// and as its writer was told ([Kept]), a refused one never ([Refusals]), and no write,
+// whatever its writer was told, is there twice or was never asked for ([Once]).
+func I3(h *History) []Violation {
+	return slices.Concat(Rising(h), Kept(h), Refusals(h), Once(h))
+}
+
+// Rising is the part of I3 about the order of writes. Where tenures are opened by a first
+// write of their own (About.Opens), it comes once, and before all others.
+func Rising(h *History) []Violation {
+	out := found{invariant: "I3"}
+	all, deleted, _ := h.commits()
+	for _, c := range deleted {
+		out.add(c.At, "the data was deleted at %d, and what was acknowledged with it", c.Rev)
+	}
+	last, opened := int64(0), map[int64]bool{}
+	for _, c := range all {
+		if c.token < last {
+			out.add(c.At, "write %s of token %d committed at %d after one of token %d", c.name, c.token, c.Rev, last)
+		}
+		last = max(last, c.token)
+		switch {
+		case c.Opens && opened[c.token]:
+			out.add(c.At, "the tenure of token %d was opened twice, at %d again", c.token, c.Rev)
+		case h.Opens && !c.Opens && !opened[c.token]:
+			out.add(c.At, "write %s committed at %d, and its tenure, token %d, had not been opened", c.name, c.Rev, c.token)
+		}
+		opened[c.token] = opened[c.token] || c.Opens
+	}
+	return out.all
+}
+
+// Kept is the part of I3 about what was acknowledged.
+func Kept(h *History) []Violation {
+	out := found{invariant: "I3"}
+	commits, wanted := h.byName(), map[string]string{}
+	for _, e := range h.Events {
+		if e.Kind == Sent {
+			wanted[e.Write] = e.Text
+		}
+		if e.Kind != Acked {
+			continue
+		}
+		there := commits[e.Write]
+		if len(there) == 0 {
+			out.add(e.At, "write %s was acknowledged to %s and is not there", e.Write, e.Who)
+			continue
+		}
+		switch c := there[0]; {
+		case len(there) > 1: // Once reports it
+		case e.Commit != 0 && e.Commit != c.Rev, e.Token != 0 && e.Token != c.token:
+			out.add(e.At, "write %s was acknowledged at revision %d with token %d, and is there at %d with %d", e.Write, e.Commit, e.Token, c.Rev, c.token)
+		case c.Did != "" && c.Did != wanted[e.Write]:
+			out.add(e.At, "write %s asked for %s, and %s was carried out", e.Write, wanted[e.Write], c.Did)
+		}
+	}
+	return out.all
+}
+
+// Refusals is the part of I3 about what was refused.
+func Refusals(h *History) []Violation {
+	out := found{invariant: "I3"}
+	commits := h.byName()
+	for _, e := range h.Events {
+		if there := commits[e.Write]; e.Kind == Refused && len(there) > 0 {
+			out.add(e.At, "write %s was refused to %s and applied all the same, at %s", e.Write, e.Who, revisions(there))
+		}
+	}
+	return out.all
+}
+
+// Once is the part of I3 about all writes.
+func Once(h *History) []Violation {
+	out := found{invariant: "I3"}
+	sent := map[string]bool{}
+	for _, e := range h.Events {
+		sent[e.Write] = sent[e.Write] || e.Kind == Sent
+	}
+	commits := h.byName()
+	for _, name := range slices.Sorted(maps.Keys(commits)) {
+		there := commits[name]
+		if len(there) > 1 {
+			out.add(h.end(), "write %s was applied %d times, at %s", name, len(there), revisions(there))
+		}
+		if !sent[name] {
+			out.add(h.end(), "write %s was applied, at %s, and was never sent", name, revisions(there))
+		}
+	}
+	return out.all
+}
+
+// revisions renders where writes are.
+func revisions(there []commit) string {
+	s := "revision"
+	for i, c := range there {
+		if i > 0 {
+			s += " and"
+		}
+		s += fmt.Sprintf(" %d", c.Rev)
+	}
+	return s
+}
+
+// Precedes checks that the order of revisions does not contradict the clock by which
+// requests are sent and answered ([Sequence]), and that no read is stale ([Fresh]).
+func Precedes(h *History) []Violation { return slices.Concat(Sequence(h), Fresh(h)) }
+
+// Sequence checks writes: one that was sent when a revision was known is a later one.
+//
+// Nothing says when a revision was made. So one that was there before anybody asked for it
+// goes unnoticed as long as nobody knew of it, or of a later one.
+func Sequence(h *History) []Violation {
+	out := found{invariant: "precedes"}
+	commits := h.byName()
+	b := h.bounds(commits)
+	for _, e := range h.Events {
+		if e.Kind != Sent {
+			continue
+		}
+		for _, c := range commits[e.Write] {
+			if known := b.known(e.At); c.Rev <= known {
+				out.add(e.At, "write %s was applied at revision %d, and was sent when revision %d was known already", e.Write, c.Rev, known)
+			}
+		}
+	}
+	return out.all
+}
+
+// Fresh checks reads, of each register by itself: none returns what had been replaced
+// when it was asked for, or what nobody had asked for when it was answered. A read sees no
+// state that ended at or before the newest revision that was known when it began, and none
+// from a revision that cannot have been there when it was over.
+func Fresh(h *History) []Violation {
+	out := found{invariant: "precedes"}
+	b := h.bounds(h.byName())
+	registers := map[string][]commit{}
+	all, _, _ := h.commits()
+	for _, c := range all {
+		if !c.Opens {
+			registers[c.register] = append(registers[c.register], c)
+		}
+	}
+	for _, e := range h.Events {
+		if e.Kind != Read {
+			continue
+		}
+		known, first := b.known(e.At), b.future(e.Until)
+		switch began, ended, found := state(registers[e.Key], e.Write, first); {
+		case !found:
+			out.add(e.At, "%s read %q of %q, which the store never had there", e.Who, e.Write, e.Key)
+		case began >= first:
+			out.add(e.At, "%s read %q of %q as it was from revision %d on, when that could not be: revision %d was not asked for yet", e.Who, e.Write, e.Key, began, first)
+		case ended <= known:
+			out.add(e.At, "%s read %q of %q as it was until revision %d, when revision %d was known already", e.Who, e.Write, e.Key, ended, known)
+		}
+	}
+	return out.all
+}
+
+// state finds the state of a register that a read returned: the revisions that began it
+// and ended it, 0 and [math.MaxInt64] where none did. Of several in which nothing was
+// there, it is the last one that began before the revision first, which is the reader's
+// best case.
+func state(register []commit, write string, first int64) (began, ended int64, found bool) {
+	ended, found = math.MaxInt64, write == "" // nothing was there before the first write
+	if len(register) > 0 && found {
+		ended = register[0].Rev
+	}
+	for i, c := range register {
+		next := int64(math.MaxInt64)
+		if i+1 < len(register) {
+			next = register[i+1].Rev
+		}
+		switch {
+		case write == "" && c.Deleted && c.Rev < first:
+			began, ended = c.Rev, next
+		case write != "" && c.name == write:
+			return c.Rev, next, !c.Deleted
+		}
+	}
+	return began, ended, found
+}
+
+// bounds ties revisions, of which nobody knows when they were made, to the clock: what
+// somebody knew of was there, and what nobody had asked for yet was not.
+type bounds struct {
+	heard []moment // in the order of time; the newest revision known by then
+	asked []moment // in the order of time; the first revision asked for from then on
+}
+
+type moment struct {
+	at  time.Duration
+	rev int64
+}
+
+func (h *History) bounds(commits map[string][]commit) *bounds {
+	b := &bounds{}
+	for _, e := range h.Events {
+		same := commits[e.Write]
+		if len(same) == 0 {
+			continue
+		}
+		rev := same[0].Rev // of several, which I3 reports, the first was there first
+		switch e.Kind {
+		case Sent:
+			b.asked = append(b.asked, moment{e.At, rev})
+		case Acked:
+			b.heard = append(b.heard, moment{e.At, rev})
+		case Read:
+			b.heard = append(b.heard, moment{e.Until, rev})
+		}
+	}
+	for _, list := range [][]moment{b.heard, b.asked} {
+		slices.SortStableFunc(list, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
+	}
+	for i := 1; i < len(b.heard); i++ {
+		b.heard[i].rev = max(b.heard[i].rev, b.heard[i-1].rev)
+	}
+	for i := len(b.asked) - 2; i >= 0; i-- {
+		b.asked[i].rev = min(b.asked[i].rev, b.asked[i+1].rev)
+	}
+	return b
+}
+
+// known is the newest revision that somebody knew of before an instant; 0: none.
+// All up to it were there.
+func (b *bounds) known(at time.Duration) int64 {
+	i := sort.Search(len(b.heard), func(i int) bool { return b.heard[i].at >= at })
+	if i == 0 {
+		return 0
+	}
+	return b.heard[i-1].rev
+}
+
+// future is the first revision that was asked for after an instant. Neither that one nor
+// any later one was there.
+func (b *bounds) future(at time.Duration) int64 {
+	i := sort.Search(len(b.asked), func(i int) bool { return b.asked[i].at > at })
+	if i == len(b.asked) {
+		return math.MaxInt64
+	}
+	return b.asked[i].rev
+}

@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/eldest-io/eldest/bench/contender"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
+)
+
+// plain is a plan written by hand, of participants that join one after the other and of which nothing is drawn.
+// All steps are over some time before everything heals.
+func plain(impl contender.Contender, members int, ttl time.Duration, steps ...step) *plan {
+	p := &plan{style: ordinary, seed: 1, impl: impl, ttl: ttl, tempo: usual, steps: steps}
+	p.steps = append(p.steps, step{at: p.over() + 10*time.Second, verb: compact})
+	for i := range members {
+		p.members = append(p.members, member{joins: time.Duration(i) * 100 * time.Millisecond})
+	}
+	return p
+}
+
+// violated are the invariants that a scenario violated.
+func violated(r *result) map[string]int {
+	found := map[string]int{}
+	for _, v := range r.violations {
+		found[v.Invariant]++
+	}
+	return found
+}
+
+// A candidate of etcd's package whose key was deleted, or whose lease was revoked, while it waited is elected all the
+// same when the leader leaves: where the harness does not find that, it proves nothing.
+func TestFindsPhantomWins(t *testing.T) {
+	for v, while := range map[verb]time.Duration{remove: 2 * time.Second, revoke: 0} { // revoked: before its next renewal tells it
+		r := play(t, plain(concurrency(t), 2, 10*time.Second,
+			step{at: 10 * time.Second, verb: v, role: aWaiter}, step{at: 10*time.Second + while + time.Millisecond, verb: resign, pick: 0}))
+		require.Contains(t, violated(r), "I4", "%v", r)
+		if v == remove {
+			require.Contains(t, violated(r), "I6", "%v", r)
+		}
+	}
+}
+
+// Of 40 cuts of a leader of etcd's package, anywhere between two renewals, each ends with the old leader still sure of itself
+// while the new one leads: it is notified after the key's deletion.
+func TestFindsTwoLeadersAfterEachCut(t *testing.T) {
+	for i := range 40 {
+		at := 5*time.Second + time.Duration(i)*50*time.Millisecond
+		r := play(t, plain(concurrency(t), 2, 2*time.Second, step{at: at, verb: cut, role: theLeader, way: rig.Both, lasts: 8 * time.Second}))
+		require.Contains(t, violated(r), "I1", "cut %d: %v", i, r)
+		require.Contains(t, violated(r), "I6", "cut %d: %v", i, r)
+	}
+}
+
+// A leader that was stopped until its lease had expired and another one led is not sure
+// at its first use after that: whether it first looks, or first takes in what arrived
+// meanwhile, a reply to a renewal among it. A stop that is shorter than the lease costs nothing.
+func TestStoppedLeader(t *testing.T) {
+	for _, asked := range []bool{true, false} {
+		stop := step{at: 5 * time.Second, verb: freeze, role: theLeader, point: "renewal", after: true, gone: true, asked: asked, lasts: 20 * time.Second}
+		r := play(t, plain(contender.Ours{}, 2, 4*time.Second, stop))
+		require.Empty(t, r.found(), "%v", r)
+		require.Equal(t, 1, r.struck["leader stopped past its lease"], "%v", r)
+		require.Zero(t, r.struck["first use after a stop: sure"], "%v", r)
+		if asked { // else its end may have been reported before it was asked
+			require.Equal(t, 1, r.struck["first use after a stop: not sure"], "%v", r)
+		}
+		stop.point, stop.lasts = "", 3*time.Second
+		r = play(t, plain(contender.Ours{}, 1, 10*time.Second, stop))
+		require.Empty(t, r.found(), "%v", r)
+		require.Equal(t, 1, r.struck["leader stopped, lease kept"], "%v", r)
+		require.Equal(t, 1, r.tally.Tenures, "%v", r)
+	}
+}
+
+// Without faults a transfer past others succeeds, and the checkers have something to judge.
+func TestTransferWithoutFaults(t *testing.T) {
+	p := plain(contender.Ours{}, 4, 5*time.Second, step{at: 3 * time.Second, verb: transfers, role: aWaiter, pick: 1, keep: true, lasts: 10 * time.Second})
+	for i := range p.members {
+		p.members[i].transfers = true
+	}
+	r := play(t, p)
+	require.Empty(t, r.found(), "%v", r)
+	require.Equal(t, 1, r.struck["transferred past others"], "%v", r)
+
+	// A report that the order was kept, where it was not, is found out.
+	for i, e := range r.history.Events {
+		if e.Kind == oracle.Transferred {
+			require.Len(t, e.Tokens, 2)
+			r.history.Events[i].Plan, r.history.Events[i].Commit = e.Commit, e.Plan
+		}
+	}
+	require.NotEmpty(t, oracle.Transfers(r.history))
+}
+
+// etcd is away for half an hour. By then gRPC's own pause before it connects again has
+// grown to two minutes; all the same, with a client that was made with no options, nodes
+// are back within ten seconds. Fails when nobody has the client connect anew.
+func TestBackSoonAfterALongOutage(t *testing.T) {
+	r := play(t, plain(nodes{}, 3, 5*time.Second, step{at: 5 * time.Second, verb: outage, lasts: 30 * time.Minute}))
+	require.Empty(t, r.found(), "%v", r)
+	before := map[oracle.Kind]int{} // everything heals
+	for _, e := range r.history.Events {
+		if e.Kind == oracle.Healed {
+			break
+		}
+		before[e.Kind]++
+	}
+	require.Equal(t, 6, before[oracle.Joined], "%v", r)
+	require.Equal(t, 2, before[oracle.Won], "%v", r)
+}
+
+// A clock runs at its rate for those that read it. That of a stopped process stands still, and then jumps to where it would be.
+func TestClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, slow, read := newClock(0), newClock(0.9), 10*time.Second
+		time.Sleep(read)
+		require.EqualValues(t, 1, slow.ran(), "nobody has read it")
+		require.Equal(t, read, c.Now())
+		require.Equal(t, 9*time.Second, slow.Now())
+		require.InDelta(t, 0.9, slow.ran(), 1e-6)
+		c.stop()
+		slow.stop()
+		time.Sleep(time.Minute)
+		c.stop() // again: it stands where it stood
+		require.EqualValues(t, 1, slow.ran(), "it stands still")
+		require.Equal(t, read, c.Now())
+		c.jump()
+		require.Equal(t, read+time.Minute, c.Now())
+	})
+}
+
+// A suite in which one kind of fault never took effect says so; a small one is excused the
+// rare kinds.
+func TestSuiteNamesWhatNeverTookEffect(t *testing.T) {
+	full := func(scenarios int) *ledger {
+		l := newLedger()
+		l.Total.Scenarios = scenarios
+		for _, k := range kinds() {
+			l.Total.Struck[k.name] = 1
+		}
+		return l
+	}
+	judged := func(l *ledger, impl contender.Contender) []string {
+		l.judge(impl)
+		require.Equal(t, l.Complete, len(l.Invalid)+len(l.Broken) == 0)
+		return l.Invalid
+	}
+	require.Empty(t, judged(full(plenty), contender.Ours{}))
+	for _, k := range kinds() {
+		for name, excused := range map[string]bool{contender.Eldest: false, contender.Concurrency: k.ours || k.native, contender.DropIn: k.native} {
+			impl := named(t, name)
+			few, many := full(plenty-1), full(plenty)
+			delete(few.Total.Struck, k.name)
+			delete(many.Total.Struck, k.name)
+			require.Equal(t, excused, len(judged(many, impl)) == 0, "%s: %s", name, k.name)
+			require.Equal(t, excused || k.rare, len(judged(few, impl)) == 0, "%s: %s", name, k.name)
+		}
+	}
+	l := full(plenty)
+	l.Total.add(outcome{Invalid: "nobody ever led"})
+	require.Len(t, judged(l, contender.Ours{}), 1)
+	l = full(plenty)
+	l.Broken = []string{"x"}
+	require.Empty(t, judged(l, contender.Ours{}))
+}
+
+// Every seed is in one job, and styles come forward alike.
+func TestJobs(t *testing.T) {
+	seen, last := map[string]int{}, map[style]int{}
+	all := jobs(map[style]int{quiet: 2}, map[style]int{ordinary: 120, dense: 8, quiet: 6})
+	for i, j := range all {
+		for n := j.first; n < j.first+j.count; n++ {
+			seen[fmt.Sprint(j.style, n)]++
+		}
+		last[j.style] = i
+	}
+	require.Len(t, seen, 120+8+4)
+	for st, i := range last {
+		require.Greater(t, i, len(all)/2, "%s is over too soon", st)
+	}
+
+	// What is done is not done again; what a worker could not do is an error, and no file
+	// is left that would count as done.
+	dir, nobody := t.TempDir(), job{ordinary, 7, 1}
+	line, err := json.Marshal(outcome{Style: ordinary, Seed: 7, sum: sum{Scenarios: 1, Violations: map[string]int{"I1": 2}, Found: map[string]*found{"I1": {1, []string{"ordinary 7"}}}}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, nobody.String()+".jsonl"), line, 0o600))
+	l := newLedger()
+	l.run(t.Context(), dir, map[style]int{ordinary: 0}, nil, nil)
+	got, err := nobody.do(t.Context(), dir)
+	require.NoError(t, err)
+	l.Total.add(got[0])
+	l.Total.add(got[0])
+	require.Equal(t, map[string]int{"I1": 4}, l.Total.Violations)
+	require.Equal(t, &found{2, []string{"ordinary 7", "ordinary 7"}}, l.Total.Found["I1"])
+	*implName = "nobody"
+	defer func() { *implName = contender.Eldest }()
+	_, err = nobody.do(t.Context(), dir)
+	require.ErrorContains(t, err, "no contender")
+	require.NoFileExists(t, filepath.Join(dir, nobody.String()+".jsonl"))
+}
+
+// The command in the report of a scenario plays that one: this election, style and seed.
+func TestAgainIsTheSameScenario(t *testing.T) {
+	r := &result{plan: ordinary.draw(concurrency(t), 3), history: &oracle.History{}}
+	require.Contains(t, r.String(), r.again())
+	require.Subset(t, strings.Fields(r.again()), []string{"-sim.impl=concurrency", "-sim.style=ordinary", "-sim.seed=3"})
+}

@@ -1,0 +1,260 @@
+package sim
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
+)
+
+// token is that of the tenure that the participant is sure of, or 0.
+func (p *participant) token() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tenure == nil || p.unsure {
+		return 0
+	}
+	return p.tenure.Token()
+}
+
+// state reports whether the process has begun, whether it goes on, and with which lease it is a candidate.
+func (p *participant) state() (started, lives bool, lease int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.started, p.started && p.life.Err() == nil, p.lease
+}
+
+// dead reports whether the participant crashed.
+func (p *participant) dead() bool { return p.run.log.Dead(p.name) }
+
+// sessionsLost counts how often it was notified that its session was lost.
+func (p *participant) sessionsLost() int {
+	n := 0
+	for _, e := range p.run.log.Events() {
+		if e.Who == p.name && e.Lost {
+			n++
+		}
+	}
+	return n
+}
+
+// ask samples whether the participant is sure to lead, at another's win.
+func (p *participant) ask(by string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped == nil {
+		p.askLocked(by)
+	}
+}
+
+func (p *participant) askLocked(by string) (sure bool) {
+	if p.tenure == nil || p.unsure {
+		return false
+	}
+	kind := oracle.Held
+	if sure = p.tenure.Holds(); !sure {
+		kind, p.unsure = oracle.LetGo, true
+	}
+	p.report(oracle.Event{Kind: kind, Token: p.tenure.Token(), By: by})
+	return sure
+}
+
+// resign makes a leader give up and reports whether there was one to do so.
+func (p *participant) resign() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tenure == nil || p.giveUp == nil {
+		return false
+	}
+	close(p.giveUp)
+	p.giveUp = nil
+	return true
+}
+
+// quitWaiting withdraws a waiting candidate, every other time by ending the
+// campaign's context, and reports whether there was one.
+func (p *participant) quitWaiting() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	cancel, c := p.withdraw, p.candidate
+	if cancel == nil || c == nil {
+		return false
+	}
+	p.withdraw = nil
+	p.report(oracle.Event{Kind: oracle.Leaving})
+	called, ok := c.(interface{ Withdraw(context.Context) error })
+	if p.byCall = !p.byCall; !p.byCall || !ok {
+		cancel()
+		return true
+	}
+	p.aside.Go(func() {
+		ctx, end := context.WithTimeout(context.WithoutCancel(p.life), p.run.ttl)
+		defer end()
+		_ = called.Withdraw(ctx)
+	})
+	return true
+}
+
+// patience is how long a process may take to leave. Every part of a departure
+// is bounded by contexts that end long before.
+const patience = 2 * time.Minute
+
+// depart has the process end politely.
+func (p *participant) depart() {
+	if _, lives, _ := p.state(); lives {
+		p.report(oracle.Event{Kind: oracle.Leaving})
+		p.kill()
+	}
+}
+
+// leave ends the process politely and waits for it. One that does not come to
+// its end loses its client, as an operator would make it do.
+func (p *participant) leave() {
+	if started, _, _ := p.state(); !started {
+		return
+	}
+	p.depart()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		p.report(oracle.Event{Kind: oracle.Stuck})
+		p.host.Kill()
+		<-p.done
+	}
+	p.aside.Wait()
+}
+
+// crash ends the process at this instant: the log gets nothing more of it and
+// the server no byte. With reset, the kernel of the host says so to the server;
+// without, the machine lost its power.
+func (p *participant) crash(reset bool) {
+	p.report(oracle.Event{Kind: oracle.Crashed})
+	p.host.Unplug()
+	if reset {
+		p.host.Reset()
+	}
+	p.mu.Lock()
+	started, s := p.started, p.session
+	p.session, p.candidate, p.lease = nil, nil, 0
+	if p.stopped != nil { // SIGKILL does not wait for SIGCONT
+		close(p.stopped)
+		p.stopped = nil
+	}
+	p.mu.Unlock()
+	if !started {
+		p.host.Kill()
+		return
+	}
+	p.kill()
+	if s != nil {
+		s.Abandon()
+		p.serving.Wait()
+	}
+	p.host.Kill()
+	<-p.done
+	p.aside.Wait()
+}
+
+// stop stops the process, as SIGSTOP does, at this instant, and returns what is closed
+// when it goes on: its network is frozen, its clock stands still, and nobody asks it
+// anything. first is false if it was stopped already, or has not begun, or is dead.
+//
+// Its goroutines are not stopped, which nothing in a bubble can do. But whatever they
+// do by the clock they do at the instant of the stop, and whatever they send leaves
+// when the process goes on.
+func (p *participant) stop() (goesOn <-chan struct{}, first bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped != nil || p.waking || !p.started || p.dead() {
+		return p.stopped, false
+	}
+	p.stopped = make(chan struct{})
+	p.clock.stop()
+	p.host.Freeze()
+	p.report(oracle.Event{Kind: oracle.Stopped})
+	return p.stopped, true
+}
+
+// goOn lets the process go on: its clock jumps, and everything that arrived meanwhile
+// is there at once. Asked, the first thing it does is to look whether it leads; else it
+// first takes in what has arrived, and looks a moment later. It reports whether the
+// process was stopped.
+func (p *participant) goOn(asked bool) bool {
+	p.mu.Lock()
+	stopped := p.stopped
+	p.stopped = nil
+	if stopped == nil {
+		p.mu.Unlock()
+		return false
+	}
+	p.waking = !asked // what it has sent while it was stopped may meet another trap
+	p.report(oracle.Event{Kind: oracle.Continued})
+	p.clock.jump()
+	if asked {
+		p.askAfterStop()
+	}
+	p.host.Thaw()
+	close(stopped)
+	look := p.look
+	p.mu.Unlock()
+	if !asked {
+		time.Sleep(time.Microsecond)
+		p.mu.Lock()
+		p.waking = false
+		if p.stopped == nil {
+			p.askAfterStop()
+		}
+		p.mu.Unlock()
+	}
+	if look != nil {
+		look() // timers that would have gone off during the stop go off now
+	}
+	return true
+}
+
+// askAfterStop is the first use after a stop. The caller holds mu.
+func (p *participant) askAfterStop() {
+	if p.tenure == nil {
+		return
+	}
+	kind := oracle.NotSure
+	if p.askLocked("") {
+		kind = oracle.Sure
+	}
+	now := p.run.world.Now()
+	p.report(oracle.Event{Kind: kind, Token: p.tenure.Token(), At: now, Until: now})
+}
+
+// halted returns what is closed when the process goes on; nil: it runs.
+func (p *participant) halted() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopped
+}
+
+// outside is a store that knows nothing of etcd and refuses tokens older than the newest
+// it has seen: what protects data elsewhere from a leader that was stopped and goes on.
+type outside struct {
+	mu     sync.Mutex
+	newest int64
+}
+
+// offer writes with a participant's token, as soon as its process runs. It does not ask whether it leads: refusing
+// is the store's part. The answers are in the log, in the order of the writes.
+func (o *outside) offer(p *participant, token int64) {
+	for goesOn := p.halted(); goesOn != nil; goesOn = p.halted() {
+		<-goesOn
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := oracle.Event{Who: p.name, Kind: oracle.FenceAccepted, Token: token}
+	if token < o.newest {
+		e.Kind = oracle.FenceRefused
+	}
+	if p.run.log.Add(e) { // the dead write nothing
+		o.newest = max(o.newest, token)
+	}
+}
