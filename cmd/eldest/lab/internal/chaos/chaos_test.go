@@ -101,6 +101,18 @@ func TestEachFaultTakesEffect(t *testing.T) {
 	}
 }
 
+// Where a waiter is sought and only the leader fits, that one leaves the lead, and waits.
+func TestALeaderThatFitsBecomesAWaiter(t *testing.T) {
+	t.Parallel()
+	s, ctx := begun(t, func(*Config) {})
+	leader, err := s.pick(ctx, Injection{On: Leader}, func(*candidate) bool { return true })
+	require.NoError(t, err)
+	waiter, err := s.pick(ctx, Injection{On: Waiter}, func(c *candidate) bool { return c == leader })
+	require.NoError(t, err)
+	require.True(t, waiter == leader)
+	require.False(t, leader.is(Leader))
+}
+
 // A fault that cannot be seen to take effect makes its round invalid, and the run with it: here a
 // waiter makes no guarded write whose reply could be lost, and nobody reads the clock.
 func TestNoEffectIsInvalid(t *testing.T) {

@@ -40,8 +40,8 @@ func ofThose(fits func(*candidate) bool, do func(context.Context, *series, *cand
 func beats(c *candidate) bool     { return c.beat > 0 }
 func hasKeeper(c *candidate) bool { return c.keptBy() != 0 }
 
-// pick finds a participant that has the role and fits. It blocks until there is one, or ctx ends. Leaders and successors
-// that do not fit are ordered to leave.
+// pick finds a participant that has the role and fits. It blocks until there is one, or ctx ends. A leader or successor that
+// does not fit is ordered to leave, and so is a leader that fits where a waiter is sought and none does.
 func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) bool) (chosen *candidate, err error) {
 	var ordered *candidate
 	err = inject.Until(ctx, fmt.Sprintf("that anybody is %s", in.On), func(ctx context.Context) (bool, error) {
@@ -56,18 +56,28 @@ func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) b
 		}
 		// A clock must not be wrong where nothing covers that; then the one that will lead is as good.
 		anybody := in.Fault == Skew && in.On == Leader && slices.ContainsFunc(all, func(c *candidate) bool { return c.tight && c.is(Leader) })
-		fit := slices.DeleteFunc(all, func(c *candidate) bool {
+		var fit, misplaced []*candidate
+		for _, c := range all {
 			has := anybody || in.On == Successor && c.last().Lease == next || in.On != Successor && c.is(in.On)
-			if has && !fits(c) && (in.On == Leader || in.On == Successor) && c != ordered {
+			suits := fits(c) && !(in.Fault == Skew && c.tight)
+			switch {
+			case has && suits:
+				fit = append(fit, c)
+			case in.On == Waiter && suits && c.is(Leader), in.On != Waiter && has && !fits(c):
+				misplaced = append(misplaced, c)
+			}
+		}
+		if len(fit) > 0 {
+			chosen = fit[in.Pick%len(fit)]
+			return true, nil
+		}
+		for _, c := range misplaced {
+			if c != ordered {
 				ordered = c
 				_ = c.order(participant.Order{Do: participant.DoResign}) // one that has ended is no candidate for long
 			}
-			return !has || !fits(c) || in.Fault == Skew && c.tight
-		})
-		if len(fit) > 0 {
-			chosen = fit[in.Pick%len(fit)]
 		}
-		return chosen != nil, nil
+		return false, nil
 	})
 	return chosen, err
 }
