@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,10 +12,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/bench/contender"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/oracle"
 	"github.com/eldest-io/eldest/cmd/eldest/lab/sim/rig"
+	"github.com/eldest-io/eldest/lease"
 )
 
 // plain is a plan written by hand, of participants that join one after the other and of which nothing is drawn.
@@ -59,6 +62,48 @@ func TestFindsTwoLeadersAfterEachCut(t *testing.T) {
 		require.Contains(t, violated(r), "I1", "cut %d: %v", i, r)
 		require.Contains(t, violated(r), "I6", "cut %d: %v", i, r)
 	}
+}
+
+// A session that counts from the replies of its renewals, and not from when they were sent, outlives its lease where
+// replies come late and then nothing comes any more: here with next to no margin, and a cut after such a reply.
+func TestFindsDeadlinesFromReplies(t *testing.T) {
+	late := contender.Ours{Lease: func(cfg *lease.Config) {
+		client := cfg.Lease.(*clientv3.Client)
+		cfg.Lease, cfg.Majority = countsFromReplies{client}, client
+	}}
+	for i := range 12 {
+		at := 8500*time.Millisecond + time.Duration(i)*100*time.Millisecond // between a slow reply and the next
+		for _, impl := range []contender.Ours{late, {}} {
+			p := plain(impl, 2, 6*time.Second,
+				step{at: 4 * time.Second, verb: delay, role: theLeader, way: rig.In, lag: 2 * time.Second, lasts: 10 * time.Second},
+				step{at: at, verb: cut, role: theLeader, way: rig.Both, lasts: 15 * time.Second})
+			for m := range p.members {
+				p.members[m].temper = temper{margin: time.Millisecond, patience: 0.7}
+			}
+			r := play(t, p)
+			if impl.Lease == nil {
+				require.Empty(t, r.found(), "cut at %v: %v", at, r)
+				continue
+			}
+			require.Contains(t, violated(r), "I1", "cut at %v: %v", at, r)
+			require.Contains(t, violated(r), "I6", "cut at %v: %v", at, r)
+		}
+	}
+}
+
+// countsFromReplies has a renewal's TTL begin where its reply came, to the second: replies
+// have whole ones.
+type countsFromReplies struct{ clientv3.Lease }
+
+func (l countsFromReplies) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	sent := time.Now()
+	resp, err := l.Lease.KeepAliveOnce(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	late := *resp
+	late.TTL += int64(time.Since(sent).Round(time.Second) / time.Second)
+	return &late, nil
 }
 
 // A leader that was stopped until its lease had expired and another one led is not sure

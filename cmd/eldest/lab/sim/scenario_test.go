@@ -11,7 +11,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest/bench/contender"
-	"github.com/eldest-io/eldest/lease"
 )
 
 const (
@@ -159,31 +158,6 @@ type careless struct {
 
 func (c careless) Do(ctx context.Context, op clientv3.Op) (*clientv3.TxnResponse, error) {
 	return c.client.Txn(ctx).Then(op).Commit()
-}
-
-// A session that counts from the replies of its renewals, and not from when they were
-// sent, outlives its lease where replies come late and then nothing comes any more. Few scenarios find it.
-func TestScenariosFindDeadlinesFromReplies(t *testing.T) {
-	late := contender.Ours{Lease: func(cfg *lease.Config) {
-		client := cfg.Lease.(*clientv3.Client)
-		cfg.Lease, cfg.Majority = countsFromReplies{client}, client
-	}}
-	finds(t, 450, 1500, func(seed uint64) *plan { return ordinary.draw(late, seed) }, "I1", "I6")
-}
-
-// countsFromReplies has a renewal's TTL begin where its reply came, to the second: replies
-// have whole ones.
-type countsFromReplies struct{ clientv3.Lease }
-
-func (l countsFromReplies) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
-	sent := time.Now()
-	resp, err := l.Lease.KeepAliveOnce(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	late := *resp
-	late.TTL += int64(time.Since(sent).Round(time.Second) / time.Second)
-	return &late, nil
 }
 
 // A seed determines the plan, every verb is drawn, half of the scenarios have heartbeats, and every kind has a name of its own.
