@@ -40,6 +40,7 @@ type candidate struct {
 	tight bool
 	beat  time.Duration
 	stdin io.Writer
+	up    chan struct{} // closed when its process is up
 
 	mu       sync.Mutex
 	standing oracle.Event // the last that it told of Joined, Won, Suspended, Resumed, Failed and Ended
@@ -51,7 +52,7 @@ type candidate struct {
 // start starts the next process of a participant. It does not wait for anything that that does.
 func (s *series) start(index int) (err error) {
 	old := s.seat(index)
-	c := &candidate{index: index, life: 1, tight: index%2 == 1}
+	c := &candidate{index: index, life: 1, tight: index%2 == 1, up: make(chan struct{})}
 	if old != nil {
 		c.life, c.host = old.life+1, old.host
 	} else if c.host, err = s.NewHost(); err != nil {
@@ -119,10 +120,11 @@ func (s *series) report(c *candidate, text []byte) {
 		return // a process that was killed may leave half a line; after a panic its end says the rest
 	}
 	switch {
-	case l.Keeper != 0:
+	case l.Up:
 		c.mu.Lock()
 		c.keeper = l.Keeper
 		c.mu.Unlock()
+		close(c.up)
 		return
 	case l.Event == nil:
 		s.offer(c.who, l.Offer)

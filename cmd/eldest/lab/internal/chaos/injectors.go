@@ -82,14 +82,23 @@ func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) b
 	return chosen, err
 }
 
-// kill is proven by the process having been waited for.
+// kill is proven by the process having been waited for. It is healed when the next one is up: how long
+// a process takes to start tells nothing about the election.
 func kill(_ context.Context, s *series, c *candidate, _ Injection) (healer, error) {
 	s.crash(c)
-	return func(context.Context) error {
-		if s.seat(c.index) != c {
-			return nil
+	return func(ctx context.Context) error {
+		if s.seat(c.index) == c {
+			if err := s.start(c.index); err != nil {
+				return err
+			}
 		}
-		return s.start(c.index)
+		next := s.seat(c.index)
+		select {
+		case <-next.up:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("starting %s: %w", next.who, ctx.Err())
+		}
 	}, nil
 }
 

@@ -69,12 +69,13 @@ type Order struct {
 // RateText is the text of the event that tells how fast a clock ran.
 func RateText(rate float64) string { return fmt.Sprintf("its clock runs at a rate of %.3f", rate) }
 
-// Line is what a participant writes: an event, whose instant is lease.Boot's, a token that it offers
-// to the store outside etcd, or the process ID of its keeper.
+// Line is what a participant writes: first that it is up, with the process ID of its keeper, if it has one; then
+// events, whose instants are lease.Boot's, and tokens that it offers to the store outside etcd.
 type Line struct {
+	Up     bool          `json:"up,omitempty"`
+	Keeper int           `json:"keeper,omitempty"`
 	Event  *oracle.Event `json:"event,omitempty"`
 	Offer  int64         `json:"offer,omitempty"`
-	Keeper int           `json:"keeper,omitempty"`
 }
 
 // participant campaigns, leads, works, and begins again.
@@ -113,7 +114,7 @@ func Run(in io.Reader, out io.Writer) error {
 	if p.client, err = dial(p.Endpoints); err != nil {
 		return err
 	}
-	if err := p.startKeeper(); err != nil {
+	if err := p.up(); err != nil {
 		return err
 	}
 	var all sync.WaitGroup
@@ -131,11 +132,12 @@ func Run(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// startKeeper starts the keeper, if there is to be one, and tells its process ID. It reaches etcd as the
+// up starts the keeper, if there is to be one, and tells that it is up. The keeper reaches etcd as the
 // participant does: keeper.Serve is called with connect.Kept by the main of each process that is one.
-func (p *participant) startKeeper() (err error) {
+func (p *participant) up() (err error) {
 	if !p.Keeper {
-		return nil
+		_, err = fmt.Fprintln(p.lines, `{"up":true}`)
+		return err
 	}
 	with, err := json.Marshal(&connect.Flags{Endpoints: p.Endpoints, DialTimeout: time.Second, CommandTimeout: time.Second})
 	if err != nil {
@@ -144,7 +146,7 @@ func (p *participant) startKeeper() (err error) {
 	if p.keeper, err = keeper.Start(p.life, with); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.lines, `{"keeper":%d}`+"\n", p.keeper.Pid())
+	_, err = fmt.Fprintf(p.lines, `{"up":true,"keeper":%d}`+"\n", p.keeper.Pid())
 	return err
 }
 
