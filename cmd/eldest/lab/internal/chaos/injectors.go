@@ -59,7 +59,7 @@ func (s *series) pick(ctx context.Context, in Injection, fits func(*candidate) b
 		var fit, misplaced []*candidate
 		for _, c := range all {
 			has := anybody || in.On == Successor && c.last().Lease == next || in.On != Successor && c.is(in.On)
-			suits := fits(c) && !(in.Fault == Skew && c.tight)
+			suits := fits(c) && (in.Fault != Skew || !c.tight)
 			switch {
 			case has && suits:
 				fit = append(fit, c)

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	etcdtest.Parallel(8)
+	etcdtest.Parallel(5) // each keeps half a processor busy
 	cleanup := func(code int) {
 		if path, err := binary(); err == nil {
 			_ = os.RemoveAll(filepath.Dir(path)) // it lies in the temporary directory
