@@ -27,8 +27,10 @@ func by(q txn.Queue) func(*election.Config) {
 	return func(cfg *election.Config) { cfg.Queue = q }
 }
 
-// reads counts the requests with a read that counts accepts.
-func (s *env) reads(counts func(*etcdserverpb.RangeRequest) bool) (n int) {
+// reads counts the requests with a read that counts accepts, each once: a member that tells a change and has not yet
+// finished its own write of it refuses to read at that revision, and is asked again.
+func (s *env) reads(counts func(*etcdserverpb.RangeRequest) bool) int {
+	asked := map[string]bool{}
 	for _, call := range s.Rec.Calls("Txn", "Range") {
 		var reads []*etcdserverpb.RangeRequest
 		switch req := call.Request.(type) {
@@ -38,10 +40,10 @@ func (s *env) reads(counts func(*etcdserverpb.RangeRequest) bool) (n int) {
 			reads = pointedReads(req)
 		}
 		if slices.ContainsFunc(reads, counts) {
-			n++
+			asked[fmt.Sprint(call.Request)] = true
 		}
 	}
-	return n
+	return len(asked)
 }
 
 // pointedReads are the reads of a transaction, and of those in it.
