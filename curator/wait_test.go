@@ -231,13 +231,13 @@ func TestRow56SlowUploads(t *testing.T) {
 	everywhere(t, echoing, func(t *testing.T, n, _ *node) {
 		for _, method := range []string{unaryMethod, bidiMethod} {
 			stream := n.open(method)
-			time.Sleep(3 * n.cfg.Wait)
+			time.Sleep(2 * n.cfg.Wait)
 			stream.send("slow")
 			require.NoError(t, stream.CloseSend())
 			stream.expect("slow")
 			require.NoError(t, stream.end())
 		}
-	}, waits(200*time.Millisecond))
+	}, waits(800*time.Millisecond))
 }
 
 // Row 56: nor is it if there is no connection any more when the message has come.
