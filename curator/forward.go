@@ -248,8 +248,8 @@ func (r relay) ended(said *reading, trailer metadata.MD, st *status.Status) erro
 	case !enough: // so it was not kept
 		return r.overloaded()
 	case said.takeBack():
-		if unary && !r.caller.complete() {
-			r.until = r.until.Add(time.Since(r.opened)) // the caller's own time
+		if unary {
+			r.until = r.until.Add(r.caller.sending(r.opened)) // the caller's own time
 		}
 		return &unsentError{refusedByLeader(reason, st.Err())}
 	}

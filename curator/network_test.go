@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // network is between the nodes: the test can swallow all that goes over it, or break it.
@@ -12,6 +13,7 @@ type network struct {
 	conns map[*wire]bool
 	dead  atomic.Bool // a black hole from now on, for connections that are there
 	gone  atomic.Bool // new connections are broken at once from now on
+	late  atomic.Bool // nothing arrives until it is false again
 	dials atomic.Int64
 }
 
@@ -59,6 +61,9 @@ func (n *network) cut() {
 func (w *wire) Read(b []byte) (int, error) {
 	for {
 		read, err := w.Conn.Read(b)
+		for w.n.late.Load() {
+			time.Sleep(time.Millisecond)
+		}
 		if err != nil || !w.n.dead.Load() {
 			return read, err
 		}

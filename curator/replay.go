@@ -3,6 +3,7 @@ package curator
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -27,8 +28,9 @@ type replay struct {
 	// kept are the messages from number first on, and size the bytes of them that the backlog counts.
 	kept        []rawframe.Frame
 	first, size int
-	// end is what follows the last message: io.EOF, or why no more can be received.
-	end error
+	// end is what follows the last message: io.EOF, or why no more can be received; ended is when it came.
+	end   error
+	ended time.Time
 	// reader is the reading that counts. An earlier one may still be in a receive, and what it
 	// receives is for the next one. nil: the call waits, or is over.
 	reader    *reading
@@ -113,7 +115,7 @@ func (g *reading) receive() {
 	g.changed.Broadcast()
 	switch n := in.Data.Len(); {
 	case err != nil:
-		g.end = err
+		g.end, g.ended = err, time.Now()
 	case g.over:
 		in.Free()
 	case g.committed: // it is about to be taken
@@ -199,11 +201,14 @@ func (g *reading) takeBack() bool {
 	return true
 }
 
-// complete reports whether the caller has sent all.
-func (r *replay) complete() bool {
+// sending is for how long since then the caller had not sent all.
+func (r *replay) sending(since time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.end != nil
+	if r.end == nil {
+		return time.Since(since)
+	}
+	return max(0, r.ended.Sub(since))
 }
 
 // room reports whether there is room to wait with what was received, and whether any message was lost because there

@@ -257,22 +257,29 @@ func TestRow56SlowUploadAndAnotherConnection(t *testing.T) {
 }
 
 // Row 56: nor is it where the leader ends meanwhile, and the follower did not know that the call
-// is one with one message.
+// is one with one message; also where it learns of that only when all has been sent.
 func TestRow56SlowUploadIsTurnedAway(t *testing.T) {
 	t.Parallel()
-	last, next, follower := newNode(t, "last"), newNode(t, "next"), newNode(t, "follower", waits(500*time.Millisecond))
-	last.leads(7, echoing)
-	next.leads(8, echoing)
-	follower.follows(last, 7)
-	call := follower.open(unaryMethod)
-	time.Sleep(2 * follower.cfg.Wait)
-	last.loses()
-	follower.follows(next, 8)
-	time.Sleep(100 * time.Millisecond)
-	call.send("late")
-	require.NoError(t, call.CloseSend())
-	call.expect("late")
-	require.NoError(t, call.end())
+	for _, late := range []bool{false, true} {
+		var way network
+		last, next, follower := newNode(t, "last"), newNode(t, "next"), newNode(t, "follower", way.join, waits(500*time.Millisecond))
+		last.leads(7, echoing)
+		next.leads(8, echoing)
+		follower.follows(last, 7)
+		call := follower.open(unaryMethod)
+		time.Sleep(2 * follower.cfg.Wait)
+		way.late.Store(late)
+		t.Cleanup(func() { way.late.Store(false) })
+		last.loses()
+		follower.follows(next, 8)
+		time.Sleep(100 * time.Millisecond)
+		call.send("late")
+		require.NoError(t, call.CloseSend())
+		time.Sleep(100 * time.Millisecond)
+		way.late.Store(false)
+		call.expect("late")
+		require.NoError(t, call.end())
+	}
 }
 
 // The wait for a leader ends where the call begins, however long it takes then.
