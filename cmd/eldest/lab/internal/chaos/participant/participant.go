@@ -134,20 +134,19 @@ func Run(in io.Reader, out io.Writer) error {
 
 // up starts the keeper, if there is to be one, and tells that it is up. The keeper reaches etcd as the
 // participant does: keeper.Serve is called with connect.Kept by the main of each process that is one.
-func (p *participant) up() (err error) {
-	if !p.Keeper {
-		_, err = fmt.Fprintln(p.lines, `{"up":true}`)
-		return err
+func (p *participant) up() error {
+	up := Line{Up: true}
+	if p.Keeper {
+		with, err := json.Marshal(&connect.Flags{Endpoints: p.Endpoints, DialTimeout: time.Second, CommandTimeout: time.Second})
+		if err != nil {
+			return err
+		}
+		if p.keeper, err = keeper.Start(p.life, with); err != nil {
+			return err
+		}
+		up.Keeper = p.keeper.Pid()
 	}
-	with, err := json.Marshal(&connect.Flags{Endpoints: p.Endpoints, DialTimeout: time.Second, CommandTimeout: time.Second})
-	if err != nil {
-		return err
-	}
-	if p.keeper, err = keeper.Start(p.life, with); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(p.lines, `{"up":true,"keeper":%d}`+"\n", p.keeper.Pid())
-	return err
+	return json.NewEncoder(p.lines).Encode(up)
 }
 
 func (p *participant) endKeeper() error {
