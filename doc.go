@@ -69,7 +69,7 @@
 //	   skip tenures. It does report "nobody" and "I do not know".
 //	G7 The user's lead function never overlaps itself in one process: functions
 //	   under Lead take turns, over all tenures of a Candidate and over all
-//	   candidates that share an election.Turn.
+//	   candidates that share an election.Mutex.
 //	G8 Nothing is left behind: whatever ends a campaign (its context, a lost reply,
 //	   compaction, an error), its key is removed, at the latest with the lease.
 //

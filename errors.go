@@ -31,12 +31,12 @@ var (
 	ErrResigned = errors.New("resigned")
 	// ErrWithdrawn is the end of a campaign by the candidate's own Withdraw.
 	ErrWithdrawn = errors.New("withdrawn")
-	// ErrSteppedBack is the end of one place in the queue that the candidate gave up for
+	// ErrRequeued is the end of one place in the queue that the candidate gave up for
 	// a new one at the end of it; its campaign goes on.
-	ErrSteppedBack = errors.New("stepped back: entered the queue anew")
-	// ErrRetired is the end of a tenure that was given up while the key still stands, so
+	ErrRequeued = errors.New("requeued: entered the queue anew")
+	// ErrDraining is the end of a tenure that was given up while the key still stands, so
 	// that nobody leads until the key goes.
-	ErrRetired = errors.New("retired: leadership was given up, the key still stands")
+	ErrDraining = errors.New("drained: leadership was given up, the key still stands")
 	// ErrSuspended is the end of a tenure whose session has heartbeats, none of which etcd
 	// acknowledged in time. The key stands, unless a successor has deleted it: campaign again,
 	// and the candidate leads on with the same token, or learns that it was deposed.
@@ -66,8 +66,8 @@ var (
 	// ErrForeignValue is returned when a candidate's value cannot be read: it was
 	// written by a program that puts something else there.
 	ErrForeignValue = errors.New("the value is not one of ours")
-	// ErrSilent is the reason of an unknown state when etcd stopped answering.
-	ErrSilent = errors.New("etcd does not answer")
+	// ErrUnavailable is the reason of an unknown state when etcd stopped answering.
+	ErrUnavailable = errors.New("etcd does not answer")
 )
 
 // OpError says which operation failed, on what, and why. It is immutable.

@@ -122,7 +122,7 @@ func TestG6Observer(t *testing.T) {
 
 	waits := b.Queue(t)
 	host.Cut()
-	require.ErrorIs(t, next(unknown).Reason, eldest.ErrSilent)
+	require.ErrorIs(t, next(unknown).Reason, eldest.ErrUnavailable)
 	var state eldest.State
 	etcdtest.Eventually(t, func() bool { state = o.State(); return unknown(state) }, "it goes on not knowing")
 	require.Zero(t, state.Leader, "a leader in an unknown state")

@@ -25,7 +25,7 @@ type counted struct {
 
 // still keeps out of the counts what is no part of them: rechecks, and the repetition of
 // requests whose answers are only slow.
-func still(_ *lease.Config, e *election.Config) { e.Recheck, e.Timeout = -1, 20*time.Second }
+func still(_ *lease.Config, e *election.Config) { e.WatchCheck, e.Timeout = -1, 20*time.Second }
 
 // reads returns what was read, ranges by create revision apart from the rest:
 // those cost the server a pass over the whole queue.

@@ -118,7 +118,7 @@ func handOver(t testing.TB, cli *clientv3.Client, name string, to *asked, option
 	t.Helper()
 	result, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, to.Candidate.Key(), options)
 	require.NoError(t, err)
-	require.True(t, result.Retired)
+	require.True(t, result.Drained)
 	require.Equal(t, to.Candidate.Key(), result.Leader.Key)
 	return result
 }
@@ -175,19 +175,19 @@ func TestTransferOverlapsNobody(t *testing.T) {
 		old := line[round%3]
 		handOver(t, cli, name, target, patient)
 		etcdtest.Take(t, target.led, "the target's win")
-		require.ErrorIs(t, old.Candidate.Retire(old.token, nil), nil, "it has retired")
+		require.ErrorIs(t, old.Candidate.Drain(old.token, nil), nil, "it has drained")
 		// The old leader stands again, at the end.
 		line[round%3] = takesPart(t, cli, name, f, nil)
 	}
 	require.Equal(t, int32(1), most.Load())
 }
 
-// A guarded write of the retired leader is refused: on its own side at once, and by etcd
+// A guarded write of the drained leader is refused: on its own side at once, and by etcd
 // when the target leads, whatever that side still sends (G4).
 func TestTransferLetsNoLateWriteThrough(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
-	retired, release := make(chan struct{}), make(chan struct{})
+	drained, release := make(chan struct{}), make(chan struct{})
 	var old *election.Leadership
 	a := electiontest.Join(t, cli, name)
 	old = a.Lead(t)
@@ -200,7 +200,7 @@ func TestTransferLetsNoLateWriteThrough(t *testing.T) {
 	running.Go(func() {
 		_ = old.Lead(ctx, func(ctx context.Context) error {
 			<-ctx.Done()
-			close(retired)
+			close(drained)
 			select {
 			case <-release:
 			case <-t.Context().Done(): // the test has failed
@@ -215,11 +215,11 @@ func TestTransferLetsNoLateWriteThrough(t *testing.T) {
 		_, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, target.Candidate.Key(), patient)
 		handed <- err
 	})
-	etcdtest.Take(t, retired, "the end of the leading context")
+	etcdtest.Take(t, drained, "the end of the leading context")
 	put := clientv3.OpPut(name+"-data", "late")
 	_, err := old.Txn(etcdtest.Context(t)).Then(put).Commit()
 	require.ErrorIs(t, err, eldest.ErrNotLeading, "on its own side")
-	require.ErrorIs(t, err, eldest.ErrRetired)
+	require.ErrorIs(t, err, eldest.ErrDraining)
 	require.False(t, old.Holds(0))
 	require.Empty(t, target.led, "the key stands, so nobody leads")
 	close(release)
@@ -302,7 +302,7 @@ func TestTransferFromALeaderThatIsStopped(t *testing.T) {
 	require.Empty(t, target.led)
 }
 
-// A target that is dead or leaves before the leader has retired: the leader leads on.
+// A target that is dead or leaves before the leader has drained: the leader leads on.
 func TestTransferToATargetThatLeavesBefore(t *testing.T) {
 	t.Parallel()
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
@@ -320,7 +320,7 @@ func TestTransferToATargetThatLeavesBefore(t *testing.T) {
 	_ = refused(t, cli, name, target.Candidate.Key(), patient, transfer.UnknownTarget)
 }
 
-// A target that leaves after the leader has retired: the next in line leads, and the one
+// A target that leaves after the leader has drained: the next in line leads, and the one
 // who asked is told.
 func TestTransferToATargetThatLeavesAfter(t *testing.T) {
 	t.Parallel()
@@ -334,7 +334,7 @@ func TestTransferToATargetThatLeavesAfter(t *testing.T) {
 	leaves.Store(target)
 	result, err := transfer.To(etcdtest.Context(t), transfer.Client(cli), name, target.Candidate.Key(), patient)
 	require.ErrorIs(t, err, transfer.ErrOvertaken)
-	require.True(t, result.Retired)
+	require.True(t, result.Drained)
 	require.Equal(t, line[2].Candidate.Key(), result.Leader.Key)
 	require.Equal(t, line[2].token, etcdtest.Take(t, line[2].led, "the next one's win").Token())
 }
@@ -388,7 +388,7 @@ func TestPriorityOverFive(t *testing.T) {
 	cli, name := etcdtest.Shared(t).Client(t), etcdtest.Election(t)
 	give := election.ByPriority(func(value []byte) int { n, _ := strconv.Atoi(string(value)); return n })
 	priority := func(n int) change {
-		return func(_ *lease.Config, e *election.Config) { e.Value, e.GiveWay = []byte(strconv.Itoa(n)), give }
+		return func(_ *lease.Config, e *election.Config) { e.Value, e.ShouldYield = []byte(strconv.Itoa(n)), give }
 	}
 	line := map[int]*asked{}
 	for _, n := range []int{3, 1, 4, 2, 5} {
@@ -397,7 +397,7 @@ func TestPriorityOverFive(t *testing.T) {
 			etcdtest.Take(t, line[n].led, "the first one's win, alone")
 		}
 	}
-	// Who gives way is out of the queue for a moment, and stands and can be asked after that.
+	// Who yields is out of the queue for a moment, and stands and can be asked after that.
 	stand := func(n int) {
 		t.Helper()
 		etcdtest.Eventually(t, func() bool {
@@ -418,11 +418,11 @@ func TestPriorityOverFive(t *testing.T) {
 	require.NoError(t, l.Err(), "no pre-emption")
 	handOver(t, cli, name, best, patient)
 	etcdtest.Take(t, best.led, "the win of the one that came late")
-	require.ErrorIs(t, l.Err(), eldest.ErrRetired)
+	require.ErrorIs(t, l.Err(), eldest.ErrDraining)
 	require.Empty(t, line[1].led)
 }
 
-// The replies to a step back are lost: it is done once, and the transfer goes on.
+// The replies to a requeue are lost: it is done once, and the transfer goes on.
 func TestTransferWhileRepliesAreLost(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)

@@ -190,7 +190,7 @@ func TestShutdownOfALeader(t *testing.T) {
 	var op *eldest.OpError
 	require.ErrorAs(t, err, &op)
 	require.Equal(t, election, op.Election)
-	require.Equal(t, elector.Neither, a.Status().Role())
+	require.Equal(t, elector.Unknown, a.Status().Role())
 	requireCode(t, codes.Unavailable, a.call("")) // nobody listens
 	require.Contains(t, b.says(), "b ")
 	require.ErrorIs(t, a.Run(context.Background()), eldest.ErrClosed)
@@ -227,7 +227,7 @@ func TestBackgroundReturns(t *testing.T) {
 	require.Contains(t, b.says(), "b ")
 }
 
-// once keeps a node from another round: it stays neither, with the reason.
+// once keeps a node from another round: it stays unknown, with the reason.
 func once(cfg *Config) { cfg.Elector.Backoff = func(int) time.Duration { return time.Hour } }
 
 // What cannot be served ends the tenure, with the reason: at the beginning, and later.
@@ -273,7 +273,7 @@ func TestListenerFails(t *testing.T) {
 	err := etcdtest.Take(t, m.done, "the end of Run")
 	m.done <- err
 	require.ErrorIs(t, err, net.ErrClosed)
-	require.Equal(t, elector.Neither, m.Status().Role())
+	require.Equal(t, elector.Unknown, m.Status().Role())
 }
 
 // A leader that does not say where it is cannot be forwarded to, and one that says that it is this very process
@@ -359,7 +359,7 @@ func TestSuspendedServiceGoesOn(t *testing.T) {
 	follower.becomes(elector.Following)
 	for range 2 {
 		require.NoError(t, cluster.Member(0).Stop())
-		require.ErrorIs(t, leader.becomes(elector.Neither).Reason(), eldest.ErrSuspended)
+		require.ErrorIs(t, leader.becomes(elector.Unknown).Reason(), eldest.ErrSuspended)
 		said := make(chan string, 2)
 		for _, m := range []*member{leader, follower} {
 			go func() {

@@ -120,7 +120,7 @@ func (f *flipping) flip(a, b *node) {
 	}
 	switch rand.N(5) {
 	case 0:
-		n.router.Neither(errors.New("flipped"))
+		n.router.Unknown(errors.New("flipped"))
 	case 1: // a wrong one
 		n.follows(other, f.token+1)
 	case 2: // the right one

@@ -185,12 +185,12 @@ func (c *Curator) health(name string) healthpb.HealthCheckResponse_ServingStatus
 
 // roleAnswer is the body of an answer of a RoleHandler.
 type roleAnswer struct {
-	// Role is that of this node: "leading", "following" or "neither".
+	// Role is that of this node: "leading", "following" or "unknown".
 	Role string `json:"role"`
 	// Node is the ID of this node.
 	Node string `json:"node"`
 	// Leader is the ID of the node that leads, and Address where it takes requests;
-	// Token names its tenure. Empty and 0 while this node is neither.
+	// Token names its tenure. Empty and 0 while this node is unknown.
 	Leader  string `json:"leader"`
 	Address string `json:"address"`
 	Token   int64  `json:"token"`

@@ -132,7 +132,7 @@ func (n *node) requireRole(is elector.Role, leader *member, token int64) {
 	if leader != nil {
 		body.Leader, body.Address = leader.cfg.Elector.NodeID, leader.address
 	}
-	for _, want := range []elector.Role{elector.Neither, elector.Leading, elector.Following} {
+	for _, want := range []elector.Role{elector.Unknown, elector.Leading, elector.Following} {
 		w := n.role(want, http.MethodGet)
 		require.Equal(n.t, map[bool]int{true: http.StatusOK, false: http.StatusServiceUnavailable}[want == is], w.Code, "%v", n.Status())
 		require.Equal(n.t, "application/json", w.Header().Get("Content-Type"))
@@ -164,7 +164,7 @@ func TestRequirement48EachChange(t *testing.T) {
 	ofA := a.leadersFor(etcdtest.Context(t))
 	ofA.until(roleUnknown, "")
 	a.requireHealth(false, false, true, false)
-	a.requireRole(elector.Neither, nil, 0)
+	a.requireRole(elector.Unknown, nil, 0)
 	rounds <- struct{}{}
 	first := ofA.named(roleLeading, a)
 	b := run(t, election, "b")
@@ -322,7 +322,7 @@ func TestRow64RoleOfANodeThatStops(t *testing.T) {
 	m.becomes(elector.Leading)
 	require.Equal(t, 200, m.role(elector.Leading, "GET").Code)
 	m.stopping()
-	for _, role := range []elector.Role{elector.Leading, elector.Following, elector.Neither} {
+	for _, role := range []elector.Role{elector.Leading, elector.Following, elector.Unknown} {
 		answer := m.role(role, "GET")
 		require.Equal(t, 503, answer.Code, "%v", role)
 		require.Contains(t, answer.Body.String(), `"role":"leading"`, "what it is, it still is")

@@ -157,7 +157,7 @@ func TestConnectionsToAnOldLeaderAreClosed(t *testing.T) {
 	stream := follower.open(bidiMethod)
 	stream.expect("begun")
 	etcdtest.Take(t, began, "the handler")
-	follower.router.Neither(errors.New("not known for a while"))
+	follower.router.Unknown(errors.New("not known for a while"))
 	follower.router.Follow(old)
 	open(2, "one for calls, one to ask who is there")
 

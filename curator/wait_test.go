@@ -78,7 +78,7 @@ func TestForwardedToATenureThatIsBeingSetUp(t *testing.T) {
 	done := follower.ask("")
 	etcdtest.Eventually(t, func() bool { return came.Load() > 0 }, "the call comes")
 	for range 3 { // nothing of this is the tenure
-		leader.router.Neither(errors.New("the tenure begins"))
+		leader.router.Unknown(errors.New("the tenure begins"))
 	}
 	time.Sleep(20 * time.Millisecond)
 	require.Empty(t, done, "it did not wait")
@@ -91,7 +91,7 @@ func TestRequirement46WaitForALeader(t *testing.T) {
 	leader, n := newNode(t, "leader"), newNode(t, "n")
 	leader.leads(7, echoing)
 	for _, becomes := range []func(){func() { n.follows(leader, 7) }, func() { n.leads(8, echoing) }} {
-		n.router.Neither(errors.New("not yet"))
+		n.router.Unknown(errors.New("not yet"))
 		unary, stream := n.ask("hello"), n.open(bidiMethod)
 		stream.send("hello")
 		n.holds(2, "both wait")

@@ -9,8 +9,8 @@ import (
 	"github.com/eldest-io/eldest/internal/core"
 )
 
-// Place is where a candidate stands after Register.
-type Place struct {
+// Position is where a candidate stands after Register.
+type Position struct {
 	// Key is the candidate's key, Token its create revision.
 	Key   string
 	Token eldest.Token
@@ -31,9 +31,9 @@ type Place struct {
 //   - with the session: the session's cause;
 //   - when etcd refuses for good (no permission, no space, a closed client): that.
 //
-// StepBack and Config.GiveWay do not end it: it goes on from another place. While etcd is
+// Requeue and Config.ShouldYield do not end it: it goes on from another place. While etcd is
 // away it waits. A second call on the same candidate returns eldest.ErrCampaigning, or
-// eldest.ErrLeading during a tenure, and changes nothing. A tenure that was retired is
+// eldest.ErrLeading during a tenure, and changes nothing. A tenure that was drained is
 // resigned first, unless a function still runs in it under Lead, which then resigns. One that
 // is suspended goes on, with the same token, once its key is proven to be there still.
 func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
@@ -69,8 +69,8 @@ func (c *Candidate) Try(ctx context.Context) (*Leadership, error) {
 // Register enters the queue and returns without waiting for the win: one request
 // on a healthy cluster. It blocks and fails like Campaign, and the key stays until
 // Await, Withdraw, Close or the end of the session.
-func (c *Candidate) Register(ctx context.Context) (Place, error) {
-	var place Place
+func (c *Candidate) Register(ctx context.Context) (Position, error) {
+	var place Position
 	err := c.during(ctx, core.Queue, true, func() bool {
 		place = c.place()
 		return c.phase() == core.Waiting

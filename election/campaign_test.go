@@ -82,7 +82,7 @@ func TestCampaignEndsWithItsContext(t *testing.T) {
 
 // A stream that stands still, with the watch of the predecessor's key or of the own one on it, is found by its
 // liveness check: what is watched goes on with another one.
-func TestRecheckFindsADeafWatch(t *testing.T) {
+func TestWatchCheckFindsADeafWatch(t *testing.T) {
 	for _, role := range []string{"waiter", "leader"} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +90,7 @@ func TestRecheckFindsADeafWatch(t *testing.T) {
 			elder := s.lead(s.candidate("elder"))
 			w := &standing{Watcher: s.Client}
 			c := s.candidate("v", func(cfg *election.Config) {
-				cfg.Watcher, cfg.Recheck, cfg.Timeout = w, time.Second, 500*time.Millisecond
+				cfg.Watcher, cfg.WatchCheck, cfg.Timeout = w, time.Second, 500*time.Millisecond
 			})
 			waiting := s.campaigning(s.Ctx, c)
 			etcdtest.Eventually(t, func() bool { return w.placed.Load() >= 2 }, "it watches its own key and the elder's")

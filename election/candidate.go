@@ -19,7 +19,7 @@ import (
 // It is the face of a machine of package core, which package loop runs: calls become
 // events, and steps become hooks (tell.go), contexts and results.
 type Candidate struct {
-	cfg   Config // does not change, but for Turn, which the mutex guards
+	cfg   Config // does not change, but for Mutex, which candidate.lock guards
 	key   string
 	hooks serial.Queue
 	// session is the candidates of cfg.Session.
@@ -56,8 +56,8 @@ func New(cfg Config) (*Candidate, error) {
 	}
 	entry := cfg.entry()
 	c := &Candidate{cfg: cfg, key: entry.Key(), session: loop.Of(cfg.Session)}
-	c.user = loop.User{KV: cfg.KV, Queue: cfg.Queue, Entry: entry, Source: cfg.source(), Policy: c.policy, Tell: c.tell}
-	if cfg.GiveWay != nil {
+	c.user = loop.User{KV: cfg.KV, Queue: cfg.Ordering, Entry: entry, Source: cfg.source(), Policy: c.policy, Tell: c.tell}
+	if cfg.ShouldYield != nil {
 		c.user.Survey = (&steps{c: c}).survey
 	}
 	if cfg.Hooks.Interrupted != nil {

@@ -34,34 +34,34 @@ type Config struct {
 	// Value is what others see of the candidate: opaque bytes, at most MaxValue.
 	Value []byte
 
-	// Queue is how candidates line up. nil means txn.ByPointer.
-	Queue txn.Queue
+	// Ordering is how candidates line up. nil means txn.ByPointer.
+	Ordering txn.Ordering
 	// Timeout bounds each single request; a member that swallows requests costs
 	// this much, then another one is asked. 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Recheck is the time between two checks that a watch is not deaf: a read of
+	// WatchCheck is the time between two checks that a watch is not deaf: a read of
 	// one key. 0 means half the session's TTL, at most 5 s; negative means none.
-	Recheck time.Duration
+	WatchCheck time.Duration
 	// Backoff gives the pause after the n-th failed attempt in a row, from 0.
 	// nil means doubling from 25 ms to 1 s with jitter. A pause is 5 ms at least,
 	// whatever the function returns.
 	Backoff func(attempt int) time.Duration
-	// GiveWay, if not nil, is asked before a win, once the candidate is proven to be the
-	// oldest and while others stand; true has it step back, to the end of the queue,
+	// ShouldYield, if not nil, is asked before a win, once the candidate is proven to be the
+	// oldest and while others stand; true has it requeue, to the end of the queue,
 	// instead of leading, and wait on. It is given the own candidate and the others,
 	// oldest first, with their values, as one linearizable read showed them: one more
-	// request for each win, and two for each passing over. What one candidate gives way
-	// to must not give way to it, or nobody leads; ByPriority is one that is sound. It is
+	// request for each win, and two for each passing over. What one candidate yields
+	// to must not yield to it, or nobody leads; ByPriority is one that is sound. It is
 	// called on a goroutine of its own, while the candidate waits: it must be quick. Try
 	// leads without asking it. nil is never asked, and costs nothing.
 	//
 	// Keep the values small: all of them come in one answer, which must arrive within
 	// Timeout. Where it never does the oldest candidate asks again and again, and nobody
 	// leads; no hook tells of that.
-	GiveWay func(own eldest.Candidate, others []eldest.Candidate) bool
-	// Turn is shared by candidates whose lead functions must not overlap; see
+	ShouldYield func(own eldest.Candidate, others []eldest.Candidate) bool
+	// Mutex is shared by candidates whose lead functions must not overlap; see
 	// Leadership.Lead. nil means one of the candidate's own.
-	Turn *Turn
+	Mutex *Mutex
 	// Drain is how long Leadership.Lead waits for a lead function of an earlier tenure to
 	// return before it resigns. 0 means DefaultDrain.
 	Drain time.Duration
@@ -85,8 +85,8 @@ func (c Config) Check() error {
 		return err
 	}
 	switch {
-	case c.Turn != nil && c.Turn.taken == nil:
-		return fmt.Errorf("%w: Config.Turn was not made by NewTurn", eldest.ErrInvalid)
+	case c.Mutex != nil && c.Mutex.taken == nil:
+		return fmt.Errorf("%w: Config.Mutex was not made by NewMutex", eldest.ErrInvalid)
 	case c.Timeout < 0:
 		return fmt.Errorf("%w: Config.Timeout %v is negative", eldest.ErrInvalid, c.Timeout)
 	case c.Drain < 0:
@@ -108,8 +108,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("%w: Config.Watcher is nil", eldest.ErrInvalid)
 	}
 	c.Value = append([]byte(nil), c.Value...)
-	if c.Queue == nil {
-		c.Queue = txn.ByPointer{}
+	if c.Ordering == nil {
+		c.Ordering = txn.ByPointer{}
 	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
@@ -117,8 +117,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Drain == 0 {
 		c.Drain = DefaultDrain
 	}
-	if c.Recheck == 0 {
-		c.Recheck = min(c.Session.TTL()/2, 5*time.Second)
+	if c.WatchCheck == 0 {
+		c.WatchCheck = min(c.Session.TTL()/2, 5*time.Second)
 	}
 	c.Backoff = retry.Or(c.Backoff, retry.Default())
 	return c, nil
@@ -127,7 +127,7 @@ func (c Config) withDefaults() (Config, error) {
 func (c Config) source() *watch.Source {
 	return &watch.Source{
 		KV: c.KV, Watcher: c.Watcher,
-		Backoff: c.Backoff, Timeout: c.Timeout, Recheck: c.Recheck,
+		Backoff: c.Backoff, Timeout: c.Timeout, WatchCheck: c.WatchCheck,
 	}
 }
 

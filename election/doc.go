@@ -9,7 +9,7 @@
 // # The protocol
 //
 //  1. Register: one transaction writes the own key, bound to the session's lease,
-//     and learns who is older, or whom to watch (txn.Queue).
+//     and learns who is older, or whom to watch (txn.Ordering).
 //  2. Wait: on the predecessor's key and on no other (internal/core). One
 //     departure wakes one waiter (G5). The own key and the session are watched as
 //     well: a waiter whose key is gone says so at once.
@@ -24,15 +24,15 @@
 //
 //	idle --Register--> standing --win--> leading --Resign, loss--> idle
 //	                   standing --Withdraw, loss, context--> idle
-//	                   standing --StepBack, GiveWay--> standing, with a new token
-//	                   leading --Retire--> retired --Resign, loss--> idle
+//	                   standing --Requeue, ShouldYield--> standing, with a new token
+//	                   leading --Drain--> drained --Resign, loss--> idle
 //
 // A Candidate goes round as often as one likes; each round has its own token. A
 // Leadership exists only after the proof, and says why it ended.
 //
-// A retired tenure is over for whoever leads, while the key still stands: nobody else
+// A drained tenure is over for whoever leads, while the key still stands: nobody else
 // leads before it goes. The next Campaign ends it. Package transfer hands leadership over with these two, the step
-// back and the retirement.
+// back and the drain.
 //
 // # What a context bounds
 //

@@ -144,7 +144,7 @@ func TestHeartbeatsBeforeTheProof(t *testing.T) {
 	asked := make(chan int64, 99)
 	a := electiontest.Join(t, cli, name, beating)
 	b := electiontest.Join(t, cli, name, beating, func(_ *lease.Config, e *election.Config) {
-		e.Queue = askedQueue{txn.ByPointer{}, asked}
+		e.Ordering = askedQueue{txn.ByPointer{}, asked}
 	})
 	la := a.Lead(t)
 	waits := b.Queue(t)
@@ -164,13 +164,13 @@ func TestHeartbeatsBeforeTheProof(t *testing.T) {
 
 // askedQueue tells at which revisions it was asked.
 type askedQueue struct {
-	txn.Queue
+	txn.Ordering
 	at chan int64
 }
 
-func (q askedQueue) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place, at int64) (txn.Place, error) {
+func (q askedQueue) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position, at int64) (txn.Position, error) {
 	q.at <- at
-	return q.Queue.Ahead(ctx, kv, e, p, at)
+	return q.Ordering.Ahead(ctx, kv, e, p, at)
 }
 
 // All candidates of a session with heartbeats have one client: in another namespace there might be beats of an

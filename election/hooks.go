@@ -26,7 +26,7 @@ type Hooks struct {
 	// stopped.
 	Evicted func(EvictedEvent)
 	// Ended: a candidacy or tenure is over; exactly once for each Registered, at the end
-	// of the key and not at a retirement, which leaves it standing.
+	// of the key and not at a drain, which leaves it standing.
 	Ended func(EndedEvent)
 	// Foreign: a key in the election's range is not a candidate's and was
 	// ignored. Candidates of etcd's own package wait behind it.
@@ -113,14 +113,14 @@ type EndedEvent struct {
 	Token         eldest.Token
 	// Led says whether it was a tenure.
 	Led bool
-	// Cause is why it ended; eldest.ErrSteppedBack if a new one follows in the same
+	// Cause is why it ended; eldest.ErrRequeued if a new one follows in the same
 	// campaign.
 	Cause error
-	// Retired is when Retire ended the leading context while the key still stood; zero for all
+	// Drained is when Drain ended the leading context while the key still stood; zero for all
 	// other ends.
-	Retired time.Time
+	Drained time.Time
 	// At is when the candidacy had ended and the key was about to go, or gone, which is
-	// also the end of the leading context unless it was retired, or suspended; the hook runs later.
+	// also the end of the leading context unless it was drained, or suspended; the hook runs later.
 	At time.Time
 }
 
@@ -142,7 +142,7 @@ type InterruptedEvent struct {
 type RetryingEvent struct {
 	Election, Key string
 	// Op is what is attempted: "register" (with a key that is adopted, its value as well),
-	// "find predecessor", "read queue" (for Config.GiveWay), "remove key", or "watch" (a read
+	// "find predecessor", "read queue" (for Config.ShouldYield), "remove key", or "watch" (a read
 	// with which a watch begins or is checked).
 	Op string
 	// Attempt counts the attempts in a row, from 1.

@@ -64,7 +64,7 @@ func TestRegression60CampaignWithoutEtcdIsReported(t *testing.T) {
 	s.lead(s.candidate("leader"))
 	failed := make(chan election.RetryingEvent, 1000)
 	lossy := func(cfg *election.Config) {
-		cfg.KV, cfg.Watcher, cfg.Timeout, cfg.Recheck = cli, cli, 200*time.Millisecond, 200*time.Millisecond
+		cfg.KV, cfg.Watcher, cfg.Timeout, cfg.WatchCheck = cli, cli, 200*time.Millisecond, 200*time.Millisecond
 		cfg.Hooks.Retrying = func(e election.RetryingEvent) { failed <- e }
 	}
 	reported := func(op, key string) {
@@ -233,7 +233,7 @@ func TestStatusOfACandidate(t *testing.T) {
 	require.Equal(t, election.Status{Token: token}, c.Status())
 	leading := election.Status{Token: token, Leading: true}
 	step(func() { require.NoError(t, l.Resign(s.Ctx)); l = s.await(c) }, leading)
-	step(func() { l.Retire(nil) }, election.Status{Token: token, Retired: true})
+	step(func() { l.Drain(nil) }, election.Status{Token: token, Draining: true})
 	step(func() { s.Remove(c.Key()) }, election.Status{})
 	require.False(t, c.Closed())
 	step(func() { require.NoError(t, c.Close(s.Ctx)) }, election.Status{})

@@ -22,7 +22,7 @@ import (
 // Config.Timeout and says so; the key is then removed in the background, while the
 // session lives.
 //
-// Two calls for one candidate, or for candidates that share a Config.Turn, never
+// Two calls for one candidate, or for candidates that share a Config.Mutex, never
 // overlap, not even over different tenures (G7): Lead first waits for an f of an
 // earlier tenure to return. If this tenure ends before that, Lead returns the cause of its
 // end without calling f; and after Config.Drain it resigns, so that another candidate can
@@ -100,33 +100,33 @@ func (l *Leadership) suspended() bool {
 	return l.c.life.token == l.token && l.c.suspended()
 }
 
-// Turn lets one lead function run at a time, over any number of candidates. Make one
-// with NewTurn for each function that must not overlap itself, and share it where a
+// Mutex lets one lead function run at a time, over any number of candidates. Make one
+// with NewMutex for each function that must not overlap itself, and share it where a
 // new session, and so a new candidate, follows a lost one.
-type Turn struct {
+type Mutex struct {
 	taken chan struct{}
 	// holder is the tenure whose function runs; nil when none does.
 	holder atomic.Pointer[Leadership]
 }
 
-// give gives the turn back.
-func (t *Turn) give() {
+// give releases the mutex.
+func (t *Mutex) give() {
 	t.holder.Store(nil)
 	<-t.taken
 }
 
-// turn is the candidate's; one of its own is made at the first use.
-func (c *Candidate) turn() *Turn {
+// turn returns the mutex of the candidate, which is made at the first use unless Config has one.
+func (c *Candidate) turn() *Mutex {
 	c.lock()
 	defer c.unlock()
-	if c.cfg.Turn == nil {
-		c.cfg.Turn = NewTurn()
+	if c.cfg.Mutex == nil {
+		c.cfg.Mutex = NewMutex()
 	}
-	return c.cfg.Turn
+	return c.cfg.Mutex
 }
 
-// NewTurn returns a turn that nobody has.
-func NewTurn() *Turn { return &Turn{taken: make(chan struct{}, 1)} }
+// NewMutex returns a mutex that is not held.
+func NewMutex() *Mutex { return &Mutex{taken: make(chan struct{}, 1)} }
 
 // WithValues is Context with the values of another context. Neither the end nor the
 // deadline of that one is passed on: it ends with the tenure and, being made from the

@@ -158,8 +158,8 @@ func TestWithValuesHasNoDeadline(t *testing.T) {
 // Broken by each candidate having a turn of its own.
 func TestLeadNeverOverlapsOverSessions(t *testing.T) {
 	s := newEnv(t)
-	turn := election.NewTurn()
-	shared := func(cfg *election.Config) { cfg.Turn = turn }
+	turn := election.NewMutex()
+	shared := func(cfg *election.Config) { cfg.Mutex = turn }
 	var running atomic.Int32
 	stop, runs := make(chan struct{}), make(chan struct{}, 2)
 	lead := func(context.Context) error { // does not look at its context
@@ -285,8 +285,8 @@ func TestLeadResignsThoughARequestIsLost(t *testing.T) {
 // Broken by a Lead that waits for its turn without a limit.
 func TestStuckFunctionDoesNotKeepTheNextTenure(t *testing.T) {
 	s := newEnv(t)
-	turn := election.NewTurn()
-	shared := func(cfg *election.Config) { cfg.Turn, cfg.Drain = turn, 50*time.Millisecond }
+	turn := election.NewMutex()
+	shared := func(cfg *election.Config) { cfg.Mutex, cfg.Drain = turn, 50*time.Millisecond }
 	session := s.session(s.Admin)
 	lost := s.lead(s.candidate("v", on(session), shared))
 	stop, first := s.stubborn(lost)

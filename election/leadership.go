@@ -26,9 +26,9 @@ type Leadership struct {
 	token eldest.Token
 	ctx   context.Context
 	end   context.CancelCauseFunc
-	// retired is when it was given up by Retire; zero if it was not. leads counts the calls
+	// drained is when it was given up by Drain; zero if it was not. leads counts the calls
 	// of Lead that have not resigned yet. The mutex guards both.
-	retired time.Time
+	drained time.Time
 	leads   int
 }
 
@@ -46,7 +46,7 @@ func (l *Leadership) Token() eldest.Token { return l.token }
 // server can expire the lease (G3). context.Cause says why; it wraps
 // eldest.ErrDeposed (the key was removed or overwritten), eldest.ErrSessionLost,
 // eldest.ErrSuspended (see lease.Heartbeat; the key stands: campaign again),
-// eldest.ErrResigned, eldest.ErrRetired, or eldest.ErrClosed (the candidate, the session
+// eldest.ErrResigned, eldest.ErrDraining, or eldest.ErrClosed (the candidate, the session
 // or the etcd client was closed; after the end of the client alone the key may be there
 // until the lease expires).
 func (l *Leadership) Context() context.Context { return l.ctx }
@@ -153,7 +153,7 @@ func (l *Leadership) resign(ctx context.Context) error {
 	c.lock()
 	if !l.present() {
 		present, ended := c.life.token == l.token, context.Cause(l.ctx)
-		own := errors.Is(ended, eldest.ErrResigned) || errors.Is(ended, eldest.ErrClosed) && c.closed || !l.retired.IsZero()
+		own := errors.Is(ended, eldest.ErrResigned) || errors.Is(ended, eldest.ErrClosed) && c.closed || !l.drained.IsZero()
 		switch {
 		case !own:
 			c.unlock()
@@ -175,7 +175,7 @@ func (l *Leadership) resign(ctx context.Context) error {
 // Proclaim replaces the value of a candidate that waits or leads, in one request;
 // its place in the queue stays. Errors: eldest.ErrNotRegistered, with the cause of
 // the end where the key was lost, the same each time, and while the candidate steps
-// back; eldest.ErrNotLeading after Leadership.Retire; eldest.ErrOutcomeUnknown; what etcd
+// back; eldest.ErrNotLeading after Leadership.Drain; eldest.ErrOutcomeUnknown; what etcd
 // refused.
 func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 	token, err := c.current()
@@ -229,7 +229,7 @@ func (c *Candidate) proclaim(ctx context.Context, token eldest.Token, value []by
 		c.machine.Do(core.Event{Kind: core.KeyDeleted})
 	case err == nil && !present && (c.step != nil || c.stands()):
 		// The value went with the old key, and the new one may hold the value before it.
-		return fmt.Errorf("%w: %w", eldest.ErrNotRegistered, eldest.ErrSteppedBack)
+		return fmt.Errorf("%w: %w", eldest.ErrNotRegistered, eldest.ErrRequeued)
 	case err == nil:
 		c.user.Entry = entry
 	}

@@ -131,16 +131,16 @@ func TestWithdrawARegistrationTwice(t *testing.T) {
 	require.Empty(t, s.Queue())
 }
 
-// Regression 24: Close and Withdraw end a campaign that first resigns a retired tenure.
+// Regression 24: Close and Withdraw end a campaign that first resigns a drained tenure.
 //
 // Broken by resigning it before the campaign is the present call.
-func TestEndOfACampaignThatResignsARetiredTenure(t *testing.T) {
+func TestEndOfACampaignThatResignsADrainedTenure(t *testing.T) {
 	for how, reason := range map[string]error{"close": eldest.ErrClosed, "withdraw": eldest.ErrWithdrawn} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			s := newEnv(t)
 			c, g := s.gated("v")
-			s.lead(c).Retire(nil)
+			s.lead(c).Drain(nil)
 			sending, release := g.stop()
 			campaign := s.campaigning(s.Ctx, c)
 			get(s, sending)
@@ -176,15 +176,15 @@ func TestLateRegistrationAfterResume(t *testing.T) {
 	s.clean(resumed) // or a key stays without a candidate
 }
 
-// G2 and G4: a retired tenure does not come back with its token, although its key is there
+// G2 and G4: a drained tenure does not come back with its token, although its key is there
 // when the session is abandoned and resumed.
 //
-// Broken by a Retire that dooms nothing.
-func TestRetiredTokenDoesNotComeBack(t *testing.T) {
+// Broken by a Drain that dooms nothing.
+func TestDrainedTokenDoesNotComeBack(t *testing.T) {
 	s := newEnv(t)
 	session := s.session(s.Admin)
 	l := s.lead(s.candidate("v", on(session)))
-	l.Retire(nil)
+	l.Drain(nil)
 	session.Abandon()
-	require.Greater(t, s.lead(s.candidate("v", on(s.resume(session)))).Token(), l.Token(), "a retired token comes back")
+	require.Greater(t, s.lead(s.candidate("v", on(s.resume(session)))).Token(), l.Token(), "a drained token comes back")
 }

@@ -107,7 +107,7 @@ func TestLateRegistrationIsSweptThoughTheWatchIsDeaf(t *testing.T) {
 	session := s.session(s.Admin)
 	c, g := s.gated("v", on(session), func(cfg *election.Config) {
 		cfg.Watcher = etcdtest.Deaf(s.Client)
-		cfg.Recheck, cfg.Timeout = 50*time.Millisecond, 200*time.Millisecond
+		cfg.WatchCheck, cfg.Timeout = 50*time.Millisecond, 200*time.Millisecond
 	})
 	s.lost(c, g)
 	// With the first recheck under way, the removal and the snapshot are over: what comes now

@@ -56,7 +56,7 @@ func (s *env) closed(end func(context.Context) error) {
 func (s *env) candidate(value string, change ...func(*election.Config)) *election.Candidate {
 	s.T.Helper()
 	cfg := election.Config{
-		Election: s.Election, KV: s.Client, Watcher: s.Client, Value: []byte(value), Timeout: patience / 2, Recheck: -1,
+		Election: s.Election, KV: s.Client, Watcher: s.Client, Value: []byte(value), Timeout: patience / 2, WatchCheck: -1,
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -121,16 +121,16 @@ func (s *env) lead(c *election.Candidate) *election.Leadership {
 	return l
 }
 
-func (s *env) register(c *election.Candidate) election.Place {
+func (s *env) register(c *election.Candidate) election.Position {
 	s.T.Helper()
 	place, err := c.Register(s.Ctx)
 	require.NoError(s.T, err)
 	return place
 }
 
-func (s *env) stepBack(c *election.Candidate) election.Place {
+func (s *env) requeue(c *election.Candidate) election.Position {
 	s.T.Helper()
-	place, err := c.StepBack(s.Ctx)
+	place, err := c.Requeue(s.Ctx)
 	require.NoError(s.T, err)
 	return place
 }

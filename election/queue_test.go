@@ -23,8 +23,8 @@ import (
 )
 
 // by is a change of Config to a queue.
-func by(q txn.Queue) func(*election.Config) {
-	return func(cfg *election.Config) { cfg.Queue = q }
+func by(q txn.Ordering) func(*election.Config) {
+	return func(cfg *election.Config) { cfg.Ordering = q }
 }
 
 // reads counts the requests with a read that counts accepts, each once: a member that tells a change and has not yet
@@ -69,12 +69,12 @@ func proof(r *etcdserverpb.RangeRequest) bool { return r.Revision > 0 }
 // pointing is a candidate that awaits its win.
 type pointing struct {
 	*election.Candidate
-	place election.Place
+	place election.Position
 	won   <-chan electiontest.Outcome
 }
 
 // enter enters the queue and awaits the win.
-func (s *env) enter(q txn.Queue) *pointing {
+func (s *env) enter(q txn.Ordering) *pointing {
 	s.T.Helper()
 	c := s.candidate("", by(q))
 	return &pointing{c, s.register(c), s.awaiting(c)}
@@ -89,7 +89,7 @@ func TestPointerRequests(t *testing.T) {
 	const crowd = 50
 	for _, tc := range []struct {
 		name     string
-		queue    txn.Queue
+		queue    txn.Ordering
 		searches int
 	}{{"pointer", txn.ByPointer{}, 0}, {"default", txn.ByCreateRevision{}, crowd}} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestPointerInAMixedCrowd(t *testing.T) {
 	var tokens []int64
 	var all sync.WaitGroup
 	for i := range crowd {
-		var q txn.Queue = txn.ByPointer{}
+		var q txn.Ordering = txn.ByPointer{}
 		if dice.IntN(3) == 0 {
 			q = txn.ByCreateRevision{}
 		}
@@ -205,7 +205,7 @@ func BenchmarkJoin(b *testing.B) {
 	const crowd = 1000
 	for _, tc := range []struct {
 		name  string
-		queue txn.Queue
+		queue txn.Ordering
 	}{{"pointer", txn.ByPointer{}}, {"default", txn.ByCreateRevision{}}} {
 		b.Run(tc.name, func(b *testing.B) {
 			client := etcdtest.Shared(b).Client(b)
@@ -258,11 +258,11 @@ type undecided struct {
 	left atomic.Int64
 }
 
-func (q *undecided) EnterAlone(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Place, error) {
+func (q *undecided) EnterAlone(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Position, error) {
 	return q.unsaid(q.Enter(ctx, kv, e))
 }
 
-func (q *undecided) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place, at int64) (txn.Place, error) {
+func (q *undecided) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position, at int64) (txn.Position, error) {
 	next, err := q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
 	if q.left.Add(-1) >= 0 {
 		return q.unsaid(next, err)
@@ -270,7 +270,7 @@ func (q *undecided) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p tx
 	return next, err
 }
 
-func (*undecided) unsaid(p txn.Place, err error) (txn.Place, error) {
+func (*undecided) unsaid(p txn.Position, err error) (txn.Position, error) {
 	p.Ahead, p.Complete = nil, false
 	return p, err
 }
@@ -280,7 +280,7 @@ func TestTryOfAQueueThatIsUndecided(t *testing.T) {
 	s := newEnv(t)
 	elder := s.lead(s.candidate("elder"))
 	q := &undecided{}
-	c := s.candidate("v", func(cfg *election.Config) { cfg.Queue = q })
+	c := s.candidate("v", func(cfg *election.Config) { cfg.Ordering = q })
 	q.left.Store(3)
 	require.ErrorIs(t, etcdtest.Err(c.Try(s.Ctx)), eldest.ErrNotElected)
 	require.Equal(t, []string{elder.Key()}, s.Queue())

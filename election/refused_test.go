@@ -27,9 +27,9 @@ type lagging struct {
 	err error
 }
 
-func (q lagging) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place, at int64) (txn.Place, error) {
+func (q lagging) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position, at int64) (txn.Position, error) {
 	if at > 0 {
-		return txn.Place{}, q.err
+		return txn.Position{}, q.err
 	}
 	return q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
 }
@@ -44,7 +44,7 @@ func TestProofWhereThePastCannotBeRead(t *testing.T) {
 			elder, middle := s.lead(s.candidate("elder")), s.candidate("middle")
 			s.register(middle)
 			c := s.candidate("v", func(cfg *election.Config) {
-				cfg.Queue = lagging{err: err}
+				cfg.Ordering = lagging{err: err}
 				cfg.Backoff = func(attempt int) time.Duration { paused <- attempt; return 0 }
 			})
 			s.register(c)
@@ -117,8 +117,8 @@ func TestRefusalsAreFinal(t *testing.T) {
 // refusing is a queue that refuses for good.
 type refusing struct{ txn.ByCreateRevision }
 
-func (refusing) Enter(context.Context, clientv3.KV, txn.Entry) (txn.Place, error) {
-	return txn.Place{}, eldest.ErrInvalid
+func (refusing) Enter(context.Context, clientv3.KV, txn.Entry) (txn.Position, error) {
+	return txn.Position{}, eldest.ErrInvalid
 }
 
 // forbidden is a watcher without permission.

@@ -14,8 +14,8 @@ type Status struct {
 	Token eldest.Token
 	// Leading says that it is a tenure.
 	Leading bool
-	// Retired says that it was a tenure, which was given up, and the key still stands.
-	Retired bool
+	// Draining says that it was a tenure, which was given up, and the key still stands.
+	Draining bool
 	// Suspended says that it was a tenure, and that the candidate leads on, with the same token,
 	// when it campaigns again, unless it was deposed meanwhile (eldest.ErrSuspended).
 	Suspended bool
@@ -31,13 +31,13 @@ func (c *Candidate) Status() Status {
 		return Status{}
 	}
 	s := Status{Token: c.life.token, Leading: c.phase() == core.Leading, Suspended: c.suspended()}
-	s.Retired = c.phase() == core.Draining && !s.Suspended
+	s.Draining = c.phase() == core.Draining && !s.Suspended
 	return s
 }
 
 // Remaining reads the clock and returns for how long nobody else can lead, counted from the call: what
-// the lease and the heartbeats have left for one that leads, or was retired; else 0. After a tenure that
-// was retired has run out of heartbeats it stays 0.
+// the lease and the heartbeats have left for one that leads, or was drained; else 0. After a tenure that
+// was drained has run out of heartbeats it stays 0.
 func (c *Candidate) Remaining() time.Duration {
 	lease := c.cfg.Session.Status().Remaining
 	c.lock()

@@ -168,9 +168,9 @@ func TestStorm(t *testing.T) {
 				case 0:
 					_ = c.Withdraw(ctx)
 				case 1:
-					_, _ = c.StepBack(ctx)
+					_, _ = c.Requeue(ctx)
 				case 2:
-					_ = c.Retire(c.Status().Token, nil)
+					_ = c.Drain(c.Status().Token, nil)
 				}
 			})
 		}
@@ -211,7 +211,7 @@ func comeAndGo(ctx context.Context, s *storm, c *election.Candidate) {
 	case 0:
 		_ = l.Resign(ctx)
 	case 1:
-		l.Retire(nil)
+		l.Drain(nil)
 	case 2:
 		_ = l.Lead(ctx, func(context.Context) error { time.Sleep(rand.N(3 * time.Millisecond)); return nil })
 	case 3:
@@ -235,7 +235,7 @@ func TestStormOfResumes(t *testing.T) {
 						time.Sleep(rand.N(10 * time.Millisecond))
 						_ = l.Resign(ctx)
 					} else {
-						_, _ = c.StepBack(ctx)
+						_, _ = c.Requeue(ctx)
 					}
 				})
 			}

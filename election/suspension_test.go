@@ -122,7 +122,7 @@ func TestHeartbeatsAfterAPause(t *testing.T) {
 	require.Equal(t, l.Token(), a.Lead(t).Token(), "another tenure")
 }
 
-// A suspended tenure ends for good when its key is deleted, and when it is resigned or retired: the
+// A suspended tenure ends for good when its key is deleted, and when it is resigned or drained: the
 // candidate then campaigns anew.
 func TestSuspendedTenureEnds(t *testing.T) {
 	t.Parallel()
@@ -137,8 +137,8 @@ func TestSuspendedTenureEnds(t *testing.T) {
 		"resigned": func(ctx context.Context, t *testing.T, _ *suspendable, l *election.Leadership) {
 			require.NoError(t, l.Resign(ctx))
 		},
-		"retired": func(ctx context.Context, t *testing.T, a *suspendable, l *election.Leadership) {
-			require.NoError(t, a.Candidate.Retire(l.Token(), nil))
+		"drained": func(ctx context.Context, t *testing.T, a *suspendable, l *election.Leadership) {
+			require.NoError(t, a.Candidate.Drain(l.Token(), nil))
 			require.ErrorIs(t, etcdtest.Err(a.Candidate.Await(ctx)), eldest.ErrLeading, "nobody leads with the key")
 		},
 	} {
@@ -158,8 +158,8 @@ func TestSuspendedTenureEnds(t *testing.T) {
 func TestEndsWhileItResumes(t *testing.T) {
 	t.Parallel()
 	for cause, end := range map[error]func(ctx context.Context, a *suspendable, l *election.Leadership) error{
-		eldest.ErrRetired: func(_ context.Context, a *suspendable, l *election.Leadership) error {
-			return a.Candidate.Retire(l.Token(), nil)
+		eldest.ErrDraining: func(_ context.Context, a *suspendable, l *election.Leadership) error {
+			return a.Candidate.Drain(l.Token(), nil)
 		},
 		eldest.ErrResigned: func(ctx context.Context, _ *suspendable, l *election.Leadership) error { return l.Resign(ctx) },
 		eldest.ErrClosed:   func(_ context.Context, a *suspendable, _ *election.Leadership) error { a.Session.Abandon(); return nil },
@@ -171,7 +171,7 @@ func TestEndsWhileItResumes(t *testing.T) {
 			a.suspend(t, old)
 			l := a.Lead(t)
 			require.ErrorIs(t, old.Resign(ctx), eldest.ErrNotLeading, "it ended another one")
-			old.Retire(nil)
+			old.Drain(nil)
 			require.NoError(t, l.Err(), "another Leadership has ended it")
 
 			a.silent.Store(true)
@@ -186,7 +186,7 @@ func TestEndsWhileItResumes(t *testing.T) {
 			}
 			e := etcdtest.Take(t, a.ended, "the end")
 			require.True(t, e.Led)
-			require.Equal(t, errors.Is(cause, eldest.ErrRetired), !e.Retired.IsZero())
+			require.Equal(t, errors.Is(cause, eldest.ErrDraining), !e.Drained.IsZero())
 		})
 	}
 }
@@ -206,7 +206,7 @@ func TestRegisterWhileSuspended(t *testing.T) {
 }
 
 // What remains is the lease's or the heartbeats' time, whichever ends sooner, and nothing once the
-// tenure was suspended, or had been retired when its heartbeats ran out: not even when beats go through again.
+// tenure was suspended, or had been drained when its heartbeats ran out: not even when beats go through again.
 //
 // Fails when a stretch that begins later counts for a tenure that was over by then.
 func TestRemaining(t *testing.T) {
@@ -241,7 +241,7 @@ func TestRemaining(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, a.Candidate.Remaining())
 
-	next.Retire(nil)
+	next.Drain(nil)
 	require.Positive(t, a.Candidate.Remaining(), "the key stands, and beats go on")
 	require.NoError(t, cluster.Member(0).Stop())
 	etcdtest.Eventually(t, func() bool { return a.Candidate.Remaining() == 0 }, "nothing remains")
@@ -251,6 +251,6 @@ func TestRemaining(t *testing.T) {
 	require.NoError(t, next.Resign(etcdtest.Context(t)))
 	e := etcdtest.Take(t, ended, "the end")
 	require.True(t, e.Led)
-	require.False(t, e.Retired.IsZero())
+	require.False(t, e.Drained.IsZero())
 	require.Zero(t, a.Candidate.Remaining())
 }

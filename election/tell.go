@@ -47,7 +47,7 @@ func (c *Candidate) tell(s loop.Step) {
 		if s.Before.Exists() || s.Before.Want != core.Nothing {
 			c.cause = s.After.Cause
 		}
-		c.stepped(Place{}, c.cause)
+		c.stepped(Position{}, c.cause)
 	}
 	if s.Before.Phase != s.After.Phase || s.Before.Token != s.After.Token {
 		c.turned()
@@ -55,7 +55,7 @@ func (c *Candidate) tell(s loop.Step) {
 }
 
 // ended ends the contexts of a candidacy or a tenure that is over, and tells the hook. A
-// tenure that is retired keeps its key: its hook comes later.
+// tenure that is drained keeps its key: its hook comes later.
 func (c *Candidate) ended(s loop.Step, now time.Time) {
 	l := c.last
 	led := l != nil && l.token == s.Before.Token // one that was suspended may have been proven anew
@@ -71,13 +71,13 @@ func (c *Candidate) ended(s loop.Step, now time.Time) {
 		}
 		if led {
 			l.end(event.Cause)
-			event.Retired = l.retired
+			event.Drained = l.drained
 		}
 		if c.cfg.Session.Context().Err() != nil {
 			event.Cause = s.Effects.Cause
 		}
 		call(c, c.cfg.Hooks.Ended, event)
-		if s.After.Want != core.Nothing && errors.Is(s.Effects.Cause, eldest.ErrSteppedBack) && c.step == nil {
+		if s.After.Want != core.Nothing && errors.Is(s.Effects.Cause, eldest.ErrRequeued) && c.step == nil {
 			c.step = &step{done: make(chan struct{})}
 		}
 	}
@@ -94,8 +94,8 @@ func (c *Candidate) begun(s loop.Step, now time.Time) {
 }
 
 // place is where the candidate stands.
-func (c *Candidate) place() Place {
-	p := Place{Key: c.key, Token: c.life.token, Queue: c.life.queue}
+func (c *Candidate) place() Position {
+	p := Position{Key: c.key, Token: c.life.token, Queue: c.life.queue}
 	if elders := c.machine.State().Position.Elders; len(elders) > 0 {
 		p.Predecessor = elders[0].Key
 	}

@@ -82,7 +82,7 @@ func TestBlindFollowerSeesAgain(t *testing.T) {
 	var log etcdtest.Paper // which has each status; a watch skips those that came and went
 	n := run(t, config(name, "n", cli, func(cfg *elector.Config) {
 		cfg.Source = elector.Always(elector.Clients{KV: kv, Watcher: cli, Lease: cli})
-		cfg.Candidate.Recheck = -1 // so that it is the observer that meets it
+		cfg.Candidate.WatchCheck = -1 // so that it is the observer that meets it
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	}))
 	n.follows(t, "leader")
@@ -90,7 +90,7 @@ func TestBlindFollowerSeesAgain(t *testing.T) {
 	before := len(log.String())
 	kv.armed.Store(true)
 	require.Eventually(t, func() bool {
-		_, after, blind := strings.Cut(log.String()[before:], "role=neither")
+		_, after, blind := strings.Cut(log.String()[before:], "role=unknown")
 		return blind && strings.Contains(after, "role=following") && !kv.armed.Load()
 	}, etcdtest.Patience, time.Millisecond, "it is refused, blind, and then it sees")
 	n.follows(t, "leader")

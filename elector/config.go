@@ -86,7 +86,7 @@ type Config struct {
 	// Source and must be nil.
 	Session lease.Config
 	// Candidate says how the node stands. Election, Session, KV, Watcher, Value and
-	// Turn are filled in for each round and must be left out. Hooks that block cost
+	// Mutex are filled in for each round and must be left out. Hooks that block cost
 	// Leave at the end of each round.
 	Candidate election.Config
 	// Observer says how the leader is observed. Election, KV and Watcher are filled
@@ -94,14 +94,14 @@ type Config struct {
 	Observer observe.Config
 
 	// Priority is how much this node is wanted as the leader. If it is not 0 the node
-	// tells it in its value and gives way, when it is its turn to lead, to nodes in the
+	// tells it in its value and yields, when it is its turn to lead, to nodes in the
 	// queue with a higher one; see election.ByPriority for what that promises, and what it
-	// does to fairness. A node with 0 never gives way and counts as 0 to the others: give
-	// all nodes of a service one, or none. Candidate.GiveWay must then be left out.
+	// does to fairness. A node with 0 never yields and counts as 0 to the others: give
+	// all nodes of a service one, or none. Candidate.ShouldYield must then be left out.
 	Priority int32
 	// Transfer has this node take part in transfers of leadership (package transfer), for
-	// one more watch and two more requests in each round: asked to, it steps back in the
-	// queue, or its tenure ends with eldest.ErrRetired and, in the usual order, the round.
+	// one more watch and two more requests in each round: asked to, it requeues in the
+	// queue, or its tenure ends with eldest.ErrDraining and, in the usual order, the round.
 	// Where etcd does not let it have a mailbox it stands all the same, and says so to
 	// Logger.
 	Transfer bool
@@ -160,14 +160,14 @@ func (c Config) withDefaults(name string) (Config, error) {
 		return c, invalid("Config.Session.Lease is not nil: it comes from Config.Source")
 	case c.Session.Majority != nil:
 		return c, invalid("Config.Session.Majority is not nil: it comes from Config.Source")
-	case c.Candidate.Session != nil, c.Candidate.KV != nil, c.Candidate.Watcher != nil, c.Candidate.Value != nil, c.Candidate.Turn != nil:
-		return c, invalid("Config.Candidate has a Session, KV, Watcher, Value or Turn: those are filled in for each round")
+	case c.Candidate.Session != nil, c.Candidate.KV != nil, c.Candidate.Watcher != nil, c.Candidate.Value != nil, c.Candidate.Mutex != nil:
+		return c, invalid("Config.Candidate has a Session, KV, Watcher, Value or Mutex: those are filled in for each round")
 	case c.Observer.Election != "", c.Observer.KV != nil, c.Observer.Watcher != nil:
 		return c, invalid("Config.Observer has an Election, KV or Watcher: those are filled in for each round")
 	case c.Serve.Candidate != nil, c.Serve.Session != nil, c.Serve.KV != nil, c.Serve.Watcher != nil:
 		return c, invalid("Config.Serve has a Candidate, Session, KV or Watcher: those are filled in for each round")
-	case c.Priority != 0 && c.Candidate.GiveWay != nil:
-		return c, invalid("Config.Priority is %d and Config.Candidate.GiveWay is not nil: either says when to give way", c.Priority)
+	case c.Priority != 0 && c.Candidate.ShouldYield != nil:
+		return c, invalid("Config.Priority is %d and Config.Candidate.ShouldYield is not nil: either says when to yield", c.Priority)
 	case c.Drain < 0, c.Leave < 0, c.Stable < 0:
 		return c, invalid("Config.Drain %v, Leave %v or Stable %v is negative", c.Drain, c.Leave, c.Stable)
 	case c.Starts < 0:
@@ -182,7 +182,7 @@ func (c Config) withDefaults(name string) (Config, error) {
 		c.Codec = identity.Protobuf{}
 	}
 	if c.Priority != 0 {
-		c.Candidate.GiveWay = election.ByPriority(func(value []byte) int {
+		c.Candidate.ShouldYield = election.ByPriority(func(value []byte) int {
 			id, _ := c.Codec.Decode(value) // a foreign value says nothing: 0
 			return int(id.Priority)
 		})

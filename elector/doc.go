@@ -9,20 +9,20 @@
 //
 //	Leading    this node leads, with this key and this token
 //	Following  another node leads, and this is what it says of itself
-//	Neither    all else, with the reason
+//	Unknown    all else, with the reason
 //
-// From New on it is Neither, until there is proof of something else. It is never two
+// From New on it is Unknown, until there is proof of something else. It is never two
 // of them, and a node never follows itself: while its own key is the eldest and the win
 // is not proven yet, it is Neither. A status that has been handed out never changes.
 //
 // Elector.Status reads the clock. In a process that was stopped past its deadline the
-// first look says Neither already, and so does a follower's whose place in the queue is
+// first look says Unknown already, and so does a follower's whose place in the queue is
 // past its deadline: it may have missed anything.
 //
 // # A round
 //
 //	Config.Source -> session -> register -> wait, following -> win -> lead
-//	  -> lead's context ends -> Neither -> lead returns -> session closed -> back-off
+//	  -> lead's context ends -> Unknown -> lead returns -> session closed -> back-off
 //
 // Each round has a lease, a key and a token of its own; nothing of a tenure outlives
 // it. The clients come from Config.Source, round by round: they may not be ready yet,
@@ -32,7 +32,7 @@
 // # The end of a tenure
 //
 // The order is the point. First the lead function's context ends, so that nothing new
-// is begun; then the status is Neither, so that nobody is routed here; then the
+// is begun; then the status is Unknown, so that nobody is routed here; then the
 // function is waited for, with the key still in place, so that no successor runs beside
 // it; then the session is closed, and the successor leads, in milliseconds. Where it
 // was etcd that ended the tenure, or the deadline, the successor is not waited for by

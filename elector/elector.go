@@ -51,7 +51,7 @@ func New(cfg Config) (*Elector, error) {
 	if err != nil {
 		return nil, e.failed("new elector", err)
 	}
-	e.cell.Set(published{status: neither(e.failed("status", errNotRunning)).at(time.Now())})
+	e.cell.Set(published{status: unknown(e.failed("status", errNotRunning)).at(time.Now())})
 	return e, nil
 }
 
@@ -73,7 +73,7 @@ func (e *Elector) Instance() string { return e.instance }
 // carries ctx's values and ends with ctx or the tenure, whichever is first, and never
 // before an earlier call has returned (G7). When it returns, with or without an error,
 // leadership is given up. When a tenure ends, then in this order: lead's context ends;
-// the status is neither; lead is waited for; the session is closed, on a context of its
+// the status is unknown; lead is waited for; the session is closed, on a context of its
 // own that Config.Leave bounds.
 //
 // A lead function that ignores its context is waited for as well, and no other round
@@ -86,7 +86,7 @@ func (e *Elector) Instance() string { return e.instance }
 // with the same Config.NodeID are removed with Config.TakeOver only; without it, after a
 // crash, the key of the instance that crashed stays until its lease expires. A second call
 // while one is going on returns eldest.ErrCampaigning. When Run has returned, nothing of it is left
-// running, and the status is neither.
+// running, and the status is unknown.
 func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, l *Leadership) error) error {
 	if ctx == nil || lead == nil {
 		return e.failed("run", fmt.Errorf("%w: the context or the lead function is nil", eldest.ErrInvalid))
@@ -98,13 +98,13 @@ func (e *Elector) Run(ctx context.Context, lead func(ctx context.Context, l *Lea
 		e.running.Store(false) // before the look, as Withdraw looks at it after the word
 		e.left()
 	}()
-	e.publish(neither(e.failed("status", errNotYet)), nil)
+	e.publish(unknown(e.failed("status", errNotYet)), nil)
 	defer func() { // also after a panic of the user's
 		over := errNotRunning
 		if cause := context.Cause(ctx); cause != nil {
 			over = fmt.Errorf("%w: %w", over, cause)
 		}
-		e.publish(neither(e.failed("status", over)), nil)
+		e.publish(unknown(e.failed("status", over)), nil)
 		e.flush()
 	}()
 	return e.failed("run", e.rounds(ctx, lead))

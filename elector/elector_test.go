@@ -17,17 +17,17 @@ import (
 
 var errEnough = errors.New("enough")
 
-// From construction on a node is neither, and says why.
+// From construction on a node is unknown, and says why.
 func TestNeitherFromConstruction(t *testing.T) {
 	e, err := elector.New(config("e", "n", etcdtest.Shared(t).Client(t)))
 	require.NoError(t, err)
 	s := e.Status()
-	require.Equal(t, elector.Neither, s.Role())
+	require.Equal(t, elector.Unknown, s.Role())
 	require.ErrorIs(t, s.Reason(), eldest.ErrClosed)
 	first, err := e.Watch().Next(etcdtest.Context(t))
 	require.NoError(t, err)
 	require.Equal(t, s, first)
-	require.Equal(t, elector.Neither, elector.Status{}.Role(), "the zero status claims nothing")
+	require.Equal(t, elector.Unknown, elector.Status{}.Role(), "the zero status claims nothing")
 }
 
 // Requirement 36 and G7: each tenure has a lease, a key and a token of its own, lead
@@ -77,7 +77,7 @@ func TestRequirement37RunEndsWithItsContext(t *testing.T) {
 		cancel(errEnough)
 		<-during.Done()
 		assert.ErrorIs(t, context.Cause(during), errEnough)
-		assert.NoError(t, etcdtest.Err(e.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Neither })))
+		assert.NoError(t, etcdtest.Err(e.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Unknown })))
 		assert.NoError(t, l.Err(), "the key is kept while the lead function runs")
 		if queue := queueOf(t, cli, name); assert.Len(t, queue, 1) {
 			held = clientv3.LeaseID(queue[0].Lease)
@@ -93,7 +93,7 @@ func TestRequirement37RunEndsWithItsContext(t *testing.T) {
 	require.NoError(t, err)
 	require.Negative(t, left.TTL, "the lease is left")
 	s := e.Status()
-	require.Equal(t, elector.Neither, s.Role())
+	require.Equal(t, elector.Unknown, s.Role())
 	require.ErrorIs(t, s.Reason(), eldest.ErrClosed)
 	require.ErrorIs(t, s.Reason(), errEnough)
 }

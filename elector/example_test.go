@@ -68,6 +68,6 @@ func Example() {
 	stopBert()
 	// Output:
 	// bert follows anna at anna:8080
-	// anna is neither
+	// anna is unknown
 	// bert leads
 }

@@ -21,7 +21,7 @@ func TestStopWhileEtcdIsAway(t *testing.T) {
 	c := etcdtest.Shared(t)
 	// A machine that is busy may take most of a TTL over what a silent etcd must not cost.
 	const leave, granted = 400 * time.Millisecond, 10 * time.Second
-	for _, role := range []elector.Role{elector.Leading, elector.Following, elector.Neither} {
+	for _, role := range []elector.Role{elector.Leading, elector.Following, elector.Unknown} {
 		t.Run(role.String(), func(t *testing.T) {
 			t.Parallel()
 			name, cli, host := etcdtest.Election(t), c.Client(t), c.Host(t)
@@ -50,11 +50,11 @@ func TestStopWhileEtcdIsAway(t *testing.T) {
 			require.ErrorIs(t, n.end(t), context.Canceled)
 			took := time.Since(begin)
 			require.Less(t, took, granted/2, "it waited for etcd")
-			if role != elector.Neither {
+			if role != elector.Unknown {
 				require.GreaterOrEqual(t, took, leave, "it did not even try")
 				require.Eventually(t, func() bool { return host.Stats().Dropped.Inbound > 0 }, etcdtest.Patience, time.Millisecond, "INVALID: nothing was swallowed")
 			}
-			require.Equal(t, elector.Neither, n.Status().Role())
+			require.Equal(t, elector.Unknown, n.Status().Role())
 			if role == elector.Leading {
 				etcdtest.Take(t, next.won, "the successor's win")
 				require.Less(t, time.Since(begin), granted+granted/2, "it was renewed")

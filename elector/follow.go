@@ -62,7 +62,7 @@ func (r *round) observe(ctx context.Context, observer *observe.Observer) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			r.e.publish(neither(err), nil)
+			r.e.publish(unknown(err), nil)
 			return
 		}
 		r.e.publish(r.seen(state), over)
@@ -76,10 +76,10 @@ func (r *round) observe(ctx context.Context, observer *observe.Observer) {
 // forwarded to it would forward in a circle.
 func (r *round) seen(state eldest.State) Status {
 	e := r.e
-	nobody := func(err error) Status { return neither(e.failed("follow", err)) }
+	nobody := func(err error) Status { return unknown(e.failed("follow", err)) }
 	switch {
 	case state.Kind == eldest.Unknown:
-		return neither(state.Reason)
+		return unknown(state.Reason)
 	case state.Kind == eldest.Nobody:
 		return nobody(eldest.ErrNoLeader)
 	case r.session != nil && state.Leader.Lease == int64(r.session.ID()):

@@ -62,14 +62,14 @@ func race(t *testing.T, cli *clientv3.Client, name, id string) *runner {
 	}
 	r.runWith(t, config(name, id, cli, func(cfg *elector.Config) {
 		cfg.Backoff = func(int) time.Duration { return time.Millisecond }
-		cfg.Candidate.Recheck = time.Minute
+		cfg.Candidate.WatchCheck = time.Minute
 	}), r.lead)
 	return r
 }
 
 // Whichever way a tenure ends, the successor leads in milliseconds, at a TTL of a minute.
 // Where it ends by the node's own will, the function has returned and the status is
-// neither before the successor's function begins.
+// unknown before the successor's function begins.
 //
 // Fails when the session is not closed, or closed under a context that has ended, or
 // before the lead function has returned.

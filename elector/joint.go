@@ -72,7 +72,7 @@ func (g *Group) open(ctx context.Context) (*joint, error) {
 	return j, nil
 }
 
-// end closes a session. It blocks for Config.Leave at most, and while a GiveWay or Queue of the
+// end closes a session. It blocks for Config.Leave at most, and while a ShouldYield or Queue of the
 // user's does not heed its context; after that the lease is left to expire.
 func (g *Group) end(j *joint) {
 	g.log(slog.LevelInfo, "group session ends", "lease", hex(j.Session), "reason", j.Err())

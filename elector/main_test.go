@@ -21,7 +21,7 @@ func config(name, id string, cli *clientv3.Client, change ...func(*elector.Confi
 	cfg := elector.Config{
 		Election: name, NodeID: id, Address: id + ":1", Source: elector.Always(elector.Client(cli)),
 		Session:  lease.Config{TTL: time.Minute}, // a busy machine costs nobody the lease
-		Observer: observe.Config{Timeout: 250 * time.Millisecond, Recheck: 500 * time.Millisecond},
+		Observer: observe.Config{Timeout: 250 * time.Millisecond, WatchCheck: 500 * time.Millisecond},
 		Leave:    etcdtest.Patience / 3, // nor does it leave a key behind because etcd took its time
 	}
 	cfg.Candidate.Timeout = 500 * time.Millisecond

@@ -17,7 +17,7 @@ import (
 // while another node's status still is Leading.
 
 // handover cuts the leader's member off and returns its successor. The old leader is
-// neither within a given time, before the successor leads, and nothing else until it
+// unknown within a given time, before the successor leads, and nothing else until it
 // has healed; then it stands at the end of the queue and follows the successor, whose
 // tenure the healing does not touch. terms is by how many the cut takes etcd's own term on.
 func (m *members) handover(t *testing.T, old *elector.Leadership, from int, most time.Duration, terms uint64) (to int, next *elector.Leadership) {
@@ -30,16 +30,16 @@ func (m *members) handover(t *testing.T, old *elector.Leadership, from int, most
 	require.ErrorIs(t, old.Err(), eldest.ErrSessionLost)
 	require.False(t, old.Holds(0))
 	require.Greater(t, next.Token(), old.Token())
-	neither, leading := m.samples.became(t, from, elector.Neither, at), m.samples.became(t, to, elector.Leading, at)
-	t.Logf("n%d cut off: neither after %v; n%d leads after %v", from, neither, to, leading)
-	require.LessOrEqual(t, neither, leading)
-	require.Less(t, neither, most)
+	unknown, leading := m.samples.became(t, from, elector.Unknown, at), m.samples.became(t, to, elector.Leading, at)
+	t.Logf("n%d cut off: unknown after %v; n%d leads after %v", from, unknown, to, leading)
+	require.LessOrEqual(t, unknown, leading)
+	require.Less(t, unknown, most)
 	lives := 1 + max(0, int64(m.term(t, to))-int64(term)) // of the lease, as far as the machine has given it more
 	require.Less(t, leading, 2*raft+time.Duration(lives)*(short+raft)+time.Second+busy)
 	m.followed(t, next, to, third)
 
 	mended := m.mend(t, from)
-	m.samples.only(t, from, at, mended, elector.Leading, elector.Neither)
+	m.samples.only(t, from, at, mended, elector.Leading, elector.Unknown)
 	m.samples.never(t, third, at, elector.Leading)
 	m.followed(t, next, to, from)
 	m.queued(t, to, third, from)
@@ -69,7 +69,7 @@ func TestRequirement51MajorityLostAndRegained(t *testing.T) {
 	_, l := m.wins(t)
 	at := m.cutOff(t, 1, 2)
 	for i := range m.nodes {
-		took := m.samples.became(t, i, elector.Neither, at)
+		took := m.samples.became(t, i, elector.Unknown, at)
 		t.Logf("n%d neither after %v", i, took)
 		require.Less(t, took, short) // one of them is etcd's leader, whose word alone counts for nothing
 	}

@@ -20,7 +20,7 @@ type published struct {
 func (p published) now() Status {
 	if p.over != nil {
 		if err := p.over(); err != nil {
-			return neither(err).at(time.Now())
+			return unknown(err).at(time.Now())
 		}
 	}
 	return p.status
@@ -71,7 +71,7 @@ func (w *Watch) NextWhere(ctx context.Context, want func(Status) bool) (s Status
 // publish makes a status the newest, unless it says what the last one did.
 func (e *Elector) publish(s Status, over func() error) {
 	before, _ := e.cell.Get()
-	if s.role != Neither && s.same(before.status) {
+	if s.role != Unknown && s.same(before.status) {
 		return
 	}
 	e.cell.Set(published{status: s.at(time.Now()), over: over})

@@ -44,14 +44,14 @@ func (r *round) run(ctx context.Context) error {
 
 func (r *round) play(ctx context.Context) error {
 	if err := r.open(ctx); err != nil {
-		r.e.publish(neither(err), nil)
+		r.e.publish(unknown(err), nil)
 		return err
 	}
 	stood := time.Now()
 	l, err := r.stand(ctx)
 	if err != nil {
 		r.lasted = time.Since(stood)
-		r.e.publish(neither(err), nil)
+		r.e.publish(unknown(err), nil)
 		r.leave(ctx)
 		return err
 	}
@@ -62,7 +62,7 @@ func (r *round) play(ctx context.Context) error {
 		}
 		// The key stands: who is suspended leads on, or was evicted.
 		if l, err = r.candidate.Await(ctx); err != nil {
-			r.e.publish(neither(err), nil)
+			r.e.publish(unknown(err), nil)
 			break
 		}
 	}
@@ -91,7 +91,7 @@ func (c *Config) open(ctx context.Context) (clients Clients, session *lease.Sess
 	}
 	cfg := c.Session
 	cfg.Lease, cfg.Majority = clients.Lease, clients.Majority
-	bounded, cancel := context.WithTimeoutCause(ctx, opening, fmt.Errorf("%w: no lease within %v", eldest.ErrSilent, opening))
+	bounded, cancel := context.WithTimeoutCause(ctx, opening, fmt.Errorf("%w: no lease within %v", eldest.ErrUnavailable, opening))
 	defer cancel()
 	session, err = lease.Open(bounded, cfg)
 	return clients, session, err
@@ -128,7 +128,7 @@ func (r *round) stand(ctx context.Context) (*Leadership, error) {
 	return r.candidate.Await(ctx)
 }
 
-// serve lets the node be asked to step back or to retire until its session ends, which it
+// serve lets the node be asked to requeue or to drain until its session ends, which it
 // does in leave.
 func (r *round) serve() {
 	e := r.e

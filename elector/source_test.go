@@ -43,7 +43,7 @@ func TestRequirement40Source(t *testing.T) {
 		}
 	}))
 	require.Eventually(t, func() bool { return asked.Load() == 3 }, etcdtest.Patience, time.Millisecond)
-	require.Equal(t, elector.Neither, n.Status().Role())
+	require.Equal(t, elector.Unknown, n.Status().Role())
 	require.ErrorContains(t, n.Status().Reason(), "not ready yet")
 	close(ready)
 	l := etcdtest.Take(t, n.won, "the win")

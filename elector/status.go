@@ -9,20 +9,20 @@ import (
 	"github.com/eldest-io/eldest/identity"
 )
 
-// Role is what a node is in its election. The zero value is Neither, so that a
+// Role is what a node is in its election. The zero value is Unknown, so that a
 // Status that nobody filled in claims nothing.
 type Role uint8
 
 const (
-	// Neither says that this node does not lead and knows of nobody who does.
-	Neither Role = iota
+	// Unknown says that this node does not lead and knows of nobody who does.
+	Unknown Role = iota
 	// Leading says that this node leads.
 	Leading
 	// Following says that this node stands in the queue and another one leads.
 	Following
 )
 
-// String returns "neither", "leading" or "following".
+// String returns "unknown", "leading" or "following".
 func (r Role) String() string {
 	switch r {
 	case Leading:
@@ -30,7 +30,7 @@ func (r Role) String() string {
 	case Following:
 		return "following"
 	default:
-		return "neither"
+		return "unknown"
 	}
 }
 
@@ -49,8 +49,8 @@ type Leader struct {
 func (l Leader) Value() []byte { return []byte(l.value) }
 
 // Status is what a node is at one moment: the leader, with its key and token, or a
-// follower of somebody else, or neither, with the reason; never two of them. It is
-// immutable; the zero Status is neither.
+// follower of somebody else, or unknown, with the reason; never two of them. It is
+// immutable; the zero Status is unknown.
 type Status struct {
 	role   Role
 	own    tenure
@@ -81,11 +81,11 @@ func (s Status) Leader() (Leader, bool) { return s.leader, s.role == Following }
 // clock found to be over is over since that look.
 func (s Status) Since() time.Time { return s.since }
 
-// Reason returns why this node is neither; nil otherwise. It wraps one of
+// Reason returns why this node is unknown; nil otherwise. It wraps one of
 // eldest.ErrClosed (no Run is going on), eldest.ErrNotRegistered (the first round has no
 // session yet), eldest.ErrNoLeader (the queue has no
 // leader yet, or this node is about to be it), eldest.ErrForeignValue (somebody leads
-// whose value cannot be read), eldest.ErrSilent (etcd does not answer), or why the
+// whose value cannot be read), eldest.ErrUnavailable (etcd does not answer), or why the
 // last round ended.
 func (s Status) Reason() error { return s.reason }
 
@@ -97,7 +97,7 @@ func (s Status) String() string {
 	case Following:
 		return fmt.Sprintf("following node %q at %q with key %q token %d", s.leader.NodeID, s.leader.Address, s.leader.Key, s.leader.Token)
 	default:
-		return fmt.Sprintf("neither: %v", s.reason)
+		return fmt.Sprintf("unknown: %v", s.reason)
 	}
 }
 
@@ -122,7 +122,7 @@ func leads(key string, token eldest.Token) Status {
 
 func follows(l Leader) Status { return Status{role: Following, leader: l} }
 
-func neither(reason error) Status { return Status{reason: reason} }
+func unknown(reason error) Status { return Status{reason: reason} }
 
 // at returns the status as one that began at t.
 func (s Status) at(t time.Time) Status {

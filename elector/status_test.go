@@ -20,7 +20,7 @@ import (
 	"github.com/eldest-io/eldest/internal/etcdtest"
 )
 
-// G3 for the status: past the deadline the first look says neither, whether the node led
+// G3 for the status: past the deadline the first look says unknown, whether the node led
 // or followed, before any timer has fired.
 func TestStatusReadsTheClock(t *testing.T) {
 	name, cli := etcdtest.Election(t), etcdtest.Shared(t).Client(t)
@@ -38,12 +38,12 @@ func TestStatusReadsTheClock(t *testing.T) {
 	clock.Jump(time.Hour)
 	for _, n := range []*node{leader, follower} {
 		s := n.Status()
-		require.Equal(t, elector.Neither, s.Role(), "%s", n.id)
+		require.Equal(t, elector.Unknown, s.Role(), "%s", n.id)
 		require.ErrorIs(t, s.Reason(), eldest.ErrSessionLost)
 	}
 	s, err := fresh.Next(etcdtest.Context(t))
 	require.NoError(t, err)
-	require.Equal(t, elector.Neither, s.Role(), "a watch reads the clock as well")
+	require.Equal(t, elector.Unknown, s.Role(), "a watch reads the clock as well")
 }
 
 // A status tells since when, however late it is read: two nodes' statuses that were read
@@ -64,7 +64,7 @@ func TestStatusTellsSinceWhen(t *testing.T) {
 
 	require.ErrorIs(t, n.end(t), context.Canceled)
 	s = n.Status()
-	require.Equal(t, elector.Neither, s.Role())
+	require.Equal(t, elector.Unknown, s.Role())
 	require.True(t, s.Since().After(won) && !s.Since().After(time.Now()), "%s", s.Since())
 }
 
@@ -197,7 +197,7 @@ func TestRequirement52TransitionsAreLogged(t *testing.T) {
 		case "leading":
 			require.Equal(t, second.Key(), got.Status.Key)
 			require.Equal(t, second.Token(), got.Status.Token)
-		case "neither":
+		case "unknown":
 			require.NotEmpty(t, got.Status.Reason)
 		}
 		if got.Status.Role != last.Status.Role {
@@ -205,8 +205,8 @@ func TestRequirement52TransitionsAreLogged(t *testing.T) {
 		}
 		last = got
 	}
-	require.Subset(t, roles, []string{"following", "leading", "neither"})
-	require.Equal(t, "neither", last.Status.Role)
+	require.Subset(t, roles, []string{"following", "leading", "unknown"})
+	require.Equal(t, "unknown", last.Status.Role)
 }
 
 // A logger that blocks holds up nobody, and Run ends without it.

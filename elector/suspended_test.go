@@ -28,7 +28,7 @@ func TestSuspendedNodeLeadsOn(t *testing.T) {
 	two.follows(t, "one")
 	for range 2 {
 		require.NoError(t, cluster.Member(0).Stop())
-		s, err := one.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
+		s, err := one.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Unknown })
 		require.NoError(t, err)
 		require.ErrorIs(t, s.Reason(), eldest.ErrSuspended)
 		time.Sleep(2 * lease.MinHeartbeat)

@@ -12,14 +12,14 @@ import (
 
 // tenure calls the lead function in the tenure that was just won. It
 // returns why the tenure ended, in an order that others rely on: the function's context
-// ends, then the status is neither, then the function is waited for; then, after it, etcd learns
+// ends, then the status is unknown, then the function is waited for; then, after it, etcd learns
 // of it, unless it was etcd that said so.
 func (r *round) tenure(ctx context.Context, l *Leadership) error {
 	won := time.Now()
 	// Of the end of either nobody may have been told yet: the process may have been stopped
 	// since the proof.
 	if over := cmp.Or(l.Err(), context.Cause(ctx)); over != nil {
-		r.e.publish(neither(over), nil)
+		r.e.publish(unknown(over), nil)
 		return over
 	}
 	r.e.publish(leads(l.Key(), l.Token()), l.Err)
@@ -44,7 +44,7 @@ func (r *round) tenure(ctx context.Context, l *Leadership) error {
 		cause = lost
 	}
 	end(cause)
-	r.e.publish(neither(cause), nil)
+	r.e.publish(unknown(cause), nil)
 	r.lasted = time.Since(won)
 	if running {
 		if err := r.drain(ctx, l, returned); err != nil {

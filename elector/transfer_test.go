@@ -46,7 +46,7 @@ func TestHandedOverByTransfer(t *testing.T) {
 	n1.runWith(t, config(name, "n1", cli, takesPart), func(ctx context.Context, l *elector.Leadership) error {
 		n1.won <- l
 		<-ctx.Done()
-		_, _ = n1.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Neither })
+		_, _ = n1.Watch().NextWhere(etcdtest.Context(t), func(s elector.Status) bool { return s.Role() == elector.Unknown })
 		select {
 		case ended <- n1.Status():
 			<-release
@@ -66,8 +66,8 @@ func TestHandedOverByTransfer(t *testing.T) {
 		_, err := transfer.To(etcdtest.Context(t), clients, name, line[2], transfer.Options{Patience: etcdtest.Patience, Drain: etcdtest.Patience})
 		handed <- err
 	}()
-	require.ErrorIs(t, etcdtest.Take(t, ended, "the end of the first tenure").Reason(), eldest.ErrRetired)
-	require.ErrorIs(t, l.Err(), eldest.ErrRetired)
+	require.ErrorIs(t, etcdtest.Take(t, ended, "the end of the first tenure").Reason(), eldest.ErrDraining)
+	require.ErrorIs(t, l.Err(), eldest.ErrDraining)
 	require.Empty(t, n3.won, "a successor beside the lead function")
 	close(release)
 	require.NoError(t, etcdtest.Take(t, handed, "the end of the transfer"))
@@ -100,7 +100,7 @@ func TestPriorityOfNodes(t *testing.T) {
 	etcdtest.Take(t, n2.won, "the next best one's win")
 }
 
-// Another value than ours says nothing of a priority, and is nobody to give way to.
+// Another value than ours says nothing of a priority, and is nobody to yield to.
 func TestPriorityAndForeignValues(t *testing.T) {
 	cli := etcdtest.Shared(t).Client(t)
 	name := etcdtest.Election(t)
@@ -122,9 +122,9 @@ func TestTransferAndPriorityAreChecked(t *testing.T) {
 	for name, change := range map[string]func(*elector.Config){
 		"somebody's mailbox": func(cfg *elector.Config) { cfg.Serve.KV = cli },
 		"a bad timeout":      func(cfg *elector.Config) { cfg.Serve.Timeout = -1 },
-		"both ways to give way": func(cfg *elector.Config) {
+		"both ways to yield": func(cfg *elector.Config) {
 			cfg.Priority = 1
-			cfg.Candidate.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return false }
+			cfg.Candidate.ShouldYield = func(eldest.Candidate, []eldest.Candidate) bool { return false }
 		},
 	} {
 		require.ErrorIs(t, etcdtest.Err(elector.New(config("e", "n1", cli, change))), eldest.ErrInvalid, name)

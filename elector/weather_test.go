@@ -193,7 +193,7 @@ func (s *storm) calm() {
 	}, etcdtest.Patience, 10*time.Millisecond)
 	for _, p := range s.seats {
 		p.end()
-		require.Equal(t, elector.Neither, p.life.Load().Status().Role())
+		require.Equal(t, elector.Unknown, p.life.Load().Status().Role())
 	}
 	// A farewell that etcd does not confirm within the TTL of a second is left to expire, as
 	// are leases of grants whose replies were lost.

@@ -58,7 +58,7 @@ func (e *Elector) spectate(ctx context.Context) {
 				return
 			}
 		}
-		e.publish(neither(e.failed("follow", err)), nil)
+		e.publish(unknown(e.failed("follow", err)), nil)
 		_ = retry.Sleep(ctx, e.cfg.Backoff(attempt))
 	}
 }

@@ -39,7 +39,7 @@ func TestWithdraw(t *testing.T) {
 	a.follows(t, "c")
 	require.NoError(t, a.Withdraw(etcdtest.Context(t), nil), "again")
 	require.ErrorIs(t, a.end(t), context.Canceled)
-	require.Equal(t, elector.Neither, a.Status().Role())
+	require.Equal(t, elector.Unknown, a.Status().Role())
 	require.NoError(t, a.Withdraw(etcdtest.Context(t), nil), "after Run")
 }
 

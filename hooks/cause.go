@@ -23,8 +23,8 @@ var ends = []cause{
 	{eldest.ErrDeposed, "deposed"},
 	{eldest.ErrSuspended, "suspended"},
 	{eldest.ErrResigned, "resigned"},
-	{eldest.ErrRetired, "retired"},
-	{eldest.ErrSteppedBack, "stepped_back"},
+	{eldest.ErrDraining, "drained"},
+	{eldest.ErrRequeued, "requeued"},
 	{eldest.ErrWithdrawn, "withdrawn"},
 	{eldest.ErrClosed, "closed"},
 	{context.Canceled, "canceled"},
@@ -59,7 +59,7 @@ func Cause(err error) string {
 // Asked reports whether somebody here asked for the end that Cause names.
 func Asked(err error) bool {
 	switch Cause(err) {
-	case "resigned", "retired", "stepped_back", "withdrawn", "closed":
+	case "resigned", "drained", "requeued", "withdrawn", "closed":
 		return true
 	}
 	return errors.Is(err, context.Canceled) && Cause(err) == "canceled"
@@ -74,7 +74,7 @@ func Trouble(err error) string {
 		return "unresponsive"
 	case name != other && name != "canceled":
 		return name
-	case errors.Is(err, eldest.ErrSilent):
+	case errors.Is(err, eldest.ErrUnavailable):
 		return "no_answer"
 	}
 	switch rpcerr.Code(err) {

@@ -21,8 +21,8 @@ func TestCause(t *testing.T) {
 		"suspended":    fmt.Errorf("%w: %w", eldest.ErrNotLeading, eldest.ErrSuspended),
 		"resigned":     eldest.ErrResigned,
 		"withdrawn":    fmt.Errorf("y: %w", eldest.ErrWithdrawn),
-		"retired":      eldest.ErrRetired,
-		"stepped_back": eldest.ErrSteppedBack,
+		"drained":      eldest.ErrDraining,
+		"requeued":     eldest.ErrRequeued,
 		"closed":       eldest.ErrClosed,
 		"canceled":     context.DeadlineExceeded,
 		"other":        errors.New("session lost, says somebody"),
@@ -45,5 +45,5 @@ func TestTrouble(t *testing.T) {
 		require.Equal(t, want, hooks.Trouble(err))
 	}
 	require.Equal(t, "no_answer", hooks.Trouble(rpctypes.ErrNoLeader))
-	require.Equal(t, "no_answer", hooks.Trouble(eldest.ErrSilent))
+	require.Equal(t, "no_answer", hooks.Trouble(eldest.ErrUnavailable))
 }

@@ -41,8 +41,8 @@ func (l log) session() lease.Hooks {
 		Renewed: func(e lease.RenewedEvent) {
 			l.write(slog.LevelDebug, "lease renewed", "latency", e.Latency, "ttl", e.TTL, "slack", e.Slack)
 		},
-		Jeopardy: func(e lease.JeopardyEvent) {
-			l.write(slog.LevelWarn, "lease in jeopardy", "remaining", e.Remaining, "reason", Trouble(e.Err), "error", e.Err)
+		AtRisk: func(e lease.AtRiskEvent) {
+			l.write(slog.LevelWarn, "lease at risk", "remaining", e.Remaining, "reason", Trouble(e.Err), "error", e.Err)
 		},
 		Recovered: func(e lease.RenewedEvent) {
 			l.write(slog.LevelInfo, "lease recovered", "latency", e.Latency, "slack", e.Slack)
@@ -92,8 +92,8 @@ func (l log) candidate() election.Hooks {
 			if e.Led {
 				what = "leadership ended"
 			}
-			if !e.Retired.IsZero() {
-				cause = eldest.ErrRetired // it had ended then, whatever became of the key
+			if !e.Drained.IsZero() {
+				cause = eldest.ErrDraining // it had ended then, whatever became of the key
 			}
 			l.write(unasked(cause), what, "key", e.Key, "token", int64(e.Token), "reason", Cause(cause), "error", e.Cause)
 		},

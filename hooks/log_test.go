@@ -114,7 +114,7 @@ func TestLogOfTrouble(t *testing.T) {
 	var p paper
 	told := hooks.Log(logger(&p), "e")
 	why := fmt.Errorf("%w: for a test", eldest.ErrSessionLost)
-	told.Session.Jeopardy(lease.JeopardyEvent{Remaining: 3 * time.Second, Err: why})
+	told.Session.AtRisk(lease.AtRiskEvent{Remaining: 3 * time.Second, Err: why})
 	told.Session.Recovered(lease.RenewedEvent{Slack: time.Second})
 	told.Session.Lost(lease.LostEvent{Cause: why})
 	told.Candidate.Waiting(election.WaitingEvent{Predecessor: eldest.Candidate{Key: "e/1"}})
@@ -123,7 +123,7 @@ func TestLogOfTrouble(t *testing.T) {
 	told.Candidate.Ended(election.EndedEvent{Led: true, Cause: eldest.ErrResigned})
 	told.Observer.Interrupted(observe.InterruptedEvent{Reason: why})
 	for message, level := range map[string]string{
-		"lease in jeopardy": "WARN", "lease recovered": "INFO", "session ended": "WARN", "candidate waits": "INFO",
+		"lease at risk": "WARN", "lease recovered": "INFO", "session ended": "WARN", "candidate waits": "INFO",
 		"candidate's watch interrupted": "WARN", "candidacy ended": "WARN", "leadership ended": "INFO",
 		"observer's watch interrupted": "WARN",
 	} {
@@ -135,7 +135,7 @@ func TestLogOfTrouble(t *testing.T) {
 			require.Contains(t, line["error"], "for a test")
 		}
 	}
-	require.Equal(t, float64(3*time.Second), p.find(t, "lease in jeopardy")["remaining"])
+	require.Equal(t, float64(3*time.Second), p.find(t, "lease at risk")["remaining"])
 	require.Zero(t, hooks.Log(nil, "e"), "without a logger nothing is called")
 }
 

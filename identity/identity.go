@@ -22,7 +22,7 @@ type Identity struct {
 	// whole seconds.
 	TTL time.Duration
 	// Priority is how much the node is wanted as the leader: a node with a lower one may
-	// give way to it. 0 where the writer does not say.
+	// yield to it. 0 where the writer does not say.
 	Priority int32
 }
 

@@ -19,7 +19,7 @@ func TestRegression14ClockOfSuspend(t *testing.T) {
 		require.NoError(t, unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts))
 		return time.Duration(ts.Nano())
 	}
-	for what, clock := range map[string]Clock{"Boot": Boot(), "the default": Config{}.filled().Clock, "a pulse's": NewPulse(time.Second).clock} {
+	for what, clock := range map[string]Clock{"Boot": Boot(), "the default": Config{}.filled().Clock, "a pulse's": NewLiveness(time.Second).clock} {
 		before := read()
 		now := clock.Now()
 		require.GreaterOrEqual(t, now, before, what)

@@ -107,7 +107,7 @@ func TestCloseIsBounded(t *testing.T) {
 		for range 2 {
 			err := session.Close(context.Background())
 			require.ErrorContains(t, err, "eldest: close session lease 2a: revoke: etcd does not answer: no answer within the TTL of 10s")
-			require.ErrorIs(t, err, eldest.ErrSilent)
+			require.ErrorIs(t, err, eldest.ErrUnavailable)
 			require.NotErrorIs(t, err, context.DeadlineExceeded, "no context of the caller has ended")
 		}
 		require.LessOrEqual(t, time.Since(s.begun), 10*time.Second+time.Second)

@@ -48,10 +48,10 @@ type Config struct {
 	// server changes the TTL. nil means DefaultRenewal.
 	Renewal func(granted time.Duration) Renewal
 
-	// Pulse, if not nil, must be beating for the session to be opened and renewed: the
+	// Liveness, if not nil, must be beating for the session to be opened and renewed: the
 	// application's own sign of life. While it is silent, attempts fail with
 	// eldest.ErrUnresponsive as if etcd had refused them; nothing is sent.
-	Pulse *Pulse
+	Liveness *Liveness
 
 	// Shared says that others may renew the lease as well: a session that is lost then
 	// leaves it alone, to live or to expire, where it would else have it revoked. Close
@@ -158,7 +158,7 @@ func (c Config) signs() error {
 	if c.Shared && c.Heartbeat != (Heartbeat{}) {
 		return fmt.Errorf("%w: Config.Heartbeat is set, and others renew the lease as well (Config.Shared)", eldest.ErrInvalid)
 	}
-	return c.Pulse.check()
+	return c.Liveness.check()
 }
 
 // rhythm is everything that follows from a granted TTL.

@@ -45,8 +45,8 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestStateString(t *testing.T) {
-	require.Equal(t, []string{"alive", "jeopardy", "lost"},
-		[]string{lease.Alive.String(), lease.Jeopardy.String(), lease.Lost.String()})
+	require.Equal(t, []string{"alive", "at-risk", "lost"},
+		[]string{lease.Alive.String(), lease.AtRisk.String(), lease.Lost.String()})
 }
 
 func TestClocksGoOn(t *testing.T) {

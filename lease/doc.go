@@ -55,8 +55,8 @@
 // together. A renewal that is not answered there is sent once more as a single request. Other
 // implementations of clientv3.Lease renew by single requests, KeepAliveOnce.
 //
-//	Alive --renewal overdue--> Jeopardy --renewed--> Alive
-//	Alive, Jeopardy --deadline, lease gone, Close, Abandon--> Lost (for good)
+//	Alive --renewal overdue--> AtRisk --renewed--> Alive
+//	Alive, AtRisk --deadline, lease gone, Close, Abandon--> Lost (for good)
 //
 // A Session's Context ends with the session; its cause says why. Many elections
 // may share one session.

@@ -2,9 +2,9 @@ package lease
 
 import "time"
 
-// NewPulseOn is NewPulse on another clock.
-func NewPulseOn(clock Clock, within time.Duration) *Pulse {
-	p := &Pulse{within: within, clock: clock}
+// NewLivenessOn is NewLiveness on another clock.
+func NewLivenessOn(clock Clock, within time.Duration) *Liveness {
+	p := &Liveness{within: within, clock: clock}
 	p.Beat()
 	return p
 }

@@ -69,7 +69,7 @@ func (h Heartbeat) pace(ttl time.Duration) (core.Pace, error) {
 // heartbeats are those of a session. fresh says that its lease is new.
 func (s *Session) heartbeats(fresh bool) loop.Heartbeats {
 	pace, _ := s.cfg.Heartbeat.pace(MaxTTL + 1) // it was checked
-	b := loop.Heartbeats{Pace: pace, Now: s.cfg.Clock.Now, Silent: s.cfg.Pulse.Err, Fresh: fresh}
+	b := loop.Heartbeats{Pace: pace, Now: s.cfg.Clock.Now, Silent: s.cfg.Liveness.Err, Fresh: fresh}
 	b.Lost = func(err error) {
 		s.Forfeit(fmt.Errorf("etcd refuses heartbeats, and may have taken one before: only another lease can lead without them: %w", err))
 	}

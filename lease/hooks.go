@@ -10,15 +10,15 @@ import "time"
 type Hooks struct {
 	// Retrying is called after each failed attempt to open, to resume or to revoke that
 	// another one follows: before Opened, and after Lost. Open and Resume do not wait for
-	// it when they return an error. Of renewals, Jeopardy is called.
+	// it when they return an error. Of renewals, AtRisk is called.
 	Retrying func(RetryingEvent)
 	// Opened is called once, when the session has its lease, before all that follow here.
 	Opened func(OpenedEvent)
 	// Renewed is called after each renewal that the server confirmed in time.
 	Renewed func(RenewedEvent)
-	// Jeopardy is called when the first of a row of renewals fails.
-	Jeopardy func(JeopardyEvent)
-	// Recovered is called when a renewal succeeds after Jeopardy.
+	// AtRisk is called when the first of a row of renewals fails.
+	AtRisk func(AtRiskEvent)
+	// Recovered is called when a renewal succeeds after AtRisk.
 	Recovered func(RenewedEvent)
 	// Beat is called for each heartbeat, with what came of it.
 	Beat func(BeatEvent)
@@ -59,8 +59,8 @@ type RenewedEvent struct {
 	Slack time.Duration
 }
 
-// JeopardyEvent tells that a renewal failed.
-type JeopardyEvent struct {
+// AtRiskEvent tells that a renewal failed.
+type AtRiskEvent struct {
 	// Remaining is the certain time left.
 	Remaining time.Duration
 	// Err is why the renewal failed.

@@ -55,14 +55,14 @@ func TestHookUsesTheSession(t *testing.T) {
 		cfg.Hooks = lease.Hooks{
 			Opened:    func(e lease.OpenedEvent) { session = e.Session },
 			Renewed:   func(lease.RenewedEvent) { use() },
-			Jeopardy:  func(lease.JeopardyEvent) { use() },
+			AtRisk:    func(lease.AtRiskEvent) { use() },
 			Recovered: func(lease.RenewedEvent) { use() },
 			Lost:      func(lease.LostEvent) { use() },
 		}
 		opened := open(t, cfg)
 		<-opened.Done()
 		require.NoError(t, opened.Close(t.Context()))
-		require.Equal(t, []lease.State{lease.Alive, lease.Jeopardy, lease.Alive, lease.Alive, lease.Lost}, seen, "what the hooks saw")
+		require.Equal(t, []lease.State{lease.Alive, lease.AtRisk, lease.Alive, lease.Alive, lease.Lost}, seen, "what the hooks saw")
 	})
 }
 

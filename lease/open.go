@@ -28,7 +28,7 @@ const attemptTimeout = 2 * time.Second
 //
 // On failure there is no session, and the error is an *eldest.OpError: of
 // eldest.ErrInvalid for a bad Config and eldest.ErrUnresponsive for a silent
-// Config.Pulse, before anything is sent; of
+// Config.Liveness, before anything is sent; of
 // eldest.ErrClosed for a closed client; of ctx's error; or of what the server
 // refused. A grant whose reply was lost leaves a lease without keys that nobody
 // renews and that ends by itself.
@@ -172,7 +172,7 @@ func checked(ctx context.Context, cfg Config) (Config, error) {
 	if err := cfg.signs(); err != nil {
 		return cfg, err
 	}
-	if err := cfg.Pulse.Err(); err != nil {
+	if err := cfg.Liveness.Err(); err != nil {
 		return cfg, err
 	}
 	return cfg.withDefaults()

@@ -39,7 +39,7 @@ func (s *Session) do(e core.SessionEvent) {
 // reading of the clock. The caller holds mu.
 func (s *Session) step(e core.SessionEvent) time.Duration {
 	// The clock first: a reply may have waited in a buffer while this process was stopped.
-	e.Now, e.Silent = s.cfg.Clock.Now(), s.cfg.Pulse.Err()
+	e.Now, e.Silent = s.cfg.Clock.Now(), s.cfg.Liveness.Err()
 	before := s.state
 	next, effects := core.StepSession(before, e)
 	s.state = next
@@ -78,8 +78,8 @@ func (s *Session) step(e core.SessionEvent) time.Duration {
 
 // tell has the hooks called for a step.
 func (s *Session) tell(before *core.Session, effects core.SessionEffects, now time.Duration) {
-	if f := s.cfg.Hooks.Jeopardy; f != nil && effects.AtRisk {
-		event := JeopardyEvent{Remaining: s.state.Deadline - now, Err: s.state.Reason}
+	if f := s.cfg.Hooks.AtRisk; f != nil && effects.AtRisk {
+		event := AtRiskEvent{Remaining: s.state.Deadline - now, Err: s.state.Reason}
 		s.hooks.Do(func() { f(event) })
 	}
 	event := RenewedEvent{Latency: now - before.Sent, TTL: s.state.Rhythm.TTL, Slack: before.Deadline - now}
@@ -235,7 +235,7 @@ func (a *attempt) streamed(answer renewal.Answer, err error) {
 func (s *Session) interrupted(a *attempt) {
 	a.requests--
 	now := s.step(core.SessionEvent{Kind: core.Clock})
-	if left := s.state.Asked + s.state.Timeout - now; s.attempt == a && a.requests == 0 && s.cfg.Pulse.Err() == nil {
+	if left := s.state.Asked + s.state.Timeout - now; s.attempt == a && a.requests == 0 && s.cfg.Liveness.Err() == nil {
 		a.single(left)
 	}
 }

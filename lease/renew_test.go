@@ -218,7 +218,7 @@ func TestRegression28NormalRhythmAfterAFailure(t *testing.T) {
 	})
 }
 
-// TestStates walks through alive, jeopardy, alive, jeopardy, lost, with the hooks'
+// TestStates walks through alive, at-risk, alive, at-risk, lost, with the hooks'
 // times, and what is certain at each step.
 func TestStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -237,12 +237,12 @@ func TestStates(t *testing.T) {
 		require.NoError(t, session.Close(t.Context()))
 		sent := s.requests("renew")
 		events := r.all()
-		require.Equal(t, []string{"renewed", "jeopardy", "renewed", "recovered", "jeopardy", "lost"}, r.names())
+		require.Equal(t, []string{"renewed", "at-risk", "renewed", "recovered", "at-risk", "lost"}, r.names())
 
 		// The first renewal's deadline is 9 s after it was sent.
 		deadline := sent[0].at + 9*time.Second
 		require.Equal(t, sent[1].at+timeout/2, sent[2].at, "once more beside the first")
-		require.Equal(t, sent[1].at+timeout, events[1].at, "jeopardy begins when the attempt has failed")
+		require.Equal(t, sent[1].at+timeout, events[1].at, "at-risk begins when the attempt has failed")
 		require.Equal(t, deadline-events[1].at, events[1].remaining)
 		require.Equal(t, events[1].at+100*time.Millisecond, sent[3].at, "tried again after the back-off")
 		require.Equal(t, sent[3].at+100*time.Millisecond, sent[4].at)
@@ -260,16 +260,16 @@ func TestStates(t *testing.T) {
 	})
 }
 
-// TestJeopardyAsStatus: the state as it is asked for, not as it is told.
-func TestJeopardyAsStatus(t *testing.T) {
+// TestAtRiskAsStatus: the state as it is asked for, not as it is told.
+func TestAtRiskAsStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.grant, s.renew = []reply{ok(10)}, []reply{fail(errAway)}
 		session := open(t, s.config(10*time.Second))
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()
-		require.Equal(t, lease.Status{State: lease.Jeopardy, Remaining: 6500 * time.Millisecond}, session.Status())
-		require.True(t, session.Holds(time.Second), "jeopardy is not loss")
+		require.Equal(t, lease.Status{State: lease.AtRisk, Remaining: 6500 * time.Millisecond}, session.Status())
+		require.True(t, session.Holds(time.Second), "at-risk is not loss")
 		session.Abandon()
 	})
 }

@@ -42,7 +42,7 @@ func (s *Session) revoke(wanted context.Context, r core.Rhythm) error {
 	case ctx.Err() != nil:
 		// The context is our own: its error would tell the caller of an end that was
 		// none of theirs.
-		return fmt.Errorf("revoke: %w: no answer within the TTL of %v; the lease has expired by itself (%s)", eldest.ErrSilent, r.TTL, err.Error())
+		return fmt.Errorf("revoke: %w: no answer within the TTL of %v; the lease has expired by itself (%s)", eldest.ErrUnavailable, r.TTL, err.Error())
 	default:
 		return fmt.Errorf("revoke: %w; the lease expires by itself within %v", err, r.TTL)
 	}

@@ -170,7 +170,7 @@ func (r *record) hooks() lease.Hooks {
 	}
 	return lease.Hooks{
 		Renewed:   func(e lease.RenewedEvent) { add(event{hook: "renewed", renewed: e}) },
-		Jeopardy:  func(e lease.JeopardyEvent) { add(event{hook: "jeopardy", remaining: e.Remaining, err: e.Err}) },
+		AtRisk:    func(e lease.AtRiskEvent) { add(event{hook: "at-risk", remaining: e.Remaining, err: e.Err}) },
 		Recovered: func(e lease.RenewedEvent) { add(event{hook: "recovered", renewed: e}) },
 		Lost:      func(e lease.LostEvent) { add(event{hook: "lost", err: e.Cause}) },
 	}

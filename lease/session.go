@@ -16,26 +16,26 @@ import (
 	"github.com/eldest-io/eldest/internal/serial"
 )
 
-// State is what a session knows of its lease. It goes Alive, Jeopardy and back
+// State is what a session knows of its lease. It goes Alive, AtRisk and back
 // any number of times, then Lost for good.
 type State uint8
 
 const (
 	// Alive says that the lease is certain until the deadline, and renewals succeed.
 	Alive State = iota
-	// Jeopardy says that a renewal is overdue, but the deadline is ahead.
-	Jeopardy
+	// AtRisk says that a renewal is overdue, but the deadline is ahead.
+	AtRisk
 	// Lost says that the lease is no longer certain, or certainly gone.
 	Lost
 )
 
-// String returns "alive", "jeopardy" or "lost".
+// String returns "alive", "at-risk" or "lost".
 func (s State) String() string {
 	switch s {
 	case Alive:
 		return "alive"
-	case Jeopardy:
-		return "jeopardy"
+	case AtRisk:
+		return "at-risk"
 	default:
 		return "lost"
 	}
@@ -139,7 +139,7 @@ func (s *Session) Status() Status {
 	case s.state.Stage == core.Ended:
 		return Status{State: Lost, Cause: context.Cause(s.ctx)}
 	case s.state.Failures > 0:
-		return Status{State: Jeopardy, Remaining: s.state.Deadline - now}
+		return Status{State: AtRisk, Remaining: s.state.Deadline - now}
 	default:
 		return Status{State: Alive, Remaining: s.state.Deadline - now}
 	}
@@ -173,7 +173,7 @@ func (s *Session) Dropped() int { return s.hooks.Dropped() }
 // has confirmed, the granted TTL has passed, or ctx ends; in the last case
 // it returns ctx's error and the revocation goes on in the background, for at
 // most one TTL, and Close may be called again to wait for it. If etcd did not answer
-// for the TTL, the error wraps eldest.ErrSilent, and the lease has expired by itself. A lease that is
+// for the TTL, the error wraps eldest.ErrUnavailable, and the lease has expired by itself. A lease that is
 // gone already is a success, and so is every further Close after one. Close also
 // waits for hooks to return, as long as ctx lasts.
 //
@@ -205,7 +205,7 @@ func (s *Session) Close(ctx context.Context) error {
 // candidate or leader has left; requests that were sent may still arrive. So in this
 // process Resume refuses a lease whose revocation was sent, and a candidate of a resumed
 // session does not take over a key whose removal was: it enters the queue anew. Abandon
-// waits for the session's goroutines, which end at once (where a Backoff, or a candidate's GiveWay
+// waits for the session's goroutines, which end at once (where a Backoff, or a candidate's ShouldYield
 // or Queue, that the user gave returns at once), but not for hooks. Closing an
 // abandoned session is harmless and sends nothing. With heartbeats a successor evicts the leader
 // that was abandoned, unless it is resumed within Heartbeat.Timeout.

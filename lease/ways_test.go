@@ -43,7 +43,7 @@ func TestOnAStream(t *testing.T) {
 		"one of three swallows":    TestOneMemberOfThreeThatSwallows,
 		"after the deadline":       TestNothingIsPutAgainAfterTheDeadline,
 		"pulse":                    TestRegression36StuckApplication,
-		"pulse recovers":           TestPulseRecovers,
+		"pulse recovers":           TestLivenessRecovers,
 		"hook that blocks":         TestRegression33HookThatBlocks,
 		"opened first":             TestOpenedIsToldFirst,
 		"close":                    TestCloseRevokes,

@@ -39,14 +39,14 @@
 //
 // # The names
 //
-//	eldest_state                      what this participant is: leading, following, neither
+//	eldest_state                      what this participant is: leading, following, unknown
 //	eldest_token                      the own token
 //	eldest_leader_token               the token of whoever leads
 //	eldest_session_remaining_seconds  for how long the lease is certain
 //	eldest_session_ttl_seconds        the TTL that etcd granted
 //	eldest_sessions_total             sessions opened
 //	eldest_sessions_ended_total       sessions that ended, by cause
-//	eldest_jeopardies_total           rows of failed renewals
+//	eldest_at_risk_total           rows of failed renewals
 //	eldest_renewal_latency_seconds    what a renewal took
 //	eldest_renewal_slack_ratio        how close it came
 //	eldest_campaigns_total            places taken in the queue

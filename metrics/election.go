@@ -19,11 +19,11 @@ import (
 // are safe for concurrent use, and none blocks.
 type Election struct {
 	// What counts is told by hooks.
-	sessions, jeopardies, campaigns, wins, foreign prometheus.Counter
-	missed, suspensions, evictions                 prometheus.Counter
-	gone, left, ended, restarts                    *prometheus.CounterVec
-	latency, slack, wait, proof, beats             prometheus.Histogram
-	muted                                          prometheus.Gauge
+	sessions, atRisk, campaigns, wins, foreign prometheus.Counter
+	missed, suspensions, evictions             prometheus.Counter
+	gone, left, ended, restarts                *prometheus.CounterVec
+	latency, slack, wait, proof, beats         prometheus.Histogram
+	muted                                      prometheus.Gauge
 	// What is computed at scrape.
 	state, token, leader, remaining, certain, ttl, queue, watching, readers, dropped *prometheus.Desc
 
@@ -33,9 +33,9 @@ type Election struct {
 	candidate *election.Candidate
 	observers map[*observe.Observer]bool
 	node      Node
-	// retired are the dropped calls, and subscribed the subscriptions, of those that
+	// drained are the dropped calls, and subscribed the subscriptions, of those that
 	// are not looked at any more.
-	retired    int
+	drained    int
 	subscribed int64
 }
 
@@ -45,7 +45,7 @@ type Election struct {
 func New(election string) *Election {
 	of := prometheus.Labels{"election": strings.ToValidUTF8(election, "\ufffd")}
 	return &Election{
-		sessions: sessionsDef.one(of), jeopardies: jeopardyDef.one(of), campaigns: campaignsDef.one(of),
+		sessions: sessionsDef.one(of), atRisk: atRiskDef.one(of), campaigns: campaignsDef.one(of),
 		wins: winsDef.one(of), foreign: foreignDef.one(of),
 		missed: missedDef.one(of), suspensions: suspendedDef.one(of), evictions: evictionsDef.one(of),
 		gone: goneDef.counters(of), left: leftDef.counters(of), ended: endedDef.counters(of), restarts: restartsDef.counters(of),
@@ -62,7 +62,7 @@ func New(election string) *Election {
 type Node interface{ Status() elector.Status }
 
 // Attach has the state and the leader's token computed from a node's status, from now on.
-// It differs from what the candidate says where a node drains: it is neither, while its
+// It differs from what the candidate says where a node drains: it is unknown, while its
 // key still stands.
 func (e *Election) Attach(n Node) {
 	e.mu.Lock()
@@ -87,7 +87,7 @@ func (e *Election) AttachCandidate(s *lease.Session, c *election.Candidate) {
 // use makes a session the one that is looked at. The caller holds mu.
 func (e *Election) use(s *lease.Session) {
 	if e.session != nil && e.session != s {
-		e.retired += e.session.Dropped()
+		e.drained += e.session.Dropped()
 	}
 	e.session = s
 }
@@ -95,7 +95,7 @@ func (e *Election) use(s *lease.Session) {
 // stand makes a candidate the one that is looked at. The caller holds mu.
 func (e *Election) stand(c *election.Candidate) {
 	if e.candidate != nil && e.candidate != c {
-		e.retired += e.candidate.Dropped()
+		e.drained += e.candidate.Dropped()
 	}
 	e.candidate = c
 }
@@ -103,7 +103,7 @@ func (e *Election) stand(c *election.Candidate) {
 // counting are the parts that are collectors themselves.
 func (e *Election) counting() []prometheus.Collector {
 	return []prometheus.Collector{
-		e.sessions, e.jeopardies, e.campaigns, e.wins, e.foreign, e.gone, e.left, e.ended, e.restarts,
+		e.sessions, e.atRisk, e.campaigns, e.wins, e.foreign, e.gone, e.left, e.ended, e.restarts,
 		e.latency, e.slack, e.wait, e.proof, e.beats, e.missed, e.muted, e.suspensions, e.evictions,
 	}
 }
@@ -156,17 +156,17 @@ func (e *Election) standing() (s *lease.Session, c *election.Candidate, n Node, 
 	defer e.mu.Unlock()
 	for o := range e.observers {
 		if errors.Is(o.State().Reason, eldest.ErrClosed) {
-			e.retire(o) // whose end was not told of, or not yet
+			e.drain(o) // whose end was not told of, or not yet
 		}
 	}
-	return e.session, e.candidate, e.node, maps.Clone(e.observers), e.retired, e.subscribed
+	return e.session, e.candidate, e.node, maps.Clone(e.observers), e.drained, e.subscribed
 }
 
-// retire takes leave of an observer. The caller holds mu.
-func (e *Election) retire(o *observe.Observer) {
+// drain takes leave of an observer. The caller holds mu.
+func (e *Election) drain(o *observe.Observer) {
 	if e.observers[o] {
 		delete(e.observers, o)
-		e.retired += o.Dropped()
+		e.drained += o.Dropped()
 		e.subscribed += o.Subscriptions()
 	}
 }

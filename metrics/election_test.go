@@ -22,7 +22,7 @@ func TestHandOver(t *testing.T) {
 	t.Parallel()
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	a, b := join(t, cli, t.Name()), join(t, cli, t.Name())
-	require.Equal(t, "neither", a.state())
+	require.Equal(t, "unknown", a.state())
 	la, err := a.candidate.Campaign(ctx)
 	require.NoError(t, err)
 	b.observer(cli)
@@ -54,7 +54,7 @@ func TestHandOver(t *testing.T) {
 	require.Contains(t, scrape(t, b.registry), `eldest_watch_restarts_total{watch="candidate"}`)
 	require.NoError(t, la.Resign(ctx))
 	require.NoError(t, <-won)
-	require.Equal(t, "neither", a.state())
+	require.Equal(t, "unknown", a.state())
 	require.Equal(t, "leading", b.state())
 	a.becomes(`eldest_tenures_ended_total{cause="resigned"}`, 1)
 	b.becomes("eldest_wins_total", 1)
@@ -67,22 +67,22 @@ func TestHandOver(t *testing.T) {
 
 	require.NoError(t, etcdtest.Err(cli.Delete(ctx, b.candidate.Key())))
 	b.becomes(`eldest_tenures_ended_total{cause="deposed"}`, 1)
-	require.Equal(t, "neither", b.state())
+	require.Equal(t, "unknown", b.state())
 	require.NoError(t, b.session.Close(ctx))
 	b.becomes(`eldest_sessions_ended_total{cause="closed"}`, 1)
 	require.Zero(t, scrape(t, b.registry)["eldest_session_remaining_seconds"])
 }
 
-// A tenure that was asked to end has retired, whatever became of its key after that; no
+// A tenure that was asked to end has drained, whatever became of its key after that; no
 // alert takes it for a loss.
-func TestRetiredTenure(t *testing.T) {
+func TestDrainedTenure(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	p := join(t, cli, t.Name())
 	l, err := p.candidate.Campaign(ctx)
 	require.NoError(t, err)
-	l.Retire(nil)
+	l.Drain(nil)
 	require.NoError(t, etcdtest.Err(cli.Delete(ctx, p.candidate.Key())))
-	p.becomes(`eldest_tenures_ended_total{cause="retired"}`, 1)
+	p.becomes(`eldest_tenures_ended_total{cause="drained"}`, 1)
 	require.Zero(t, scrape(t, p.registry)[`eldest_tenures_ended_total{cause="deposed"}`])
 }
 
@@ -108,7 +108,7 @@ func TestSuspendedTenure(t *testing.T) {
 	}()
 	require.NoError(t, cluster.Member(0).Stop())
 	<-l.Done()
-	require.Equal(t, "neither", a.state())
+	require.Equal(t, "unknown", a.state())
 	require.Zero(t, scrape(t, a.registry)["eldest_leadership_remaining_seconds"])
 	a.reaches("eldest_heartbeats_failed_total", 1)
 	require.NoError(t, cluster.Member(0).Cont())
@@ -158,7 +158,7 @@ func TestScrapeReadsTheClock(t *testing.T) {
 	require.InDelta(t, before-10, scrape(t, p.registry)["eldest_session_remaining_seconds"], 5)
 	require.Equal(t, "leading", p.state())
 	clock.Jump(61 * time.Second)
-	require.Equal(t, "neither", p.state())
+	require.Equal(t, "unknown", p.state())
 	now := scrape(t, p.registry)
 	require.Zero(t, now["eldest_session_remaining_seconds"])
 	require.Zero(t, now["eldest_token"])
@@ -173,12 +173,12 @@ func TestAttachedCandidateNeedsNoHooks(t *testing.T) {
 	deaf.registry.MustRegister(deaf.Election)
 	l, err := p.candidate.Campaign(ctx)
 	require.NoError(t, err)
-	require.Equal(t, "neither", deaf.state())
+	require.Equal(t, "unknown", deaf.state())
 	deaf.AttachCandidate(p.session, p.candidate)
 	require.Equal(t, "leading", deaf.state())
 	require.Positive(t, scrape(t, deaf.registry)["eldest_session_remaining_seconds"])
 	require.NoError(t, l.Resign(ctx))
-	require.Equal(t, "neither", deaf.state())
+	require.Equal(t, "unknown", deaf.state())
 }
 
 // prompt is a lease whose renewals are answered at once, by nobody.
@@ -212,7 +212,7 @@ func TestDroppedHooksAreCounted(t *testing.T) {
 	require.NoError(t, next.Close(ctx))
 }
 
-// A node that is attached says itself what it is: neither, while its lead function drains
+// A node that is attached says itself what it is: unknown, while its lead function drains
 // and its key still stands.
 func TestAttachedElector(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
@@ -225,7 +225,7 @@ func TestAttachedElector(t *testing.T) {
 	e, err := elector.New(cfg)
 	require.NoError(t, err)
 	numbers.Attach(e)
-	require.Equal(t, "neither", p.state())
+	require.Equal(t, "unknown", p.state())
 	leading, draining, drained := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	running, stop := context.WithCancel(ctx)
 	done := etcdtest.Go(func() error {
@@ -247,7 +247,7 @@ func TestAttachedElector(t *testing.T) {
 	p.becomes("eldest_leader_token", float64(token))
 	stop()
 	<-draining
-	p.becomes(`eldest_state{state="neither"}`, 1)
+	p.becomes(`eldest_state{state="unknown"}`, 1)
 	require.Equal(t, float64(token), scrape(t, p.registry)["eldest_token"], "the key is kept meanwhile")
 	close(drained)
 	require.ErrorIs(t, <-done, context.Canceled)

@@ -63,7 +63,7 @@ func ExampleNew() {
 # TYPE eldest_state gauge
 eldest_state{election="nightly-jobs",state="following"} 0
 eldest_state{election="nightly-jobs",state="leading"} 1
-eldest_state{election="nightly-jobs",state="neither"} 0
+eldest_state{election="nightly-jobs",state="unknown"} 0
 `), "eldest_state"))
 	if err := leadership.Resign(ctx); err != nil {
 		log.Fatal(err)

@@ -36,7 +36,7 @@ func (e *Election) sessionHooks() lease.Hooks {
 				e.muted.Set(1)
 			}
 		},
-		Jeopardy: func(lease.JeopardyEvent) { e.jeopardies.Inc() },
+		AtRisk: func(lease.AtRiskEvent) { e.atRisk.Inc() },
 		Lost: func(event lease.LostEvent) {
 			is := sessionLost
 			if errors.Is(event.Cause, eldest.ErrClosed) {
@@ -67,8 +67,8 @@ func (e *Election) candidateHooks() election.Hooks {
 		Evicted:   func(election.EvictedEvent) { e.evictions.Inc() },
 		Ended: func(event election.EndedEvent) {
 			cause := event.Cause
-			if !event.Retired.IsZero() {
-				cause = eldest.ErrRetired // it had ended then, whatever became of the key
+			if !event.Drained.IsZero() {
+				cause = eldest.ErrDraining // it had ended then, whatever became of the key
 			}
 			if event.Led {
 				e.ended.WithLabelValues(hooks.Cause(cause)).Inc()
@@ -92,7 +92,7 @@ func (e *Election) observerHooks() observe.Hooks {
 		Ended: func(event observe.EndedEvent) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.retire(event.Observer)
+			e.drain(event.Observer)
 		},
 	}
 }

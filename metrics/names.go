@@ -38,7 +38,7 @@ const (
 )
 
 var (
-	roles = []string{"leading", "following", "neither"}
+	roles = []string{"leading", "following", "unknown"}
 	// causes are what a candidacy or a tenure can end with.
 	causes = hooks.Causes()
 )
@@ -51,7 +51,7 @@ var (
 	ttlDef       = definition{name: "eldest_session_ttl_seconds", kind: gauge, help: "Time to live that etcd granted; 0 without a session."}
 	sessionsDef  = definition{name: "eldest_sessions_total", kind: counter, help: "Sessions opened."}
 	goneDef      = definition{name: "eldest_sessions_ended_total", kind: counter, labels: by("cause", sessionLost, closed), help: "Sessions that ended: session_lost is the deadline or etcd's word, closed was asked for."}
-	jeopardyDef  = definition{name: "eldest_jeopardies_total", kind: counter, help: "Times that a renewal failed after one that had not."}
+	atRiskDef    = definition{name: "eldest_at_risk_total", kind: counter, help: "Times that a renewal failed after one that had not."}
 	latencyDef   = definition{name: "eldest_renewal_latency_seconds", kind: histogram, help: "Time from sending a renewal to its confirmation.", buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}
 	slackDef     = definition{name: "eldest_renewal_slack_ratio", kind: histogram, help: "Certain time that was left when a renewal was confirmed, as a part of the TTL; about 0.65 when all is well.", buckets: []float64{.05, .1, .2, .33, .5, .6, .7, .8, .9}}
 	campaignsDef = definition{name: "eldest_campaigns_total", kind: counter, help: "Places taken in the queue."}
@@ -76,7 +76,7 @@ var (
 
 // definitions are those of an election, in the order of the documentation.
 var definitions = []*definition{
-	&stateDef, &tokenDef, &leaderDef, &remainingDef, &ttlDef, &sessionsDef, &goneDef, &jeopardyDef, &latencyDef, &slackDef,
+	&stateDef, &tokenDef, &leaderDef, &remainingDef, &ttlDef, &sessionsDef, &goneDef, &atRiskDef, &latencyDef, &slackDef,
 	&campaignsDef, &leftDef, &winsDef, &endedDef, &waitDef, &proofDef, &queueDef, &restartsDef, &observersDef, &readersDef,
 	&foreignDef, &droppedDef, &beatDef, &missedDef, &mutedDef, &certainDef, &suspendedDef, &evictionsDef,
 }

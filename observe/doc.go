@@ -27,7 +27,7 @@
 // Compaction, a member without a leader, a cut connection: the state becomes
 // Unknown with the reason, and the observer goes on with a new snapshot as soon
 // as etcd answers. A stream that falls silent without breaking is found by a
-// recheck, a read of one key at intervals of Config.Recheck.
+// recheck, a read of one key at intervals of Config.WatchCheck.
 //
 // For a single question there are LeaderOf and Queue.
 package observe

@@ -78,7 +78,7 @@ func TestCloseWhileEtcdIsSilent(t *testing.T) {
 	host := s.Cluster.Host(t)
 	cli := host.Client(t)
 	o := s.observer(func(cfg *observe.Config) {
-		cfg.KV, cfg.Watcher, cfg.Recheck, cfg.Timeout = cli, cli, 20*time.Millisecond, time.Minute
+		cfg.KV, cfg.Watcher, cfg.WatchCheck, cfg.Timeout = cli, cli, 20*time.Millisecond, time.Minute
 	})
 	sub := o.Subscribe()
 	require.Equal(t, eldest.Nobody, s.next(sub).Kind)
@@ -145,7 +145,7 @@ func TestBusyElectionIsKnown(t *testing.T) {
 	s := newStage(t)
 	// The recheck doubts for as long as it pauses: no machine is late by that.
 	o := s.observer(func(cfg *observe.Config) {
-		cfg.Watcher, cfg.Recheck = lateWatcher{s.Client}, time.Second
+		cfg.Watcher, cfg.WatchCheck = lateWatcher{s.Client}, time.Second
 		cfg.Hooks.Interrupted = func(e observe.InterruptedEvent) { t.Error(e.Reason) }
 	})
 	sub := o.Subscribe()

@@ -18,7 +18,7 @@ func TestHistoryThatGoesBackIsUnknown(t *testing.T) {
 		return o.State()
 	}
 	require.Equal(t, eldest.Unknown, o.State().Kind)
-	require.ErrorIs(t, o.State().Reason, eldest.ErrSilent)
+	require.ErrorIs(t, o.State().Reason, eldest.ErrUnavailable)
 	require.Equal(t, eldest.Token(7), led(7).Leader.Token)
 	back := led(5)
 	require.Equal(t, eldest.Unknown, back.Kind, "a token went back")

@@ -33,7 +33,7 @@ func newStageOn(t *testing.T, c *etcdtest.Cluster) *stage {
 // come.
 func (s *stage) observer(change ...func(*observe.Config)) *observe.Observer {
 	s.T.Helper()
-	cfg := observe.Config{Election: s.Election, KV: s.Client, Watcher: s.Client, Timeout: 15 * time.Second, Recheck: -1}
+	cfg := observe.Config{Election: s.Election, KV: s.Client, Watcher: s.Client, Timeout: 15 * time.Second, WatchCheck: -1}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -46,11 +46,11 @@ func (s *stage) observer(change ...func(*observe.Config)) *observe.Observer {
 // quick notices a silent etcd within about a second. A busy machine may be taken for one:
 // its states come and go.
 func quick(cfg *observe.Config) {
-	cfg.Timeout, cfg.Recheck = 150*time.Millisecond, 150*time.Millisecond
+	cfg.Timeout, cfg.WatchCheck = 150*time.Millisecond, 150*time.Millisecond
 }
 
 // listening looks at quiet watches often, and waits for its answers.
-func listening(cfg *observe.Config) { cfg.Recheck = 150 * time.Millisecond }
+func listening(cfg *observe.Config) { cfg.WatchCheck = 150 * time.Millisecond }
 
 // key is the key of the candidate with the given lease, which need not exist.
 func (s *stage) key(lease int64) string { return keys.Candidate(s.Election, lease) }

@@ -24,9 +24,9 @@ import (
 const (
 	// DefaultTimeout bounds a single request.
 	DefaultTimeout = time.Second
-	// DefaultRecheck is how often a quiet watch is checked. With DefaultTimeout
+	// DefaultWatchCheck is how often a quiet watch is checked. With DefaultTimeout
 	// a silent etcd is noticed within 6 s.
-	DefaultRecheck = 2 * time.Second
+	DefaultWatchCheck = 2 * time.Second
 )
 
 // Config says what to observe, and through which client. Election, KV and Watcher
@@ -42,9 +42,9 @@ type Config struct {
 	// Timeout bounds each single request, and the opening of a watch; etcd counts
 	// as silent when four in a row went unanswered. 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Recheck is the time between two checks of a quiet watch. 0 means
-	// DefaultRecheck; negative means none.
-	Recheck time.Duration
+	// WatchCheck is the time between two checks of a quiet watch. 0 means
+	// DefaultWatchCheck; negative means none.
+	WatchCheck time.Duration
 	// Backoff gives the pause after the n-th failed attempt in a row, from 0. nil
 	// means doubling from 25 ms to 1 s with jitter. A pause is 5 ms at least, whatever
 	// the function returns.
@@ -81,8 +81,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
 	}
-	if c.Recheck == 0 {
-		c.Recheck = DefaultRecheck
+	if c.WatchCheck == 0 {
+		c.WatchCheck = DefaultWatchCheck
 	}
 	c.Backoff = retry.Or(c.Backoff, retry.Default())
 	return c, nil
@@ -117,7 +117,7 @@ func New(cfg Config) (*Observer, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	o := &Observer{
 		cfg:    cfg,
-		source: &watch.Source{KV: cfg.KV, Watcher: cfg.Watcher, Backoff: cfg.Backoff, Timeout: cfg.Timeout, Recheck: cfg.Recheck},
+		source: &watch.Source{KV: cfg.KV, Watcher: cfg.Watcher, Backoff: cfg.Backoff, Timeout: cfg.Timeout, WatchCheck: cfg.WatchCheck},
 		stop:   stop,
 		done:   make(chan struct{}),
 	}
@@ -148,7 +148,7 @@ func (o *Observer) State() eldest.State {
 	return eldest.State{Reason: failed("observe", o.cfg.Election, errNotYet)}
 }
 
-var errNotYet = fmt.Errorf("%w yet", eldest.ErrSilent)
+var errNotYet = fmt.Errorf("%w yet", eldest.ErrUnavailable)
 
 // Subscribe returns a subscription that has seen nothing yet. It needs no
 // goroutine and no clean-up, and sends nothing to etcd.

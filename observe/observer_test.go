@@ -120,7 +120,7 @@ func TestStateBeforeTheFirstAnswer(t *testing.T) {
 	o := s.observer(func(cfg *observe.Config) { cfg.KV, cfg.Watcher = cli, cli })
 	state := o.State()
 	require.Equal(t, eldest.Unknown, state.Kind)
-	require.ErrorIs(t, state.Reason, eldest.ErrSilent)
+	require.ErrorIs(t, state.Reason, eldest.ErrUnavailable)
 }
 
 // Quick successions may be skipped; what is reported goes forward only.

@@ -21,7 +21,7 @@ import (
 //
 // Broken by rechecking an empty queue with the first key of the range, which is
 // the foreign one and as old as the picture.
-func TestRecheckSeesPastAForeignKey(t *testing.T) {
+func TestWatchCheckSeesPastAForeignKey(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	require.NoError(t, etcdtest.Err(s.Admin.Put(s.Ctx, keys.Prefix(s.Election)+"!notes", "foreign")))
@@ -69,7 +69,7 @@ func TestFewWatchStreamsWhileEtcdIsAway(t *testing.T) {
 	require.Eventually(t, func() bool { return streams() == 0 }, 2*etcdtest.Patience, time.Millisecond, "of earlier tests")
 	var failures atomic.Int64
 	o := s.observer(func(cfg *observe.Config) {
-		cfg.Timeout, cfg.Recheck = 50*time.Millisecond, 50*time.Millisecond
+		cfg.Timeout, cfg.WatchCheck = 50*time.Millisecond, 50*time.Millisecond
 		cfg.Backoff = func(int) time.Duration { failures.Add(1); return time.Millisecond }
 	})
 	sub := o.Subscribe()

@@ -35,7 +35,7 @@ func target(t testing.TB, election string) grpcresolver.Target {
 
 // quick notices a silent etcd within about a second, and takes a slow one for that.
 func quick(cfg *resolver.EtcdConfig) {
-	cfg.Observer = observe.Config{Timeout: 150 * time.Millisecond, Recheck: 150 * time.Millisecond}
+	cfg.Observer = observe.Config{Timeout: 150 * time.Millisecond, WatchCheck: 150 * time.Millisecond}
 }
 
 func fromEtcd(t testing.TB, cli *clientv3.Client, change ...func(*resolver.EtcdConfig)) grpcresolver.Builder {
@@ -196,7 +196,7 @@ func TestEtcdAwayAndBack(t *testing.T) {
 	host.Cut()
 	late := newClient(t)
 	late.build(builder, q.election)
-	late.reports(eldest.ErrSilent)
+	late.reports(eldest.ErrUnavailable)
 	host.Mend()
 	late.isLedTo(c)
 }

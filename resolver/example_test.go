@@ -48,7 +48,7 @@ func ExampleFromNodes() {
 		ctx, cancel := context.WithCancel(ctx)
 		done := make(chan struct{})
 		go func() { _ = c.Run(ctx); close(done) }()
-		_, err = c.Watch().NextWhere(ctx, func(s elector.Status) bool { return s.Role() != elector.Neither })
+		_, err = c.Watch().NextWhere(ctx, func(s elector.Status) bool { return s.Role() != elector.Unknown })
 		check(err)
 		return listener.Addr().String(), func() { cancel(); <-done }
 	}

@@ -90,8 +90,8 @@ func (w *writer) candidate() election.Hooks {
 		},
 		Ended: func(e election.EndedEvent) {
 			cause, at := e.Cause, e.At
-			if !e.Retired.IsZero() {
-				cause, at = eldest.ErrRetired, e.Retired // the end of the leading context, whatever became of the key
+			if !e.Drained.IsZero() {
+				cause, at = eldest.ErrDraining, e.Drained // the end of the leading context, whatever became of the key
 			}
 			w.tell(e.Token, "ended", at, attribute.String("eldest.cause", hooks.Cause(cause)), attribute.String("eldest.error", e.Cause.Error()))
 			w.mu.Lock()
@@ -108,8 +108,8 @@ func (w *writer) candidate() election.Hooks {
 // session has what endangers the lease written into the spans that hang on it.
 func (w *writer) session() lease.Hooks {
 	return lease.Hooks{
-		Jeopardy: func(e lease.JeopardyEvent) {
-			w.tellAll("lease in jeopardy", time.Now(), attribute.Float64("eldest.remaining_seconds", e.Remaining.Seconds()),
+		AtRisk: func(e lease.AtRiskEvent) {
+			w.tellAll("lease at risk", time.Now(), attribute.Float64("eldest.remaining_seconds", e.Remaining.Seconds()),
 				attribute.String("eldest.cause", hooks.Trouble(e.Err)), attribute.String("eldest.error", e.Err.Error()))
 		},
 		Recovered: func(e lease.RenewedEvent) {

@@ -91,20 +91,20 @@ func TestSpanOfADeposedLeader(t *testing.T) {
 	require.Contains(t, attr(tenure.Events[0].Attributes, "eldest.error"), eldest.ErrDeposed.Error())
 }
 
-// The span of a tenure that retired ends then, and not with the key.
-func TestSpanOfARetirement(t *testing.T) {
+// The span of a tenure that drained ends then, and not with the key.
+func TestSpanOfADrain(t *testing.T) {
 	ctx := etcdtest.Context(t)
 	r := newRecorder(t)
 	c := stand(t, r)
 	l, err := c.Campaign(ctx)
 	require.NoError(t, err)
-	l.Retire(nil)
-	retired := time.Now()
+	l.Drain(nil)
+	drained := time.Now()
 	require.NoError(t, l.Resign(ctx))
 	tenure := r.ended("eldest.tenure", 1)[0]
-	require.Equal(t, "retired", attr(tenure.Events[0].Attributes, "eldest.cause"))
+	require.Equal(t, "drained", attr(tenure.Events[0].Attributes, "eldest.cause"))
 	require.Equal(t, codes.Unset, tenure.Status.Code)
-	require.False(t, tenure.EndTime.After(retired))
+	require.False(t, tenure.EndTime.After(drained))
 }
 
 // A candidacy without a win has one span, which ends with it.
@@ -127,12 +127,12 @@ func TestDangersAreInTheSpan(t *testing.T) {
 	now := time.Now()
 	told.Candidate.Registered(election.RegisteredEvent{Key: "e/1", Token: 7, At: now})
 	told.Candidate.Won(election.WonEvent{Key: "e/1", Token: 7, At: now})
-	told.Session.Jeopardy(lease.JeopardyEvent{Remaining: 3 * time.Second, Err: fmt.Errorf("asked twice: %w", context.DeadlineExceeded)})
+	told.Session.AtRisk(lease.AtRiskEvent{Remaining: 3 * time.Second, Err: fmt.Errorf("asked twice: %w", context.DeadlineExceeded)})
 	told.Session.Recovered(lease.RenewedEvent{Slack: time.Second})
 	told.Candidate.Interrupted(election.InterruptedEvent{Key: "e/1", Reason: errors.New("reset"), At: now})
 	told.Candidate.Ended(election.EndedEvent{Key: "e/1", Token: 7, Led: true, Cause: eldest.ErrSessionLost, At: now.Add(time.Second)})
 	tenure := r.ended("eldest.tenure", 1)[0]
-	require.Equal(t, []string{"lease in jeopardy", "lease recovered", "watch interrupted", "ended"}, events(tenure))
+	require.Equal(t, []string{"lease at risk", "lease recovered", "watch interrupted", "ended"}, events(tenure))
 	require.Equal(t, 3.0, attr(tenure.Events[0].Attributes, "eldest.remaining_seconds"))
 	require.Equal(t, "no_answer", attr(tenure.Events[0].Attributes, "eldest.cause"))
 	require.Equal(t, "asked twice: context deadline exceeded", attr(tenure.Events[0].Attributes, "eldest.error"))

@@ -13,7 +13,7 @@
 //	eldest.campaign  from the place in the queue to the win, or to the end without one
 //	    registered, waiting (once for each predecessor), predecessor evicted, won or ended
 //	eldest.tenure    its child: from the win to the end of the leading context
-//	    lease in jeopardy, lease recovered, watch interrupted, suspended, resumed, ended
+//	    lease at risk, lease recovered, watch interrupted, suspended, resumed, ended
 //
 // Attributes are eldest.election, eldest.key and eldest.token, and where they apply
 // eldest.predecessor, eldest.queue, eldest.revision, eldest.cause (a word, see

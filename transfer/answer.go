@@ -59,22 +59,22 @@ func (s *serving) answer(ctx context.Context, q question, r Request) error {
 	if err != nil {
 		return err
 	}
-	if reason == "" && r.What == Retire && (len(older) != 1 || older[0].Key != s.key) {
+	if reason == "" && r.What == Drain && (len(older) != 1 || older[0].Key != s.key) {
 		reason = Changed // somebody stands between
 	}
 	if reason != "" {
 		a.Reason = reason
 		return s.reply(ctx, r, a)
 	}
-	if r.What == Retire {
-		err = s.cfg.Candidate.Retire(s.token, fmt.Errorf("handed over to %q", r.Target.Key))
+	if r.What == Drain {
+		err = s.cfg.Candidate.Drain(s.token, fmt.Errorf("handed over to %q", r.Target.Key))
 		if a.Done = err == nil; err != nil {
 			a.Reason = Changed
 		}
 		return s.reply(ctx, r, a)
 	}
 	// Half a step would leave a candidate that nobody waits for out of the queue.
-	place, err := s.cfg.Candidate.StepBack(context.WithoutCancel(ctx))
+	place, err := s.cfg.Candidate.Requeue(context.WithoutCancel(ctx))
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -88,7 +88,7 @@ func (s *serving) answer(ctx context.Context, q question, r Request) error {
 }
 
 // take marks a request as taken, if it is still there and those whom it names stand; else
-// it returns why not. For a retirement it returns who is older than the target.
+// it returns why not. For a drain it returns who is older than the target.
 func (s *serving) take(ctx context.Context, q question, r Request) (older []eldest.Candidate, why Reason, err error) {
 	swap := mailbox.Swap{
 		Election: s.entry.Election, Lease: s.entry.Lease, Mod: s.box.Mod,
@@ -96,7 +96,7 @@ func (s *serving) take(ctx context.Context, q question, r Request) (older []elde
 		While: []eldest.Candidate{r.Asked, r.Leader, r.Target},
 		Boxes: q.boxes(r),
 	}
-	if r.What == Retire {
+	if r.What == Drain {
 		swap.Before = r.Target.Token
 	}
 	for {

@@ -2,7 +2,7 @@
 // the queue as it was where that can be had.
 //
 // Not guaranteed: that the target still leads when To has returned; that it leads at all,
-// if it leaves after the leader has retired (then the next in line does); that candidates
+// if it leaves after the leader has drained (then the next in line does); that candidates
 // which do not take part move, or are moved: they are never touched, and where one of
 // them is in the way the transfer is refused before anybody has moved. Nor is it quick:
 // the leader's function is waited for, and nobody leads meanwhile.
@@ -13,10 +13,10 @@
 // whoever is older than the target and is to lead after it needs a new key, younger than
 // all there are. If the target is the first in line, nothing but the leader's key goes,
 // and every promise holds: nobody else moves, whoever they are, candidates of etcd's own
-// package included. Else those between the leader and the target step back; and for the
-// order among all others to be kept (Keep), those behind the target step back once as
+// package included. Else those between the leader and the target requeue; and for the
+// order among all others to be kept (Keep), those behind the target requeue once as
 // well, after them. What is kept is the order, not the keys. With PassBy those behind stay
-// where they are, and are then in front of those who stepped back.
+// where they are, and are then in front of those who requeued.
 //
 // # How
 //
@@ -31,10 +31,10 @@
 //	        Then Put(mailbox, request)
 //	Serve:  If the same is true
 //	        Then Put(mailbox, taken) and read who is older than the target
-//	        -> StepBack, or Retire if the target is the next in line
+//	        -> Requeue, or Drain if the target is the next in line
 //	        -> Put(mailbox, answer)
 //
-// Those who step back are asked one at a time and in order, the leader last. Until then
+// Those who requeue are asked one at a time and in order, the leader last. Until then
 // it leads, and a transfer that stops half way has moved some waiters and nothing else.
 // Of two transfers that would undo each other the second finds a mailbox changed.
 // A request that is not taken in time is taken back; one that cannot be taken back was
@@ -42,10 +42,10 @@
 //
 // # Why two cannot lead
 //
-// Nothing in the proof of a win has changed, nor in who may be the oldest: a step back is
-// a departure and a registration, and a retirement is the end of the leading context
+// Nothing in the proof of a win has changed, nor in who may be the oldest: a requeue is
+// a departure and a registration, and a drain is the end of the leading context
 // while the key stands. The key stands until the lead function has returned (or the lease
 // is let go, after the leading context has ended: G3), and while it stands nobody is
-// older than it. The guard of the retired tenure refuses on its own side from the
-// retirement on and on etcd's from the deletion on.
+// older than it. The guard of the drained tenure refuses on its own side from the
+// drain on and on etcd's from the deletion on.
 package transfer

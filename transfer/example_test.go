@@ -16,7 +16,7 @@ import (
 )
 
 // Three stand, the first one leads, and leadership is handed to the last one. The second
-// one steps back for it and is behind it then.
+// one requeues for it and is behind it then.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	cluster, err := etcdtest.New(ctx, etcdtest.Config{})
@@ -52,7 +52,7 @@ func Example() {
 			won <- name
 			_ = leader.Lead(ctx, func(ctx context.Context) error {
 				<-ctx.Done()
-				if errors.Is(context.Cause(ctx), eldest.ErrRetired) {
+				if errors.Is(context.Cause(ctx), eldest.ErrDraining) {
 					fmt.Println(name, "finishes; nobody leads yet")
 				}
 				return nil
@@ -85,7 +85,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("who steps back:", len(plan.Back), "of", len(queue.Members))
+	fmt.Println("who requeues:", len(plan.Back), "of", len(queue.Members))
 
 	result, err := transfer.To(ctx, transfer.Client(client), "reports", carl.Key(), transfer.Options{})
 	if err != nil {
@@ -94,7 +94,7 @@ func Example() {
 	fmt.Println(<-won, "leads, with the key it had:", result.Leader.Token == plan.Target.Token)
 	// Output:
 	// anna leads
-	// who steps back: 1 of 3
+	// who requeues: 1 of 3
 	// anna finishes; nobody leads yet
 	// carl leads, with the key it had: true
 }

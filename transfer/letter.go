@@ -49,7 +49,7 @@ type answer struct {
 	Done bool   `json:"done"`
 	// Reason says why it was not done.
 	Reason Reason `json:"reason,omitempty"`
-	// Token is the candidate's life after a step back.
+	// Token is the candidate's life after a requeue.
 	Token eldest.Token `json:"token,omitempty"`
 }
 

@@ -17,8 +17,8 @@ func member(lease int64, token eldest.Token) Member {
 
 // The bytes on the wire, which other versions read.
 func TestLetterOnTheWire(t *testing.T) {
-	l := letter{Token: 7, Taken: true, Request: &question{ID: "id", What: Retire, Leader: lifeOf(member(10, 7)), Target: lifeOf(member(11, 9))}}
-	require.Equal(t, `{"v":1,"token":7,"request":{"id":"id","do":"retire","leader":{"lease":"a","token":7,"box":3},"target":{"lease":"b","token":9,"box":3}},"taken":true}`, string(l.encode()))
+	l := letter{Token: 7, Taken: true, Request: &question{ID: "id", What: Drain, Leader: lifeOf(member(10, 7)), Target: lifeOf(member(11, 9))}}
+	require.Equal(t, `{"v":1,"token":7,"request":{"id":"id","do":"drain","leader":{"lease":"a","token":7,"box":3},"target":{"lease":"b","token":9,"box":3}},"taken":true}`, string(l.encode()))
 	require.Equal(t, `{"v":1,"token":7,"answer":{"id":"id","done":true,"token":8}}`, string(letter{Token: 7, Answer: &answer{ID: "id", Done: true, Token: 8}}.encode()))
 	require.Equal(t, `{"v":1,"token":7}`, string(letter{Token: 7}.encode()))
 	got, err := decode(l.encode())
@@ -45,8 +45,8 @@ func TestRequestsThatAreNone(t *testing.T) {
 	fits := func(what What) question {
 		return question{ID: "id", What: what, Leader: lifeOf(leader), Target: lifeOf(target)}
 	}
-	require.NoError(t, etcdtest.Err(fits(Retire).request("e", leader.Candidate)))
-	r, err := fits(StepBack).request("e", waiter.Candidate)
+	require.NoError(t, etcdtest.Err(fits(Drain).request("e", leader.Candidate)))
+	r, err := fits(Requeue).request("e", waiter.Candidate)
 	require.NoError(t, err)
 	require.Equal(t, waiter.Candidate, r.Asked)
 	require.Equal(t, target.Key, r.Target.Key)
@@ -54,10 +54,10 @@ func TestRequestsThatAreNone(t *testing.T) {
 		change func(*question)
 		asked  Member
 	}{
-		"retire a waiter":      {func(q *question) { q.What = Retire }, waiter},
+		"drain a waiter":       {func(q *question) { q.What = Drain }, waiter},
 		"step the leader back": {func(*question) {}, leader},
 		"step the target back": {func(*question) {}, target},
-		"to itself":            {func(q *question) { q.What, q.Target = Retire, q.Leader }, leader},
+		"to itself":            {func(q *question) { q.What, q.Target = Drain, q.Leader }, leader},
 		"something else":       {func(q *question) { q.What = "resign" }, waiter},
 		"no ID":                {func(q *question) { q.ID = "" }, waiter},
 		"a long ID":            {func(q *question) { q.ID = strings.Repeat("x", 65) }, waiter},
@@ -65,7 +65,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 		"a negative lease":     {func(q *question) { q.Target.Lease = "-1" }, waiter},
 		"no token":             {func(q *question) { q.Target.Token = 0 }, waiter},
 	} {
-		q := fits(StepBack)
+		q := fits(Requeue)
 		tc.change(&q)
 		require.ErrorIs(t, etcdtest.Err(q.request("e", tc.asked.Candidate)), eldest.ErrForeignValue, name)
 	}
@@ -75,7 +75,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 // as the same.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"v":1,"token":7}`))
-	f.Add([]byte(`{"v":1,"token":7,"taken":true,"request":{"id":"x","do":"retire","leader":{"lease":"a","token":7},"target":{"lease":"b","token":9,"box":4}}}`))
+	f.Add([]byte(`{"v":1,"token":7,"taken":true,"request":{"id":"x","do":"drain","leader":{"lease":"a","token":7},"target":{"lease":"b","token":9,"box":4}}}`))
 	f.Add([]byte(`{"v":1,"token":7,"answer":{"id":"x","done":false,"reason":"declined"}}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		l, err := decode(value)

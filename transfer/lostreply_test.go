@@ -114,8 +114,8 @@ func TestTakenAndChangedWhileTheReplyIsLost(t *testing.T) {
 	}
 }
 
-// Serve ends in the middle of a step back: the candidate, for which nobody waits, stands.
-func TestServeEndsDuringAStepBack(t *testing.T) {
+// Serve ends in the middle of a requeue: the candidate, for which nobody waits, stands.
+func TestServeEndsDuringARequeue(t *testing.T) {
 	s := newStage(t)
 	leader := s.stand()
 	leader.leads()

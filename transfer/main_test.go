@@ -31,7 +31,7 @@ type node struct {
 	s         *stage
 	session   *lease.Session
 	candidate *election.Candidate
-	place     election.Place
+	place     election.Position
 	won       chan *election.Leadership
 	ended     chan error // Await returned an error
 	served    chan error

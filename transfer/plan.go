@@ -13,9 +13,9 @@ type Order uint8
 
 const (
 	// Keep keeps the order among all who stand, but for the target and the leader. If the
-	// target is not the first in line, everybody else steps back once.
+	// target is not the first in line, everybody else requeues once.
 	Keep Order = iota
-	// PassBy has only those between the leader and the target step back, and those behind
+	// PassBy has only those between the leader and the target requeue, and those behind
 	// the target are in front of them after that.
 	PassBy
 )
@@ -42,7 +42,7 @@ func ParseOrder(s string) (Order, error) {
 const (
 	// DefaultPatience bounds the wait for each answer.
 	DefaultPatience = 5 * time.Second
-	// DefaultDrain bounds the wait for the retired leader's key to go.
+	// DefaultDrain bounds the wait for the drained leader's key to go.
 	DefaultDrain = time.Minute
 )
 
@@ -53,13 +53,13 @@ type Options struct {
 	// Patience bounds the wait for the answer of each candidate that is asked. 0 means
 	// DefaultPatience.
 	Patience time.Duration
-	// Drain bounds the wait for the key of the retired leader to go, which it does when
+	// Drain bounds the wait for the key of the drained leader to go, which it does when
 	// its lead function has returned. 0 means DefaultDrain.
 	Drain time.Duration
-	// GiveWay, if not nil, is what the candidates have for election.Config.GiveWay: a plan
-	// in which the target would give way, instead of leading, is refused. The leader is not
+	// ShouldYield, if not nil, is what the candidates have for election.Config.ShouldYield: a plan
+	// in which the target would yield, instead of leading, is refused. The leader is not
 	// counted: it stands behind the target if it comes back. It must be quick and pure.
-	GiveWay func(own eldest.Candidate, others []eldest.Candidate) bool
+	ShouldYield func(own eldest.Candidate, others []eldest.Candidate) bool
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -84,9 +84,9 @@ type Plan struct {
 	// Revision is that of the Queue it was made from.
 	Revision int64
 	Order    Order
-	// Leader retires, and Target leads after it.
+	// Leader drains, and Target leads after it.
 	Leader, Target eldest.Candidate
-	// Back are those who step back before that, in this order. None if the target is the
+	// Back are those who requeue before that, in this order. None if the target is the
 	// first in line.
 	Back []eldest.Candidate
 	// Overtaken are those behind whom Back falls although it stood in front of them;
@@ -125,7 +125,7 @@ func (q Queue) Plan(target string, options Options) (Plan, error) {
 		return refuse(AlreadyLeads, leader)
 	}
 	between, behind := q.Members[1:at], q.Members[at+1:]
-	if others := candidates(slices.Concat(between, behind)); options.GiveWay != nil && options.GiveWay(p.Target, others) {
+	if others := candidates(slices.Concat(between, behind)); options.ShouldYield != nil && options.ShouldYield(p.Target, others) {
 		return refuse(Outranked, p.target)
 	}
 	back := between

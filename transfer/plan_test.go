@@ -96,7 +96,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// What a plan comes to, played on paper: who steps back goes to the end, the leader goes.
+// What a plan comes to, played on paper: who requeues goes to the end, the leader goes.
 func TestPlansKeepTheirWord(t *testing.T) {
 	const line = "LABCDEF"
 	for _, order := range []Order{Keep, PassBy} {
@@ -117,14 +117,14 @@ func TestPlansKeepTheirWord(t *testing.T) {
 	}
 }
 
-// A target that would give way is refused before the leader is asked; the leader itself
+// A target that would yield is refused before the leader is asked; the leader itself
 // does not count.
-func TestPlanForATargetThatGivesWay(t *testing.T) {
+func TestPlanForATargetThatYields(t *testing.T) {
 	q := queueOfLetters("LABC")
 	for i, priority := range []string{"9", "1", "5", "3"} {
 		q.Members[i].Value = []byte(priority)
 	}
-	options := Options{GiveWay: election.ByPriority(func(value []byte) int { return int(value[0]) })}
+	options := Options{ShouldYield: election.ByPriority(func(value []byte) int { return int(value[0]) })}
 	for target, refused := range map[string]bool{"A": true, "B": false, "C": true} {
 		p, err := q.Plan(target, options)
 		if !refused {
@@ -169,7 +169,7 @@ func TestMailboxesOfAQueue(t *testing.T) {
 	box := func(lease int64, value string) mailbox.Box {
 		return mailbox.Box{Value: []byte(value), Mod: 50 + lease, Created: 1, Lease: lease}
 	}
-	var line txn.Line
+	var line txn.Snapshot
 	for lease := int64(1); lease <= 7; lease++ {
 		line.Queue = append(line.Queue, eldest.Candidate{Key: keys.Candidate("e", lease), Lease: lease, Token: eldest.Token(10 + lease)})
 	}
@@ -179,7 +179,7 @@ func TestMailboxesOfAQueue(t *testing.T) {
 		3: box(3, `{"v":2,"token":13}`),                   // another version's
 		4: box(4, `no letter`),                            // nobody's
 		5: {Value: []byte(`{"v":1,"token":15}`), Mod: 55}, // bound to no lease
-		6: box(6, `{"v":1,"token":16,"request":{"id":"x","do":"retire"},"news":true}`),
+		6: box(6, `{"v":1,"token":16,"request":{"id":"x","do":"drain"},"news":true}`),
 	}
 	q := queueOf("e", line, boxes)
 	for i, want := range []struct{ asks, pending bool }{{true, false}, {}, {}, {}, {}, {true, true}, {}} {

@@ -24,10 +24,10 @@ const (
 	// Between says that some who stand between the leader and the target do not take part.
 	Between Reason = "between"
 	// Behind says that some who stand behind the target do not take part, so that those
-	// who step back would fall behind them. PassBy has them do so.
+	// who requeue would fall behind them. PassBy has them do so.
 	Behind Reason = "behind"
-	// Outranked says that the target would give way to somebody else who stands
-	// (Options.GiveWay).
+	// Outranked says that the target would yield to somebody else who stands
+	// (Options.ShouldYield).
 	Outranked Reason = "outranked"
 	// Busy says that somebody else is asking the same candidate for something.
 	Busy Reason = "busy"
@@ -60,8 +60,8 @@ func (r *Refusal) Error() string {
 		AlreadyLeads:  "the target leads already",
 		LeaderDeaf:    "the leader does not take part in transfers",
 		Between:       "candidates between the leader and the target do not take part in transfers",
-		Behind:        "candidates behind the target do not take part in transfers and would pass those who step back (order pass-by lets them)",
-		Outranked:     "a better candidate stands, to which the target would give way instead of leading",
+		Behind:        "candidates behind the target do not take part in transfers and would pass those who requeue (order pass-by lets them)",
+		Outranked:     "a better candidate stands, to which the target would yield instead of leading",
 		Busy:          "another transfer is going on",
 		Declined:      "the candidate that was asked declines",
 		Changed:       "the queue has changed",
@@ -102,6 +102,6 @@ func (r *Refusal) Unwrap() []error {
 	return errs
 }
 
-// ErrOvertaken is returned by To when the leader has retired and somebody other than the
-// target is the oldest after it, because the target left the queue or gave way.
-var ErrOvertaken = errors.New("the leader has retired, and somebody other than the target leads")
+// ErrOvertaken is returned by To when the leader has drained and somebody other than the
+// target is the oldest after it, because the target left the queue or yielded.
+var ErrOvertaken = errors.New("the leader has drained, and somebody other than the target leads")

@@ -12,10 +12,10 @@ import (
 type What string
 
 const (
-	// StepBack asks a waiting candidate to enter the queue anew, at its end.
-	StepBack What = "step back"
-	// Retire asks the leader to give leadership up.
-	Retire What = "retire"
+	// Requeue asks a waiting candidate to enter the queue anew, at its end.
+	Requeue What = "requeue"
+	// Drain asks the leader to give leadership up.
+	Drain What = "drain"
 )
 
 // Request is what somebody asks of a candidate, as it reads it in its mailbox. Whoever may
@@ -36,7 +36,7 @@ type Request struct {
 // them for another transfer at the same time.
 func (q question) boxes(r Request) []mailbox.BoxAt {
 	var boxes []mailbox.BoxAt
-	if r.What != Retire {
+	if r.What != Drain {
 		boxes = append(boxes, mailbox.BoxAt{Lease: r.Leader.Lease, Mod: q.Leader.Box})
 	}
 	return append(boxes, mailbox.BoxAt{Lease: r.Target.Lease, Mod: q.Target.Box})
@@ -54,9 +54,9 @@ func (q question) request(election string, asked eldest.Candidate) (Request, err
 		return Request{}, err
 	case q.ID == "" || len(q.ID) > 64:
 		return Request{}, fmt.Errorf("%w: a request without a usable ID", eldest.ErrForeignValue)
-	case q.What != StepBack && q.What != Retire:
+	case q.What != Requeue && q.What != Drain:
 		return Request{}, fmt.Errorf("%w: a request to %.64q", eldest.ErrForeignValue, q.What)
-	case (q.What == Retire) != (r.Leader.Key == asked.Key), r.Target.Key == asked.Key, r.Target.Key == r.Leader.Key:
+	case (q.What == Drain) != (r.Leader.Key == asked.Key), r.Target.Key == asked.Key, r.Target.Key == r.Leader.Key:
 		return Request{}, fmt.Errorf("%w: a request to %q of the wrong candidate", eldest.ErrForeignValue, q.What)
 	}
 	return r, nil
@@ -89,7 +89,7 @@ type AnsweredEvent struct {
 	// Done says that it was obeyed; else Reason says why not.
 	Done   bool
 	Reason Reason
-	// Token is the candidate's new life after a step back.
+	// Token is the candidate's new life after a requeue.
 	Token eldest.Token
 	// At is when it was decided; the hook runs later.
 	At time.Time

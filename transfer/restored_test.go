@@ -70,7 +70,7 @@ func TestMailboxAfterARestore(t *testing.T) {
 	etcd.by.Store(1 << 40)
 	opened := make(chan struct{}, 10)
 	leader := s.stand(func(_ *election.Config, cfg *transfer.Config) {
-		cfg.KV, cfg.Recheck = etcd, 20*time.Millisecond
+		cfg.KV, cfg.WatchCheck = etcd, 20*time.Millisecond
 		cfg.Hooks.Opened = func(transfer.OpenedEvent) { opened <- struct{}{} }
 	})
 	l := leader.leads()

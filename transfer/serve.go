@@ -39,9 +39,9 @@ type Config struct {
 
 	// Timeout bounds each single request. 0 means election.DefaultTimeout.
 	Timeout time.Duration
-	// Recheck is the time between two checks that the watch of the mailbox is not deaf.
+	// WatchCheck is the time between two checks that the watch of the mailbox is not deaf.
 	// 0 means half the session's TTL, at most 5 s; negative means none.
-	Recheck time.Duration
+	WatchCheck time.Duration
 	// Backoff gives the pause after the n-th failed attempt in a row, from 0. nil means
 	// doubling from 25 ms to 1 s with jitter. A pause is 5 ms at least, whatever the
 	// function returns.
@@ -75,22 +75,22 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Timeout == 0 {
 		c.Timeout = election.DefaultTimeout
 	}
-	if c.Recheck == 0 {
-		c.Recheck = min(c.Session.TTL()/2, 5*time.Second)
+	if c.WatchCheck == 0 {
+		c.WatchCheck = min(c.Session.TTL()/2, 5*time.Second)
 	}
 	c.Backoff = retry.Or(c.Backoff, retry.Default())
 	return c, c.Check()
 }
 
-// Serve lets a candidate be asked to step back or to retire, for as long as it blocks:
+// Serve lets a candidate be asked to requeue or to drain, for as long as it blocks:
 // through all candidacies and tenures of the candidate. It keeps the mailbox of each,
-// and obeys what fits: a waiter steps back, a leader retires if the target is the next in
+// and obeys what fits: a waiter requeues, a leader drains if the target is the next in
 // line. What does not fit any more is refused, and the one who asked is told why. It
 // costs one watch of one key, and two requests for each candidacy.
 //
 // It ends with ctx (the cause), with the session (its cause), with the candidate's Close
 // (eldest.ErrClosed), or when etcd refuses for good, such as the permission to write
-// the mailbox (that); a step back that has begun is completed first. The candidacy goes on,
+// the mailbox (that); a requeue that has begun is completed first. The candidacy goes on,
 // whatever ended Serve. The mailbox is deleted,
 // at the latest with the lease. When Serve has returned, nothing of it is left running but
 // hooks that block. One Serve for each candidate at a time, or they take each other's
@@ -242,7 +242,7 @@ type news struct {
 func (s *serving) watch(ctx context.Context, boxes chan news) error {
 	source := &watch.Source{
 		KV: s.cfg.KV, Watcher: s.cfg.Watcher,
-		Backoff: s.cfg.Backoff, Timeout: s.cfg.Timeout, Recheck: s.cfg.Recheck,
+		Backoff: s.cfg.Backoff, Timeout: s.cfg.Timeout, WatchCheck: s.cfg.WatchCheck,
 	}
 	box := keys.Mailbox(s.entry.Election, s.entry.Lease)
 	var newest int64 // mod revision of what was delivered last; 0: none was there

@@ -115,7 +115,7 @@ func TestDeclined(t *testing.T) {
 	require.ErrorAs(t, err, &refusal)
 	require.Equal(t, transfer.Declined, refusal.Reason)
 	r := get(s, asked)
-	require.Equal(t, transfer.Retire, r.What)
+	require.Equal(t, transfer.Drain, r.What)
 	require.Equal(t, l.Token(), r.Asked.Token)
 	require.Equal(t, target.place.Token, r.Target.Token)
 	require.Equal(t, s.Election, r.Election)
@@ -254,8 +254,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// Requests that nobody could have made by a plan: the leader does not retire for a target
-// that is not the next in line, nor a waiter step back for a transfer that is over.
+// Requests that nobody could have made by a plan: the leader does not drain for a target
+// that is not the next in line, nor a waiter requeue for a transfer that is over.
 func TestRequestsThatDoNotFit(t *testing.T) {
 	s := newStage(t)
 	answered := make(chan transfer.AnsweredEvent, 10)
@@ -280,16 +280,16 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 		return e
 	}
 	for name, e := range map[string]transfer.AnsweredEvent{
-		"somebody stands between":      ask(leader, "retire", l.Token(), target.place.Token),
-		"another life of the target":   ask(leader, "retire", l.Token(), target.place.Token-1),
-		"another tenure of the leader": ask(between, "step back", l.Token()-1, target.place.Token),
+		"somebody stands between":      ask(leader, "drain", l.Token(), target.place.Token),
+		"another life of the target":   ask(leader, "drain", l.Token(), target.place.Token-1),
+		"another tenure of the leader": ask(between, "requeue", l.Token()-1, target.place.Token),
 	} {
 		require.False(t, e.Done, name)
 		require.Equal(t, transfer.Changed, e.Reason, name)
 	}
 	require.NoError(t, l.Err(), "the leader leads on")
 	require.Equal(t, []string{leader.Key(), between.Key(), target.Key()}, s.queue(), "nobody has moved")
-	e := ask(between, "step back", l.Token(), target.place.Token)
+	e := ask(between, "requeue", l.Token(), target.place.Token)
 	require.True(t, e.Done, "what fits is done")
 	require.Greater(t, e.Token, target.place.Token)
 }

@@ -68,7 +68,7 @@ func check(ctx context.Context, kv clientv3.KV, name string) error {
 }
 
 func survey(ctx context.Context, kv clientv3.KV, name string) (Queue, error) {
-	var line txn.Line
+	var line txn.Snapshot
 	var boxes map[int64]mailbox.Box
 	err := policy(kv).Until(ctx, func(once context.Context) (err error) {
 		line, boxes, err = mailbox.Survey(once, kv, name)
@@ -85,7 +85,7 @@ func policy(kv clientv3.KV) ask.Policy {
 }
 
 // queueOf reads the letters in the mailboxes of a line.
-func queueOf(name string, line txn.Line, boxes map[int64]mailbox.Box) Queue {
+func queueOf(name string, line txn.Snapshot, boxes map[int64]mailbox.Box) Queue {
 	q := Queue{Election: name, Revision: line.Revision, Foreign: line.Foreign}
 	for _, c := range line.Queue {
 		m := Member{Candidate: c}

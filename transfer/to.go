@@ -32,7 +32,7 @@ func Client(c *clientv3.Client) Clients {
 	return Clients{KV: c, Watcher: c}
 }
 
-// Move is a candidate that stepped back.
+// Move is a candidate that requeued.
 type Move struct {
 	// Candidate is what it was before.
 	Candidate eldest.Candidate
@@ -44,25 +44,25 @@ type Move struct {
 type Result struct {
 	// Plan is what was to be done.
 	Plan Plan
-	// Moved are those who have stepped back, in order.
+	// Moved are those who have requeued, in order.
 	Moved []Move
-	// Retired says that the leader has given leadership up.
-	Retired bool
+	// Drained says that the leader has given leadership up.
+	Drained bool
 	// Leader is who was seen to be the oldest after that, at Revision; zero if nobody was.
-	// It leads as soon as it has proven that, unless it gives way (election.Config.GiveWay):
-	// see Options.GiveWay.
+	// It leads as soon as it has proven that, unless it yields (election.Config.ShouldYield):
+	// see Options.ShouldYield.
 	Leader   eldest.Candidate
 	Revision int64
 }
 
 // To hands leadership to the candidate with the given key: it surveys the election, makes
-// a plan, asks those who are to step back, one after another, the leader last, and waits
+// a plan, asks those who are to requeue, one after another, the leader last, and waits
 // until the target leads. It blocks until then, until somebody refuses or does not answer
 // in time, or until ctx ends (its cause). What happened is in the Result, on errors too.
 //
 // Errors: a *Refusal, which wraps eldest.ErrTransferRefused (no matter how far it came:
 // the leader leads on, those in Result.Moved have moved; a second To finds the queue as it
-// is); ErrOvertaken; eldest.ErrOutcomeUnknown once the leader has retired, or may have,
+// is); ErrOvertaken; eldest.ErrOutcomeUnknown once the leader has drained, or may have,
 // and its key is not seen to go within Options.Drain; eldest.ErrInvalid before anything is
 // sent; what etcd refused.
 //
@@ -100,30 +100,30 @@ func to(ctx context.Context, clients Clients, name, target string, options Optio
 		} else if attempt > 0 || !errors.As(err, &refusal) || refusal.Reason != UnknownTarget {
 			return result, err
 		}
-		// Who steps back, for another transfer say, is out of the queue for a moment.
+		// Who requeues, for another transfer say, is out of the queue for a moment.
 		if err := retry.Sleep(ctx, steppingBack); err != nil {
 			return result, err
 		}
 	}
 	h := &handover{clients: clients, options: options, plan: result.Plan, source: &watch.Source{
 		KV: clients.KV, Watcher: clients.Watcher,
-		Backoff: retry.Default(), Timeout: election.DefaultTimeout, Recheck: time.Second,
+		Backoff: retry.Default(), Timeout: election.DefaultTimeout, WatchCheck: time.Second,
 	}}
 	for _, m := range result.Plan.asked {
-		what := StepBack
+		what := Requeue
 		if m.Key == result.Plan.Leader.Key {
-			what = Retire
+			what = Drain
 		}
 		a, err := h.ask(ctx, m, what)
 		var vanished *vanishedError
-		if what == Retire && errors.As(err, &vanished) {
+		if what == Drain && errors.As(err, &vanished) {
 			err = h.left(ctx, vanished.Refusal)
 		}
 		if err != nil {
 			return result, err
 		}
-		if what == Retire {
-			result.Retired = true
+		if what == Drain {
+			result.Drained = true
 		} else {
 			result.Moved = append(result.Moved, Move{Candidate: m.Candidate, Token: a.Token})
 		}
@@ -156,17 +156,17 @@ func (h *handover) left(ctx context.Context, refusal *Refusal) error {
 	return errors.Join(err, refusal)
 }
 
-// arrival waits until the retired leader's key has gone, and returns who leads then.
+// arrival waits until the drained leader's key has gone, and returns who leads then.
 func (h *handover) arrival(ctx context.Context) (leader eldest.Candidate, revision int64, err error) {
-	late := fmt.Errorf("%w: the leader has retired, and its key has not gone within %v", eldest.ErrOutcomeUnknown, h.options.Drain)
+	late := fmt.Errorf("%w: the leader has drained, and its key has not gone within %v", eldest.ErrOutcomeUnknown, h.options.Drain)
 	waiting, cancel := context.WithTimeoutCause(ctx, h.options.Drain, late)
 	defer cancel()
 	if _, err = h.source.Gone(waiting, watch.Life{Key: h.plan.Leader.Key, Token: h.plan.Leader.Token}); err != nil {
 		return leader, 0, err
 	}
-	var line txn.Line
+	var line txn.Snapshot
 	err = policy(h.clients.KV).Until(ctx, func(once context.Context) (err error) {
-		line, err = txn.ReadLine(once, h.clients.KV, h.plan.Election)
+		line, err = txn.ReadSnapshot(once, h.clients.KV, h.plan.Election)
 		return err
 	})
 	if err != nil {
@@ -188,7 +188,7 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// steppingBack is the time in which a candidate that steps back is nearly always standing again
+// steppingBack is the time in which a candidate that requeues is nearly always standing again
 // while etcd answers: two requests.
 const steppingBack = 100 * time.Millisecond
 

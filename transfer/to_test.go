@@ -37,10 +37,10 @@ func TestTo(t *testing.T) {
 			target := nodes[tc.target]
 			result, err := transfer.To(s.Ctx, transfer.Client(s.Client), s.Election, target.Key(), transfer.Options{Order: tc.order, Patience: etcdtest.Patience, Drain: etcdtest.Patience})
 			require.NoError(t, err)
-			require.True(t, result.Retired)
+			require.True(t, result.Drained)
 			require.Equal(t, target.Key(), result.Leader.Key)
 			require.Len(t, result.Moved, tc.moved)
-			require.ErrorIs(t, l.Err(), eldest.ErrRetired)
+			require.ErrorIs(t, l.Err(), eldest.ErrDraining)
 			var want []string
 			for _, i := range tc.want {
 				want = append(want, nodes[i].Key())

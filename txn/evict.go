@@ -8,9 +8,9 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Silent is a candidate whose session has heartbeats and was silent for too long, as one that stands
+// Suspect is a candidate whose session has heartbeats and was silent for too long, as one that stands
 // behind it has seen it (decision 0029).
-type Silent struct {
+type Suspect struct {
 	// Own is the key of the candidate that evicts, OwnToken its create revision.
 	Own      string
 	OwnToken eldest.Token
@@ -27,7 +27,7 @@ type Silent struct {
 // and both candidates stand. It reports whether it did. On an error that wraps
 // eldest.ErrOutcomeUnknown it may have; otherwise nothing was changed. The value is compared
 // too, because a backup that is restored can repeat mod revisions. The own key is written anew, as it is.
-func Evict(ctx context.Context, kv clientv3.KV, s Silent) (evicted bool, err error) {
+func Evict(ctx context.Context, kv clientv3.KV, s Suspect) (evicted bool, err error) {
 	resp, err := kv.Txn(ctx).If(
 		clientv3.Compare(clientv3.ModRevision(s.Beat), "=", s.Mod),
 		clientv3.Compare(clientv3.Value(s.Beat), "=", s.Value),

@@ -23,16 +23,16 @@ func TestEvict(t *testing.T) {
 	beat := keys.Beat(elder.Lease)
 	s.Put(beat, "nonce 1 1s", clientv3.WithLease(clientv3.LeaseID(elder.Lease)))
 	mod := s.Put(beat, "nonce 2 1s", clientv3.WithLease(clientv3.LeaseID(elder.Lease)))
-	right := txn.Silent{
+	right := txn.Suspect{
 		Own: own.Key(), OwnToken: po.Token, Key: elder.Key(), Token: pe.Token, Beat: beat, Mod: mod, Value: "nonce 2 1s",
 	}
-	for what, change := range map[string]func(*txn.Silent){
-		"an older beat":            func(w *txn.Silent) { w.Mod-- },
-		"a newer beat":             func(w *txn.Silent) { w.Mod++ },
-		"no beat":                  func(w *txn.Silent) { w.Beat += "0" },
-		"the same revision, again": func(w *txn.Silent) { w.Value = "other 2 1s" },
-		"an earlier life":          func(w *txn.Silent) { w.Token-- },
-		"an own key that is gone":  func(w *txn.Silent) { w.OwnToken-- },
+	for what, change := range map[string]func(*txn.Suspect){
+		"an older beat":            func(w *txn.Suspect) { w.Mod-- },
+		"a newer beat":             func(w *txn.Suspect) { w.Mod++ },
+		"no beat":                  func(w *txn.Suspect) { w.Beat += "0" },
+		"the same revision, again": func(w *txn.Suspect) { w.Value = "other 2 1s" },
+		"an earlier life":          func(w *txn.Suspect) { w.Token-- },
+		"an own key that is gone":  func(w *txn.Suspect) { w.OwnToken-- },
 	} {
 		wrong := right
 		change(&wrong)

@@ -27,7 +27,7 @@ func Example() {
 	}
 	defer cli.Close()
 
-	enter := func(value string) (txn.Entry, txn.Place) {
+	enter := func(value string) (txn.Entry, txn.Position) {
 		lease, err := cli.Grant(ctx, 60)
 		if err != nil {
 			log.Fatal(err)

@@ -33,7 +33,7 @@ func (s *stage) entry(value string) txn.Entry {
 }
 
 // enter puts a candidate into the queue.
-func (s *stage) enter(value string) (txn.Entry, txn.Place) {
+func (s *stage) enter(value string) (txn.Entry, txn.Position) {
 	s.T.Helper()
 	e := s.entry(value)
 	p, err := txn.ByCreateRevision{}.Enter(s.Ctx, s.Client, e)

@@ -38,8 +38,8 @@ import (
 // registers as ByCreateRevision does. The zero value is ready.
 type ByPointer struct{ ByCreateRevision }
 
-// Enter implements Queue.
-func (q ByPointer) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Place, error) {
+// Enter implements Ordering.
+func (q ByPointer) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Position, error) {
 	own, pointer, bound := e.Key(), keys.Newest(e.Election), clientv3.WithLease(clientv3.LeaseID(e.Lease))
 	begin, end := keys.Range(e.Election)
 	resp, err := kv.Txn(ctx).
@@ -57,13 +57,13 @@ func (q ByPointer) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Place, e
 	case rpcerr.Is(err, rpctypes.ErrPermissionDenied), rpcerr.Is(err, rpctypes.ErrTooManyOps):
 		return q.ByCreateRevision.Enter(ctx, kv, e)
 	case err != nil:
-		return Place{}, outcome(err)
+		return Position{}, outcome(err)
 	case !resp.Succeeded:
 		return exists(e, resp)
 	}
 	before := resp.Responses[0].GetResponseTxn()
 	read := before.Responses[0].GetResponseRange()
-	p := Place{Token: eldest.Token(resp.Header.Revision), Revision: resp.Header.Revision}
+	p := Position{Token: eldest.Token(resp.Header.Revision), Revision: resp.Header.Revision}
 	switch {
 	case !before.Succeeded:
 		p.hint(e, read.Kvs)
@@ -79,7 +79,7 @@ func (q ByPointer) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Place, e
 
 // hint takes the candidate that the pointer names for the nearest older one. Nothing is known of
 // the others, nor whether that one is still there.
-func (p *Place) hint(e Entry, pointer []*mvccpb.KeyValue) {
+func (p *Position) hint(e Entry, pointer []*mvccpb.KeyValue) {
 	p.Revision = 0
 	if len(pointer) == 0 {
 		return

@@ -17,7 +17,7 @@ import (
 var pointers txn.ByPointer
 
 // join enters with the queue of pointers.
-func (s *stage) join() (txn.Entry, txn.Place) {
+func (s *stage) join() (txn.Entry, txn.Position) {
 	s.T.Helper()
 	e := s.entry("v")
 	p, err := pointers.Enter(s.Ctx, s.Client, e)
@@ -31,7 +31,7 @@ func (s *stage) join() (txn.Entry, txn.Place) {
 func TestPointerRegistersWithOneRequest(t *testing.T) {
 	s := newStage(t)
 	var entries []txn.Entry
-	var places []txn.Place
+	var places []txn.Position
 	for i := range 40 {
 		s.Methods()
 		e, p := s.join()

@@ -140,7 +140,7 @@ func TestEnterIgnoresForeignKeysAndReportsThem(t *testing.T) {
 
 func TestEnterBehindMoreThanAnAnswerHolds(t *testing.T) {
 	s := newStage(t)
-	var places []txn.Place
+	var places []txn.Position
 	var entries []txn.Entry
 	for range 19 {
 		e, p := s.enter("v")

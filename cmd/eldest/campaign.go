@@ -24,13 +24,13 @@ the process at once; its key then stays until the lease expires. VALUE is what o
 of the candidate; the default is host name and process ID.
 
 While etcd cannot be reached at the start it waits. It prints one line per event:
-registered, waiting, leader, jeopardy (a renewal failed), recovered, stepped-back, retired,
+registered, waiting, leader, at-risk (a renewal failed), recovered, requeued, drained,
 lost, resigned; with --heartbeat also suspended, resumed, and evicted (the predecessor).
 With --json each is an object with event, time, election, key, token, lease, and where
-they apply predecessor, queue, cause, led (stepped-back, lost, resigned) and remaining_ms
-(jeopardy). "resigned" says that leading or waiting has ended here; the end of the process,
+they apply predecessor, queue, cause, led (requeued, lost, resigned) and remaining_ms
+(at-risk). "resigned" says that leading or waiting has ended here; the end of the process,
 that etcd has confirmed the removal of the key, or a line on stderr says it has not.
-"stepped-back" is followed by a new "registered". So is "retired" (it led, and was asked to
+"requeued" is followed by a new "registered". So is "drained" (it led, and was asked to
 give that up), after "resigned": it is a candidate again, behind all others.
 ` + candidateHelp + `
 Exit codes: 0 after a signal; 1 failed; 2 bad usage; 3 leadership, the place in
@@ -91,7 +91,7 @@ func (p participant) campaign(ctx context.Context, cmd *cobra.Command, value str
 	return err
 }
 
-// lead campaigns and holds what it has won. Whenever it has retired it does so again, and
+// lead campaigns and holds what it has won. Whenever it has drained it does so again, and
 // whenever it is suspended it has the win proven anew.
 func (c *candidacy) lead(ctx context.Context, events *eventLog) error {
 	leadership, err := c.candidate.Campaign(ctx)
@@ -107,16 +107,16 @@ func (c *candidacy) lead(ctx context.Context, events *eventLog) error {
 		// tenure that was lost is lost, whatever was signalled meanwhile.
 		err = leadership.Err()
 		suspended := errors.Is(err, eldest.ErrSuspended)
-		if ctx.Err() != nil || !suspended && !errors.Is(err, eldest.ErrRetired) {
+		if ctx.Err() != nil || !suspended && !errors.Is(err, eldest.ErrDraining) {
 			return err
 		}
-		if suspended && !c.candidate.Status().Retired {
+		if suspended && !c.candidate.Status().Draining {
 			leadership, err = c.candidate.Await(ctx)
 			continue
 		}
 		// Before "resigned", and without waiting for the reader: nobody leads until the
 		// key is gone.
-		events.tell(event{Event: "retired", Cause: connect.Because(err)})
+		events.tell(event{Event: "drained", Cause: connect.Because(err)})
 		// There is nothing to wait for here. A key that is not removed is found, and
 		// removed, by the registration that follows.
 		_ = leadership.Resign(ctx)

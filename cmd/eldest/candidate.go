@@ -43,7 +43,7 @@ func addCandidateFlags(cmd *cobra.Command, who string) *candidateFlags {
 		"time to live of the lease: how long etcd waits before a crashed "+who+" is out; rounded up to seconds")
 	fl.DurationVar(&f.heartbeat, "heartbeat", 0,
 		"time after which a "+who+" that leads and sends no heartbeat is replaced, instead of --ttl; at least 500ms, 0s is without (see above for the costs)")
-	fl.BoolVar(&f.noTransfer, "no-transfer", false, "take no part in transfers: nobody can ask this candidate to step back or to retire")
+	fl.BoolVar(&f.noTransfer, "no-transfer", false, "take no part in transfers: nobody can ask this candidate to requeue or to drain")
 	return f
 }
 
@@ -62,7 +62,7 @@ is still there. It costs 4/D revisions a second for each leader: let etcd compac
 itself (etcd's --auto-compaction-retention), or its database grows. Without the permission
 to write there the candidate goes on without heartbeats, and stderr says so.
 
-It takes part in transfers (eldest transfer), which may ask it to step back in the queue or
+It takes part in transfers (eldest transfer), which may ask it to requeue in the queue or
 to give up leadership; --no-transfer has it take no part. It is asked through a key below
 /eldest/ask/ELECTION/: a candidate whose user has no access there takes no part, and stderr
 says so.

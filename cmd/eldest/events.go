@@ -61,8 +61,8 @@ type eventLog struct {
 	mu    sync.Mutex
 	place *place // of the candidate; nil while there is none
 	given string // why the candidacy is given up, if "resigned" is to say so
-	// queued says that the candidate has registered, and retired that its next end is not its last.
-	queued, retired bool
+	// queued says that the candidate has registered, and drained that its next end is not its last.
+	queued, drained bool
 	over            bool          // the last line is written
 	ended           chan struct{} // closed then
 }
@@ -72,7 +72,7 @@ func (l *eventLog) begin(key string, lease int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.place, l.given = nil, ""
-	l.queued, l.retired, l.over, l.ended = false, false, false, make(chan struct{})
+	l.queued, l.drained, l.over, l.ended = false, false, false, make(chan struct{})
 	if key != "" {
 		l.place = &place{Key: key, Lease: hexLease(lease)}
 	}
@@ -96,13 +96,13 @@ func (l *eventLog) tellAt(at time.Time, token eldest.Token, e event) {
 	defer l.mu.Unlock()
 	switch e.Event {
 	case "registered":
-		if l.over { // it had retired, and lost the key before it could say so
+		if l.over { // it had drained, and lost the key before it could say so
 			l.over, l.ended = false, make(chan struct{})
 		}
 		l.queued = true
-	case "retired":
-		l.retired = true
-	case "jeopardy", "recovered":
+	case "drained":
+		l.drained = true
+	case "at-risk", "recovered":
 		if l.over {
 			return
 		}
@@ -110,8 +110,8 @@ func (l *eventLog) tellAt(at time.Time, token eldest.Token, e event) {
 		switch {
 		case l.over:
 			return
-		case l.retired:
-			l.retired, l.queued = false, false
+		case l.drained:
+			l.drained, l.queued = false, false
 		default:
 			l.over = true
 			defer close(l.ended)
@@ -170,12 +170,12 @@ func (l *eventLog) hooks(ctx context.Context) hooks.Set {
 
 func (l *eventLog) sessionHooks() lease.Hooks {
 	return lease.Hooks{
-		Jeopardy: func(j lease.JeopardyEvent) {
+		AtRisk: func(j lease.AtRiskEvent) {
 			cause := l.wait.Conn.Why(j.Err)
 			if connect.Silent(j.Err) {
 				cause = "etcd does not answer: " + cause
 			}
-			l.tell(event{Event: "jeopardy", Cause: cause, RemainingMS: new(j.Remaining.Milliseconds())})
+			l.tell(event{Event: "at-risk", Cause: cause, RemainingMS: new(j.Remaining.Milliseconds())})
 		},
 		Recovered: func(lease.RenewedEvent) { l.tell(event{Event: "recovered"}) },
 		Beat:      mute(l.wait),
@@ -214,8 +214,8 @@ func (l *eventLog) candidateHooks(ctx context.Context) election.Hooks {
 		},
 		Ended: func(end election.EndedEvent) {
 			e := event{Event: "resigned", Led: &end.Led}
-			if errors.Is(end.Cause, eldest.ErrSteppedBack) {
-				e.Event = "stepped-back"
+			if errors.Is(end.Cause, eldest.ErrRequeued) {
+				e.Event = "requeued"
 			} else if lost(end.Cause) || ctx.Err() == nil && !byOwnWill(end.Cause) {
 				e.Event, e.Cause = "lost", connect.Because(end.Cause)
 			}

@@ -90,11 +90,11 @@ func TestEventsOfTheCommandItself(t *testing.T) {
 }
 
 // A renewal that fails says whose fault it is.
-func TestEventsOfJeopardy(t *testing.T) {
+func TestEventsOfAtRisk(t *testing.T) {
 	_, all := written(t, true, func(r *runner) {
 		told := r.events.sessionHooks()
-		told.Jeopardy(lease.JeopardyEvent{Remaining: time.Second, Err: context.DeadlineExceeded})
-		told.Jeopardy(lease.JeopardyEvent{Remaining: time.Second, Err: errors.New("the program hangs")})
+		told.AtRisk(lease.AtRiskEvent{Remaining: time.Second, Err: context.DeadlineExceeded})
+		told.AtRisk(lease.AtRiskEvent{Remaining: time.Second, Err: errors.New("the program hangs")})
 	})
 	require.Equal(t, "etcd does not answer: context deadline exceeded", all[0]["cause"])
 	require.Equal(t, "the program hangs", all[1]["cause"])

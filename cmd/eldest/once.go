@@ -59,7 +59,7 @@ func newListCmd() *cobra.Command {
 		Short: "List the queue, the leader first",
 		Long: `Lists the candidates of an election in the order in which they will lead: key,
 lease, token, the time that is left to the lease unless it is renewed, whether it
-takes part in transfers (ASKS: eldest transfer can ask it to step back or to retire;
+takes part in transfers (ASKS: eldest transfer can ask it to requeue or to drain;
 "?" where the user may not read that), and value. With --json it is an array of objects
 with key, lease, token, mod_revision, ttl_seconds (negative: the lease is gone), asks
 (left out where it is not known), value, and value_base64 where the value is not UTF-8.

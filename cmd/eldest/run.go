@@ -212,7 +212,7 @@ without a success the lease is not renewed any more, and leadership ends at the 
 
 It prints one line per event: registered, waiting, leader, delayed (won right after an
 outage: CMD is started once the lease is renewed), started, stopping, exited, hook,
-unhealthy, healthy, jeopardy, recovered, suspended, resumed, evicted, stepped-back, retired,
+unhealthy, healthy, at-risk, recovered, suspended, resumed, evicted, requeued, drained,
 lost, resigned, restarting. With --json each is an object with event, time, election, key,
 token, lease, and where they apply predecessor, queue, cause, led, remaining_ms, pid,
 exit_code, hook. restarting (with cause, in_ms), notice (text) and the last line of a

@@ -149,7 +149,7 @@ func outage(t *testing.T, e *etcd, args ...string) (out *clitest.Sheet, renewals
 	go func() { result <- r.round(ctx) }()
 	told(t, out, "waiting")
 	renewals.on.Store(true)
-	told(t, out, "jeopardy")
+	told(t, out, "at-risk")
 	first.Signal(syscall.SIGTERM)
 	told(t, out, "leader")
 	told(t, out, "delayed")

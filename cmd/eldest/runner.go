@@ -55,9 +55,9 @@ type outcome struct {
 	err error
 	// final says that another round would fail the same way.
 	final bool
-	// retired is not nil if leadership was handed over, and says to whom; err is nil then,
+	// drained is not nil if leadership was handed over, and says to whom; err is nil then,
 	// unless a hook failed or the program could not be started.
-	retired error
+	drained error
 }
 
 // why says in words how the round ended.
@@ -65,8 +65,8 @@ func (out outcome) why() string {
 	switch {
 	case out.err != nil:
 		return connect.Because(out.err)
-	case out.retired != nil:
-		return connect.Because(out.retired)
+	case out.drained != nil:
+		return connect.Because(out.drained)
 	}
 	return "the program ended: " + out.exit.String()
 }
@@ -137,7 +137,7 @@ func (r *runner) rest(ctx context.Context, why string, pause time.Duration) bool
 // again reports whether --restart asks for another round. After a handover it does, whatever the
 // program's exit: there is still work to do for the leader.
 func (r *runner) again(out outcome) bool {
-	succeeded := out.retired == nil && out.err == nil && (!out.ran || out.exit.OK())
+	succeeded := out.drained == nil && out.err == nil && (!out.ran || out.exit.OK())
 	return !out.final && (r.restart == restartAlways || r.restart == restartOnFailure && !succeeded)
 }
 
@@ -158,7 +158,7 @@ func (r *runner) result(ctx context.Context, out outcome) error {
 		return cli.Exit(127, out.err)
 	case out.err != nil && (out.refused || !stopped):
 		return r.conn.Explain(r.cmd.Context(), out.err)
-	case stopped, out.retired != nil, out.exit.OK():
+	case stopped, out.drained != nil, out.exit.OK():
 		return nil //nolint:nilerr // as it should
 	}
 	return fmt.Errorf("the program ended: %s", out.exit)
@@ -194,7 +194,7 @@ func (r *runner) failed(err error) error {
 type round struct {
 	*runner
 	*candidacy
-	pulse *lease.Pulse // nil without --health
+	pulse *lease.Liveness // nil without --health
 	// idle says that there is no program that could be asked for its health.
 	idle atomic.Bool
 	// tenure is the present one, if there is one.
@@ -215,7 +215,7 @@ const missedChecks = 3
 func (r *runner) round(ctx context.Context) outcome {
 	o := &round{runner: r}
 	if r.health != "" {
-		o.pulse = lease.NewPulse(missedChecks * r.healthEvery)
+		o.pulse = lease.NewLiveness(missedChecks * r.healthEvery)
 		defer o.beatWhileIdle()()
 	}
 	renewed := func() {
@@ -224,7 +224,7 @@ func (r *runner) round(ctx context.Context) outcome {
 		}
 	}
 	cfg := r.session()
-	cfg.Pulse = o.pulse
+	cfg.Liveness = o.pulse
 	cfg.Hooks = lease.Hooks{Renewed: func(lease.RenewedEvent) { renewed() }, Beat: func(lease.BeatEvent) { renewed() }}
 	c, err := r.open(ctx, r.client, r.value, cfg, r.events, r.status)
 	if err != nil {
@@ -340,7 +340,7 @@ func (o *round) campaign(ctx context.Context) outcome {
 // missing, and --restart has the program started anew.
 func (o *round) leadsOn(ctx context.Context, out outcome) bool {
 	return errors.Is(out.err, eldest.ErrSuspended) && !errors.Is(out.err, eldest.ErrUnresponsive) &&
-		o.restart != restartNever && ctx.Err() == nil && o.Err() == nil && !o.candidate.Status().Retired
+		o.restart != restartNever && ctx.Err() == nil && o.Err() == nil && !o.candidate.Status().Draining
 }
 
 // The names of the hooks.

@@ -49,7 +49,7 @@ supervisor starts a node only when it has ended: a process that still runs as NO
 leadership to it.
 
 While etcd cannot be reached at the start it waits. It prints one line when it listens, and
-one for each change of its role: leading, following, neither. With --json each is an
+one for each change of its role: leading, following, unknown. With --json each is an
 object with event ("listening", "status"), time, election, node, and where they apply
 address, role, key, token, leader, leader_address and reason.
 

@@ -24,7 +24,7 @@ type tenure struct {
 
 	running bool // the program was started
 	stopped bool // it was told to end, because we are
-	retired bool // it was told to end, because leadership is to be handed over
+	drained bool // it was told to end, because leadership is to be handed over
 	warned  bool // it was told to end, because the deadline is near
 	// env is what a tenure adds to the environment of its processes.
 	env []string
@@ -140,7 +140,7 @@ func await[T any](ctx context.Context, t *tenure, c <-chan T) (v T, ok bool) {
 			if t.handsOver() {
 				t.changed = t.candidate.Changed()
 			}
-			if !t.candidate.Status().Retired {
+			if !t.candidate.Status().Draining {
 				// At once: if the key was deleted another may lead already.
 				t.job.Kill(killPatience)
 				return v, false
@@ -150,7 +150,7 @@ func await[T any](ctx context.Context, t *tenure, c <-chan T) (v T, ok bool) {
 			}
 		case <-t.changed:
 			t.changed = t.candidate.Changed()
-			if !t.candidate.Status().Retired {
+			if !t.candidate.Status().Draining {
 				t.job.Kill(killPatience)
 				return v, false
 			}
@@ -163,7 +163,7 @@ func await[T any](ctx context.Context, t *tenure, c <-chan T) (v T, ok bool) {
 			t.events.tell(event{Event: "stopping", Cause: connect.Because(t.whyWarned())})
 		case <-t.ending:
 			t.ending, t.stopped = nil, true
-			if t.retired {
+			if t.drained {
 				continue // it is stopping
 			}
 			t.events.tell(event{Event: "stopping", Cause: context.Cause(ctx).Error()})
@@ -301,16 +301,16 @@ func (t *tenure) roomy() bool {
 	return now.State == lease.Alive && now.Remaining >= max(ttl/2, t.graceNow()+ttl/10) && t.remaining() >= t.graceNow()+t.heartbeat/10
 }
 
-// handsOver reports whether the tenure has ended because it was asked to retire, and
+// handsOver reports whether the tenure has ended because it was asked to drain, and
 // tells so, once.
 func (t *tenure) handsOver() bool {
 	why := t.leadership.Err()
-	if !errors.Is(why, eldest.ErrRetired) {
+	if !errors.Is(why, eldest.ErrDraining) {
 		return false
 	}
-	if !t.retired {
-		t.retired = true
-		t.events.tell(event{Event: "retired", Cause: connect.Because(why)})
+	if !t.drained {
+		t.drained = true
+		t.events.tell(event{Event: "drained", Cause: connect.Because(why)})
 		if t.running && !t.stopped {
 			t.events.tell(event{Event: "stopping", Cause: connect.Because(why)})
 		}
@@ -350,7 +350,7 @@ func (t *tenure) judge() outcome {
 	out := outcome{ran: t.running, exit: end.Status, err: t.leadership.Err()}
 	if t.handsOver() {
 		// No loss: whatever has become of the lease since, the tenure was over.
-		out.err, out.retired = nil, out.err
+		out.err, out.drained = nil, out.err
 	} else if out.err == nil && t.warned {
 		if out.err = t.whyWarned(); !errors.Is(out.err, eldest.ErrSuspended) {
 			// Lost, though the deadline is still ahead: all that counts and tells of the end
@@ -364,13 +364,13 @@ func (t *tenure) judge() outcome {
 	case end.Left != nil:
 		out.err = end.Left
 	case t.out != nil:
-		t.out.retired = out.retired
+		t.out.drained = out.drained
 		out = *t.out
-	case end.Lost != nil && !t.stopped && !t.retired:
+	case end.Lost != nil && !t.stopped && !t.drained:
 		out = outcome{err: end.Lost}
 	}
 	switch {
-	case out.err == nil && out.retired == nil && (t.stopped || !out.ran):
+	case out.err == nil && out.drained == nil && (t.stopped || !out.ran):
 		t.cause = "eldest was told to end"
 	default:
 		t.cause = out.why()

@@ -41,11 +41,11 @@ func newTransferCmd() *cobra.Command {
 only the lease in hex. Nothing is removed from outside: each candidate is asked, and acts by
 itself, so that no two lead and every fencing token is larger than the ones before.
 
-If the target is the first in line, the leader retires and all others stay where they are.
-Else those between the two step back in the queue first, one after another, each with a new
+If the target is the first in line, the leader drains and all others stay where they are.
+Else those between the two requeue in the queue first, one after another, each with a new
 and larger token; and, with --order keep, all those behind the target as well, so that the
 order among all others stays what it was. With --order pass-by those behind stay where they
-are, in front of those who step back. The leader is asked last: until then it leads, and a
+are, in front of those who requeue. The leader is asked last: until then it leads, and a
 transfer that stops half way has moved some of the waiting and nothing else.
 
 All that have to move must take part ("eldest list" says who does): candidates of eldest
@@ -56,17 +56,17 @@ target is a node with a priority and one with a higher priority waits as well: i
 yield instead of leading.
 
 --dry-run says what would be done, and does nothing. With --json the result is an object
-with election, target, order, dry_run, done, leader and back (who is to retire, and who
-is to step back, each with key and token), overtaken, foreign, and, as far as it came,
-moved (key, token, and new_token), retired, now_leads; if it was not done error, and
+with election, target, order, dry_run, done, leader and back (who is to drain, and who
+is to requeue, each with key and token), overtaken, foreign, and, as far as it came,
+moved (key, token, and new_token), drained, now_leads; if it was not done error, and
 reason and who where it was refused.
 
 Not guaranteed: that the target leads for long, or at all if it leaves while the others
-step back for it (the next in line leads then, and the exit code is 1).
+requeue for it (the next in line leads then, and the exit code is 1).
 
 Exit codes: 0 done, or the target leads already; 1 failed, or the outcome is not known;
 2 bad usage; 4 nobody leads, or the target is not in the queue; 6 refused: the leader
-leads on, though some may have stepped back.
+leads on, though some may have requeued.
 ` + connect.Help,
 		Example: `  eldest transfer nightly-jobs --to nightly-jobs/694d9a3f2c1b4e07 --dry-run
   eldest transfer nightly-jobs --to 694d9a3f2c1b4e07 --order pass-by`,
@@ -76,9 +76,9 @@ leads on, though some may have stepped back.
 	f.conn = connect.AddFlags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.to, "to", "", "the candidate that is to lead: its key, or its lease in hex")
-	fl.StringVar(&f.order, "order", transfer.Keep.String(), "keep: the order among all others; pass-by: those behind the target stay, and pass those who step back")
+	fl.StringVar(&f.order, "order", transfer.Keep.String(), "keep: the order among all others; pass-by: those behind the target stay, and pass those who requeue")
 	fl.DurationVar(&f.patience, "patience", transfer.DefaultPatience, "how long to wait for the answer of each one that is asked")
-	fl.DurationVar(&f.drain, "drain", transfer.DefaultDrain, "how long the leader may take to end what it does as leader, once it has retired")
+	fl.DurationVar(&f.drain, "drain", transfer.DefaultDrain, "how long the leader may take to end what it does as leader, once it has drained")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and do nothing")
 	return cmd
 }
@@ -88,7 +88,7 @@ func (f *transferFlags) check(name string) (options transfer.Options, err error)
 	if err := keys.Check(name); err != nil {
 		return options, cli.Exit(cli.ExitUsage, err)
 	}
-	options = transfer.Options{Patience: f.patience, Drain: f.drain, GiveWay: nodeGivesWay}
+	options = transfer.Options{Patience: f.patience, Drain: f.drain, ShouldYield: nodeYields}
 	options.Order, err = transfer.ParseOrder(f.order)
 	switch {
 	case err != nil:
@@ -158,7 +158,7 @@ func (f *transferFlags) carryOut(ctx context.Context, report *handover, options 
 	for _, m := range result.Moved {
 		report.Moved = append(report.Moved, member{Key: m.Candidate.Key, Token: m.Candidate.Token, NewToken: m.Token})
 	}
-	report.Retired, report.NowLeads, report.Done = result.Retired, memberOf(result.Leader), err == nil
+	report.Drained, report.NowLeads, report.Done = result.Drained, memberOf(result.Leader), err == nil
 	return result.Plan.Target.Token != 0, err
 }
 
@@ -191,9 +191,9 @@ func (f *transferFlags) explain(ctx context.Context, name string, err error) err
 	return f.conn.Explain(ctx, err)
 }
 
-// nodeGivesWay is what a node of a service does when it is about to lead (elector.Config.Priority):
+// nodeYields is what a node of a service does when it is about to lead (elector.Config.Priority):
 // one that tells no priority, or is no node, never yields.
-func nodeGivesWay(own eldest.Candidate, others []eldest.Candidate) bool {
+func nodeYields(own eldest.Candidate, others []eldest.Candidate) bool {
 	priority := func(value []byte) int {
 		node, _ := nodeOf(value)
 		return int(node.Priority)
@@ -211,7 +211,7 @@ func adviceFor(r *transfer.Refusal, name string) string {
 		transfer.UnknownTarget: list + " shows the candidates",
 		transfer.LeaderDeaf:    "eldest resign " + cli.Printable(name) + " removes its key, and the next in line leads",
 		transfer.Between:       "The first in line can be made the leader whoever they are; eldest resign can remove them from the queue",
-		transfer.Behind:        "With --order pass-by they may pass those who step back",
+		transfer.Behind:        "With --order pass-by they may pass those who requeue",
 		transfer.Outranked:     "The one with the highest priority (" + list + ") can be made the leader",
 		transfer.Busy:          "Look at it (" + list + ") and try again",
 		transfer.Changed:       "Look at it (" + list + ") and try again",
@@ -223,7 +223,7 @@ func adviceFor(r *transfer.Refusal, name string) string {
 type member struct {
 	Key   string       `json:"key"`
 	Token eldest.Token `json:"token"`
-	// NewToken is that of the place which it stepped back to.
+	// NewToken is that of the place which it requeued to.
 	NewToken eldest.Token `json:"new_token,omitempty"`
 	value    []byte
 }
@@ -237,15 +237,15 @@ type handover struct {
 	// Done says that the target was seen to lead, or leads already (AlreadyLed).
 	Done       bool `json:"done"`
 	AlreadyLed bool `json:"already_led,omitempty"`
-	// Leader is who is to retire, Back who are to step back, in order. Overtaken are those
+	// Leader is who is to drain, Back who are to requeue, in order. Overtaken are those
 	// behind whom they fall.
 	Leader    *member  `json:"leader,omitempty"`
 	Back      []member `json:"back"`
 	Overtaken []member `json:"overtaken,omitempty"`
 	Foreign   []string `json:"foreign,omitempty"`
-	// Moved are those who have stepped back.
+	// Moved are those who have requeued.
 	Moved    []member `json:"moved,omitempty"`
-	Retired  bool     `json:"retired"`
+	Drained  bool     `json:"drained"`
 	NowLeads *member  `json:"now_leads,omitempty"`
 	// Error is why it was not done, Reason the word for a refusal, and Who the candidates that it is
 	// about.
@@ -299,10 +299,10 @@ func (h *handover) text(w io.Writer) {
 		h.table(w)
 	default:
 		for _, m := range h.Moved {
-			_, _ = fmt.Fprintf(w, "%s stepped back: its token was %d and is %d\n", cli.Printable(m.Key), m.Token, m.NewToken)
+			_, _ = fmt.Fprintf(w, "%s requeued: its token was %d and is %d\n", cli.Printable(m.Key), m.Token, m.NewToken)
 		}
-		if h.Retired {
-			_, _ = fmt.Fprintf(w, "%s retired with token %d\n", cli.Printable(h.Leader.Key), h.Leader.Token)
+		if h.Drained {
+			_, _ = fmt.Fprintf(w, "%s drained with token %d\n", cli.Printable(h.Leader.Key), h.Leader.Token)
 		}
 		if h.NowLeads != nil {
 			_, _ = fmt.Fprintf(w, "%s leads with token %d\n", cli.Printable(h.NowLeads.Key), h.NowLeads.Token)
@@ -317,9 +317,9 @@ func (h *handover) table(w io.Writer) {
 	}
 	rows := []string{"WHAT\tKEY\tTOKEN\tVALUE"}
 	for _, m := range h.Back {
-		rows = append(rows, row("steps back", m))
+		rows = append(rows, row("requeues", m))
 	}
-	table(w, append(rows, row("retires", *h.Leader), row("leads", *h.target))...)
+	table(w, append(rows, row("drains", *h.Leader), row("leads", *h.target))...)
 	listed := func(what string, keys []string) {
 		for i, key := range keys {
 			keys[i] = cli.Printable(key)
@@ -332,6 +332,6 @@ func (h *handover) table(w io.Writer) {
 	for _, m := range h.Overtaken {
 		overtaken = append(overtaken, m.Key)
 	}
-	listed("In front of those who step back there would then be", overtaken)
+	listed("In front of those who requeue there would then be", overtaken)
 	listed("Keys that are no candidates', and may hold up programs of etcd's own package", h.Foreign)
 }

@@ -68,15 +68,15 @@ func FuzzNodeOf(f *testing.F) {
 	})
 }
 
-// A node with a priority gives way to a higher one; one without never does, and what is no
+// A node with a priority yields to a higher one; one without never does, and what is no
 // node has none.
-func TestNodeGivesWay(t *testing.T) {
+func TestNodeYields(t *testing.T) {
 	of := func(priority int32) eldest.Candidate {
 		return eldest.Candidate{Value: []byte(encoded(t, identity.Identity{NodeID: "n", TTL: time.Second, Priority: priority}))}
 	}
 	others := []eldest.Candidate{of(3), {Value: []byte("anna")}, of(0)}
 	for own, gives := range map[int32]bool{-1: true, 0: false, 2: true, 3: false, 4: false} {
-		require.Equal(t, gives, nodeGivesWay(of(own), others), own)
+		require.Equal(t, gives, nodeYields(of(own), others), own)
 	}
-	require.False(t, nodeGivesWay(eldest.Candidate{Value: []byte("bert")}, others))
+	require.False(t, nodeYields(eldest.Candidate{Value: []byte("bert")}, others))
 }

@@ -212,7 +212,7 @@ func (s *Session) newSource() *watch.Source {
 	if s.lease != nil {
 		recheck = min(recheck, s.lease.TTL()/2)
 	}
-	return &watch.Source{KV: s.client, Watcher: s.client, Backoff: retry.Default(), Timeout: requestTimeout, Recheck: recheck}
+	return &watch.Source{KV: s.client, Watcher: s.client, Backoff: retry.Default(), Timeout: requestTimeout, WatchCheck: recheck}
 }
 
 // Client returns the client that the session was made with.

@@ -33,7 +33,7 @@ func everything(s *env, server *kv.Server) map[string]error {
 func TestADeposedLeaderIsRefusedByEtcd(t *testing.T) {
 	s := newEnv(t)
 	l, server := s.leader(s.Admin, func(_ *lease.Config, cfg *election.Config) {
-		cfg.Watcher, cfg.Recheck = etcdtest.Deaf(s.Admin), time.Hour
+		cfg.Watcher, cfg.WatchCheck = etcdtest.Deaf(s.Admin), time.Hour
 	})
 	s.put(server, "r1", "a", "1")
 	s.Remove(l.Key())

@@ -177,7 +177,7 @@ func TestLeaderDiesInTheMiddle(t *testing.T) {
 		answer := follower.ask(path)
 		etcdtest.Take(t, begun, "the handler")
 		if path == "/silent" {
-			follower.router.Neither(eldest.ErrSilent) // that alone ends nothing
+			follower.router.Unknown(eldest.ErrUnavailable) // that alone ends nothing
 			follower.follows(leader, 7)
 			follower.follows(successor, 9)
 		} else {

@@ -228,13 +228,13 @@ end:
 		printf("~ c%d hears own key is gone\n", i);
 		stood(i); at[i] = IDLE }
 	/*
-	 * It withdraws or resigns, steps back or retires: the standing ends first, the key
-	 * goes after that, at any time. Whoever steps back registers again then, as all may.
+	 * It withdraws or resigns, requeues or drains: the standing ends first, the key
+	 * goes after that, at any time. Whoever requeues registers again then, as all may.
 	 */
 #ifdef STEP_BACK_LEAVES_THE_WIN
 	/* The campaign goes on with what it has proven. */
 	:: atomic { at[i] == WAITING && place[i] != 0 ->
-		printf("~ c%d note steps back\n", i);
+		printf("~ c%d note requeues\n", i);
 		printf("~ c%d call delete key => done\n", i);
 		unqueue(i) }
 #endif

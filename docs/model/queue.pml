@@ -1,8 +1,8 @@
 /*
- * The queue: registration, predecessor, proof, tenure, guard, stepping back,
- * retiring. There is no clock: a lease may end at any moment, however early, so what
+ * The queue: registration, predecessor, proof, tenure, guard, requeuing,
+ * draining. There is no clock: a lease may end at any moment, however early, so what
  * holds here (G1, G2, G4, G5) holds without any assumption on time. lease.pml is about
- * time (G3), transfer.pml about who asks whom to step back or to retire: here anybody
+ * time (G3), transfer.pml about who asks whom to requeue or to drain: here anybody
  * may at any moment, so what holds here holds whoever asks for what.
  *
  * A pause, of any length and before any step, is a process that is not chosen to
@@ -250,7 +250,7 @@ wait:
 		:: gone[pred] == 0 -> /* later it is the same as before; and who waits in vain must be seen to */
 			printf("~ c%d note withdraws\n", i); waits[i] = 0; pred = 0; goto leave
 		:: gone[pred] == 0 && lives < LIVES -> /* it was asked to */
-			printf("~ c%d note steps back\n", i);
+			printf("~ c%d note requeues\n", i);
 #ifndef STEP_BACK_KEEPS_PREDECESSOR
 			pred = 0;
 #endif
@@ -310,8 +310,8 @@ proven:
 			led(i, token, at); at = 0
 		:: gone[token] != 0 -> goto idle
 #if !defined(STORY) || defined(STEP_BACK_KEEPS_PROOF)
-		:: lives < LIVES -> /* it gives way */
-			printf("~ c%d note has the proof, steps back\n", i);
+		:: lives < LIVES -> /* it yields */
+			printf("~ c%d note has the proof, requeues\n", i);
 #ifdef STEP_BACK_KEEPS_PROOF
 			proved = at;
 #endif
@@ -330,7 +330,7 @@ lead:
 			goto idle }
 	:: atomic {
 			printf("~ c%d end leads\n", i);
-			printf("~ c%d note resigns\n", i); /* or retires: the same, but the key may go much later */
+			printf("~ c%d note resigns\n", i); /* or drains: the same, but the key may go much later */
 			goto leave }
 #ifdef REBIND
 	/* One transaction puts the leader's key with the lease of another candidate, which

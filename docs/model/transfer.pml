@@ -1,5 +1,5 @@
 /*
- * A transfer: who asks whom to step back or to retire, and what the one who asks may
+ * A transfer: who asks whom to requeue or to drain, and what the one who asks may
  * report (T). queue.pml shows that candidates may do both at any moment, whoever asks
  * for it, without harm to G1, G2, G4 and G5; so here the queue is kept simple: the
  * oldest key leads, sooner or later. What is here is in no proof of a win.
@@ -30,7 +30,7 @@
 byte lives;
 byte key[N];        /* the present life of each candidate's key; 0: none */
 byte asked[N];      /* who put the request into the mailbox, 1 or 2; 0: it is empty */
-byte what[N];       /* 0: step back; else: retire for that life */
+byte what[N];       /* 0: requeue; else: drain for that life */
 byte life[N];       /* the life of the key that the request is for */
 byte answer[N];
 #define NO_ANSWER 0
@@ -41,11 +41,11 @@ byte answer[N];
 #define OUT 0       /* no key: it registers, or it does not */
 #define WAITING 1
 #define LEADING 2
-#define CHECKED 3   /* leads; it has read that it may retire for heir */
+#define CHECKED 3   /* leads; it has read that it may drain for heir */
 #define RETIRED 4   /* leads no more, its key stands */
 #define BACK 5      /* its old key is gone, the new one not there yet */
 byte at[N];
-byte heir;          /* the life for which a leader retired or is to; 0: none */
+byte heir;          /* the life for which a leader drained or is to; 0: none */
 
 /* For the assertions only. */
 bit  led[LIVES + 1];/* this life was a tenure */
@@ -106,7 +106,7 @@ end:
 			printf("~ c%d begin leads\n", i);
 			printf("~ c%d note leads: token %d\n", i, key[i]);
 			standing(heir, found);
-			assert(heir == 0 || heir == key[i] || !found); /* T: who retires is followed by the one it retired for, if that one stands */
+			assert(heir == 0 || heir == key[i] || !found); /* T: who drains is followed by the one it drained for, if that one stands */
 			heir = 0; found = 0; led[key[i]] = 1; at[i] = LEADING
 		:: else -> found = 0
 		fi }
@@ -116,7 +116,7 @@ end:
 		(at[i] == WAITING || at[i] == LEADING) ->
 		if
 		:: at[i] == WAITING && life[i] == key[i] ->
-			printf("~ c%d hears step back\n", i);
+			printf("~ c%d hears requeue\n", i);
 			printf("~ c%d call delete key => done\n", i);
 			printf("~ c%d end key\n", i);
 			key[i] = 0; at[i] = BACK
@@ -126,7 +126,7 @@ end:
 	:: atomic { asked[i] != 0 && answer[i] == NO_ANSWER && what[i] != 0 &&
 		(at[i] == WAITING || at[i] == LEADING) ->
 		/* One read: does that life stand, and nobody in between? */
-		printf("~ c%d hears retire for token %d\n", i, what[i]);
+		printf("~ c%d hears drain for token %d\n", i, what[i]);
 #ifdef NO_READ_BEFORE_RETIRING
 		found = at[i] == LEADING;
 #else
@@ -144,7 +144,7 @@ end:
 		fi }
 	:: atomic { at[i] == CHECKED ->
 		printf("~ c%d end leads\n", i);
-		printf("~ c%d note retires\n", i);
+		printf("~ c%d note drains\n", i);
 		heir = what[i]; at[i] = RETIRED; answers(i, DONE) }
 	/* The lead function has returned: it resigns. */
 	:: atomic { at[i] == RETIRED ->
@@ -226,7 +226,7 @@ next:
 		:: c == N -> goto leader
 		:: c != N && asked[c] == 0 && key[c] == seen[c] ->
 			asked[c] = me; life[c] = seen[c]; past = seen[c];
-			printf("~ asker call ask c%d to step back => written\n", c)
+			printf("~ asker call ask c%d to requeue => written\n", c)
 		:: c != N && key[c] != seen[c] -> past = seen[c]; goto next /* it went, or moved by itself */
 		:: c != N && asked[c] != 0 -> goto quit /* somebody else's request is there */
 		:: c != N -> moved = 1; goto leader /* one that does not do its part: the leader looks for itself */
@@ -251,7 +251,7 @@ leader:
 		if
 		:: asked[l] == 0 && key[l] == seen[l] ->
 			asked[l] = me; life[l] = seen[l]; what[l] = seen[t];
-			printf("~ asker call ask c%d to retire for token %d => written\n", l, seen[t])
+			printf("~ asker call ask c%d to drain for token %d => written\n", l, seen[t])
 		:: else -> goto quit
 		fi
 	}
@@ -281,7 +281,7 @@ leader:
 				j = c + 1;
 				do
 				:: j < N && j != l && j != t && seen[j] != 0 ->
-					assert(moved || (seen[c] < seen[j]) == (key[c] < key[j])); /* T: who steps back keeps the order */
+					assert(moved || (seen[c] < seen[j]) == (key[c] < key[j])); /* T: who requeues keeps the order */
 					j++
 				:: j < N && !(j != l && j != t && seen[j] != 0) -> j++
 				:: else -> break

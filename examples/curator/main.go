@@ -173,7 +173,7 @@ func tell(ctx context.Context, watch *elector.Watch) {
 		case follows:
 			fmt.Printf("following %s at %s\n", leader.NodeID, leader.Address)
 		default:
-			fmt.Printf("neither: %v\n", status.Reason())
+			fmt.Printf("unknown: %v\n", status.Reason())
 		}
 	}
 }

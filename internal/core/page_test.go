@@ -214,7 +214,7 @@ func sessionOutcomes(stage core.Stage, k core.SessionKind) (names []string) {
 		c.Granted, c.Sent, c.Deadline = c.Rhythm, c.Asked, 100*s
 		for _, term := range []uint64{0, 5} {
 			for _, silent := range []error{nil, eldest.ErrUnresponsive} {
-				e := core.SessionEvent{Kind: k, Now: 60 * s, Rhythm: c.Rhythm, Term: term, Silent: silent, Pause: s, Err: eldest.ErrSilent}
+				e := core.SessionEvent{Kind: k, Now: 60 * s, Rhythm: c.Rhythm, Term: term, Silent: silent, Pause: s, Err: eldest.ErrUnavailable}
 				next, _ := core.StepSession(c, e)
 				all = append(all, next.Stage)
 			}

@@ -156,7 +156,7 @@ func TestTimeouts(t *testing.T) {
 	c, effects = step(c, core.SessionEvent{Kind: core.Clock, Now: 103 * s})
 	require.True(t, effects.AtRisk)
 	require.True(t, effects.Pause)
-	require.ErrorIs(t, c.Reason, eldest.ErrSilent)
+	require.ErrorIs(t, c.Reason, eldest.ErrUnavailable)
 	c, _ = step(c, core.SessionEvent{Kind: core.Rested, Now: 103 * s, Pause: s})
 	require.Equal(t, 104*s, c.Next)
 }

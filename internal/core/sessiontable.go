@@ -108,7 +108,7 @@ func (s *Session) ask(stage Stage, now time.Duration) {
 func (s *Session) wait(e SessionEvent) {
 	switch {
 	case e.Now >= s.Asked+s.Timeout:
-		s.fail(fmt.Errorf("%w within %v", eldest.ErrSilent, s.Timeout))
+		s.fail(fmt.Errorf("%w within %v", eldest.ErrUnavailable, s.Timeout))
 	case s.Hedged || e.Now < s.Asked+s.Timeout/2:
 	case s.Stage == Renewing && e.Silent != nil:
 		s.fail(e.Silent)

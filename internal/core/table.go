@@ -198,7 +198,7 @@ var (
 		c.end(Lost, e.Err)
 	}}
 	withdraw = Rule{"deletes the key", func(c *Candidate, e Event) { giveUp(c, e); c.remove() }}
-	requeue  = Rule{"deletes the key, and then registers", func(c *Candidate, _ Event) { c.Cause = eldest.ErrSteppedBack; c.remove() }}
+	requeue  = Rule{"deletes the key, and then registers", func(c *Candidate, _ Event) { c.Cause = eldest.ErrRequeued; c.remove() }}
 	depose   = Rule{"ends: deposed", func(c *Candidate, e Event) {
 		c.Position.Revision = max(e.Revision, e.Position.Revision)
 		c.doom()

@@ -17,7 +17,7 @@ import (
 // Entry; the other fields do not change.
 type User struct {
 	KV    clientv3.KV
-	Queue txn.Queue
+	Queue txn.Ordering
 	// Entry carries the value of the next registration.
 	Entry  txn.Entry
 	Source *watch.Source
@@ -41,7 +41,7 @@ type Step struct {
 	Before, After *core.Candidate
 	Effects       core.Effects
 	// Place is the answer that told of the place, if it is that.
-	Place *txn.Place
+	Place *txn.Position
 }
 
 // Candidate runs the machine of one key of a session. It is there for as long as the key is,
@@ -93,7 +93,7 @@ func (c *Candidate) Watched(on bool) {
 
 // take takes an event in and starts what is to be done, in the order that core.Effects asks
 // for. An answer that told of a place comes with it.
-func (c *Candidate) take(e core.Event, place *txn.Place) {
+func (c *Candidate) take(e core.Event, place *txn.Position) {
 	if c.session.ended {
 		return
 	}

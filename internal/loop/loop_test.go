@@ -53,7 +53,7 @@ func stage(t *testing.T, shared bool) *stand {
 	t.Cleanup(func() { cancel(); st.session.End(); _ = st.session.Wait(context.Background()) })
 	st.user = &User{
 		KV: st.kv, Queue: txn.ByCreateRevision{}, Entry: txn.Entry{Election: t.Name(), Lease: int64(g.ID), Value: []byte("a")},
-		Source: &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: 2 * time.Second, Recheck: 5 * time.Second},
+		Source: &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: 2 * time.Second, WatchCheck: 5 * time.Second},
 		Policy: func(string) ask.Policy {
 			return ask.Policy{Client: cli, Timeout: 2 * time.Second, Backoff: retry.Default()}
 		},
@@ -86,7 +86,7 @@ func (s *stand) until(p core.Phase) {
 // A key that is overwritten without a lease by hand, and then deleted before it is bound again, is gone.
 func TestGoneBeforeItIsBoundAgain(t *testing.T) {
 	s := stage(t, true)
-	s.user.Source.Recheck = time.Hour
+	s.user.Source.WatchCheck = time.Hour
 	s.take()
 	s.do(core.Event{Kind: core.Campaign, Want: core.Lead})
 	s.until(core.Leading)
@@ -124,10 +124,10 @@ type slow struct {
 	sent, answer chan struct{}
 }
 
-func (q slow) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Place, error) {
+func (q slow) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Position, error) {
 	close(q.sent)
 	<-q.answer
-	return txn.Place{}, eldest.ErrOutcomeUnknown
+	return txn.Position{}, eldest.ErrOutcomeUnknown
 }
 
 // back is a queue of an etcd that was restored from a backup after the elder's deletion was
@@ -138,9 +138,9 @@ type back struct {
 	times *int
 }
 
-func (q back) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place, at int64) (txn.Place, error) {
+func (q back) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position, at int64) (txn.Position, error) {
 	if *q.times++; *q.times == 1 {
-		return txn.Place{Token: p.Token, Revision: int64(p.Token), Ahead: []eldest.Candidate{q.elder}, Complete: true}, nil
+		return txn.Position{Token: p.Token, Revision: int64(p.Token), Ahead: []eldest.Candidate{q.elder}, Complete: true}, nil
 	}
 	return q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
 }

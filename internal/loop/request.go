@@ -30,7 +30,7 @@ type request struct {
 	candidate *Candidate
 	entry     txn.Entry
 	position  core.Position
-	place     *txn.Place    // the answer, where it has one
+	place     *txn.Position // the answer, where it has one
 	wait      time.Duration // before it is asked again, though it was answered
 }
 
@@ -82,7 +82,7 @@ func (c *Candidate) send(a core.Ask) {
 // answer is what came of a request.
 type answer struct {
 	core.Event
-	place *txn.Place
+	place *txn.Position
 	err   error
 	pause time.Duration // before the next attempt, if there is one
 	// stretch is the one of the session's heartbeats in which it was asked.
@@ -182,7 +182,7 @@ func (r *request) carryOut(ctx context.Context) (core.Event, error) {
 // register enters the queue. A key that is there from an earlier attempt gets the value, and
 // is asked who is older.
 func (r *request) register(ctx context.Context) (core.Event, error) {
-	var p txn.Place
+	var p txn.Position
 	err := eldest.ErrForeignKey
 	if r.Request == core.RegisterAlone {
 		p, err = r.Queue.EnterAlone(ctx, r.KV, r.entry)
@@ -214,13 +214,13 @@ func (r *request) register(ctx context.Context) (core.Event, error) {
 
 // adopt makes a key that was there already the candidate's, with its value, and returns its
 // place.
-func (r *request) adopt(ctx context.Context, p txn.Place) (txn.Place, error) {
+func (r *request) adopt(ctx context.Context, p txn.Position) (txn.Position, error) {
 	if !bytes.Equal(p.Value, r.entry.Value) {
 		if _, err := txn.Proclaim(ctx, r.KV, r.entry, p.Token); err != nil {
 			return p, err
 		}
 	}
-	at, err := r.Queue.Ahead(ctx, r.KV, r.entry, txn.Place{Token: p.Token}, 0)
+	at, err := r.Queue.Ahead(ctx, r.KV, r.entry, txn.Position{Token: p.Token}, 0)
 	at.Adopted = true
 	return at, err
 }
@@ -233,7 +233,7 @@ const behind = 2
 // it; where none can, the newest state does as well, for the queue ahead only ever gets
 // shorter. It is asked of a quorum, which takes longer than a second question to one member.
 func (r *request) look(ctx context.Context) (core.Event, error) {
-	known := txn.Place{Token: r.Token, Complete: r.position.Complete}
+	known := txn.Position{Token: r.Token, Complete: r.position.Complete}
 	for _, e := range r.position.Elders {
 		known.Ahead = append(known.Ahead, eldest.Candidate{Key: e.Key, Token: e.Token})
 	}
@@ -277,7 +277,7 @@ func settled(err error) error {
 // position is what the machine knows of a place. Where others are older still, who they are
 // is asked anew after the nearest one, so the rest need not be kept by all who wait in a long
 // queue.
-func position(p txn.Place) core.Position {
+func position(p txn.Position) core.Position {
 	at := core.Position{Revision: p.Revision, Complete: p.Complete}
 	for _, e := range p.Ahead {
 		at.Elders = append(at.Elders, core.Elder{Key: e.Key, Token: e.Token})

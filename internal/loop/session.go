@@ -140,7 +140,7 @@ type watching struct {
 
 // stream returns the stream on which a source watches. The caller holds the mutex.
 func (s *Session) stream(source *watch.Source) *stream.Stream {
-	w := watching{Comparable(source.KV), Comparable(source.Watcher), source.Recheck, source.Timeout, nil}
+	w := watching{Comparable(source.KV), Comparable(source.Watcher), source.WatchCheck, source.Timeout, nil}
 	if w.kv == nil || w.watcher == nil {
 		w.kv, w.watcher = source, nil // as good as a client of its own
 	}

@@ -77,7 +77,7 @@ func (c *Candidate) heed(elder core.Elder) {
 func (s *Session) listen(key string, as *watch.Source) *ear {
 	ctx, stop := context.WithCancel(s.ctx)
 	e := &ear{session: s, key: key, waiting: make(map[*Candidate]core.Elder), stop: stop, source: &watch.Source{
-		KV: as.KV, Watcher: as.Watcher, Backoff: as.Backoff, Timeout: as.Timeout, Recheck: as.Recheck,
+		KV: as.KV, Watcher: as.Watcher, Backoff: as.Backoff, Timeout: as.Timeout, WatchCheck: as.WatchCheck,
 	}}
 	if s.ears == nil {
 		s.ears = make(map[string]*ear)
@@ -148,13 +148,13 @@ func (e *ear) evict(last heard, within, since time.Duration) {
 	type eviction struct {
 		user  *User
 		elder core.Elder
-		txn.Silent
+		txn.Suspect
 	}
 	var all []eviction
 	s := e.session
 	s.mu.Lock()
 	for c, elder := range e.waiting {
-		all = append(all, eviction{c.user, elder, txn.Silent{
+		all = append(all, eviction{c.user, elder, txn.Suspect{
 			Own: c.name.Key, OwnToken: c.state.Token, Key: elder.Key, Token: elder.Token, Beat: e.key, Mod: last.mod, Value: last.value,
 		}})
 	}
@@ -168,7 +168,7 @@ func (e *ear) evict(last heard, within, since time.Duration) {
 		slots <- struct{}{}
 		under.Go(func() {
 			defer func() { <-slots }()
-			evicted, _ := txn.Evict(ctx, one.user.KV, one.Silent)
+			evicted, _ := txn.Evict(ctx, one.user.KV, one.Suspect)
 			if evicted && one.user.Evicted != nil {
 				one.user.Evicted(Silence{one.elder, s.beats.Now() - since})
 			}

@@ -47,7 +47,7 @@ type shared struct {
 }
 
 // allowedShared is allowed, for a key that other sessions may have.
-func (c *Candidate) allowedShared(e core.Event, place *txn.Place) core.Event {
+func (c *Candidate) allowedShared(e core.Event, place *txn.Position) core.Event {
 	switch e.Kind {
 	case core.Registered:
 		c.doomed(e.Token)

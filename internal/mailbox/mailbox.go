@@ -34,16 +34,16 @@ func BoxOf(kv *mvccpb.KeyValue) Box {
 }
 
 // Survey reads an election's queue and its mailboxes, by lease, at one revision, in one request.
-func Survey(ctx context.Context, kv clientv3.KV, election string) (txn.Line, map[int64]Box, error) {
+func Survey(ctx context.Context, kv clientv3.KV, election string) (txn.Snapshot, map[int64]Box, error) {
 	begin, end := keys.Range(election)
 	first, last := keys.MailboxRange(election)
 	resp, err := kv.Txn(ctx).Then(
 		clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend)),
 		clientv3.OpGet(first, clientv3.WithRange(last))).Commit()
 	if err != nil {
-		return txn.Line{}, nil, err
+		return txn.Snapshot{}, nil, err
 	}
-	line, boxes := txn.Line{Revision: resp.Header.Revision}, make(map[int64]Box)
+	line, boxes := txn.Snapshot{Revision: resp.Header.Revision}, make(map[int64]Box)
 	line.Queue, line.Foreign = view.Queue(election, resp.Responses[0].GetResponseRange().Kvs)
 	for _, kv := range resp.Responses[1].GetResponseRange().Kvs {
 		if lease, err := keys.ParseMailbox(election, string(kv.Key)); err == nil {

@@ -24,7 +24,7 @@ func newStage(t *testing.T) *stage {
 }
 
 // enter puts a candidate into the queue, with a lease of its own.
-func (s *stage) enter(value string) (txn.Entry, txn.Place) {
+func (s *stage) enter(value string) (txn.Entry, txn.Position) {
 	s.T.Helper()
 	grant, err := s.Admin.Grant(s.Ctx, 600)
 	require.NoError(s.T, err)
@@ -146,7 +146,7 @@ func TestSurvey(t *testing.T) {
 	require.Equal(t, []string{s.Election + "/no candidate"}, line.Foreign)
 	require.Equal(t, map[int64]mailbox.Box{e.Lease: box}, boxes)
 
-	queue, err := txn.ReadLine(s.Ctx, s.Client, s.Election)
+	queue, err := txn.ReadSnapshot(s.Ctx, s.Client, s.Election)
 	require.NoError(t, err)
 	require.Equal(t, []string{"Range"}, s.Methods())
 	require.Equal(t, line, queue)

@@ -139,7 +139,7 @@ func (s *Stream) Renew(id clientv3.LeaseID, report func(Answer, error)) *Renewal
 // Slow says that the answer takes long: it may come yet, but nothing more is put on that stream.
 func (r *Renewal) Slow() {
 	r.of.mu.Lock()
-	r.of.retire(r.on)
+	r.of.drain(r.on)
 	r.of.mu.Unlock()
 	r.of.idle()
 }
@@ -150,7 +150,7 @@ func (r *Renewal) Stop() {
 	waits := !r.over
 	if waits {
 		r.finish()
-		r.of.retire(r.on)
+		r.of.drain(r.on)
 	}
 	r.of.mu.Unlock()
 	if waits {
@@ -164,9 +164,9 @@ func (r *Renewal) finish() {
 	r.on.waiting--
 }
 
-// retire has nothing more put on a stream, and ends it if nobody waits for it. The caller holds
+// drain has nothing more put on a stream, and ends it if nobody waits for it. The caller holds
 // the mutex.
-func (s *Stream) retire(l *line) {
+func (s *Stream) drain(l *line) {
 	if s.line == l {
 		s.line = nil
 	}
@@ -192,7 +192,7 @@ func (s *Stream) run(ctx context.Context, l *line) {
 		}
 	}
 	s.mu.Lock()
-	s.retire(l)
+	s.drain(l)
 	var told []*Renewal
 	for _, r := range append(l.sent, l.queue...) {
 		if !r.over {
@@ -224,7 +224,7 @@ func (s *Stream) answered(l *line, resp *pb.LeaseKeepAliveResponse) error {
 		r.finish()
 	}
 	if s.proxied || s.line != l {
-		s.retire(l)
+		s.drain(l)
 	}
 	last := l.waiting == 0
 	s.mu.Unlock()

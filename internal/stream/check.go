@@ -11,7 +11,7 @@ import (
 
 var (
 	// errSilent ends a stream that may have missed something.
-	errSilent = fmt.Errorf("%w: the stream does not show what a majority has agreed on", eldest.ErrSilent)
+	errSilent = fmt.Errorf("%w: the stream does not show what a majority has agreed on", eldest.ErrUnavailable)
 	// ErrBack is the end of a stream that has shown what is not true any more: it would be silent until the
 	// same revisions come again.
 	ErrBack = errors.New("the history of etcd went back: restored from a backup?")

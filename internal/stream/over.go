@@ -35,7 +35,7 @@ func (l *lanes) open(ctx context.Context, last error) (Link, error) {
 	switch {
 	case rpcerr.Is(last, rpctypes.ErrInvalidAuthToken) || rpcerr.Is(last, rpctypes.ErrAuthOldRevision):
 		l.expired++
-	case errors.Is(last, eldest.ErrSilent) || errors.Is(last, ErrBack):
+	case errors.Is(last, eldest.ErrUnavailable) || errors.Is(last, ErrBack):
 		l.silent++
 	}
 	switch n := l.silent % most; {

@@ -58,11 +58,11 @@ func (e *RefusedError) Unwrap() error { return e.error }
 type SlowError struct{ Within time.Duration }
 
 func (e *SlowError) Error() string {
-	return fmt.Sprintf("%v: no watch within %v", eldest.ErrSilent, e.Within)
+	return fmt.Sprintf("%v: no watch within %v", eldest.ErrUnavailable, e.Within)
 }
 
-// Unwrap returns eldest.ErrSilent.
-func (e *SlowError) Unwrap() error { return eldest.ErrSilent }
+// Unwrap returns eldest.ErrUnavailable.
+func (e *SlowError) Unwrap() error { return eldest.ErrUnavailable }
 
 // Link is one stream of etcd's Watch API, such as a pb.Watch_WatchClient.
 type Link interface {

@@ -18,13 +18,13 @@ import (
 
 // source is one on real etcd to which a busy machine is not silence.
 func source(cli *clientv3.Client) *watch.Source {
-	return &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: etcdtest.Patience / 4, Recheck: etcdtest.Patience / 4}
+	return &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: etcdtest.Patience / 4, WatchCheck: etcdtest.Patience / 4}
 }
 
 // wary is one that takes etcd for silent quickly, and sometimes wrongly.
 func wary(cli *clientv3.Client) *watch.Source {
 	s := source(cli)
-	s.Timeout, s.Recheck = 300*time.Millisecond, 300*time.Millisecond
+	s.Timeout, s.WatchCheck = 300*time.Millisecond, 300*time.Millisecond
 	return s
 }
 
@@ -143,7 +143,7 @@ func TestRegression9BlackHoledStream(t *testing.T) {
 		p.shows(t, target.Key+"a", value)
 		met := h.Proxy(carrier).Stats().Dropped.Outbound > 0 && len(p.interruptions()) > interrupted
 		if met {
-			require.ErrorIs(t, p.interruptions()[interrupted], eldest.ErrSilent)
+			require.ErrorIs(t, p.interruptions()[interrupted], eldest.ErrUnavailable)
 		} else {
 			h.Proxy(carrier).Mend()
 		}
@@ -160,7 +160,7 @@ func TestRegression9BlackHoledStream(t *testing.T) {
 		value := fmt.Sprint("y", i)
 		put(t, writer, target.Key+"a", value)
 		p.shows(t, target.Key+"a", value)
-		time.Sleep(4 * s.Recheck)
+		time.Sleep(4 * s.WatchCheck)
 		return len(p.interruptions()) == before
 	}
 	for i := 0; !undisturbed(i); i++ {
@@ -364,7 +364,7 @@ func goneUnderFaults(t *testing.T, of func(*watch.Source) *watch.Source) {
 			select {
 			case o := <-kept:
 				require.Fail(t, "it lives", "%s: %+v", name, o)
-			case <-time.After(2 * s.Recheck):
+			case <-time.After(2 * s.WatchCheck):
 			}
 			again(func(ctx context.Context) error { _, err := writer.Delete(ctx, key+"/kept"); return err })
 			require.NoError(t, (<-kept).err)

@@ -189,9 +189,9 @@ func (f *following) snapshot(ctx context.Context) error {
 }
 
 // consume hands changes over until the watch ends or turns out to be silent.
-// Rechecks run beside it, so that a slow one delays no change.
+// WatchChecks run beside it, so that a slow one delays no change.
 func (f *following) consume(ctx context.Context) error {
-	r := newRecheck(f.source, f.target.Probe)
+	r := newCheck(f.source, f.target.Probe)
 	defer r.stop()
 	for {
 		select {

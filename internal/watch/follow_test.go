@@ -154,7 +154,7 @@ func TestOpeningTimesOut(t *testing.T) {
 		}
 		s.place(t, 10)
 		require.Equal(t, 3*(timeout+backoff), time.Since(begun))
-		silent := "interrupted: " + eldest.ErrSilent.Error() + ": no watch within 1s"
+		silent := "interrupted: " + eldest.ErrUnavailable.Error() + ": no watch within 1s"
 		seen := "snapshot 9 with 0" // what the question showed: better than nothing
 		require.Equal(t, []string{seen, silent, seen, silent, seen, silent, "snapshot 10 with 0"}, s.told())
 		ended(t, result, cancel)
@@ -249,7 +249,7 @@ func TestSnapshotWithoutAnAnswer(t *testing.T) {
 		}
 		require.Equal(t, 4, reads)
 		require.Equal(t, 4*timeout, time.Since(begun))
-		require.Contains(t, s.told()[0], eldest.ErrSilent.Error()+": for 4s")
+		require.Contains(t, s.told()[0], eldest.ErrUnavailable.Error()+": for 4s")
 		s.place(t, 20)
 		require.Equal(t, []string{"snapshot 20 with 0"}, s.told())
 		ended(t, result, cancel)

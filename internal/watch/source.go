@@ -23,8 +23,8 @@ type Source struct {
 	Backoff retry.Backoff
 	// Timeout bounds each single request and the opening of a watch.
 	Timeout time.Duration
-	// Recheck is the time between two rechecks of a quiet watch.
-	Recheck time.Duration
+	// WatchCheck is the time between two rechecks of a quiet watch.
+	WatchCheck time.Duration
 	// Interrupted, if set, is called for each watch that ended or was not to be had, and
 	// is tried again: with its key, and why. It must not block.
 	Interrupted func(key string, reason error)
@@ -34,7 +34,7 @@ type Source struct {
 
 // Stream returns the stream on which all watches of the client are, for as long as the caller needs
 // it: then it is to be released.
-func (s *Source) Stream() *stream.Shared { return stream.Of(s.KV, s.Watcher, s.Recheck, s.Timeout) }
+func (s *Source) Stream() *stream.Shared { return stream.Of(s.KV, s.Watcher, s.WatchCheck, s.Timeout) }
 
 // patience is how long a question may stay unanswered, by one member after
 // another, before etcd counts as silent.
@@ -42,7 +42,7 @@ func (s *Source) patience() time.Duration { return 4 * s.Timeout }
 
 // ask sends a read until it is answered, for at most patience, each attempt with
 // a time-out of its own: a member that swallows requests costs one attempt. It
-// returns a refusal that is final as it is, ctx's cause, or eldest.ErrSilent.
+// returns a refusal that is final as it is, ctx's cause, or eldest.ErrUnavailable.
 func (s *Source) ask(ctx context.Context, patience time.Duration, read clientv3.Op) (resp clientv3.OpResponse, err error) {
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -62,7 +62,7 @@ func (s *Source) ask(ctx context.Context, patience time.Duration, read clientv3.
 	case ctx.Err() != nil:
 		return resp, context.Cause(ctx)
 	case limited.Err() != nil:
-		return resp, fmt.Errorf("%w: for %v: %w", eldest.ErrSilent, patience, err)
+		return resp, fmt.Errorf("%w: for %v: %w", eldest.ErrUnavailable, patience, err)
 	}
 	return resp, err
 }

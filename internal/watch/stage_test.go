@@ -121,7 +121,7 @@ func play(t *testing.T, f func(t *testing.T, s *stage)) {
 		s.Source = &watch.Source{
 			KV: fakeKV{s: s}, Watcher: fakeWatcher{s: s},
 			Backoff: func(int) time.Duration { return backoff },
-			Timeout: timeout, Recheck: -1,
+			Timeout: timeout, WatchCheck: -1,
 		}
 		f(t, s)
 	})

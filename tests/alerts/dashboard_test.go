@@ -54,7 +54,7 @@ type expected struct {
 var expectations = map[string][]expected{
 	"Leaders":      {{"steady", nil, 1, 1}, {"shop", nil, 1, 1}, {"alone", nil, 1, 1}, {"split", nil, 2, 2}},
 	"The leader":   {{"steady", nil, 1, 1}, {"shop", nil, 1, 1}},
-	"Participants": {{"steady", map[string]string{"state": "leading"}, 1, 1}, {"steady", map[string]string{"state": "following"}, 2, 2}, {"shop", map[string]string{"state": "following"}, 1, 1}, {"steady", map[string]string{"state": "neither"}, 0, 0}},
+	"Participants": {{"steady", map[string]string{"state": "leading"}, 1, 1}, {"steady", map[string]string{"state": "following"}, 2, 2}, {"shop", map[string]string{"state": "following"}, 1, 1}, {"steady", map[string]string{"state": "unknown"}, 0, 0}},
 	"Token":        {{"steady", nil, 2, 1e6}, {"flap", nil, 2, 1e6}},
 	"Changes of leadership": {
 		{"steady", nil, 0, 0}, {"flap", nil, 1, 1000},

@@ -51,7 +51,7 @@ func electionSection(t *testing.T) section {
 		st.refuses("`New`: a value of 1 MiB and 1 byte", func(cfg *election.Config) { cfg.Value = make([]byte, election.MaxValue+1) }),
 		st.refuses("`New`: a negative time-out", func(cfg *election.Config) { cfg.Timeout = -time.Second }),
 		st.refuses("`New`: a negative drain time", func(cfg *election.Config) { cfg.Drain = -time.Second }),
-		st.refuses("`New`: a `Turn` that `NewTurn` has not made", func(cfg *election.Config) { cfg.Turn = &election.Turn{} }),
+		st.refuses("`New`: a `Mutex` that `NewMutex` has not made", func(cfg *election.Config) { cfg.Mutex = &election.Mutex{} }),
 	)
 	return st.calls(s, elsewhere, l, leading, waiting)
 }

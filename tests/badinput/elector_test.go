@@ -29,7 +29,7 @@ func (s *stage) node(id string) elector.Config {
 		Election: s.Election, NodeID: id, Source: elector.Always(elector.Client(s.Client)),
 		Session: lease.Config{TTL: quiet},
 	}
-	cfg.Candidate.Recheck, cfg.Observer.Recheck = -1, -1
+	cfg.Candidate.WatchCheck, cfg.Observer.WatchCheck = -1, -1
 	return cfg
 }
 
@@ -74,7 +74,7 @@ func electorSection(t *testing.T) section {
 	refuses("an election in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Election = "invoices" })
 	refuses("a client in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.KV = st.Client })
 	refuses("a value in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Value = []byte("v") })
-	refuses("a turn in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Turn = election.NewTurn() })
+	refuses("a turn in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Mutex = election.NewMutex() })
 	refuses("a session in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Session = &lease.Session{} })
 	refuses("a negative time-out in `Candidate`", func(cfg *elector.Config) { cfg.Candidate.Timeout = -1 })
 	refuses("an election in `Observer`", func(cfg *elector.Config) { cfg.Observer.Election = st.Election })
@@ -116,7 +116,7 @@ func electorSection(t *testing.T) section {
 		if err != nil {
 			return err
 		}
-		if role := fresh.Status().Role(); role != elector.Neither {
+		if role := fresh.Status().Role(); role != elector.Unknown {
 			return fmt.Errorf("it is %v", role)
 		}
 		return fresh.Status().Reason()
@@ -200,7 +200,7 @@ func (s *stage) reason(cfg elector.Config, want []error) error {
 	defer stop()
 	done := etcdtest.Go(func() error { return e.Run(ctx, untilTheEnd) })
 	status, err := e.Watch().NextWhere(ctx, func(st elector.Status) bool {
-		return st.Role() == elector.Neither && errors.Is(st.Reason(), want[0])
+		return st.Role() == elector.Unknown && errors.Is(st.Reason(), want[0])
 	})
 	if err != nil {
 		err = fmt.Errorf("the status is %v: %w", e.Status(), err)

@@ -69,8 +69,8 @@ func leaseSection(t *testing.T) section {
 	open("heartbeats: a margin that leaves no room for two beats", beats(lease.Heartbeat{Timeout: time.Second, Margin: 501 * time.Millisecond}))
 	open("heartbeats: an interval and no timeout", beats(lease.Heartbeat{Interval: time.Second}))
 	open("heartbeats of a lease that is `Shared`", func(cfg *lease.Config) { cfg.Heartbeat.Timeout, cfg.Shared = time.Second, true })
-	open("a `Pulse` that `NewPulse` has not made", func(cfg *lease.Config) { cfg.Pulse = &lease.Pulse{} })
-	open("a `Pulse` that must beat every 0 s", func(cfg *lease.Config) { cfg.Pulse = lease.NewPulse(0) })
+	open("a `Liveness` that `NewLiveness` has not made", func(cfg *lease.Config) { cfg.Liveness = &lease.Liveness{} })
+	open("a `Liveness` that must beat every 0 s", func(cfg *lease.Config) { cfg.Liveness = lease.NewLiveness(0) })
 	s.rows = append(s.rows,
 		row{tried: "no context", op: "open session", want: errInvalid, try: func() error { return second(lease.Open(absent, lease.Config{Lease: st.Client})) }},
 		row{tried: "a context that has ended", op: "open session", want: []error{context.Canceled}, try: func() error {

@@ -122,7 +122,7 @@ func (s *stage) candidateOf(cfg election.Config) *election.Candidate {
 }
 
 func (s *stage) config(session *lease.Session) election.Config {
-	return election.Config{Election: s.Election, Session: session, KV: s.Client, Watcher: s.Client, Recheck: -1}
+	return election.Config{Election: s.Election, Session: session, KV: s.Client, Watcher: s.Client, WatchCheck: -1}
 }
 
 // leader campaigns and wins, and waits until the watch of its own key stands, so that

@@ -131,7 +131,7 @@ func strangeSection(t *testing.T) section {
 func observeSection(t *testing.T) section {
 	st := newStage(t, etcdtest.Shared(t), "orders")
 	// One that a busy machine does not make doubt.
-	o, err := observe.New(observe.Config{Election: st.Election, KV: st.Admin, Watcher: st.Admin, Timeout: etcdtest.Patience, Recheck: -1})
+	o, err := observe.New(observe.Config{Election: st.Election, KV: st.Admin, Watcher: st.Admin, Timeout: etcdtest.Patience, WatchCheck: -1})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
 	looking := o.Subscribe()

@@ -39,7 +39,7 @@ func TestRegression37_Crowd(t *testing.T) {
 				people[j] = join(t, cli, name, func(l *lease.Config, e *election.Config) {
 					// Without rechecks, and without a second watch where a busy etcd
 					// confirms the first one late: what is counted is what one costs.
-					e.Recheck, e.Timeout = -1, etcdtest.Patience
+					e.WatchCheck, e.Timeout = -1, etcdtest.Patience
 					// Nobody renews meanwhile, or loses its lease on a busy machine.
 					l.TTL = time.Hour
 				})

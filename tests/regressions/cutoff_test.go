@@ -17,7 +17,7 @@ import (
 const islandTTL = 6 * time.Second
 
 // patient has an observer hear of etcd's silence long after the lease has ended: what makes
-// a node neither is its deadline.
+// a node unknown is its deadline.
 func patient(cfg *elector.Config) { cfg.Observer.Timeout = 5 * time.Second }
 
 // island is a member of three, and the node that talks to it alone.
@@ -91,7 +91,7 @@ func (is *island) at(moment time.Time) <-chan elector.Role {
 
 // Row 30. The leader's member is partitioned, and all statuses are looked at all the
 // time. Elsewhere two leaders are to be seen for 2.07 s, and the old one forwards to
-// itself for as long. Here never: the old one is neither first, then the next one
+// itself for as long. Here never: the old one is unknown first, then the next one
 // leads; when it has healed, the old one follows that one; and back again.
 //
 // Fails when Status does not end with the deadline, or the deadline counts from the
@@ -118,8 +118,8 @@ func TestRegression30_PartitionedLeader(t *testing.T) {
 				var second *elector.Leadership
 				old.during(t, func(begin time.Time) {
 					late := old.at(begin.Add(islandTTL))
-					old.becomes(t, elector.Neither)
-					require.Equal(t, elector.Neither, etcdtest.Take(t, late, "the end of its lease"), "a leader for longer than its lease")
+					old.becomes(t, elector.Unknown)
+					require.Equal(t, elector.Unknown, etcdtest.Take(t, late, "the end of its lease"), "a leader for longer than its lease")
 					select {
 					case second = <-all[0].won:
 						next = all[0]
@@ -131,7 +131,7 @@ func TestRegression30_PartitionedLeader(t *testing.T) {
 						require.FailNow(t, "no successor")
 					}
 					require.Error(t, l.Err())
-					require.Equal(t, elector.Neither, old.Status().Role())
+					require.Equal(t, elector.Unknown, old.Status().Role())
 				})
 				require.NotSame(t, old, next)
 				old.follows(t, next.node, second.Token())
@@ -150,7 +150,7 @@ func TestRegression30_PartitionedLeader(t *testing.T) {
 
 // Row 31. A follower is cut off for longer than the TTL: its member from the others, or
 // it from its member. Elsewhere it goes on naming a leader, and after healing it is
-// silently no participant any more. Here it is neither within the TTL, and a
+// silently no participant any more. Here it is unknown within the TTL, and a
 // participant again after healing, one that leads when its turn comes.
 //
 // Fails when a follower's status does not rest on its session, or when a lost session
@@ -169,10 +169,10 @@ func TestRegression31_PartitionedFollower(t *testing.T) {
 			keys := queueOf(t, c, name)
 			cut.during(t, func(begin time.Time) {
 				late := cut.at(begin.Add(islandTTL))
-				cut.becomes(t, elector.Neither)
-				require.Equal(t, elector.Neither, etcdtest.Take(t, late, "the end of its lease"), "it named a leader for longer than its lease")
+				cut.becomes(t, elector.Unknown)
+				require.Equal(t, elector.Unknown, etcdtest.Take(t, late, "the end of its lease"), "it named a leader for longer than its lease")
 				etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 2 }, "its place is lost")
-				require.Equal(t, elector.Neither, cut.Status().Role())
+				require.Equal(t, elector.Unknown, cut.Status().Role())
 			})
 			cut.follows(t, leader.node, l.Token())
 			etcdtest.Eventually(t, func() bool { return len(queueOf(t, c, name)) == 3 }, "it stands again")

@@ -19,7 +19,7 @@ import (
 func silent(cfg *elector.Config) {
 	cfg.Session.TTL = 10 * time.Minute
 	cfg.Candidate.Timeout = 5 * time.Second // nor does a busy machine have it asked again
-	cfg.Candidate.Recheck, cfg.Observer.Recheck = -1, -1
+	cfg.Candidate.WatchCheck, cfg.Observer.WatchCheck = -1, -1
 }
 
 // Row 27. Somebody leads whose value cannot be read. Elsewhere the loop takes that for a
@@ -61,7 +61,7 @@ func TestRegression27_ForeignValue(t *testing.T) {
 		// What etcdctl writes, what other programs write, and nothing at all.
 		put([]string{"candidate", `{"node":"x"}`, "", "\x00", "\x0a\xff\x01", "\x10\x01"}[i%6]) // none names a node
 		s := n.Status()
-		require.Equal(t, elector.Neither, s.Role(), "%v", s)
+		require.Equal(t, elector.Unknown, s.Role(), "%v", s)
 	}
 	n.until(t, "in doubt about a foreign value", foreign)
 	require.Equal(t, queue, queueOf(t, c, name), "it left its place")

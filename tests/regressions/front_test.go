@@ -127,7 +127,7 @@ func (f *front) seen(t testing.TB, count map[string]int, method string, n int) {
 // answers are what balancers answer with while they are changed or restarted.
 var answers = map[string]int{"401": http.StatusUnauthorized, "403": http.StatusForbidden, "404": http.StatusNotFound, "429": http.StatusTooManyRequests}
 
-func rechecked(_ *lease.Config, e *election.Config) { e.Recheck = 100 * time.Millisecond }
+func rechecked(_ *lease.Config, e *election.Config) { e.WatchCheck = 100 * time.Millisecond }
 
 // Row 48. A balancer answers in etcd's place for a moment. Elsewhere its 403 or 404 is taken
 // for etcd's last word: it deposes a leader whose watch is checked just then, and ends the

@@ -23,7 +23,7 @@ func TestRegression26_KeyOfAnEarlierRound(t *testing.T) {
 	n := startTwin(t, c, name)
 	first := etcdtest.Take(t, n.won, "the first win")
 	n.giveUp(t)
-	n.becomes(t, elector.Neither)
+	n.becomes(t, elector.Unknown)
 	require.Equal(t, []string{first.Key()}, queueOf(t, c, name), "INVALID: nothing was left")
 	n.host.Mend()
 	begin := time.Now()

@@ -166,7 +166,7 @@ func TestRegression32_NeverFollowsItself(t *testing.T) {
 		for i, s := range statuses {
 			_, token, leads := s.Own()
 			leader, follows := s.Leader()
-			require.Equal(t, []bool{s.Role() == elector.Leading, s.Role() == elector.Following, s.Role() == elector.Neither},
+			require.Equal(t, []bool{s.Role() == elector.Leading, s.Role() == elector.Following, s.Role() == elector.Unknown},
 				[]bool{leads, follows, s.Reason() != nil}, "%v", s)
 			if follows {
 				require.NotEqual(t, n.id, leader.NodeID, "%v", s)

@@ -33,7 +33,7 @@ func TestRegression33_LongLeadFunctionAndCallbacks(t *testing.T) {
 		// Long enough for a busy machine not to cost it the lease, and renewed often.
 		l.TTL, l.Renewal = 5*time.Second, eager
 		l.Hooks.Renewed = func(lease.RenewedEvent) { block() }
-		l.Hooks.Jeopardy = func(lease.JeopardyEvent) { block() }
+		l.Hooks.AtRisk = func(lease.AtRiskEvent) { block() }
 		e.Hooks.Registered = func(election.RegisteredEvent) { block() }
 		e.Hooks.Won = func(election.WonEvent) { block() }
 	})

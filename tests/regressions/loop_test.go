@@ -74,7 +74,7 @@ func TestRegression33_LongLeadFunctionInTheLoop(t *testing.T) {
 
 	require.NoError(t, etcdtest.Err(c.Client(t).Delete(etcdtest.Context(t), l.Key())))
 	etcdtest.Take(t, l.Done(), "the end of the tenure")
-	require.ErrorIs(t, n.becomes(t, elector.Neither).Reason(), eldest.ErrDeposed)
+	require.ErrorIs(t, n.becomes(t, elector.Unknown).Reason(), eldest.ErrDeposed)
 	next := stand(t, c.Client(t), name, "next", untilTheEnd)
 	etcdtest.Take(t, next.won, "the successor's win") // the key is gone: nobody waits for the function
 	_ = next.end(t)
@@ -101,7 +101,7 @@ func TestRegression34_KeyIsKeptUntilTheFunctionReturns(t *testing.T) {
 	next.follows(t, old, l.Token())
 	stopped := time.Now()
 	old.stop()
-	old.becomes(t, elector.Neither)
+	old.becomes(t, elector.Unknown)
 	require.Less(t, time.Since(stopped), atOnce)
 	// Longer than the lease would last by itself.
 	etcdtest.Never(t, func() bool { return len(next.won) > 0 || l.Err() != nil }, ignorantTTL+time.Second,
@@ -128,7 +128,7 @@ func TestRegression34_LeaseIsLeftToItsDeadline(t *testing.T) {
 	next.follows(t, old, l.Token())
 	stopped := time.Now()
 	old.stop()
-	old.becomes(t, elector.Neither) // before the function is waited for
+	old.becomes(t, elector.Unknown) // before the function is waited for
 	second := etcdtest.Take(t, next.won, "the successor's win")
 	took := time.Since(stopped)
 	require.GreaterOrEqual(t, took, drain, "the key was given back while the function ran")
@@ -205,7 +205,7 @@ func TestRegression34_DeadlineBeforeTheFunctionReturns(t *testing.T) {
 	start := etcdtest.Take(t, began, "the successor's lead function")
 	require.False(t, etcdtest.Take(t, ended, "the end of the context").After(start), "two leading contexts")
 	require.ErrorIs(t, l.Err(), eldest.ErrSessionLost)
-	require.Equal(t, elector.Neither, old.Status().Role())
+	require.Equal(t, elector.Unknown, old.Status().Role())
 	require.Positive(t, host.Stats().Dropped.Inbound, "INVALID: nothing was cut")
 	host.Mend()
 	etcdtest.Never(t, func() bool { return len(queueOf(t, c, name)) > 1 }, 300*time.Millisecond,

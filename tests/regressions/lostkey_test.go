@@ -181,7 +181,7 @@ func TestRegression03_OnlyTheProofTells(t *testing.T) {
 			leader := join(t, c.Client(t), name).Lead(t)
 			cli := c.Client(t)
 			waiter := join(t, cli, name, func(_ *lease.Config, e *election.Config) {
-				e.Watcher, e.Recheck = etcdtest.Deaf(cli, leader.Key()), -1
+				e.Watcher, e.WatchCheck = etcdtest.Deaf(cli, leader.Key()), -1
 			})
 			result := waiter.Queue(t)
 			etcdtest.Take(t, waiter.Waiting, "its wait")

@@ -162,7 +162,7 @@ func TestRegression05_CompactionBeforeTheWatch(t *testing.T) {
 		return func(_ *lease.Config, e *election.Config) {
 			e.Watcher = &compactingWatcher{Watcher: cli, compact: func() { busy(t, c) }}
 			// Only a compaction makes it watch again, not a late answer of a busy etcd.
-			e.Recheck, e.Timeout = -1, etcdtest.Patience
+			e.WatchCheck, e.Timeout = -1, etcdtest.Patience
 		}
 	}
 	var recA, recB etcdtest.Recorder

@@ -98,7 +98,7 @@ func lasting(ttl time.Duration) func(*elector.Config) {
 
 // quick looks often, where a test must not wait for an observer that looks seldom.
 func quick(cfg *elector.Config) {
-	cfg.Observer = observe.Config{Timeout: 250 * time.Millisecond, Recheck: 500 * time.Millisecond}
+	cfg.Observer = observe.Config{Timeout: 250 * time.Millisecond, WatchCheck: 500 * time.Millisecond}
 }
 
 // until waits for a status.

@@ -29,7 +29,7 @@ type viewer struct {
 func view(t *testing.T, cli *clientv3.Client, name string) (*observe.Observer, *viewer) {
 	t.Helper()
 	o, err := observe.New(observe.Config{
-		Election: name, KV: cli, Watcher: cli, Timeout: 250 * time.Millisecond, Recheck: 500 * time.Millisecond,
+		Election: name, KV: cli, Watcher: cli, Timeout: 250 * time.Millisecond, WatchCheck: 500 * time.Millisecond,
 	})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)
@@ -105,7 +105,7 @@ func TestRegression22_Observer(t *testing.T) {
 
 	// A partition: unknown, not "nobody" and not the old leader.
 	host.Cut()
-	require.ErrorIs(t, v.kind(eldest.Unknown).Reason, eldest.ErrSilent)
+	require.ErrorIs(t, v.kind(eldest.Unknown).Reason, eldest.ErrUnavailable)
 	require.NoError(t, leader.Resign(etcdtest.Context(t)))
 	host.Mend()
 	v.kind(eldest.Nobody)

@@ -157,7 +157,7 @@ func allAway(t *testing.T, how away, d time.Duration, of clients) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	for _, n := range nodes {
-		s := n.becomes(t, elector.Neither)
+		s := n.becomes(t, elector.Unknown)
 		require.Error(t, s.Reason())
 		require.Less(t, time.Since(begin), awayTTL+time.Second, "%s claims to know who leads for longer than its lease", n.id)
 	}
@@ -165,7 +165,7 @@ func allAway(t *testing.T, how away, d time.Duration, of clients) {
 	require.ErrorIs(t, first.Err(), eldest.ErrSessionLost)
 	<-ctx.Done() // the fault itself
 	for _, n := range nodes {
-		require.Equal(t, elector.Neither, n.Status().Role(), "%v", n.Status())
+		require.Equal(t, elector.Unknown, n.Status().Role(), "%v", n.Status())
 		require.NotErrorIs(t, n.Status().Reason(), eldest.ErrClosed)
 	}
 	// At most a round in five seconds each, after the first ones.
@@ -294,7 +294,7 @@ func TestRegression28_FewRoundsWhileEtcdIsAway(t *testing.T) {
 		rounds := n.rounds.Load() - before[n]
 		t.Logf("%s: %d rounds in %v, %v", n.id, rounds, span, n.Status())
 		require.LessOrEqual(t, rounds, int64(most), "%s", n.id)
-		require.Equal(t, elector.Neither, n.Status().Role(), "%s", n.id)
+		require.Equal(t, elector.Unknown, n.Status().Role(), "%s", n.id)
 	}
 	for _, n := range nodes[2:4] {
 		require.NotErrorIs(t, n.Status().Reason(), eldest.ErrClosed, "%s is at it", n.id)

@@ -46,7 +46,7 @@ func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 			queued := second.Queue(t)
 
 			cli := c.ClientTo(t, tied)
-			last := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.Recheck = scene.recheck })
+			last := join(t, cli, name, func(_ *lease.Config, e *election.Config) { e.WatchCheck = scene.recheck })
 			result := last.Queue(t)
 			require.Equal(t, second.Candidate.Key(), etcdtest.Take(t, last.Waiting, "its wait").Predecessor.Key)
 			o, v := tiedViewer(t, cli, name, scene.recheck)
@@ -91,7 +91,7 @@ func TestRegression09_MemberWithoutQuorum(t *testing.T) {
 func tiedViewer(t *testing.T, cli *clientv3.Client, name string, recheck time.Duration) (*observe.Observer, *viewer) {
 	t.Helper()
 	o, err := observe.New(observe.Config{
-		Election: name, KV: cli, Watcher: cli, Timeout: 250 * time.Millisecond, Recheck: recheck,
+		Election: name, KV: cli, Watcher: cli, Timeout: 250 * time.Millisecond, WatchCheck: recheck,
 	})
 	require.NoError(t, err)
 	t.Cleanup(o.Close)

@@ -66,7 +66,7 @@ func beNode(o order, cli *clientv3.Client, mark stopMark, say func(report)) {
 
 // Row 10, in the loop. The process of the leader is stopped past its TTL. Elsewhere it
 // goes on as a leader where it stopped, until its next renewal. Here the first look at
-// its status says neither; then it stands again and follows the successor.
+// its status says unknown; then it stands again and follows the successor.
 //
 // Fails one time in two when Status does not read the clock: the runtime's timers race
 // with the look. (elector has a test with a clock of its own, which fails each time.)
@@ -89,7 +89,7 @@ func TestRegression10_StatusOfAStoppedLeader(t *testing.T) {
 	host.Hold(etcdtest.Outbound)
 	t.Cleanup(host.Mend)
 	old.cont()
-	require.Equal(t, elector.Neither.String(), old.await("resumed").Role)
+	require.Equal(t, elector.Unknown.String(), old.await("resumed").Role)
 	host.Mend()
 	for begin, follows := time.Now(), false; !follows; {
 		require.Less(t, time.Since(begin), etcdtest.Patience, "it does not follow the successor")

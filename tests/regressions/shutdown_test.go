@@ -102,7 +102,7 @@ func TestRegression35_ShutdownOfANodeThatNeverLed(t *testing.T) {
 			require.ErrorIs(t, n.end(t), context.Canceled)
 			require.Less(t, time.Since(begin), atOnce)
 			require.Zero(t, n.calls.Load(), "leader code ran")
-			require.Equal(t, elector.Neither, n.Status().Role())
+			require.Equal(t, elector.Unknown, n.Status().Role())
 			if s.undo != nil {
 				s.undo(n)
 				require.NoError(t, etcdtest.Err(cli.Get(etcdtest.Context(t), "what was held has arrived")))
@@ -170,10 +170,10 @@ func TestRegression36_StuckSession(t *testing.T) {
 	var stuck atomic.Bool
 	var rec etcdtest.Recorder
 	cli := c.Client(t, rec.Attach)
-	jeopardy := make(chan lease.JeopardyEvent, 16)
+	atRisk := make(chan lease.AtRiskEvent, 16)
 	p := join(t, cli, name, func(l *lease.Config, _ *election.Config) {
 		l.TTL, l.Renewal, l.Lease, l.Majority = 4*time.Second, eager, gated{cli, &stuck}, cli
-		l.Hooks.Jeopardy = func(ev lease.JeopardyEvent) { jeopardy <- ev }
+		l.Hooks.AtRisk = func(ev lease.AtRiskEvent) { atRisk <- ev }
 	})
 	leader := p.Lead(t)
 	next := join(t, c.Client(t), name).Queue(t)
@@ -182,7 +182,7 @@ func TestRegression36_StuckSession(t *testing.T) {
 	require.NoError(t, leader.Err())
 
 	stuck.Store(true)
-	for !errors.Is(etcdtest.Take(t, jeopardy, "the gate's refusal").Err, errStuck) {
+	for !errors.Is(etcdtest.Take(t, atRisk, "the gate's refusal").Err, errStuck) {
 		continue // a renewal was late before
 	}
 	renewals := rec.Count("LeaseKeepAlive")

@@ -54,7 +54,7 @@ var acts = []act{
 			if err != nil || state.Kind == eldest.Led {
 				return err
 			}
-			if !errors.Is(state.Reason, eldest.ErrSilent) { // that is a machine that is busy
+			if !errors.Is(state.Reason, eldest.ErrUnavailable) { // that is a machine that is busy
 				return state.Reason
 			}
 		}

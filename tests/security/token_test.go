@@ -42,7 +42,7 @@ func (f *fortress) stand(value string) *guest {
 	refused := new(atomic.Int64)
 	cli := f.client("node", "somebody", refusals(refused))
 	return &guest{electiontest.Join(f.t, cli, svc, func(_ *lease.Config, e *election.Config) {
-		e.Value, e.Recheck = []byte(value), -1
+		e.Value, e.WatchCheck = []byte(value), -1
 	}), refused}
 }
 
@@ -74,7 +74,7 @@ func TestTokensExpireDuringAWait(t *testing.T) {
 			}
 			var refused atomic.Int64
 			watching := f.client("watcher", "somebody", refusals(&refused))
-			o, err := observe.New(observe.Config{Election: svc, KV: watching, Watcher: watching, Recheck: -1})
+			o, err := observe.New(observe.Config{Election: svc, KV: watching, Watcher: watching, WatchCheck: -1})
 			require.NoError(t, err)
 			defer o.Close()
 			states := o.Subscribe()

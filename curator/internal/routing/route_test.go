@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 		"past its deadline": {&route{Tenure: tenure(t.Context(), 7, late), known: 7}, [4]Decision{Wait, Refuse, Refuse, Refuse}},
 		"following":         {&route{Peer: follows, known: 7}, [4]Decision{Forward, Refuse, Refuse, WaitBriefly}},
 		"the leader leaves": {&route{Peer: follows, Leaving: true, known: 7}, [4]Decision{Wait, Refuse, Refuse, WaitBriefly}},
-		"neither":           {&route{Reason: errDeposed, known: 7}, [4]Decision{Wait, Refuse, Refuse, Wait}},
+		"unknown":           {&route{Reason: errDeposed, known: 7}, [4]Decision{Wait, Refuse, Refuse, Wait}},
 		"over":              {&route{Reason: errDeposed, known: 7, Over: true}, [4]Decision{Refuse, Refuse, Refuse, Refuse}},
 	} {
 		for i, token := range []eldest.Token{0, 6, 7, 8} {
@@ -79,7 +79,7 @@ func TestRoutes(t *testing.T) {
 	require.ErrorIs(t, r.Now().Reason, eldest.ErrClosed)
 	r.Follow(led("a", 7))
 	first := r.Now().Peer
-	r.Neither(errDeposed)
+	r.Unknown(errDeposed)
 	require.False(t, r.Now().Follows())
 	r.Follow(led("a", 7))
 	require.Equal(t, first, r.Now().Peer, "the same leader, seen again")
@@ -96,7 +96,7 @@ func TestRoutes(t *testing.T) {
 	require.ErrorIs(t, r.Lead(tenure(t.Context(), 9, Never)), eldest.ErrInvalid)
 	require.Error(t, first.closed, "a leader needs no leader")
 	r.Follow(led("b", 9))
-	r.Neither(errDeposed)
+	r.Unknown(errDeposed)
 	require.Equal(t, own, r.Now().Tenure, "a tenure ends by its own word")
 	r.Leave(own, errDeposed)
 	require.ErrorIs(t, r.Now().Reason, errDeposed)
@@ -115,7 +115,7 @@ func TestRoutes(t *testing.T) {
 	require.Nil(t, r.Now().Tenure, "a node that is draining leads no more")
 	require.Nil(t, r.Stop(eldest.ErrClosed))
 	r.Follow(led("c", 2000))
-	r.Neither(errDeposed)
+	r.Unknown(errDeposed)
 	require.NoError(t, r.Lead(own))
 	require.ErrorIs(t, r.Now().Reason, eldest.ErrClosed)
 	r.Disconnect(errDeposed)

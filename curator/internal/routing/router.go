@@ -34,7 +34,7 @@ type Router[S any, P Peer] struct {
 // must not block. Its error says why calls cannot be forwarded to that leader.
 func New[S any, P Peer](connect func(elector.Leader) (P, error)) *Router[S, P] {
 	r := &Router[S, P]{connect: connect}
-	r.Neither(fmt.Errorf("%w: no Run is going on", eldest.ErrClosed))
+	r.Unknown(fmt.Errorf("%w: no Run is going on", eldest.ErrClosed))
 	return r
 }
 
@@ -102,9 +102,9 @@ func (r *Router[S, P]) connection(l elector.Leader) (P, error) {
 	return r.connect(l)
 }
 
-// Neither routes calls nowhere. The connection to the last known leader is kept: often
+// Unknown routes calls nowhere. The connection to the last known leader is kept: often
 // it is still the leader when this node learns of it again.
-func (r *Router[S, P]) Neither(reason error) {
+func (r *Router[S, P]) Unknown(reason error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.over && r.tenure == nil {
@@ -240,13 +240,13 @@ func (r *Router[S, P]) FollowStatus(ctx context.Context, watch *elector.Watch) e
 		}
 		switch leader, follows := s.Leader(); {
 		case s.Role() == elector.Leading:
-			r.Neither(fmt.Errorf("%w: the tenure of this node begins or ends", eldest.ErrNoLeader))
+			r.Unknown(fmt.Errorf("%w: the tenure of this node begins or ends", eldest.ErrNoLeader))
 		case follows:
 			r.Follow(leader)
 		case s.Reason() != nil:
-			r.Neither(s.Reason())
+			r.Unknown(s.Reason())
 		default:
-			r.Neither(eldest.ErrNoLeader)
+			r.Unknown(eldest.ErrNoLeader)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func join(ctx context.Context, name string) participant {
 	session := wire.Must(lease.Open(ctx, lease.Config{Lease: client, TTL: time.Minute}))
 	candidate := wire.Must(election.New(election.Config{
 		Election: "book", Session: session, KV: client, Watcher: client, Value: []byte(name),
-		Recheck: -1, // no second looks at quiet watches, which would come when they come
+		WatchCheck: -1, // no second looks at quiet watches, which would come when they come
 	}))
 	return participant{client, session, candidate}
 }

@@ -25,7 +25,7 @@ func run(ctx context.Context) {
 	defer operator.Hangup()
 	session := wire.Must(lease.Open(ctx, lease.Config{Lease: client, TTL: time.Minute}))
 	candidate := wire.Must(election.New(election.Config{
-		Election: "book", Session: session, KV: client, Watcher: client, Recheck: -1,
+		Election: "book", Session: session, KV: client, Watcher: client, WatchCheck: -1,
 		Value: []byte{0x00, 0xff, 'a'}, // any bytes
 	}))
 	// read is what others make of the leader's value.

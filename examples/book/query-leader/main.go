@@ -39,7 +39,7 @@ func run(ctx context.Context) {
 
 	// Who wants to know of each change observes: a watch, a picture of the queue, and then
 	// nothing but events.
-	observer := wire.Must(observe.New(observe.Config{Election: "book", KV: asker, Watcher: asker, Recheck: -1}))
+	observer := wire.Must(observe.New(observe.Config{Election: "book", KV: asker, Watcher: asker, WatchCheck: -1}))
 	defer observer.Close()
 	states := observer.Subscribe()
 	told := func() {

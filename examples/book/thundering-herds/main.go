@@ -20,7 +20,7 @@ func main() { wire.Main(run) }
 type waiter struct {
 	client  *wire.Client
 	entry   txn.Entry
-	place   txn.Place
+	place   txn.Position
 	watched clientv3.WatchChan
 	told    int
 }

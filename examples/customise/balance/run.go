@@ -154,7 +154,7 @@ func (b *balancer) take(ctx context.Context, candidate *election.Candidate) post
 func (b *balancer) candidate(name string) (*election.Candidate, error) {
 	cfg := b.cfg.Candidate
 	cfg.Election, cfg.Session, cfg.KV, cfg.Watcher = name, b.cfg.Session, b.cfg.KV, b.cfg.Watcher
-	cfg.Value, cfg.Turn = []byte(b.cfg.Member), nil // a turn of its own for each shard
+	cfg.Value, cfg.Mutex = []byte(b.cfg.Member), nil // a turn of its own for each shard
 	return election.New(cfg)
 }
 

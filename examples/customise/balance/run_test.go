@@ -87,7 +87,7 @@ func (g *group) join(name string, client *clientv3.Client, ttl time.Duration) *m
 	go func() {
 		m.result <- balance.Run(ctx, balance.Config{
 			Group: g.t.Name(), Member: name, Shards: g.shards, Session: session, KV: client, Watcher: client, Lead: g.lead(name),
-			Candidate: election.Config{Recheck: -1, Timeout: 10 * time.Second},
+			Candidate: election.Config{WatchCheck: -1, Timeout: 10 * time.Second},
 		})
 	}()
 	g.mu.Lock()
@@ -111,7 +111,7 @@ func (g *group) leave(name string) {
 func (g *group) closed(m *member) {
 	g.t.Helper()
 	if err := m.session.Close(g.ctx); err != nil {
-		require.ErrorIs(g.t, err, eldest.ErrSilent) // the lease has expired by itself
+		require.ErrorIs(g.t, err, eldest.ErrUnavailable) // the lease has expired by itself
 	}
 }
 

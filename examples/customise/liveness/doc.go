@@ -6,12 +6,12 @@
 //
 // # The knob
 //
-// lease.Config.Pulse. In etcd's concurrency package the lease is renewed by a goroutine of
+// lease.Config.Liveness. In etcd's concurrency package the lease is renewed by a goroutine of
 // the client's, for as long as the process is there. A leader whose work hangs (a
 // full disk, a deadlock, a database that does not answer) keeps its key, does nothing, and
 // nobody else may.
 //
-//	pulse := lease.NewPulse(5 * time.Second)
+//	pulse := lease.NewLiveness(5 * time.Second)
 //	lease.Config{Pulse: pulse, ...}
 //	go liveness.While(ctx, pulse, time.Second, db.PingContext)
 //

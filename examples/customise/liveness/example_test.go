@@ -28,14 +28,14 @@ func Example() {
 		}
 		return nil
 	}
-	pulse := lease.NewPulse(3 * time.Second)
+	pulse := lease.NewLiveness(3 * time.Second)
 	var checks sync.WaitGroup
 	defer checks.Wait()
 	checking, end := context.WithCancel(ctx)
 	defer end()
 	checks.Go(func() { liveness.While(checking, pulse, 20*time.Millisecond, ping) })
 
-	session, closeSession := stage.Open(ctx, client, lease.Config{TTL: 6 * time.Second, Pulse: pulse})
+	session, closeSession := stage.Open(ctx, client, lease.Config{TTL: 6 * time.Second, Liveness: pulse})
 	defer closeSession()
 	anna, leave := stage.Enter(ctx, client, election.Config{Election: "jobs", Session: session})
 	defer leave()
@@ -48,7 +48,7 @@ func Example() {
 	next := stage.Must(bert.Campaign(ctx))
 	fmt.Println("bert leads:", next.Token() > leadership.Token())
 	fmt.Println("anna was unresponsive:", errors.Is(leadership.Err(), eldest.ErrUnresponsive))
-	_, err := lease.Open(ctx, lease.Config{Lease: client, Pulse: pulse})
+	_, err := lease.Open(ctx, lease.Config{Lease: client, Liveness: pulse})
 	fmt.Println("and cannot stand again yet:", errors.Is(err, eldest.ErrUnresponsive))
 	// Output:
 	// anna leads

@@ -11,7 +11,7 @@ import (
 // until ctx ends. check gets a context that ends when the next one is due, so that one
 // that hangs is a check that failed, if it heeds its context; if it does not, nothing beats
 // either. It blocks: run it on a goroutine of its own, and wait for that.
-func While(ctx context.Context, pulse *lease.Pulse, every time.Duration, check func(ctx context.Context) error) {
+func While(ctx context.Context, pulse *lease.Liveness, every time.Duration, check func(ctx context.Context) error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {

@@ -23,7 +23,7 @@ func TestWhile(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			liveness.While(ctx, lease.NewPulse(time.Hour), time.Second, func(ctx context.Context) error {
+			liveness.While(ctx, lease.NewLiveness(time.Hour), time.Second, func(ctx context.Context) error {
 				at = append(at, time.Since(start))
 				switch len(at) {
 				case 2:
@@ -44,7 +44,7 @@ func TestWhile(t *testing.T) {
 
 // Only a check that succeeded beats.
 func TestOnlySuccessBeats(t *testing.T) {
-	pulse := lease.NewPulse(time.Nanosecond) // silent as soon as it has beaten
+	pulse := lease.NewLiveness(time.Nanosecond) // silent as soon as it has beaten
 	ctx, cancel := context.WithCancel(t.Context())
 	age := func() string { return pulse.Err().Error() }
 	time.Sleep(2 * time.Millisecond) // the age is told in milliseconds

@@ -78,7 +78,7 @@ var errMoved = errors.New("the queue has changed since it was read")
 //
 // Where somebody else was first, or the queue has grown since it was read, the error is
 // one that passes: the election asks again after a pause.
-func (l line) claim(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place) (txn.Place, error) {
+func (l line) claim(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position) (txn.Position, error) {
 	key, claim := e.Key(), Key(e.Election)
 	begin, end := keys.Range(e.Election)
 	resp, err := kv.Txn(ctx).
@@ -90,9 +90,9 @@ func (l line) claim(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Plac
 		Commit()
 	switch {
 	case err != nil:
-		return txn.Place{}, txn.Outcome(err)
+		return txn.Position{}, txn.Outcome(err)
 	case !resp.Succeeded:
-		return txn.Place{}, errMoved
+		return txn.Position{}, errMoved
 	}
 	p.Revision, p.Complete = resp.Header.Revision, true
 	return p, nil

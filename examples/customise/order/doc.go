@@ -6,7 +6,7 @@
 //
 // # The knob
 //
-// election.Config.Queue. In etcd's concurrency package the lowest create revision leads,
+// election.Config.Ordering. In etcd's concurrency package the lowest create revision leads,
 // always. That order has a property which all else rests on: nobody can come in ahead of
 // anybody. In every other order somebody can, ahead of the leader even, so "nobody stands
 // before me" is no proof of a win.

@@ -13,7 +13,7 @@ import (
 )
 
 // Queue is a queue in the order of Before, in which the leader stays. It implements
-// txn.Queue. All candidates of an election must use it with the same Before.
+// txn.Ordering. All candidates of an election must use it with the same Before.
 type Queue struct {
 	// Before reports whether a is to lead before b. nil means YoungestFirst. It must be a
 	// strict order of all candidates, and may look at Key, Lease and Token only: they
@@ -25,33 +25,33 @@ type Queue struct {
 // YoungestFirst is last come, first served.
 func YoungestFirst(a, b eldest.Candidate) bool { return a.Token > b.Token }
 
-// Enter implements txn.Queue. Its place is never the proof of a win: that is a claim.
-func (q Queue) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Place, error) {
+// Enter implements txn.Ordering. Its place is never the proof of a win: that is a claim.
+func (q Queue) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Position, error) {
 	return unproven(txn.ByCreateRevision{}.Enter(ctx, kv, e))
 }
 
-// EnterAlone implements txn.Queue.
-func (q Queue) EnterAlone(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Place, error) {
+// EnterAlone implements txn.Ordering.
+func (q Queue) EnterAlone(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Position, error) {
 	return unproven(txn.ByCreateRevision{}.EnterAlone(ctx, kv, e))
 }
 
 // unproven takes from a place what it says of the others, in the order that is not ours.
-func unproven(p txn.Place, err error) (txn.Place, error) {
+func unproven(p txn.Position, err error) (txn.Position, error) {
 	p.Ahead, p.Complete = nil, false
 	return p, err
 }
 
-// Ahead implements txn.Queue: it names the leader, or the next in the order, or claims. The
+// Ahead implements txn.Ordering: it names the leader, or the next in the order, or claims. The
 // answer is that of the newest state, at least at; in the past nothing can be claimed.
-func (q Queue) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place, _ int64) (txn.Place, error) {
+func (q Queue) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position, _ int64) (txn.Position, error) {
 	l, err := read(ctx, kv, e.Election)
 	if err != nil {
-		return txn.Place{}, err
+		return txn.Position{}, err
 	}
 	own := eldest.Candidate{Key: e.Key(), Lease: e.Lease, Token: p.Token}
-	next := txn.Place{Token: p.Token, Revision: l.revision, Queue: int64(len(l.candidates) + len(l.foreign)), Foreign: l.foreign}
+	next := txn.Position{Token: p.Token, Revision: l.revision, Queue: int64(len(l.candidates) + len(l.foreign)), Foreign: l.foreign}
 	if !l.stands(own) {
-		return txn.Place{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, l.revision)
+		return txn.Position{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrDeposed, l.revision)
 	}
 	leader, led := l.leader()
 	switch nearest := q.nearest(l.candidates, own); {

@@ -26,7 +26,7 @@ func candidate(ctx context.Context, t *testing.T, client *clientv3.Client, q ord
 	t.Helper()
 	session, err := lease.Open(ctx, lease.Config{Lease: client, TTL: 5 * time.Minute})
 	require.NoError(t, err)
-	cfg := election.Config{Election: t.Name(), Session: session, KV: client, Watcher: client, Queue: q, Timeout: 20 * time.Second}
+	cfg := election.Config{Election: t.Name(), Session: session, KV: client, Watcher: client, Ordering: q, Timeout: 20 * time.Second}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -111,7 +111,7 @@ func TestLooks(t *testing.T) {
 	}
 	var waits atomic.Int64
 	quiet := func(cfg *election.Config) {
-		cfg.Recheck = -1
+		cfg.WatchCheck = -1
 		cfg.Hooks.Waiting = func(election.WaitingEvent) { waits.Add(1) }
 	}
 	leader, err := candidate(ctx, t, client, order.Queue{}, quiet).Campaign(ctx)

@@ -60,7 +60,7 @@ func TestForeignValues(t *testing.T) {
 	}
 }
 
-// A node that cannot read the leader's value is neither, and stays in the queue: it leads
+// A node that cannot read the leader's value is unknown, and stays in the queue: it leads
 // when its turn comes.
 func TestForeignLeader(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -73,7 +73,7 @@ func TestForeignLeader(t *testing.T) {
 	defer stopBert()
 	require.Eventually(t, func() bool {
 		s := bert.Status()
-		return s.Role() == elector.Neither && errors.Is(s.Reason(), eldest.ErrForeignValue)
+		return s.Role() == elector.Unknown && errors.Is(s.Reason(), eldest.ErrForeignValue)
 	}, 30*time.Second, 2*time.Millisecond)
 	stopAnna()
 	until(ctx, bert, elector.Leading)

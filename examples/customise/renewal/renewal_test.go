@@ -45,8 +45,8 @@ func TestSparing(t *testing.T) {
 	session, err := lease.Open(ctx, lease.Config{
 		Lease: client, TTL: 4 * time.Second, Renewal: renewal.Sparing,
 		Hooks: lease.Hooks{
-			Renewed:  func(lease.RenewedEvent) { renewed.Add(1) },
-			Jeopardy: func(lease.JeopardyEvent) { overdue.Add(1) },
+			Renewed: func(lease.RenewedEvent) { renewed.Add(1) },
+			AtRisk:  func(lease.AtRiskEvent) { overdue.Add(1) },
 		},
 	})
 	require.NoError(t, err)

@@ -129,7 +129,7 @@ func (p *Process) Event(name string) (o Object) {
 	p.T.Helper()
 	line := p.Line()
 	require.NoError(p.T, json.Unmarshal([]byte(line), &o), "line %q", line)
-	if got := o["event"]; got != name && (got == "jeopardy" || got == "recovered" || got == "suspended" || got == "resumed") {
+	if got := o["event"]; got != name && (got == "at-risk" || got == "recovered" || got == "suspended" || got == "resumed") {
 		return p.Event(name)
 	}
 	require.Equal(p.T, name, o["event"], line)

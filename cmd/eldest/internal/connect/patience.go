@@ -85,7 +85,7 @@ func (n *Notice) Hooks() hooks.Set {
 				case "register":
 					n.failed(e.Err)
 				case "find predecessor", "read queue":
-					if !Silent(e.Err) { // the session's renewals fail as well, and lease.Hooks.Jeopardy reports that
+					if !Silent(e.Err) { // the session's renewals fail as well, and lease.Hooks.AtRisk reports that
 						n.failed(e.Err)
 					}
 				}

@@ -65,7 +65,7 @@ type healthAnswer struct {
 	// Status is "ok" or "trouble".
 	Status   string `json:"status"`
 	Election string `json:"election"`
-	// Session is "none" before there is one, then "alive", "jeopardy" or "lost".
+	// Session is "none" before there is one, then "alive", "at-risk" or "lost".
 	Session string `json:"session"`
 	// Remaining is for how many seconds the lease is certain.
 	Remaining float64 `json:"remaining_seconds"`

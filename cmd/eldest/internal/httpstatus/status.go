@@ -239,10 +239,10 @@ type leaderAnswer struct {
 	Token   int64  `json:"token"`
 }
 
-// candidacy answers at /leader for a candidate; before there is one, it is neither.
+// candidacy answers at /leader for a candidate; before there is one, it is unknown.
 func (s *Status) candidacy(c *election.Candidate, value string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		a := leaderAnswer{Role: "neither", Node: value}
+		a := leaderAnswer{Role: "unknown", Node: value}
 		var now election.Status
 		if c != nil {
 			now = c.Status()

@@ -122,7 +122,7 @@ func (s *shown) candidate(cli *clientv3.Client, value string, ttl time.Duration)
 func TestLeaderAndFollower(t *testing.T) {
 	ctx, cli := etcdtest.Context(t), etcdtest.Shared(t).Client(t)
 	a, b := serve(t, time.Minute), serve(t, time.Minute)
-	a.is(503, "neither", "", "", "", 0)
+	a.is(503, "unknown", "", "", "", 0)
 	code, health := a.get("/healthz")
 	require.Equal(t, http.StatusOK, code, "there is time to get a session")
 	require.Equal(t, "none", health["session"])
@@ -151,7 +151,7 @@ func TestLeaderAndFollower(t *testing.T) {
 	b.is(200, "leading", "bert", "bert", "", registered.Token)
 	code, role := a.get("/leader")
 	require.Equal(t, http.StatusServiceUnavailable, code)
-	require.Equal(t, "neither", role["role"], "it is not in the queue any more")
+	require.Equal(t, "unknown", role["role"], "it is not in the queue any more")
 	code, _ = a.get("/healthz")
 	require.Equal(t, http.StatusOK, code, "its session lives")
 }
@@ -171,7 +171,7 @@ func TestFollowerOfANode(t *testing.T) {
 	second.until("/leader", `"leader":"n1"`, `"address":"10.0.0.1:7001"`)
 }
 
-// A candidate whose key is the eldest and whose win is not proven yet is neither: it does
+// A candidate whose key is the eldest and whose win is not proven yet is unknown: it does
 // not follow itself.
 func TestAboutToLead(t *testing.T) {
 	s := serve(t, time.Minute)
@@ -179,7 +179,7 @@ func TestAboutToLead(t *testing.T) {
 	_, err := c.Register(etcdtest.Context(t))
 	require.NoError(t, err)
 	s.until("/metrics", "eldest_queue_length{NAME} 1")
-	s.is(503, "neither", "v", "", "", 0)
+	s.is(503, "unknown", "v", "", "", 0)
 }
 
 // While etcd cannot be reached: healthy as long as the lease is certain, and for the grace after it;
@@ -215,9 +215,9 @@ func TestHealthWhileEtcdIsAway(t *testing.T) {
 		require.NoError(t, ctx.Err())
 	}
 	// A look may fall between the first two, on a busy machine.
-	require.Equal(t, []string{"200 jeopardy ok", "200 lost ok", "503 lost trouble"}, states[len(states)-3:])
+	require.Equal(t, []string{"200 at-risk ok", "200 lost ok", "503 lost trouble"}, states[len(states)-3:])
 	require.Error(t, session.Err())
-	s.is(503, "neither", "v", "", "", 0)
+	s.is(503, "unknown", "v", "", "", 0)
 
 	host.Mend()
 	next, err := lease.Open(ctx, lease.Config{Lease: cli, TTL: long, Hooks: s.Hooks().Session})

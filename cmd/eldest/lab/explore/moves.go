@@ -151,7 +151,7 @@ func (w *world) movesOf(i int) (all []move[*world]) {
 			event(false, core.Event{Kind: core.Leave, Err: eldest.ErrWithdrawn}, call)
 		case core.Leading:
 			event(false, core.Event{Kind: core.Leave, Err: eldest.ErrResigned}, call)
-			event(false, core.Event{Kind: core.Drain, Err: eldest.ErrRetired}, call)
+			event(false, core.Event{Kind: core.Drain, Err: eldest.ErrDraining}, call)
 			event(false, core.Event{Kind: core.KeyUnsafe, Err: errUnsafe}, call)
 		case core.Leaving: // a leader that got no answer to its resignation
 			if l := w.of(p.state.Token); l != nil && l.won && p.state.Want == core.Nothing {

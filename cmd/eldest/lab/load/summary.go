@@ -199,7 +199,7 @@ func (b *book) report(s *Summary) {
 // kindOf names an error by its kind; one that has none is named by its text.
 func kindOf(err error) string {
 	for kind, name := range map[error]string{
-		eldest.ErrOutcomeUnknown: "outcome unknown", eldest.ErrSilent: "etcd does not answer", rpctypes.ErrNoLeader: "etcd has no leader",
+		eldest.ErrOutcomeUnknown: "outcome unknown", eldest.ErrUnavailable: "etcd does not answer", rpctypes.ErrNoLeader: "etcd has no leader",
 	} {
 		if errors.Is(err, kind) {
 			return name

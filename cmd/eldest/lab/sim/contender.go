@@ -39,7 +39,7 @@ func (p *participant) contender() contender.Contender {
 		ours.Made = func(c *election.Candidate, s *lease.Session) {
 			p.serving.Go(func() { // it ends with the session
 				_ = transfer.Serve(context.Background(), transfer.Config{
-					Candidate: c, Session: s, KV: p.host.Client, Watcher: p.host.Client, Recheck: p.run.tempo.recheck,
+					Candidate: c, Session: s, KV: p.host.Client, Watcher: p.host.Client, WatchCheck: p.run.tempo.recheck,
 				})
 			})
 		}
@@ -61,7 +61,7 @@ func (p *participant) configure(cfg *lease.Config) {
 
 // elects has a candidate report proofs and evictions, and each time that it is to yield to one of higher priority.
 func (p *participant) elects(cfg *election.Config) {
-	cfg.Recheck = p.run.tempo.recheck
+	cfg.WatchCheck = p.run.tempo.recheck
 	cfg.Hooks.Won = func(e election.WonEvent) {
 		p.report(oracle.Event{Kind: oracle.Proven, Token: int64(e.Token), Proof: e.Revision})
 	}
@@ -72,7 +72,7 @@ func (p *participant) elects(cfg *election.Config) {
 		return
 	}
 	yields := election.ByPriority(func(value []byte) int { return int(value[len(value)-1]) % 3 })
-	cfg.GiveWay = func(own eldest.Candidate, others []eldest.Candidate) bool {
+	cfg.ShouldYield = func(own eldest.Candidate, others []eldest.Candidate) bool {
 		yes := yields(own, others)
 		if yes {
 			p.report(oracle.Event{Kind: oracle.Yielded})

@@ -53,7 +53,7 @@ func kinds() []kind {
 	add(kind{effect: true, ours: true}, "first use after a stop: not sure")
 	add(kind{effect: true, ours: true, rare: true}, "session lost under a slow clock", "session lost under a fast clock")
 	add(kind{effect: true, native: true}, "transferred to the next", "transferred past others", "transfer refused", "transfer given up",
-		"was to give way", "retired", "suspended", "led on", "evicted")
+		"was to yield", "drained", "suspended", "led on", "evicted")
 	for _, p := range slices.Concat(points, []string{mailbox, beat, eviction}) {
 		k := kind{ours: p == confirmation, native: p == mailbox || p == beat || p == eviction}
 		if k.native || slices.Contains(replies, p) {
@@ -82,7 +82,7 @@ func (r *run) proofs() {
 		sum["refused: "+string(why)] += n
 	}
 	names := map[oracle.Kind]string{
-		oracle.Suspended: "suspended", oracle.Resumed: "led on", oracle.Evicted: "evicted", oracle.Yielded: "was to give way",
+		oracle.Suspended: "suspended", oracle.Resumed: "led on", oracle.Evicted: "evicted", oracle.Yielded: "was to yield",
 		oracle.FenceRefused: "older token refused outside", oracle.Sure: "first use after a stop: sure", oracle.NotSure: "first use after a stop: not sure",
 	}
 	for _, e := range r.log.Events() {
@@ -93,8 +93,8 @@ func (r *run) proofs() {
 			sum[names[e.Kind]]++
 		case e.Kind == oracle.Observed:
 			sum["observed: "+e.Text]++
-		case e.Kind == oracle.Ended && strings.Contains(e.Text, eldest.ErrRetired.Error()):
-			sum["retired"]++
+		case e.Kind == oracle.Ended && strings.Contains(e.Text, eldest.ErrDraining.Error()):
+			sum["drained"]++
 		case byDeadline && rates[e.Who] < 0.97:
 			sum["session lost under a slow clock"]++
 		case byDeadline && rates[e.Who] > 1.03:

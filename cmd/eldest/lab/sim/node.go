@@ -205,9 +205,9 @@ func (n *node) follow(w *elector.Watch) {
 		switch {
 		case following && l.NodeID == n.id:
 			n.run.violated("%s follows itself: %v", n.name, status)
-		case status.Role() == elector.Neither && status.Reason() == nil:
-			n.run.violated("%s: neither, without a reason", n.name)
-		case status.Role() != elector.Neither && token < newest:
+		case status.Role() == elector.Unknown && status.Reason() == nil:
+			n.run.violated("%s: unknown, without a reason", n.name)
+		case status.Role() != elector.Unknown && token < newest:
 			n.run.violated("%s: token %d after %d", n.name, token, newest)
 		}
 		newest = max(newest, token)

@@ -225,7 +225,7 @@ func (p *participant) lead(t contender.Tenure, won oracle.Event, usable func() b
 
 // drains reports whether the tenure, which leads or is suspended, was asked to end, and says so.
 func (p *participant) drains(token int64, cause error) bool {
-	was := errors.Is(cause, eldest.ErrRetired)
+	was := errors.Is(cause, eldest.ErrDraining)
 	if was {
 		p.report(oracle.Event{Kind: oracle.Resigning, Token: token})
 	}

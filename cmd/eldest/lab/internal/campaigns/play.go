@@ -106,7 +106,7 @@ func (s *scene) join(ctx context.Context, m *member) error {
 	if ours, ok := c.(contender.Ours); ok {
 		ours.Registered = func() { _ = s.settled(ctx, m.lane, s.watchesAtFirst(), 0) }
 		// No second looks at quiet watches, which would come when they come.
-		ours.Election = func(cfg *election.Config) { cfg.Recheck = -1 }
+		ours.Election = func(cfg *election.Config) { cfg.WatchCheck = -1 }
 		c = ours
 	}
 	if m.session, err = c.Open(ctx, m.client, s.TTL); err != nil {

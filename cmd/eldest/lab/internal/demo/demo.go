@@ -63,7 +63,7 @@ const (
 
 // What candidates report of themselves beside what every demo knows.
 const (
-	Jeopardy  scenario.Kind = "jeopardy"
+	AtRisk    scenario.Kind = "at-risk"
 	Recovered scenario.Kind = "recovered"
 	Evicted   scenario.Kind = "evicted"
 )

@@ -28,7 +28,7 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 		p.led[f.Key] = true
 		say(story.Green, "LEADS with token %d", f.Token)
 		l.Why = "it has proof, at one revision, that its key exists and that no key is older"
-	case Jeopardy:
+	case AtRisk:
 		say(story.Yellow, "could not renew its lease: %s", f.Cause)
 		l.Why = "it tries again until its own deadline, which is before etcd's"
 	case Recovered:

@@ -21,7 +21,7 @@ const (
 	Resigned   Kind = "resigned"
 	Suspended  Kind = "suspended"
 	Resumed    Kind = "resumed"
-	// Status: the node leads with Token, follows, or neither, by its Role.
+	// Status: the node leads with Token, follows, or is unknown, by its Role.
 	Status Kind = "status"
 )
 

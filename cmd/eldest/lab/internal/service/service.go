@@ -65,7 +65,7 @@ const Probed scenario.Kind = "probe"
 // The roles of nodes beside scenario.Leading, as they report them.
 const (
 	following = "following"
-	neither   = "neither"
+	unknown   = "unknown"
 )
 
 // plan is the plan of a run, with the client that calls the nodes, what that was told, and what
@@ -183,7 +183,7 @@ func (p *plan) begin(ctx context.Context) error {
 		name := nodeName(i)
 		err := p.Await(ctx, name+" leads or follows", func(facts []scenario.Fact) bool {
 			f := lastStatus(facts, name)
-			return p.Participant(name).Gone() || f != nil && f.Role != neither
+			return p.Participant(name).Gone() || f != nil && f.Role != unknown
 		})
 		if err != nil {
 			return err
@@ -245,7 +245,7 @@ func (p *plan) agreed(ctx context.Context) (t *tenure, err error) {
 			f := scenario.Last(facts, func(f scenario.Fact) bool {
 				return f.Participant == n.Name && (f.Kind == scenario.Status || f.Kind == scenario.Acted && f.Action == scenario.Start)
 			})
-			if n.Gone() || f.Role == "" || f.Role == neither {
+			if n.Gone() || f.Role == "" || f.Role == unknown {
 				return false
 			}
 			if said = append(said, *f); f.Role == scenario.Leading {

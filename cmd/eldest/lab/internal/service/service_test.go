@@ -229,7 +229,7 @@ func fault(action scenario.Action, alter func(*evidence)) *evidence {
 	x := &evidence{facts: []scenario.Fact{
 		status(1, "n1", scenario.Leading, 2), status(2, "n2", following, 2),
 		{At: at(10), Kind: scenario.Acted, Action: action, Participant: "n1", Token: 2},
-		status(20, "n1", neither, 0), status(30, "n2", scenario.Leading, 5),
+		status(20, "n1", unknown, 0), status(30, "n2", scenario.Leading, 5),
 		{At: at(100), Kind: scenario.Settled, Participant: "n2", Token: 5},
 	}}
 	for i := range 12 {

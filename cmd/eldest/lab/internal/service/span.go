@@ -101,7 +101,7 @@ func (x *evidence) checkReturn(h *oracle.History, cfg Config) story.Verdict {
 			problems = append(problems, fmt.Sprintf("%s of %s: no write was acknowledged within %v", s.Action, s.Participant, limit))
 		}
 		lost := slices.IndexFunc(x.facts, func(f scenario.Fact) bool {
-			return f.Kind == scenario.Status && f.Participant == s.Participant && f.Role == neither && f.At.After(s.At)
+			return f.Kind == scenario.Status && f.Participant == s.Participant && f.Role == unknown && f.At.After(s.At)
 		})
 		if s.Action == scenario.CutFollower && lost >= 0 && x.facts[lost].At.Sub(s.At) > cfg.certain() {
 			problems = append(problems, fmt.Sprintf("%s of %s: it knew whom to follow for %s, longer than %v",

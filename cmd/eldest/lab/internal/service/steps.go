@@ -175,7 +175,7 @@ func (p *plan) awaitNeither(ctx context.Context, node string, token eldest.Token
 			return f.Kind == scenario.Status && f.Participant == node && f.Token == token
 		})
 		f := lastStatus(facts, node)
-		if was == nil || f.Role != neither {
+		if was == nil || f.Role != unknown {
 			return false
 		}
 		since = f.At

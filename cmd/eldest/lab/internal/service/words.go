@@ -25,7 +25,7 @@ func (p *plan) Words(f scenario.Fact) scenario.Line {
 		case f.Role == following:
 			say(story.Cyan, "follows %s, token %d", f.Leader, f.Token)
 			l.Why = "it forwards calls as they came, one hop and no more, and does not repeat them"
-		case before != "" && before != neither: // the reasons change on the way
+		case before != "" && before != unknown: // the reasons change on the way
 			say(story.Yellow, "is neither leader nor follower: %s", f.Reason)
 			l.Why = "calls wait until it knows who leads, until their own deadline"
 		}

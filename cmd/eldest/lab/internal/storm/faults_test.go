@@ -155,7 +155,7 @@ func (s *storm) handOver(token int64) {
 			return
 		}
 		result, err := transfer.To(ctx, transfer.Client(s.etcd), service.Election, waiting.Key, transfer.Options{Patience: every})
-		if err == nil && result.Retired {
+		if err == nil && result.Drained {
 			s.tookEffect(handOver)
 			return
 		}

@@ -65,7 +65,7 @@ func TestRequirement42StuckAtTheEndOfRun(t *testing.T) {
 		stopped := w.Now()
 		stop()
 		synctest.Wait()
-		require.Equal(w.T, elector.Neither, e.Status().Role(), "neither before the function is waited for")
+		require.Equal(w.T, elector.Unknown, e.Status().Role(), "unknown before the function is waited for")
 		for w.Now()-stopped < drain-time.Second {
 			require.Equal(w.T, 1, queued(w, admin), "the key is kept, longer than one TTL")
 			require.Empty(w.T, done, "the function is waited for")

@@ -17,7 +17,7 @@ import (
 
 var errHandedOver = errors.New("handed over")
 
-func TestRetire(t *testing.T) {
+func TestDrain(t *testing.T) {
 	s := newEnv(t)
 	ends, change := ending()
 	c := s.candidate("v", change)
@@ -26,40 +26,40 @@ func TestRetire(t *testing.T) {
 	get(s, waits)
 	under := l.Txn(s.Ctx).Then(clientv3.OpPut(s.Election+"-data", "late")) // made while it led
 
-	l.Retire(errHandedOver)
-	s.is(s.over(l), eldest.ErrRetired, errHandedOver)
-	require.Equal(t, election.Status{Token: l.Token(), Retired: true}, c.Status())
+	l.Drain(errHandedOver)
+	s.is(s.over(l), eldest.ErrDraining, errHandedOver)
+	require.Equal(t, election.Status{Token: l.Token(), Draining: true}, c.Status())
 	_, err := under.Commit()
 	for _, err := range []error{err, l.Proclaim(s.Ctx, nil), c.Proclaim(s.Ctx, nil)} {
-		s.is(err, eldest.ErrNotLeading, eldest.ErrRetired) // the guard refuses on this side
+		s.is(err, eldest.ErrNotLeading, eldest.ErrDraining) // the guard refuses on this side
 	}
 	require.ErrorIs(t, c.Withdraw(s.Ctx), eldest.ErrLeading, "the key is there")
-	require.ErrorIs(t, etcdtest.Err(c.StepBack(s.Ctx)), eldest.ErrLeading)
+	require.ErrorIs(t, etcdtest.Err(c.Requeue(s.Ctx)), eldest.ErrLeading)
 	require.Equal(t, l.Key(), s.Queue()[0], "nobody leads until the key goes")
 	require.Empty(t, next)
 	require.Empty(t, ends)
 
-	l.Retire(errors.New("again"))
+	l.Drain(errors.New("again"))
 	require.ErrorIs(t, l.Err(), errHandedOver, "the first cause counts")
 	require.NoError(t, l.Resign(s.Ctx))
 	require.ErrorIs(t, l.Err(), errHandedOver)
 	require.NoError(t, l.Resign(s.Ctx), "again is harmless")
 	won := electiontest.Wins(t, next)
 	require.Greater(t, won.Token(), l.Token())
-	l.Retire(nil) // of a tenure that is over
+	l.Drain(nil) // of a tenure that is over
 	require.NoError(t, won.Err())
 	require.NoError(t, c.Close(s.Ctx))
 	end := get(s, ends)
 	require.Empty(t, ends, "once")
 	require.True(t, end.Led)
 	require.ErrorIs(t, end.Cause, eldest.ErrResigned)
-	require.False(t, end.Retired.IsZero())
-	require.False(t, end.At.Before(end.Retired))
+	require.False(t, end.Drained.IsZero())
+	require.False(t, end.At.Before(end.Drained))
 	require.Equal(t, election.Status{}, c.Status())
 }
 
 // Lead keeps the key until its function has returned.
-func TestRetireUnderLead(t *testing.T) {
+func TestDrainUnderLead(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("v"))
 	_, next, waits := s.waitingFor("next")
@@ -75,8 +75,8 @@ func TestRetireUnderLead(t *testing.T) {
 		})
 	})
 	get(s, begun)
-	l.Retire(nil)
-	require.ErrorIs(t, get(s, ended), eldest.ErrRetired)
+	l.Drain(nil)
+	require.ErrorIs(t, get(s, ended), eldest.ErrDraining)
 	etcdtest.Never(t, func() bool { return s.Queue()[0] != l.Key() || len(next) > 0 }, 100*time.Millisecond,
 		"a successor beside the function")
 	close(release)
@@ -84,26 +84,26 @@ func TestRetireUnderLead(t *testing.T) {
 	electiontest.Wins(t, next)
 }
 
-func TestRetireByToken(t *testing.T) {
+func TestDrainByToken(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("v")
-	require.ErrorIs(t, c.Retire(1, nil), eldest.ErrNotLeading)
+	require.ErrorIs(t, c.Drain(1, nil), eldest.ErrNotLeading)
 	l := s.lead(c)
-	require.ErrorIs(t, c.Retire(l.Token()-1, nil), eldest.ErrNotLeading)
+	require.ErrorIs(t, c.Drain(l.Token()-1, nil), eldest.ErrNotLeading)
 	require.NoError(t, l.Err())
-	require.NoError(t, c.Retire(l.Token(), errHandedOver))
+	require.NoError(t, c.Drain(l.Token(), errHandedOver))
 	require.ErrorIs(t, l.Err(), errHandedOver)
-	require.NoError(t, c.Retire(l.Token(), nil), "again")
+	require.NoError(t, c.Drain(l.Token(), nil), "again")
 	require.NoError(t, l.Resign(s.Ctx))
-	require.NoError(t, c.Retire(l.Token(), nil), "it did")
+	require.NoError(t, c.Drain(l.Token(), nil), "it did")
 	l = s.lead(c)
 	require.NoError(t, l.Resign(s.Ctx))
-	s.is(c.Retire(l.Token(), nil), eldest.ErrNotLeading, eldest.ErrResigned)
+	s.is(c.Drain(l.Token(), nil), eldest.ErrNotLeading, eldest.ErrResigned)
 }
 
-// Whatever ends the key of a retired tenure: it has said why it ended, and the hook
+// Whatever ends the key of a drained tenure: it has said why it ended, and the hook
 // comes once.
-func TestEndsAfterARetirement(t *testing.T) {
+func TestEndsAfterADrain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end  func(s *env, c *election.Candidate)
 		want error
@@ -116,12 +116,12 @@ func TestEndsAfterARetirement(t *testing.T) {
 			ends, change := ending()
 			c := s.candidate("v", change)
 			l := s.lead(c)
-			l.Retire(nil)
+			l.Drain(nil)
 			tc.end(s, c)
 			end := get(s, ends)
 			require.ErrorIs(t, end.Cause, tc.want)
-			require.False(t, end.Retired.IsZero())
-			require.ErrorIs(t, l.Err(), eldest.ErrRetired)
+			require.False(t, end.Drained.IsZero())
+			require.ErrorIs(t, l.Err(), eldest.ErrDraining)
 			require.NoError(t, c.Close(s.Ctx))
 			require.Empty(t, ends)
 			require.Empty(t, s.Queue())
@@ -131,25 +131,25 @@ func TestEndsAfterARetirement(t *testing.T) {
 	session := s.session(s.Client)
 	l := s.lead(s.candidate("v", on(session)))
 	session.Abandon()
-	l.Retire(nil)
+	l.Drain(nil)
 	require.ErrorIs(t, l.Err(), eldest.ErrClosed, "what has passed counts")
 	require.NoError(t, etcdtest.Err(s.Admin.Revoke(s.Ctx, session.ID())))
 }
 
 // Regression 49: a program that campaigns again whenever a tenure is over, and whose tenure
-// is retired from outside: the next campaign ends it, and enters the queue anew.
+// is drained from outside: the next campaign ends it, and enters the queue anew.
 //
-// Broken by a campaign that takes a retired tenure for a present one.
-func TestCampaignAfterARetirement(t *testing.T) {
+// Broken by a campaign that takes a drained tenure for a present one.
+func TestCampaignAfterADrain(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("v")
 	first := s.lead(c)
 	_, next, waits := s.waitingFor("next")
 	get(s, waits)
-	first.Retire(nil)
+	first.Drain(nil)
 	<-first.Done()
 	again := s.campaigning(s.Ctx, c)
-	s.Until("the retired tenure's key is gone", func() bool { return len(s.Queue()) > 0 && s.Queue()[0] != c.Key() })
+	s.Until("the drained tenure's key is gone", func() bool { return len(s.Queue()) > 0 && s.Queue()[0] != c.Key() })
 	won := electiontest.Wins(t, next)
 	require.NoError(t, won.Resign(s.Ctx))
 	got := electiontest.Wins(t, again)
@@ -157,7 +157,7 @@ func TestCampaignAfterARetirement(t *testing.T) {
 
 	// While its function runs the key is kept; the function's end gives it up.
 	stop, led := s.stubborn(got.Leadership)
-	got.Retire(nil)
+	got.Drain(nil)
 	require.ErrorIs(t, etcdtest.Err(c.Campaign(s.Ctx)), eldest.ErrLeading)
 	require.Equal(t, []string{c.Key()}, s.Queue())
 	close(stop)
@@ -165,7 +165,7 @@ func TestCampaignAfterARetirement(t *testing.T) {
 	s.lead(c)
 
 	// With a context that has ended the campaign does not begin; the tenure ends all the same.
-	require.NoError(t, c.Retire(c.Status().Token, nil))
+	require.NoError(t, c.Drain(c.Status().Token, nil))
 	require.ErrorIs(t, etcdtest.Err(c.Campaign(etcdtest.ContextFor(t, 0))), context.DeadlineExceeded)
 	s.queued(0)
 }
@@ -178,7 +178,7 @@ func TestCampaignWonAndOver(t *testing.T) {
 	s := newEnv(t)
 	var c *election.Candidate
 	c = s.candidate("v", func(cfg *election.Config) {
-		cfg.Hooks.Won = func(e election.WonEvent) { _ = c.Retire(e.Token, errHandedOver) }
+		cfg.Hooks.Won = func(e election.WonEvent) { _ = c.Drain(e.Token, errHandedOver) }
 	})
 	for range 50 {
 		l, err := c.Campaign(s.Ctx)

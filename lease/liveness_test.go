@@ -21,9 +21,9 @@ func TestRegression36StuckApplication(t *testing.T) {
 		s := newServer()
 		s.grant, s.renew, s.revoke = []reply{ok(1)}, []reply{ok(1)}, []reply{ok(0)}
 		var r record
-		pulse := lease.NewPulseOn(lease.Monotonic(), within)
+		pulse := lease.NewLivenessOn(lease.Monotonic(), within)
 		cfg := s.config(ttl)
-		cfg.Pulse, cfg.Hooks, cfg.Backoff = pulse, r.hooks(), func(int) time.Duration { return 10 * time.Millisecond }
+		cfg.Liveness, cfg.Hooks, cfg.Backoff = pulse, r.hooks(), func(int) time.Duration { return 10 * time.Millisecond }
 		session := open(t, cfg)
 
 		for range 2 * ttl / (within / 10) {
@@ -42,7 +42,7 @@ func TestRegression36StuckApplication(t *testing.T) {
 		require.LessOrEqual(t, time.Since(beat), within+ttl)
 		require.LessOrEqual(t, len(s.requests("renew")), alive+2, "renewed for an application that is stuck")
 		require.NoError(t, session.Close(t.Context()))
-		require.Contains(t, r.names(), "jeopardy")
+		require.Contains(t, r.names(), "at-risk")
 
 		sent := len(s.requests("grant")) + len(s.requests("renew"))
 		require.ErrorIs(t, etcdtest.Err(lease.Open(t.Context(), cfg)), eldest.ErrUnresponsive)
@@ -55,37 +55,37 @@ func TestRegression36StuckApplication(t *testing.T) {
 }
 
 // An application that comes back before the deadline keeps its lease.
-func TestPulseRecovers(t *testing.T) {
+func TestLivenessRecovers(t *testing.T) {
 	const within, ttl = 200 * time.Millisecond, 2 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.grant, s.renew = []reply{ok(2)}, []reply{ok(2)}
 		var r record
-		pulse := lease.NewPulseOn(lease.Monotonic(), within)
+		pulse := lease.NewLivenessOn(lease.Monotonic(), within)
 		cfg := s.config(ttl)
-		cfg.Pulse, cfg.Hooks, cfg.Backoff = pulse, r.hooks(), func(int) time.Duration { return 5 * time.Millisecond }
+		cfg.Liveness, cfg.Hooks, cfg.Backoff = pulse, r.hooks(), func(int) time.Duration { return 5 * time.Millisecond }
 		session := open(t, cfg)
 		defer session.Abandon()
 		time.Sleep(ttl * 3 / 4) // past the first renewal, and before the deadline
 		synctest.Wait()
-		require.Equal(t, lease.Jeopardy, session.Status().State)
+		require.Equal(t, lease.AtRisk, session.Status().State)
 		pulse.Beat()
 		time.Sleep(5 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(t, lease.Alive, session.Status().State)
-		require.Equal(t, []string{"jeopardy", "renewed", "recovered"}, r.names())
+		require.Equal(t, []string{"at-risk", "renewed", "recovered"}, r.names())
 	})
 }
 
-func TestPulseThatNeverLives(t *testing.T) {
+func TestLivenessThatNeverLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		cfg := s.config(time.Second)
 		for _, within := range []time.Duration{0, -time.Second} {
-			cfg.Pulse = lease.NewPulse(within)
+			cfg.Liveness = lease.NewLiveness(within)
 			require.ErrorIs(t, cfg.Check(), eldest.ErrInvalid)
 		}
-		cfg.Pulse = new(lease.Pulse)
+		cfg.Liveness = new(lease.Liveness)
 		require.ErrorIs(t, cfg.Check(), eldest.ErrInvalid)
 		require.ErrorIs(t, etcdtest.Err(lease.Open(t.Context(), cfg)), eldest.ErrInvalid)
 		require.ErrorIs(t, etcdtest.Err(lease.Resume(t.Context(), cfg, leaseID)), eldest.ErrInvalid)

@@ -9,7 +9,7 @@ import (
 	"github.com/eldest-io/eldest/internal/retry"
 )
 
-// StepBack gives up a waiting candidate's place and enters the queue anew, at its end,
+// Requeue gives up a waiting candidate's place and enters the queue anew, at its end,
 // with a new and larger token: two requests on a healthy cluster. The campaign that
 // waits, if there is one, does not return: it waits on from the new place. Whoever stood
 // behind is one place nearer; one of them, the next one, is woken (G5).
@@ -21,27 +21,27 @@ import (
 // place is refused for good the campaign ends with that error too, out of the queue.
 // Between the old place and the new one the candidate does not stand, and Proclaim
 // fails. Two calls at the same time are one step.
-func (c *Candidate) StepBack(ctx context.Context) (Place, error) {
-	place, err := c.stepBack(ctx)
-	return place, c.failed("step back", err)
+func (c *Candidate) Requeue(ctx context.Context) (Position, error) {
+	place, err := c.requeue(ctx)
+	return place, c.failed("requeue", err)
 }
 
-func (c *Candidate) stepBack(ctx context.Context) (Place, error) {
+func (c *Candidate) requeue(ctx context.Context) (Position, error) {
 	if ctx == nil {
-		return Place{}, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
+		return Position{}, fmt.Errorf("%w: the context is nil", eldest.ErrInvalid)
 	}
 	c.lock()
 	first := c.step == nil
 	switch {
 	case c.closed:
 		c.unlock()
-		return Place{}, eldest.ErrClosed
+		return Position{}, eldest.ErrClosed
 	case c.won():
 		c.unlock()
-		return Place{}, eldest.ErrLeading
+		return Position{}, eldest.ErrLeading
 	case first && !c.registered():
 		defer c.unlock()
-		return Place{}, c.notRegistered()
+		return Position{}, c.notRegistered()
 	case first:
 		c.machine.Do(core.Event{Kind: core.Requeue})
 	}
@@ -56,20 +56,20 @@ func (c *Candidate) stepBack(ctx context.Context) (Place, error) {
 	case first && c.step == s && c.call == nil:
 		c.machine.Do(core.Event{Kind: core.Leave, Err: err})
 	}
-	return Place{}, err
+	return Position{}, err
 }
 
 // step is the way from one place in the queue to another: nobody stands meanwhile.
 type step struct {
 	// place and err are valid once done is closed.
-	place Place
+	place Position
 	err   error
 	done  chan struct{}
 }
 
 // stepped notes how a step came out, if the candidate is on one: with a new place, or an error.
 // The caller holds the mutex.
-func (c *Candidate) stepped(place Place, err error) {
+func (c *Candidate) stepped(place Position, err error) {
 	if s := c.step; s != nil {
 		s.place, s.err = place, err
 		c.step = nil

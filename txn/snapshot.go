@@ -10,8 +10,8 @@ import (
 	"github.com/eldest-io/eldest/keys"
 )
 
-// Line is a whole election as one linearizable read showed it.
-type Line struct {
+// Snapshot is a whole election as one linearizable read showed it.
+type Snapshot struct {
 	// Revision is the etcd revision at which all of it was true.
 	Revision int64
 	// Queue are the candidates, oldest first, with their values.
@@ -20,15 +20,15 @@ type Line struct {
 	Foreign []string
 }
 
-// ReadLine reads an election's queue with all values. One request, which costs the
+// ReadSnapshot reads an election's queue with all values. One request, which costs the
 // server a pass over the queue.
-func ReadLine(ctx context.Context, kv clientv3.KV, election string) (Line, error) {
+func ReadSnapshot(ctx context.Context, kv clientv3.KV, election string) (Snapshot, error) {
 	begin, end := keys.Range(election)
 	resp, err := kv.Get(ctx, begin, clientv3.WithRange(end), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 	if err != nil {
-		return Line{}, err
+		return Snapshot{}, err
 	}
-	line := Line{Revision: resp.Header.Revision}
+	line := Snapshot{Revision: resp.Header.Revision}
 	line.Queue, line.Foreign = view.Queue(election, resp.Kvs)
 	return line, nil
 }

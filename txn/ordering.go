@@ -24,11 +24,11 @@ type Entry struct {
 // Key returns the candidate's key.
 func (e Entry) Key() string { return keys.Candidate(e.Election, e.Lease) }
 
-// Place is a candidate's place in the queue as of one revision.
+// Position is a candidate's place in the queue as of one revision.
 //
 // Invariant: Token > 0; every candidate in Ahead has a smaller one, in falling
 // order; if Complete, there is nobody older than those in Ahead.
-type Place struct {
+type Position struct {
 	Token eldest.Token
 	// Revision is the etcd revision at which all of this was true; 0: Ahead is a hint, and who is
 	// named there may be gone.
@@ -50,12 +50,12 @@ type Place struct {
 }
 
 // First reports whether this place is the proof that nobody is older.
-func (p Place) First() bool { return p.Complete && len(p.Ahead) == 0 }
+func (p Position) First() bool { return p.Complete && len(p.Ahead) == 0 }
 
 // Unknown reports whether it was not learnt who is older.
-func (p Place) Unknown() bool { return !p.Complete && len(p.Ahead) == 0 }
+func (p Position) Unknown() bool { return !p.Complete && len(p.Ahead) == 0 }
 
-// Queue is how candidates enter the line and find who stands before them. The
+// Ordering is how candidates enter the line and find who stands before them. The
 // default is ByPointer. Another one can find the predecessor by other
 // means (ByCreateRevision: by a search) or define another order; the
 // proof of a win is what Ahead answers, so G1 and G5 are then its duty (examples/customise/order
@@ -63,16 +63,16 @@ func (p Place) Unknown() bool { return !p.Complete && len(p.Ahead) == 0 }
 // wrap eldest.ErrInvalid end a campaign, as do etcd's final refusals; others are
 // taken for passing, and the question is asked again.
 // Implementations must be safe for concurrent use.
-type Queue interface {
+type Ordering interface {
 	// Enter writes the candidate's key, bound to its lease, unless it is there
 	// already; then it reports the key as adopted. One request.
-	Enter(ctx context.Context, kv clientv3.KV, e Entry) (Place, error)
+	Enter(ctx context.Context, kv clientv3.KV, e Entry) (Position, error)
 	// EnterAlone writes the candidate's key only if no other candidate is there;
 	// it never queues. Otherwise the error wraps eldest.ErrNotElected and nothing
 	// was written. An own key that is there already, from an attempt whose reply
 	// was lost, is reported as adopted. Where foreign keys make it impossible to
 	// tell in one request, the error wraps eldest.ErrForeignKey.
-	EnterAlone(ctx context.Context, kv clientv3.KV, e Entry) (Place, error)
+	EnterAlone(ctx context.Context, kv clientv3.KV, e Entry) (Position, error)
 	// Ahead finds who of the candidates is still older than this
 	// one, whose token p.Token and known elders p.Ahead (all of them, if
 	// p.Complete; else any number, or none) are. If at is positive the answer is the state at revision at,
@@ -82,7 +82,7 @@ type Queue interface {
 	// default queue, unless foreign keys get in the way, or the server allows fewer
 	// operations in a transaction than there are known elders; all of the answer is true at
 	// its Revision.
-	Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Place, at int64) (Place, error)
+	Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Position, at int64) (Position, error)
 }
 
 // ByCreateRevision is the queue of etcd's own elections: first come, first
@@ -97,8 +97,8 @@ type ByCreateRevision struct{}
 // at 1,000 candidates) whatever the limit; a single key 0.1 ms.
 const nearest = 16
 
-// Enter implements Queue.
-func (ByCreateRevision) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Place, error) {
+// Enter implements Ordering.
+func (ByCreateRevision) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Position, error) {
 	key := e.Key()
 	begin, end := keys.Range(e.Election)
 	resp, err := kv.Txn(ctx).
@@ -110,19 +110,19 @@ func (ByCreateRevision) Enter(ctx context.Context, kv clientv3.KV, e Entry) (Pla
 		Else(clientv3.OpGet(key)).
 		Commit()
 	if err != nil {
-		return Place{}, outcome(err)
+		return Position{}, outcome(err)
 	}
 	if !resp.Succeeded {
 		return exists(e, resp)
 	}
 	line := resp.Responses[1].GetResponseRange()
-	p := Place{Token: eldest.Token(resp.Header.Revision), Revision: resp.Header.Revision, Queue: line.Count}
+	p := Position{Token: eldest.Token(resp.Header.Revision), Revision: resp.Header.Revision, Queue: line.Count}
 	p.older(e, line.Kvs, !line.More)
 	return p, nil
 }
 
-// EnterAlone implements Queue.
-func (ByCreateRevision) EnterAlone(ctx context.Context, kv clientv3.KV, e Entry) (Place, error) {
+// EnterAlone implements Ordering.
+func (ByCreateRevision) EnterAlone(ctx context.Context, kv clientv3.KV, e Entry) (Position, error) {
 	key := e.Key()
 	begin, end := keys.Range(e.Election)
 	resp, err := kv.Txn(ctx).
@@ -133,45 +133,45 @@ func (ByCreateRevision) EnterAlone(ctx context.Context, kv clientv3.KV, e Entry)
 			clientv3.OpGet(begin, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(nearest))).
 		Commit()
 	if err != nil {
-		return Place{}, outcome(err)
+		return Position{}, outcome(err)
 	}
 	revision := resp.Header.Revision
 	if resp.Succeeded {
-		return Place{Token: eldest.Token(revision), Revision: revision, Complete: true, Queue: 1}, nil
+		return Position{Token: eldest.Token(revision), Revision: revision, Complete: true, Queue: 1}, nil
 	}
 	if kvs := resp.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
 		return adopted(e, kvs[0], revision)
 	}
 	for _, kv := range resp.Responses[1].GetResponseRange().Kvs {
 		if _, err := keys.Parse(e.Election, string(kv.Key)); err == nil {
-			return Place{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrNotElected, revision)
+			return Position{}, fmt.Errorf("%w (seen at revision %d)", eldest.ErrNotElected, revision)
 		}
 	}
-	return Place{}, fmt.Errorf("%w: the election's range holds foreign keys (seen at revision %d)", eldest.ErrForeignKey, revision)
+	return Position{}, fmt.Errorf("%w: the election's range holds foreign keys (seen at revision %d)", eldest.ErrForeignKey, revision)
 }
 
 // exists describes the own key as a registration found it.
-func exists(e Entry, resp *clientv3.TxnResponse) (Place, error) {
+func exists(e Entry, resp *clientv3.TxnResponse) (Position, error) {
 	kvs := resp.Responses[0].GetResponseRange().Kvs
 	if len(kvs) == 0 {
-		return Place{}, fmt.Errorf("etcd contradicts itself: %q exists and does not", e.Key())
+		return Position{}, fmt.Errorf("etcd contradicts itself: %q exists and does not", e.Key())
 	}
 	return adopted(e, kvs[0], resp.Header.Revision)
 }
 
 // adopted describes the own key as it was found.
-func adopted(e Entry, own *mvccpb.KeyValue, revision int64) (Place, error) {
+func adopted(e Entry, own *mvccpb.KeyValue, revision int64) (Position, error) {
 	if own.Lease != e.Lease {
-		return Place{}, fmt.Errorf("%w: the key is bound to lease %x", eldest.ErrDeposed, own.Lease)
+		return Position{}, fmt.Errorf("%w: the key is bound to lease %x", eldest.ErrDeposed, own.Lease)
 	}
-	return Place{Token: eldest.Token(own.CreateRevision), Revision: revision, Adopted: true, Value: own.Value}, nil
+	return Position{Token: eldest.Token(own.CreateRevision), Revision: revision, Adopted: true, Value: own.Value}, nil
 }
 
-// Ahead implements Queue. Where all older candidates are known, and the server allows a
+// Ahead implements Ordering. Where all older candidates are known, and the server allows a
 // transaction of that size, it reads their keys and the candidate's own; else it asks for
 // the older ones by create revision. Foreign keys that fill an answer cost more requests,
 // each for twice as many keys.
-func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Place, at int64) (Place, error) {
+func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Position, at int64) (Position, error) {
 	read := []clientv3.OpOption{clientv3.WithKeysOnly()}
 	if at > 0 {
 		// What was true at a past revision is the same on every member that has
@@ -192,12 +192,12 @@ func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Pl
 		})
 		answers, revision, err := readAll(ctx, kv, []clientv3.Op{clientv3.OpGet(e.Key(), read...), clientv3.OpGet(begin, older...)})
 		if err != nil {
-			return Place{}, err
+			return Position{}, err
 		}
 		if err := present(answers[0], p.Token, revision); err != nil {
-			return Place{}, err
+			return Position{}, err
 		}
-		next := Place{Token: p.Token, Revision: revision}
+		next := Position{Token: p.Token, Revision: revision}
 		found := answers[1].Kvs
 		next.older(e, found, int64(len(found)) < limit)
 		if next.Unknown() {
@@ -207,19 +207,19 @@ func (ByCreateRevision) Ahead(ctx context.Context, kv clientv3.KV, e Entry, p Pl
 	}
 }
 
-func aheadOfKnown(ctx context.Context, kv clientv3.KV, e Entry, p Place, read []clientv3.OpOption) (Place, error) {
+func aheadOfKnown(ctx context.Context, kv clientv3.KV, e Entry, p Position, read []clientv3.OpOption) (Position, error) {
 	ops := []clientv3.Op{clientv3.OpGet(e.Key(), read...)}
 	for _, c := range p.Ahead {
 		ops = append(ops, clientv3.OpGet(c.Key, read...))
 	}
 	answers, revision, err := readAll(ctx, kv, ops)
 	if err != nil {
-		return Place{}, err
+		return Position{}, err
 	}
 	if err := present(answers[0], p.Token, revision); err != nil {
-		return Place{}, err
+		return Position{}, err
 	}
-	next := Place{Token: p.Token, Revision: revision, Complete: true}
+	next := Position{Token: p.Token, Revision: revision, Complete: true}
 	for i, c := range p.Ahead {
 		if kvs := answers[i+1].Kvs; len(kvs) > 0 && kvs[0].CreateRevision == int64(c.Token) {
 			next.Ahead = append(next.Ahead, c)
@@ -267,7 +267,7 @@ func atRevision(op clientv3.Op, header int64) int64 {
 
 // older takes the nearest of what is older than the candidate into Ahead, and what is no
 // candidate at all into Foreign. all says that the answer holds everything older.
-func (p *Place) older(e Entry, newestFirst []*mvccpb.KeyValue, all bool) {
+func (p *Position) older(e Entry, newestFirst []*mvccpb.KeyValue, all bool) {
 	for _, kv := range newestFirst {
 		key := string(kv.Key)
 		lease, err := keys.Parse(e.Election, key)

@@ -37,7 +37,7 @@ func TestByPriority(t *testing.T) {
 }
 
 // Five of different priority lead in the order of those, best first, whatever the order
-// in which they came; each gives way once for each better one that stands at most.
+// in which they came; each yields once for each better one that stands at most.
 func TestTheBestOfFiveLeads(t *testing.T) {
 	s := newEnv(t)
 	leader := s.lead(s.candidate("0"))
@@ -46,7 +46,7 @@ func TestTheBestOfFiveLeads(t *testing.T) {
 	var steps atomic.Int32
 	for i, value := range values {
 		c := s.candidate(value, func(cfg *election.Config) {
-			cfg.GiveWay = byNumber
+			cfg.ShouldYield = byNumber
 			cfg.Hooks.Registered = func(election.RegisteredEvent) { steps.Add(1) }
 		})
 		go func() {
@@ -61,7 +61,7 @@ func TestTheBestOfFiveLeads(t *testing.T) {
 	var token eldest.Token
 	for i := range values {
 		l := get(s, won)
-		// Those that gave way to it are on their way back. Who is late has no part in what
+		// Those that yielded to it are on their way back. Who is late has no part in what
 		// is decided next.
 		s.queued(len(values) - i)
 		order = append(order, s.value(l.Key()))
@@ -74,8 +74,8 @@ func TestTheBestOfFiveLeads(t *testing.T) {
 }
 
 // Who stands alone leads without being asked, and no question is asked of etcd where
-// there is nothing to give way with.
-func TestNobodyToGiveWayTo(t *testing.T) {
+// there is nothing to yield with.
+func TestNobodyToYieldTo(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("v", always)
 	l := s.lead(c)
@@ -96,8 +96,8 @@ func TestNobodyToGiveWayTo(t *testing.T) {
 	require.NoError(t, l.Resign(s.Ctx))
 }
 
-// What GiveWay is given: the own candidate and the others, oldest first, with values.
-func TestWhatGiveWayIsGiven(t *testing.T) {
+// What ShouldYield is given: the own candidate and the others, oldest first, with values.
+func TestWhatShouldYieldIsGiven(t *testing.T) {
 	s := newEnv(t)
 	leader := s.lead(s.candidate("leader"))
 	type question struct {
@@ -106,7 +106,7 @@ func TestWhatGiveWayIsGiven(t *testing.T) {
 	}
 	asked := make(chan question, 10)
 	c, waiting, waits := s.waitingFor("c", func(cfg *election.Config) {
-		cfg.GiveWay = func(own eldest.Candidate, others []eldest.Candidate) bool {
+		cfg.ShouldYield = func(own eldest.Candidate, others []eldest.Candidate) bool {
 			asked <- question{own, slices.Clone(others)}
 			return false
 		}
@@ -127,7 +127,7 @@ func TestWhatGiveWayIsGiven(t *testing.T) {
 }
 
 // The own key goes between the proof and the question: that is no win.
-func TestDeposedWhileAskedToGiveWay(t *testing.T) {
+func TestDeposedWhileAskedToYield(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("v", always, func(cfg *election.Config) { cfg.Watcher = etcdtest.Deaf(cfg.Watcher) })
 	s.register(c)
@@ -135,12 +135,12 @@ func TestDeposedWhileAskedToGiveWay(t *testing.T) {
 	require.ErrorIs(t, etcdtest.Err(c.Await(s.Ctx)), eldest.ErrDeposed)
 }
 
-// always has a candidate give way to any other one.
+// always has a candidate yield to any other one.
 func always(cfg *election.Config) {
-	cfg.GiveWay = func(eldest.Candidate, []eldest.Candidate) bool { return true }
+	cfg.ShouldYield = func(eldest.Candidate, []eldest.Candidate) bool { return true }
 }
 
-// givesWay has a candidate give way again and again. waits returns the key behind which the candidate is
+// givesWay has a candidate yield again and again. waits returns the key behind which the candidate is
 // queued, once it is; next calls waits, puts another key and removes that one.
 func (s *env) givesWay(ctx context.Context, backoff func(int) time.Duration) (waiting <-chan electiontest.Outcome, waits func() string, next func()) {
 	waitings := make(chan election.WaitingEvent, 1000)
@@ -162,7 +162,7 @@ func (s *env) givesWay(ctx context.Context, backoff func(int) time.Duration) (wa
 	}
 }
 
-// A candidate that gives way again and again does not do so as fast as it can: the pauses grow.
+// A candidate that yields again and again does not do so as fast as it can: the pauses grow.
 func TestGivingWayWithoutEnd(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
@@ -183,8 +183,8 @@ func TestGivingWayWithoutEnd(t *testing.T) {
 	electiontest.Fails(t, waiting, context.Canceled)
 }
 
-// However often it gave way: with nobody left to give way to it leads, and at once.
-func TestNobodyLeftToGiveWayTo(t *testing.T) {
+// However often it yielded: with nobody left to yield to it leads, and at once.
+func TestNobodyLeftToYieldTo(t *testing.T) {
 	s := newEnv(t)
 	waiting, waits, next := s.givesWay(s.Ctx, func(int) time.Duration { return time.Hour })
 	next() // two steps are taken at once, and a third one would not be
@@ -193,18 +193,18 @@ func TestNobodyLeftToGiveWayTo(t *testing.T) {
 	electiontest.Wins(t, waiting)
 }
 
-// A candidate that gives way can be asked to step back at the same moment; nothing of
+// A candidate that yields can be asked to requeue at the same moment; nothing of
 // it returns before it leads.
-func TestGiveWayAndStepBackTogether(t *testing.T) {
+func TestYieldAndRequeueTogether(t *testing.T) {
 	s := newEnv(t)
-	better := s.candidate("9", func(cfg *election.Config) { cfg.GiveWay = byNumber })
+	better := s.candidate("9", func(cfg *election.Config) { cfg.ShouldYield = byNumber })
 	leader := s.lead(s.candidate("0"))
-	c, waiting, waits := s.waitingFor("1", func(cfg *election.Config) { cfg.GiveWay = byNumber })
+	c, waiting, waits := s.waitingFor("1", func(cfg *election.Config) { cfg.ShouldYield = byNumber })
 	get(s, waits)
 	bs := s.campaigning(s.Ctx, better)
 	s.queued(3)
 	resigned := etcdtest.Go(func() error { return leader.Resign(s.Ctx) })
-	s.stepBack(c) // it cannot win while the better one stands
+	s.requeue(c) // it cannot win while the better one stands
 	require.NoError(t, get(s, resigned))
 	won := electiontest.Wins(t, bs)
 	require.Empty(t, waiting)

@@ -21,12 +21,12 @@ import (
 // application lives again it leads once more.
 //
 // Fails when a renewal is sent without asking the pulse.
-func TestRegression36_StuckApplicationWithAPulse(t *testing.T) {
+func TestRegression36_StuckApplicationWithALivenessProbe(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Shared(t)
 	name := etcdtest.Election(t)
 	const within, life = 2 * time.Second, 6 * time.Second
-	pulse := lease.NewPulse(within)
+	pulse := lease.NewLiveness(within)
 	var stuck atomic.Bool
 	n := stand(t, c.Client(t), name, "n", func(ctx context.Context, _ *elector.Leadership) error {
 		for work := time.NewTicker(20 * time.Millisecond); ctx.Err() == nil; {
@@ -40,7 +40,7 @@ func TestRegression36_StuckApplicationWithAPulse(t *testing.T) {
 			}
 		}
 		return nil
-	}, lasting(life), func(cfg *elector.Config) { cfg.Session.Pulse = pulse })
+	}, lasting(life), func(cfg *elector.Config) { cfg.Session.Liveness = pulse })
 	l := etcdtest.Take(t, n.won, "the win")
 	next := stand(t, c.Client(t), name, "next", untilTheEnd)
 	next.follows(t, n, l.Token())

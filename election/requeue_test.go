@@ -20,14 +20,14 @@ import (
 	"github.com/eldest-io/eldest/txn"
 )
 
-func TestStepBackWhileWaiting(t *testing.T) {
+func TestRequeueWhileWaiting(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
 	j := &journal{}
 	b, bs, waits := s.waitingFor("b", func(cfg *election.Config) {
 		cfg.Hooks.Registered = func(e election.RegisteredEvent) { j.add("registered") }
 		cfg.Hooks.Ended = func(e election.EndedEvent) {
-			j.add("ended led %v stepped %v", e.Led, errors.Is(e.Cause, eldest.ErrSteppedBack))
+			j.add("ended led %v stepped %v", e.Led, errors.Is(e.Cause, eldest.ErrRequeued))
 		}
 	})
 	before := get(s, waits)
@@ -36,7 +36,7 @@ func TestStepBackWhileWaiting(t *testing.T) {
 	get(s, behind)
 
 	s.Rec.Reset()
-	place := s.stepBack(b)
+	place := s.requeue(b)
 	require.Equal(t, 2, s.Rec.Count("Txn"), "two requests")
 	require.Equal(t, []string{l.Key(), c.Key(), b.Key()}, s.Queue())
 	require.Greater(t, place.Token, before.Token)
@@ -52,20 +52,20 @@ func TestStepBackWhileWaiting(t *testing.T) {
 	require.NoError(t, cw.Resign(s.Ctx))
 	bw := electiontest.Wins(t, bs)
 	require.Equal(t, place.Token, bw.Token())
-	require.ErrorIs(t, etcdtest.Err(b.StepBack(s.Ctx)), eldest.ErrLeading)
+	require.ErrorIs(t, etcdtest.Err(b.Requeue(s.Ctx)), eldest.ErrLeading)
 	require.NoError(t, bw.Err())
 	require.NoError(t, b.Close(s.Ctx))
 	require.Equal(t, []string{"registered", "ended led false stepped true", "registered", "ended led true stepped false"}, j.all())
 }
 
-func TestStepBackWithoutAwait(t *testing.T) {
+func TestRequeueWithoutAwait(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
 	b, c := s.candidate("b"), s.candidate("c")
 	for _, x := range []*election.Candidate{b, c} {
 		s.register(x)
 	}
-	place := s.stepBack(b)
+	place := s.requeue(b)
 	require.Equal(t, []string{l.Key(), c.Key(), b.Key()}, s.Queue())
 	require.ErrorIs(t, etcdtest.Err(b.Register(s.Ctx)), eldest.ErrCampaigning, "it stands")
 	require.NoError(t, c.Withdraw(s.Ctx))
@@ -74,12 +74,12 @@ func TestStepBackWithoutAwait(t *testing.T) {
 	require.Equal(t, place.Token, won.Token())
 }
 
-func TestStepBackIsRefused(t *testing.T) {
+func TestRequeueIsRefused(t *testing.T) {
 	s := newEnv(t)
 	c := s.candidate("v")
 	refused := func(reasons ...error) {
 		t.Helper()
-		_, err := c.StepBack(s.Ctx)
+		_, err := c.Requeue(s.Ctx)
 		for _, reason := range reasons {
 			require.ErrorIs(t, err, reason)
 		}
@@ -93,14 +93,14 @@ func TestStepBackIsRefused(t *testing.T) {
 	refused(eldest.ErrClosed)
 }
 
-// Await comes while a StepBack that nobody waited for is between the two places.
-func TestAwaitDuringAStepBack(t *testing.T) {
+// Await comes while a Requeue that nobody waited for is between the two places.
+func TestAwaitDuringARequeue(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
 	c, g := s.gated("v")
 	s.register(c)
 	sending, release := g.stop()
-	stepped := etcdtest.Go(func() error { return etcdtest.Err(c.StepBack(s.Ctx)) })
+	stepped := etcdtest.Go(func() error { return etcdtest.Err(c.Requeue(s.Ctx)) })
 	get(s, sending)
 	result := s.awaiting(c)
 	close(release)
@@ -109,8 +109,8 @@ func TestAwaitDuringAStepBack(t *testing.T) {
 	electiontest.Wins(t, result)
 }
 
-// What ends a campaign ends it in the middle of a step back, too, and leaves nothing.
-func TestEndDuringAStepBack(t *testing.T) {
+// What ends a campaign ends it in the middle of a requeue, too, and leaves nothing.
+func TestEndDuringARequeue(t *testing.T) {
 	why := errors.New("enough")
 	type end = func(ctx context.Context, c *election.Candidate, cancel context.CancelCauseFunc) error
 	for reason, end := range map[error]end{
@@ -147,7 +147,7 @@ func TestEndDuringAStepBack(t *testing.T) {
 				} else {
 					g.on(nil, func(_ context.Context, err error) error { g.on(stop, nil); return err })
 				}
-				_, err := c.StepBack(s.Ctx)
+				_, err := c.Requeue(s.Ctx)
 				close(told)
 				require.ErrorIs(t, err, reason)
 				electiontest.Fails(t, waiting, reason)
@@ -162,7 +162,7 @@ func TestEndDuringAStepBack(t *testing.T) {
 
 // G8: neither a lost reply to the removal nor one to the new registration leaves two
 // keys, or none.
-func TestLostRepliesOfAStepBack(t *testing.T) {
+func TestLostRepliesOfARequeue(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
 	c, host := s.behind("v")
@@ -174,7 +174,7 @@ func TestLostRepliesOfAStepBack(t *testing.T) {
 	}
 	for range 2 {
 		removal, registration := host.SwallowNextReply(naming(2)), host.SwallowNextReply(naming(4))
-		next := s.stepBack(c)
+		next := s.requeue(c)
 		require.NoError(t, removal.Wait(s.Ctx))
 		require.NoError(t, registration.Wait(s.Ctx))
 		require.Greater(t, next.Token, place.Token)
@@ -186,8 +186,8 @@ func TestLostRepliesOfAStepBack(t *testing.T) {
 	require.Equal(t, place.Token, won.Token())
 }
 
-// A win and a step back exclude each other, whichever is first.
-func TestStepBackAtTheMomentOfTheWin(t *testing.T) {
+// A win and a requeue exclude each other, whichever is first.
+func TestRequeueAtTheMomentOfTheWin(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	leader := s.candidate("leader")
@@ -199,15 +199,15 @@ func TestStepBackAtTheMomentOfTheWin(t *testing.T) {
 		waiting := s.campaigning(s.Ctx, c)
 		for e := get(s, waits); e.Predecessor.Token != l.Token(); e = get(s, waits) {
 		}
-		var place election.Place
+		var place election.Position
 		var err error
 		var racing sync.WaitGroup
 		racing.Go(func() { _ = l.Resign(s.Ctx) })
-		racing.Go(func() { place, err = c.StepBack(s.Ctx) })
+		racing.Go(func() { place, err = c.Requeue(s.Ctx) })
 		racing.Wait()
 		won := electiontest.Wins(t, waiting)
 		if err == nil {
-			require.Equal(t, place.Token, won.Token(), "who has stepped back wins from the new place only")
+			require.Equal(t, place.Token, won.Token(), "who has requeued wins from the new place only")
 		} else {
 			require.ErrorIs(t, err, eldest.ErrLeading)
 		}
@@ -216,20 +216,20 @@ func TestStepBackAtTheMomentOfTheWin(t *testing.T) {
 		require.Equal(t, []string{c.Key()}, s.Queue())
 		require.NoError(t, won.Resign(s.Ctx))
 	}
-	t.Logf("stepped back: %d, won: %d", both[true], both[false])
+	t.Logf("requeued: %d, won: %d", both[true], both[false])
 }
 
-func TestTwoStepBacksAreOne(t *testing.T) {
+func TestTwoRequeuesAreOne(t *testing.T) {
 	s := newEnv(t)
 	s.lead(s.candidate("leader"))
 	ended, change := ending()
 	c, g := s.gated("v", change)
 	s.register(c)
 	sending, release := g.stop()
-	step := func() election.Place { place, _ := c.StepBack(s.Ctx); return place }
+	step := func() election.Position { place, _ := c.Requeue(s.Ctx); return place }
 	first := etcdtest.Go(step)
 	get(s, sending)
-	require.ErrorIs(t, etcdtest.Err(c.StepBack(etcdtest.ContextFor(t, 0))), context.DeadlineExceeded, "the other one's is waited for")
+	require.ErrorIs(t, etcdtest.Err(c.Requeue(etcdtest.ContextFor(t, 0))), context.DeadlineExceeded, "the other one's is waited for")
 	second := etcdtest.Go(step)
 	close(release)
 	if get(s, first).Token == get(s, second).Token {
@@ -240,13 +240,13 @@ func TestTwoStepBacksAreOne(t *testing.T) {
 
 // The key is deleted from outside while it is about to be given up: whoever was told
 // that it is deposed is not in the queue any more.
-func TestDeposedBeforeAStepBack(t *testing.T) {
+func TestDeposedBeforeARequeue(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
 	c, waiting, waits := s.waitingFor("v")
 	get(s, waits)
 	s.Remove(c.Key())
-	_, err := c.StepBack(s.Ctx)
+	_, err := c.Requeue(s.Ctx)
 	if err == nil { // it was first, and entered anew
 		require.Equal(t, []string{l.Key(), c.Key()}, s.Queue())
 		require.NoError(t, c.Withdraw(s.Ctx))
@@ -264,20 +264,20 @@ type once struct {
 	entered atomic.Int32
 }
 
-func (q *once) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Place, error) {
+func (q *once) Enter(ctx context.Context, kv clientv3.KV, e txn.Entry) (txn.Position, error) {
 	if q.entered.Add(1) > 1 {
-		return txn.Place{}, fmt.Errorf("%w: not again", eldest.ErrInvalid)
+		return txn.Position{}, fmt.Errorf("%w: not again", eldest.ErrInvalid)
 	}
 	return q.ByCreateRevision.Enter(ctx, kv, e)
 }
 
 // The new registration is refused for good: the campaign ends with that, outside.
-func TestStepBackWhoseRegistrationIsRefused(t *testing.T) {
+func TestRequeueWhoseRegistrationIsRefused(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
-	c, waiting, waits := s.waitingFor("v", func(cfg *election.Config) { cfg.Queue = &once{} })
+	c, waiting, waits := s.waitingFor("v", func(cfg *election.Config) { cfg.Ordering = &once{} })
 	get(s, waits)
-	_, err := c.StepBack(s.Ctx)
+	_, err := c.Requeue(s.Ctx)
 	require.ErrorContains(t, err, "not again")
 	require.ErrorContains(t, electiontest.Fails(t, waiting).Reason, "not again")
 	require.Equal(t, []string{l.Key()}, s.Queue())
@@ -290,7 +290,7 @@ type proving struct {
 	came atomic.Pointer[func(ctx context.Context)]
 }
 
-func (q *proving) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Place, at int64) (txn.Place, error) {
+func (q *proving) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.Position, at int64) (txn.Position, error) {
 	next, err := q.ByCreateRevision.Ahead(ctx, kv, e, p, at)
 	if err == nil && next.First() {
 		if came := q.came.Swap(nil); came != nil {
@@ -300,18 +300,18 @@ func (q *proving) Ahead(ctx context.Context, kv clientv3.KV, e txn.Entry, p txn.
 	return next, err
 }
 
-// The step back is asked for when the proof of the win is there and the win is not
-// decided: the candidate steps back, and does not lead with the token it gave up.
-func TestStepBackWhileTheProofIsOnItsWay(t *testing.T) {
+// The requeue is asked for when the proof of the win is there and the win is not
+// decided: the candidate requeues, and does not lead with the token it gave up.
+func TestRequeueWhileTheProofIsOnItsWay(t *testing.T) {
 	s := newEnv(t)
 	l := s.lead(s.candidate("leader"))
 	q := &proving{}
-	c, waiting, waits := s.waitingFor("v", func(cfg *election.Config) { cfg.Queue = q })
+	c, waiting, waits := s.waitingFor("v", func(cfg *election.Config) { cfg.Ordering = q })
 	before := get(s, waits).Token
-	places := make(chan election.Place, 1)
+	places := make(chan election.Position, 1)
 	came := func(ctx context.Context) {
 		go func() {
-			place, err := c.StepBack(s.Ctx)
+			place, err := c.Requeue(s.Ctx)
 			assert.NoError(t, err)
 			places <- place
 		}()
@@ -324,27 +324,27 @@ func TestStepBackWhileTheProofIsOnItsWay(t *testing.T) {
 	require.Equal(t, get(s, places).Token, won.Token())
 }
 
-// A candidate steps back before the reply to its proclaim: the value went with the old
+// A candidate requeues before the reply to its proclaim: the value went with the old
 // key, and Proclaim returns that, or the value is at the new place.
-func TestStepBackDuringAProclaim(t *testing.T) {
+func TestRequeueDuringAProclaim(t *testing.T) {
 	s := newEnv(t)
 	s.lead(s.candidate("leader"))
 	c, g := s.gated("before")
 	s.register(c)
 	g.on(nil, func(_ context.Context, err error) error {
-		s.stepBack(c)
+		s.requeue(c)
 		return err
 	})
-	s.is(c.Proclaim(s.Ctx, []byte("after")), eldest.ErrNotRegistered, eldest.ErrSteppedBack)
+	s.is(c.Proclaim(s.Ctx, []byte("after")), eldest.ErrNotRegistered, eldest.ErrRequeued)
 	require.Equal(t, "before", s.value(c.Key()))
 	require.NoError(t, c.Proclaim(s.Ctx, []byte("after")))
-	s.stepBack(c)
+	s.requeue(c)
 	require.Equal(t, "after", s.value(c.Key()))
 }
 
-// A step back is asked for at the moment at which the campaign ends: it is taken or
+// A requeue is asked for at the moment at which the campaign ends: it is taken or
 // refused, and no call waits for one that no campaign takes.
-func TestStepBackAtTheEndOfACampaign(t *testing.T) {
+func TestRequeueAtTheEndOfACampaign(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t)
 	s.lead(s.candidate("leader"))
@@ -358,7 +358,7 @@ func TestStepBackAtTheEndOfACampaign(t *testing.T) {
 			asking.Go(func() {
 				<-ctx.Done()
 				for s.Ctx.Err() == nil {
-					if _, err := c.StepBack(s.Ctx); err != nil {
+					if _, err := c.Requeue(s.Ctx); err != nil {
 						return
 					}
 				}

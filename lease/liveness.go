@@ -8,26 +8,26 @@ import (
 	"github.com/eldest-io/eldest"
 )
 
-// Pulse is an application's sign of life. A session renews for as long as
+// Liveness is an application's sign of life. A session renews for as long as
 // the process runs, even where the work itself hangs: a leader that does nothing and
-// lets nobody else lead. A session with a Pulse renews only while the application beats,
+// lets nobody else lead. A session with a Liveness renews only while the application beats,
 // so that a stuck leader loses its lease when the last renewal runs out.
 //
-// One Pulse may serve any number of sessions, at the same time and one after another.
+// One Liveness may serve any number of sessions, at the same time and one after another.
 // All methods are safe for concurrent use. Nothing runs in the background.
-type Pulse struct {
+type Liveness struct {
 	within time.Duration
 	clock  Clock
 	last   atomic.Int64 // reading of clock at the last beat
 }
 
-// NewPulse returns a pulse that has just beaten and counts as alive for the given time
+// NewLiveness returns a pulse that has just beaten and counts as alive for the given time
 // after each beat. A session that finds it silent renews no more; counted from the last
 // beat, the lease's successor leads after at most that time, one Renewal.Every and the
 // TTL. The time must be positive, or sessions with the pulse are refused. It is read on
 // Boot's clock.
-func NewPulse(within time.Duration) *Pulse {
-	p := &Pulse{within: within, clock: Boot()}
+func NewLiveness(within time.Duration) *Liveness {
+	p := &Liveness{within: within, clock: Boot()}
 	p.Beat()
 	return p
 }
@@ -35,11 +35,11 @@ func NewPulse(within time.Duration) *Pulse {
 // Beat says that the application is alive. Call it where progress is made, from the loop
 // that does the work: a goroutine that does nothing but beat proves nothing. It costs one
 // reading of the clock.
-func (p *Pulse) Beat() { p.last.Store(int64(p.clock.Now())) }
+func (p *Liveness) Beat() { p.last.Store(int64(p.clock.Now())) }
 
 // Err returns nil while the last beat is recent enough, else an error that wraps
 // eldest.ErrUnresponsive and says how old it is. Without a pulse nothing is asked.
-func (p *Pulse) Err() error {
+func (p *Liveness) Err() error {
 	if p == nil {
 		return nil
 	}
@@ -49,8 +49,8 @@ func (p *Pulse) Err() error {
 	return nil
 }
 
-// check refuses a pulse that can never be alive, or was not made by NewPulse.
-func (p *Pulse) check() error {
+// check refuses a pulse that can never be alive, or was not made by NewLiveness.
+func (p *Liveness) check() error {
 	if p != nil && (p.within <= 0 || p.clock == nil) {
 		return fmt.Errorf("%w: a pulse that must beat every %v is never alive", eldest.ErrInvalid, p.within)
 	}

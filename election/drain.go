@@ -9,8 +9,8 @@ import (
 	"github.com/eldest-io/eldest/internal/core"
 )
 
-// Retire gives leadership up and keeps the key: the leading context ends now, with
-// eldest.ErrRetired, which wraps cause if that is not nil, and Holds, the guard and
+// Drain gives leadership up and keeps the key: the leading context ends now, with
+// eldest.ErrDraining, which wraps cause if that is not nil, and Holds, the guard and
 // Proclaim refuse from now on. Nobody leads until the key goes: by Resign, by Close, by
 // Lead when its function has returned, by the candidate's next Campaign, or with the
 // session. So code that leads has time
@@ -20,24 +20,24 @@ import (
 // With heartbeats (lease.Heartbeat) a successor evicts the candidate all the same if those stop, as it
 // would one that leads.
 //
-// Retire sends nothing and does not block. Calling it again, or after the end of the
+// Drain sends nothing and does not block. Calling it again, or after the end of the
 // tenure, is harmless; the first cause counts.
-func (l *Leadership) Retire(cause error) {
+func (l *Leadership) Drain(cause error) {
 	l.c.lock()
 	defer l.c.unlock()
-	l.retire(cause)
+	l.drain(cause)
 }
 
-// retire does so. The caller holds the mutex.
-func (l *Leadership) retire(cause error) {
-	if !l.present() || !l.retired.IsZero() {
+// drain does so. The caller holds the mutex.
+func (l *Leadership) drain(cause error) {
+	if !l.present() || !l.drained.IsZero() {
 		return
 	}
-	why := eldest.ErrRetired
+	why := eldest.ErrDraining
 	if cause != nil {
-		why = fmt.Errorf("%w: %w", eldest.ErrRetired, cause)
+		why = fmt.Errorf("%w: %w", eldest.ErrDraining, cause)
 	}
-	l.retired = time.Now()
+	l.drained = time.Now()
 	if l.c.phase() == core.Proving { // suspended, and its win is being proven again
 		_ = l.c.leave(why)
 		return
@@ -45,20 +45,20 @@ func (l *Leadership) retire(cause error) {
 	l.c.machine.Do(core.Event{Kind: core.Drain, Err: why})
 }
 
-// Retire retires the present tenure, if it is the one that token names; see
-// Leadership.Retire. It is for whoever has the candidate and not the Leadership: what
+// Drain drains the present tenure, if it is the one that token names; see
+// Leadership.Drain. It is for whoever has the candidate and not the Leadership: what
 // answers requests from outside. Retiring the same tenure again is harmless. Errors:
 // eldest.ErrNotLeading, with the cause where the tenure has ended otherwise.
-func (c *Candidate) Retire(token eldest.Token, cause error) error {
+func (c *Candidate) Drain(token eldest.Token, cause error) error {
 	c.lock()
 	defer c.unlock()
 	l := c.last
 	if l == nil || l.token != token {
-		return c.failed("retire", eldest.ErrNotLeading)
+		return c.failed("drain", eldest.ErrNotLeading)
 	}
-	l.retire(cause)
-	if !l.retired.IsZero() {
+	l.drain(cause)
+	if !l.drained.IsZero() {
 		return nil
 	}
-	return c.failed("retire", fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(context.Cause(l.ctx))))
+	return c.failed("drain", fmt.Errorf("%w: %w", eldest.ErrNotLeading, reason(context.Cause(l.ctx))))
 }

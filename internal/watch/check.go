@@ -12,7 +12,7 @@ import (
 	"github.com/eldest-io/eldest/internal/stream"
 )
 
-var errStale = fmt.Errorf("%w: the watch missed a change", eldest.ErrSilent)
+var errStale = fmt.Errorf("%w: the watch missed a change", eldest.ErrUnavailable)
 
 // grace is what a stream has at least to tell what an answer knew before it; a busy machine
 // takes tens of milliseconds, and that is no reason to open another one.
@@ -43,10 +43,10 @@ type answer struct {
 	known int64
 }
 
-func newRecheck(s *Source, probe func() (clientv3.Op, func(clientv3.OpResponse) bool)) recheck {
+func newCheck(s *Source, probe func() (clientv3.Op, func(clientv3.OpResponse) bool)) recheck {
 	r := recheck{source: s, probe: probe}
-	if probe != nil && s.Recheck > 0 {
-		r.timer = time.NewTimer(retry.Spread(s.Recheck, s.Recheck/10))
+	if probe != nil && s.WatchCheck > 0 {
+		r.timer = time.NewTimer(retry.Spread(s.WatchCheck, s.WatchCheck/10))
 	}
 	return r
 }
@@ -93,7 +93,7 @@ func (r *recheck) judge(a *answer) error {
 	if a.resp.Get().Header.Revision < a.known {
 		return stream.ErrBack
 	}
-	next := r.source.Recheck
+	next := r.source.WatchCheck
 	switch {
 	case a.confirmed(a.resp):
 		r.doubted = nil

@@ -17,7 +17,7 @@ import (
 
 // probe is one that reads "k/p" and is judged by agrees. From now on there are rechecks.
 func (s *stage) probe(agrees func() bool) func() (clientv3.Op, func(clientv3.OpResponse) bool) {
-	s.Recheck = recheck
+	s.WatchCheck = recheck
 	return func() (clientv3.Op, func(clientv3.OpResponse) bool) {
 		return clientv3.OpGet("k/p"), func(clientv3.OpResponse) bool { return agrees() }
 	}
@@ -33,8 +33,8 @@ func hearing(target watch.Target, f func(revision int64)) watch.Target {
 	return target
 }
 
-// TestRecheckThatAgrees: a plain request now and then, and nobody is told.
-func TestRecheckThatAgrees(t *testing.T) {
+// TestWatchCheckThatAgrees: a plain request now and then, and nobody is told.
+func TestWatchCheckThatAgrees(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		target := s.target(0)
 		target.Probe = s.probe(func() bool { return true })
@@ -55,10 +55,10 @@ func TestRecheckThatAgrees(t *testing.T) {
 	})
 }
 
-// TestRecheckDoubtsTwice: an answer that contradicts the stream may be younger than
+// TestWatchCheckDoubtsTwice: an answer that contradicts the stream may be younger than
 // it. It is judged again after a moment; only then is the stream deaf, and the
 // watch opened on another one.
-func TestRecheckDoubtsTwice(t *testing.T) {
+func TestWatchCheckDoubtsTwice(t *testing.T) {
 	for name, arrives := range map[string]bool{"the change arrives": true, "the stream is deaf": false} {
 		t.Run(name, func(t *testing.T) {
 			play(t, func(t *testing.T, s *stage) {
@@ -87,7 +87,7 @@ func TestRecheckDoubtsTwice(t *testing.T) {
 					require.LessOrEqual(t, time.Since(begun), timeout+backoff)
 					require.Equal(t, "1", again.stream)
 					require.Error(t, o.ctx.Err())
-					require.Equal(t, []string{"interrupted: " + eldest.ErrSilent.Error() + ": the watch missed a change"}, s.told())
+					require.Equal(t, []string{"interrupted: " + eldest.ErrUnavailable.Error() + ": the watch missed a change"}, s.told())
 					agrees = true
 					again.created(11)
 					(<-s.reads).answer(11)
@@ -153,9 +153,9 @@ func TestEnoughBesideAnAnswer(t *testing.T) {
 	}
 }
 
-// TestSlowRecheckDelaysNoChange: changes go on being told while a recheck waits
+// TestSlowWatchCheckDelaysNoChange: changes go on being told while a recheck waits
 // for its answer, which is for nobody then.
-func TestSlowRecheckDelaysNoChange(t *testing.T) {
+func TestSlowWatchCheckDelaysNoChange(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		target := s.target(0)
 		target.Probe = s.probe(func() bool { return true })
@@ -175,7 +175,7 @@ func TestSlowRecheckDelaysNoChange(t *testing.T) {
 }
 
 // TestRegression9SilentEtcd: rechecks that nobody answers are silence, which is
-// told within Recheck + 4 Timeout, and not while a single one was lost.
+// told within WatchCheck + 4 Timeout, and not while a single one was lost.
 func TestRegression9SilentEtcd(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		target := s.target(0)
@@ -203,12 +203,12 @@ func TestRegression9SilentEtcd(t *testing.T) {
 		close(told)
 		require.Equal(t, "1", again.stream)
 		require.LessOrEqual(t, time.Since(begun), recheck+4*timeout+backoff)
-		require.Contains(t, s.told()[0], "interrupted: "+eldest.ErrSilent.Error())
+		require.Contains(t, s.told()[0], "interrupted: "+eldest.ErrUnavailable.Error())
 		ended(t, result, cancel)
 	})
 }
 
-func TestRecheckRefused(t *testing.T) {
+func TestWatchCheckRefused(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		target := s.target(0)
 		target.Probe = s.probe(func() bool { return true })
@@ -219,11 +219,11 @@ func TestRecheckRefused(t *testing.T) {
 	})
 }
 
-func TestNoRechecks(t *testing.T) {
+func TestNoWatchChecks(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		target := s.target(0)
 		target.Probe = s.probe(func() bool { t.Error("asked"); return true })
-		s.Recheck = -1
+		s.WatchCheck = -1
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		result := start(func() error { return s.Follow(ctx, target) })
