@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/loop"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/serial"
 )
 
@@ -218,8 +218,8 @@ func (c *Candidate) notRegistered() error {
 }
 
 // policy is how a candidate asks etcd for op.
-func (c *Candidate) policy(op string) ask.Policy {
-	return ask.Policy{Client: c.cfg.KV, Timeout: c.cfg.Timeout, Backoff: c.cfg.Backoff, Failed: c.retrying(op)}
+func (c *Candidate) policy(op string) retryrpc.Policy {
+	return retryrpc.Policy{Client: c.cfg.KV, Timeout: c.cfg.Timeout, Backoff: c.cfg.Backoff, Failed: c.retrying(op)}
 }
 
 // failed says of an error which operation it ended. An error that says so already,

@@ -8,8 +8,8 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/absent"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -28,7 +28,7 @@ import (
 func Evict(ctx context.Context, kv clientv3.KV, election string, c eldest.Candidate) error {
 	err := checkEvict(ctx, kv, election, c)
 	if err == nil {
-		policy := ask.Policy{Client: kv, Timeout: DefaultTimeout, Backoff: retry.Default()}
+		policy := retryrpc.Policy{Client: kv, Timeout: DefaultTimeout, Backoff: retry.Default()}
 		err = policy.Until(ctx, func(once context.Context) error { return txn.Leave(once, kv, c.Key, c.Token) })
 	}
 	if err != nil {

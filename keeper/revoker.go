@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
@@ -100,7 +100,7 @@ func (e *Revoker) Farewell(longest time.Duration, leases ...clientv3.LeaseID) er
 }
 
 func (e *Revoker) revoke(ctx context.Context, id clientv3.LeaseID) error {
-	policy := ask.Policy{Client: e.client, Timeout: attempt, Backoff: retry.Default()}
+	policy := retryrpc.Policy{Client: e.client, Timeout: attempt, Backoff: retry.Default()}
 	err := policy.Until(ctx, func(ctx context.Context) error {
 		_, err := e.client.Revoke(ctx, id)
 		if rpcerr.Is(err, rpctypes.ErrLeaseNotFound) {

@@ -9,10 +9,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/past"
 	"github.com/eldest-io/eldest/internal/renewal"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/serial"
 )
 
@@ -88,8 +88,8 @@ func Resume(ctx context.Context, cfg Config, id clientv3.LeaseID) (*Session, err
 }
 
 // policy is how a session asks etcd for op, with the hook told of attempts that fail.
-func (c Config) policy(op string, timeout time.Duration, hooks *serial.Queue) ask.Policy {
-	p := ask.Policy{Client: c.Lease, Timeout: timeout, Backoff: c.Backoff}
+func (c Config) policy(op string, timeout time.Duration, hooks *serial.Queue) retryrpc.Policy {
+	p := retryrpc.Policy{Client: c.Lease, Timeout: timeout, Backoff: c.Backoff}
 	if retrying := c.Hooks.Retrying; retrying != nil {
 		p.Failed = func(attempt int, err error, pause time.Duration) {
 			event := RetryingEvent{Op: op, Attempt: attempt, Err: err, Pause: pause, At: time.Now()}
@@ -111,13 +111,13 @@ func acquire(ctx context.Context, cfg Config, op string, fresh bool, grant func(
 		id, ttl, err := grant(ctx)
 		switch {
 		case errors.Is(err, errGone):
-			return ask.Final(fmt.Errorf("%w: %w", eldest.ErrSessionLost, err))
+			return retryrpc.Final(fmt.Errorf("%w: %w", eldest.ErrSessionLost, err))
 		case err != nil:
 			return err
 		}
 		r, err := cfg.rhythm(ttl)
 		if err != nil {
-			return ask.Final(fmt.Errorf("the server granted %v: %w", ttl, err))
+			return retryrpc.Final(fmt.Errorf("the server granted %v: %w", ttl, err))
 		}
 		if cfg.Clock.Now() >= r.Deadline(sent) {
 			return errLate

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/past"
 	"github.com/eldest-io/eldest/internal/renewal"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 )
 
 // errGone is a server's answer that the lease does not exist.
@@ -95,7 +95,7 @@ func (s *Session) tell(before *core.Session, effects core.SessionEffects, now ti
 // the user.
 func (s *Session) pause(failures int, reason error) {
 	if !errors.Is(reason, eldest.ErrUnresponsive) {
-		ask.Reconnect(s.cfg.Lease)
+		retryrpc.Reconnect(s.cfg.Lease)
 	}
 	s.do(core.SessionEvent{Kind: core.Rested, Pause: s.cfg.Backoff(failures - 1)})
 }

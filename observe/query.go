@@ -9,8 +9,8 @@ import (
 
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/internal/absent"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/view"
 	"github.com/eldest-io/eldest/keys"
 )
@@ -80,8 +80,8 @@ func Queue(ctx context.Context, kv clientv3.KV, leases clientv3.Lease, election 
 
 // asking is how a single question is asked: a member that swallows it costs one
 // attempt.
-func asking(client any) ask.Policy {
-	return ask.Policy{Client: client, Timeout: DefaultTimeout, Backoff: retry.Default()}
+func asking(client any) retryrpc.Policy {
+	return retryrpc.Policy{Client: client, Timeout: DefaultTimeout, Backoff: retry.Default()}
 }
 
 // eachCandidate calls f for the candidates, oldest first, until f returns false.

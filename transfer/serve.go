@@ -13,9 +13,9 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/absent"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/mailbox"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/serial"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/keys"
@@ -125,7 +125,7 @@ type serving struct {
 	cfg    Config
 	key    string // the candidate's
 	entry  txn.Entry
-	policy ask.Policy
+	policy retryrpc.Policy
 	hooks  serial.Queue
 	// box is the mailbox as this side knows it; the zero Box while there is none.
 	box mailbox.Box
@@ -137,7 +137,7 @@ func newServing(cfg Config) *serving {
 	return &serving{
 		cfg: cfg, key: cfg.Candidate.Key(),
 		entry:  txn.Entry{Election: cfg.Candidate.Election(), Lease: int64(cfg.Session.ID())},
-		policy: ask.Policy{Client: cfg.KV, Timeout: cfg.Timeout, Backoff: cfg.Backoff},
+		policy: retryrpc.Policy{Client: cfg.KV, Timeout: cfg.Timeout, Backoff: cfg.Backoff},
 	}
 }
 
@@ -194,7 +194,7 @@ func (s *serving) open(ctx context.Context, token eldest.Token, l letter) error 
 	err := s.policy.Until(ctx, func(once context.Context) (err error) {
 		box, err = mailbox.Post(once, s.cfg.KV, entry, token)
 		if errors.Is(err, eldest.ErrDeposed) {
-			return ask.Final(err)
+			return retryrpc.Final(err)
 		}
 		return err
 	})

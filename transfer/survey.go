@@ -9,9 +9,9 @@ import (
 	"github.com/eldest-io/eldest"
 	"github.com/eldest-io/eldest/election"
 	"github.com/eldest-io/eldest/internal/absent"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/mailbox"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -80,8 +80,8 @@ func survey(ctx context.Context, kv clientv3.KV, name string) (Queue, error) {
 	return queueOf(name, line, boxes), nil
 }
 
-func policy(kv clientv3.KV) ask.Policy {
-	return ask.Policy{Client: kv, Timeout: election.DefaultTimeout, Backoff: retry.Default()}
+func policy(kv clientv3.KV) retryrpc.Policy {
+	return retryrpc.Policy{Client: kv, Timeout: election.DefaultTimeout, Backoff: retry.Default()}
 }
 
 // queueOf reads the letters in the mailboxes of a line.

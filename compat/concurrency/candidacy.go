@@ -12,9 +12,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/loop"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
@@ -56,7 +56,7 @@ func newCandidacy(g *group, election, key string) *candidacy {
 	c := &candidacy{group: g, name: loop.Name{Key: key}, kv: &recorder{KV: s.client}}
 	c.user = loop.User{
 		KV: c.kv, Queue: txn.ByCreateRevision{}, Entry: txn.Entry{Election: election, Lease: int64(s.id)}, Source: s.source,
-		Policy: func(string) ask.Policy { return policy(s.client) }, Shared: true, Tell: c.tell,
+		Policy: func(string) retryrpc.Policy { return policy(s.client) }, Shared: true, Tell: c.tell,
 	}
 	return c
 }

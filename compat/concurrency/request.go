@@ -12,8 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 )
 
@@ -21,8 +21,8 @@ import (
 // much, then another one is asked.
 const requestTimeout = 2 * time.Second
 
-func policy(client *clientv3.Client) ask.Policy {
-	return ask.Policy{Client: client, Timeout: requestTimeout, Backoff: retry.Default()}
+func policy(client *clientv3.Client) retryrpc.Policy {
+	return retryrpc.Policy{Client: client, Timeout: requestTimeout, Backoff: retry.Default()}
 }
 
 // life returns the context that ends when the client is closed; never, if the program has

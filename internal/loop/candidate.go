@@ -7,8 +7,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -22,7 +22,7 @@ type User struct {
 	Entry  txn.Entry
 	Source *watch.Source
 	// Policy says how to ask etcd for something, which op names.
-	Policy func(op string) ask.Policy
+	Policy func(op string) retryrpc.Policy
 	// Survey, if not nil, says whether the candidate, which is the oldest one and has the
 	// token, is to requeue instead of leading, or, if wait is positive, is to ask again after
 	// it. It is called without the mutex, and may block until ctx ends.
@@ -55,10 +55,10 @@ type Candidate struct {
 	state    core.Candidate
 	asked    int // counts requests: the answer to one that was replaced is dropped
 	cancel   context.CancelFunc
-	attempts *ask.Attempts // at the request under way or paused
-	delay    time.Duration // before the next attempt, after one that failed
-	refusals int           // how often a removal was refused
-	refusal  error         // the last one
+	attempts *retryrpc.Attempts // at the request under way or paused
+	delay    time.Duration      // before the next attempt, after one that failed
+	refusals int                // how often a removal was refused
+	refusal  error              // the last one
 	pause    *time.Timer
 	own      watched
 	elder    watched
@@ -120,7 +120,7 @@ func (c *Candidate) take(e core.Event, place *txn.Position) {
 		c.rest()
 	case effects.Send.Request != core.None:
 		if !again {
-			c.attempts = new(ask.Attempts)
+			c.attempts = new(retryrpc.Attempts)
 		}
 		c.send(effects.Send)
 	}

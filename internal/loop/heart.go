@@ -13,9 +13,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/keys"
 )
@@ -196,7 +196,7 @@ func (h *heart) heard(sent time.Duration, resp *clientv3.PutResponse, err error)
 // remove deletes the key of beats, unless they are wanted again. A deletion that is carried out late
 // does no harm: nobody is evicted for whom there is no beat.
 func (h *heart) remove() {
-	policy := ask.Policy{Client: h.kv, Timeout: time.Second, Backoff: retry.Default()}
+	policy := retryrpc.Policy{Client: h.kv, Timeout: time.Second, Backoff: retry.Default()}
 	_ = policy.Until(h.session.ctx, func(ctx context.Context) error {
 		h.session.mu.Lock()
 		wanted := h.wanted > 0

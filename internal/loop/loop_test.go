@@ -9,10 +9,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/core"
 	"github.com/eldest-io/eldest/internal/etcdtest"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
@@ -54,8 +54,8 @@ func stage(t *testing.T, shared bool) *stand {
 	st.user = &User{
 		KV: st.kv, Queue: txn.ByCreateRevision{}, Entry: txn.Entry{Election: t.Name(), Lease: int64(g.ID), Value: []byte("a")},
 		Source: &watch.Source{KV: cli, Watcher: cli, Backoff: retry.Default(), Timeout: 2 * time.Second, WatchCheck: 5 * time.Second},
-		Policy: func(string) ask.Policy {
-			return ask.Policy{Client: cli, Timeout: 2 * time.Second, Backoff: retry.Default()}
+		Policy: func(string) retryrpc.Policy {
+			return retryrpc.Policy{Client: cli, Timeout: 2 * time.Second, Backoff: retry.Default()}
 		},
 		Shared: shared, Tell: func(Step) {},
 	}

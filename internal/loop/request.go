@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/txn"
 )
@@ -194,9 +194,9 @@ func (r *request) register(ctx context.Context) (core.Event, error) {
 	}
 	switch {
 	case rpcerr.Is(err, rpctypes.ErrLeaseNotFound):
-		return core.Event{}, ask.Final(fmt.Errorf("%w: %w", eldest.ErrSessionLost, err))
+		return core.Event{}, retryrpc.Final(fmt.Errorf("%w: %w", eldest.ErrSessionLost, err))
 	case errors.Is(err, eldest.ErrNotElected):
-		return core.Event{}, ask.Final(err)
+		return core.Event{}, retryrpc.Final(err)
 	case err != nil:
 		return core.Event{}, settled(err)
 	}
@@ -269,7 +269,7 @@ func (r *request) find(ctx context.Context) (core.Event, error) {
 // settled marks errors of which asking again would not change anything.
 func settled(err error) error {
 	if errors.Is(err, eldest.ErrDeposed) || errors.Is(err, eldest.ErrInvalid) {
-		return ask.Final(err)
+		return retryrpc.Final(err)
 	}
 	return err
 }

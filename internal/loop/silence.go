@@ -8,8 +8,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/core"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/watch"
 	"github.com/eldest-io/eldest/keys"
 	"github.com/eldest-io/eldest/txn"
@@ -179,7 +179,7 @@ func (e *ear) evict(last heard, within, since time.Duration) {
 
 // read reads the beat from a majority, as often as it takes.
 func (e *ear) read(ctx context.Context) (newest heard, err error) {
-	policy := ask.Policy{Client: e.source.KV, Timeout: e.source.Timeout, Backoff: e.source.Backoff}
+	policy := retryrpc.Policy{Client: e.source.KV, Timeout: e.source.Timeout, Backoff: e.source.Backoff}
 	err = policy.Until(ctx, func(once context.Context) error {
 		resp, err := e.source.KV.Get(once, e.key)
 		if err == nil {

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/etcdtest"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/watch"
 )
 
@@ -113,8 +113,8 @@ func TestRefusedOnTheWay(t *testing.T) {
 				continue
 			case err := <-result:
 				require.ErrorIs(t, err, forbidden)
-				require.Greater(t, time.Since(begun), ask.Insistent)
-				require.Less(t, time.Since(begun), 2*ask.Insistent)
+				require.Greater(t, time.Since(begun), retryrpc.Insistent)
+				require.Less(t, time.Since(begun), 2*retryrpc.Insistent)
 				return
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/internal/stream"
 )
@@ -165,7 +165,7 @@ func (f *following) start(ctx context.Context) error {
 	if f.refused.IsZero() {
 		f.refused = time.Now()
 	}
-	if time.Since(f.refused) > ask.Insistent {
+	if time.Since(f.refused) > retryrpc.Insistent {
 		return refused.Unwrap()
 	}
 	return first.Err

@@ -8,8 +8,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/ask"
 	"github.com/eldest-io/eldest/internal/retry"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/internal/stream"
 )
@@ -28,7 +28,7 @@ type Source struct {
 	// Interrupted, if set, is called for each watch that ended or was not to be had, and
 	// is tried again: with its key, and why. It must not block.
 	Interrupted func(key string, reason error)
-	// Failed, if set, is called for each read that failed and is repeated; see ask.Policy.
+	// Failed, if set, is called for each read that failed and is repeated; see retryrpc.Policy.
 	Failed func(attempt int, err error, pause time.Duration)
 }
 
@@ -48,7 +48,7 @@ func (s *Source) ask(ctx context.Context, patience time.Duration, read clientv3.
 	defer cancel(nil)
 	silence := time.AfterFunc(patience, func() { cancel(context.DeadlineExceeded) })
 	defer silence.Stop()
-	policy := ask.Policy{Client: s.KV, Timeout: s.Timeout, Backoff: s.Backoff, Failed: s.Failed}
+	policy := retryrpc.Policy{Client: s.KV, Timeout: s.Timeout, Backoff: s.Backoff, Failed: s.Failed}
 	err = policy.Until(limited, func(once context.Context) (err error) {
 		resp, err = s.KV.Do(once, read)
 		if rpcerr.Refused(err) {

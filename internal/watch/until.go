@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 	"github.com/eldest-io/eldest/internal/rpcerr"
 	"github.com/eldest-io/eldest/internal/stream"
 )
@@ -171,7 +171,7 @@ func (u *until) interrupted(reason error) {
 		if !inPlace {
 			u.read()
 		}
-	case rpcerr.Refused(reason) && !u.refused.IsZero() && time.Since(u.refused) > ask.Insistent:
+	case rpcerr.Refused(reason) && !u.refused.IsZero() && time.Since(u.refused) > retryrpc.Insistent:
 		u.ended(0, refused)
 		return
 	default:

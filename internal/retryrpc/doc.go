@@ -1,4 +1,4 @@
-// Package ask puts one question to etcd until it is answered. Every room that
+// Package retryrpc puts one question to etcd until it is answered. Every room that
 // sends requests needs the same loop, and each of its lines has cost somebody a
 // hang or a spin elsewhere:
 //
@@ -16,4 +16,4 @@
 //
 // Whether a question may be asked twice is for the caller to know: everything sent
 // through here must be harmless when repeated.
-package ask
+package retryrpc

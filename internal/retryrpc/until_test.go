@@ -1,4 +1,4 @@
-package ask_test
+package retryrpc_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/eldest-io/eldest"
-	"github.com/eldest-io/eldest/internal/ask"
+	"github.com/eldest-io/eldest/internal/retryrpc"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,8 +26,8 @@ type client func() context.Context
 
 func (c client) Ctx() context.Context { return c() }
 
-func policy() ask.Policy {
-	return ask.Policy{Timeout: time.Second, Backoff: func(int) time.Duration { return 100 * time.Millisecond }}
+func policy() retryrpc.Policy {
+	return retryrpc.Policy{Timeout: time.Second, Backoff: func(int) time.Duration { return 100 * time.Millisecond }}
 }
 
 // hole is a question that nobody answers.
@@ -78,8 +78,8 @@ func TestWhatEndsIt(t *testing.T) {
 	closing := status.Error(codes.Canceled, "grpc: the client connection is closing")
 	for name, tc := range map[string]struct{ answer, want error }{
 		"refused for good":        {rpctypes.ErrPermissionDenied, rpctypes.ErrPermissionDenied},
-		"final":                   {ask.Final(errAway), errAway},
-		"final, though a refusal": {ask.Final(rpctypes.ErrTooManyRequests), rpctypes.ErrTooManyRequests},
+		"final":                   {retryrpc.Final(errAway), errAway},
+		"final, though a refusal": {retryrpc.Final(rpctypes.ErrTooManyRequests), rpctypes.ErrTooManyRequests},
 		"closed client":           {closing, eldest.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,12 +101,12 @@ func TestRefusalsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		require.ErrorIs(t, policy().Until(t.Context(), func(context.Context) error { return forbidden }), forbidden)
-		require.Greater(t, time.Since(begun), ask.Insistent)
-		require.Less(t, time.Since(begun), ask.Insistent+time.Second)
+		require.Greater(t, time.Since(begun), retryrpc.Insistent)
+		require.Less(t, time.Since(begun), retryrpc.Insistent+time.Second)
 
 		begun, last := time.Now(), time.Time{}
 		err := policy().Until(t.Context(), func(context.Context) error {
-			if time.Since(begun) < time.Minute && time.Since(last) > ask.Insistent-time.Second {
+			if time.Since(begun) < time.Minute && time.Since(last) > retryrpc.Insistent-time.Second {
 				last = time.Now()
 				return errAway
 			}
